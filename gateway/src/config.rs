@@ -9,6 +9,7 @@ mod cors;
 mod limits;
 mod listen;
 mod rate_limits;
+mod readers;
 mod sign;
 mod version;
 
@@ -32,7 +33,7 @@ pub use self::{
     version::Versions,
 };
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::path::Path;
 
 use ipnet::IpNet;
 use signpost_kit::{
@@ -42,11 +43,14 @@ use signpost_kit::{
         origin::Origin,
         shared_keys::{self, Log, TracingSettings},
     },
+    read_all,
     secret::Secret,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;
+
+use self::readers::networks;
 
 /// Default of `management.listen`. CONTRACT 10.
 const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
@@ -137,125 +141,90 @@ impl Config {
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
-        let versions = Versions::read(root, &own);
-        let cors = root.section("cors", Cors::read);
-        let limits = root.section("limits", Limits::read);
-        let rate_limits = root.section("rate_limits", RateLimits::read);
-        let timeouts = root.section("timeouts", Timeouts::read);
-        let gateway_secret = shared_keys::gateway_secret(root);
-        let networks = "addresses or networks, for example \"10.0.0.0/8\"";
-        let trusted_proxies = root.list("trusted_proxies", &[], networks, network);
-        let threads = shared_keys::threads(root);
-        let shutdown = root.section("shutdown", shared_keys::shutdown);
-        let counted_applications = root.section("metrics", |section| {
-            section.number("applications", 0..=MAX_LISTED, LISTED_APPLICATIONS)
-        });
-        let log = root.section("log", Log::read);
-        let tracing = root.section("tracing", TracingSettings::read);
-        Ok(Self {
-            headers: headers?,
-            listeners: listeners?,
-            connections: connections?,
-            public_url: public_url?,
-            management: management?,
-            store: store?,
-            applications: applications?,
-            sign: sign?,
-            versions: versions?,
-            cors: cors?,
-            limits: limits?,
-            rate_limits: rate_limits?,
-            timeouts: timeouts?,
-            gateway_secret: gateway_secret?,
-            trusted_proxies: trusted_proxies?,
-            threads: threads?,
-            shutdown: shutdown?,
-            counted_applications: counted_applications?,
-            log: log?,
-            tracing: tracing?,
-            secret_warnings: root.secret_warnings(),
+        read_all!(Self {
+            headers,
+            listeners,
+            connections,
+            public_url,
+            management,
+            store,
+            applications,
+            sign,
+            versions: Versions::read(root, &own),
+            cors: root.section("cors", Cors::read),
+            limits: root.section("limits", Limits::read),
+            rate_limits: root.section("rate_limits", RateLimits::read),
+            timeouts: root.section("timeouts", Timeouts::read),
+            gateway_secret: shared_keys::gateway_secret(root),
+            trusted_proxies: networks(root, "trusted_proxies"),
+            threads: shared_keys::threads(root),
+            shutdown: root.section("shutdown", shared_keys::shutdown),
+            counted_applications: root.section("metrics", |section| {
+                section.number("applications", 0..=MAX_LISTED, LISTED_APPLICATIONS)
+            }),
+            log: root.section("log", Log::read),
+            tracing: root.section("tracing", TracingSettings::read),
+            secret_warnings: Ok(root.secret_warnings()),
         })
     }
 
     /// Warnings about risky or useless settings. They are logged, and `signpost check` prints them.
     #[must_use]
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.sign.warnings();
-        let is_remote = |backend: &Arc<Backend>| backend.upstream.is_remote();
-        warnings.extend(self.store.address.weakness().map(str::to_owned));
-        if self.gateway_secret.is_none() && self.versions.backends().any(is_remote) {
-            warnings.push(
-                "gateway_secret is not set, but a backend is on another machine: such a backend must \
-                 refuse to start without it"
-                    .to_owned(),
-            );
-        }
-        let in_clear_text =
-            |backend: &Arc<Backend>| is_remote(backend) && !backend.upstream.has_tls();
-        if self.gateway_secret.is_some() && self.versions.backends().any(in_clear_text) {
-            warnings.push(
-                "gateway_secret crosses the network in clear text to a backend without https: use https, or a network that \
-                 only the gateway and its backends can reach"
-                    .to_owned(),
-            );
-        }
-        warnings.extend(self.versions.warnings().map(str::to_owned));
+        let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
+        let upstreams = || self.versions.backends().map(|backend| &backend.upstream);
+        let is_clear = |one: &Upstream| one.is_remote() && !one.has_tls();
+        let is_single = matches!(self.applications, Applications::Single(_));
         let now = SystemClock.now();
+        let mut warnings = self.sign.warnings();
+        warnings.extend(self.store.address.weakness().map(str::to_owned));
+        warnings.extend(when(
+            self.gateway_secret.is_none() && upstreams().any(Upstream::is_remote),
+            "gateway_secret is not set, but a backend is on another machine: such a backend must refuse to start without \
+             it",
+        ));
+        warnings.extend(when(
+            self.gateway_secret.is_some() && upstreams().any(is_clear),
+            "gateway_secret crosses the network in clear text to a backend without https: use https, or a network that \
+             only the gateway and its backends can reach",
+        ));
+        warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
-        let balances_by_app = |backend: &Arc<Backend>| backend.upstream.balances_by_app();
-        if matches!(self.applications, Applications::Single(_))
-            && self.versions.backends().any(balances_by_app)
-        {
-            warnings.push(
-                "balance = \"hash-app\" with a single application sends all requests to one address"
-                    .to_owned(),
-            );
-        }
-        if matches!(self.applications, Applications::Single(_)) {
-            let splits = |version: &&ServedVersion| version.splits_by_app();
-            warnings.extend(self.versions.iter().filter(splits).map(|version| {
-                let name = version.name();
+        if is_single {
+            warnings.extend(when(
+                upstreams().any(Upstream::balances_by_app),
+                "balance = \"hash-app\" with a single application sends all requests to one address",
+            ));
+            let split = self.versions.iter().filter(|one| one.splits_by_app());
+            warnings.extend(split.map(|version| {
                 format!(
-                    "versions.{name}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
-                     to none"
+                    "versions.{}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
+                     to none",
+                    version.name()
                 )
             }));
         }
-        let has_store = matches!(self.applications, Applications::Multi(_));
-        warnings.extend(self.rate_limits.warnings(has_store));
-        warnings.extend(self.listener_warnings());
-        warnings.extend(self.tracing.warnings());
-        warnings.extend(self.secret_warnings.iter().cloned());
-        warnings
-    }
-
-    /// Warnings about listeners that strangers can reach.
-    fn listener_warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        warnings.extend(self.rate_limits.warnings(!is_single));
         let open = self.listeners.iter().find(|one| one.is_open());
         // With an https public_url, something in front of the gateway ends TLS: then only its machine should get here.
         let is_behind_proxy = self.public_url.is_https() && !self.trusted_proxies.is_empty();
-        if let Some(listener) = open.filter(|_| !is_behind_proxy) {
-            let address = listener.address;
-            warnings.push(format!(
-                "listen: {address} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS \
-                 in front of the gateway and set public_url and trusted_proxies"
-            ));
-        }
+        warnings.extend(open.filter(|_| !is_behind_proxy).map(|open| {
+            format!(
+                "listen: {} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS in \
+                 front of the gateway and set public_url and trusted_proxies",
+                open.address
+            )
+        }));
         let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
-        if self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable) {
-            warnings.push(
-                "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
-                 browser_paths"
-                    .to_owned(),
-            );
-        }
-        let now = SystemClock.now();
-        warnings.extend(
-            self.listeners
-                .iter()
-                .flat_map(|one| one.expiry_warnings(now)),
-        );
+        warnings.extend(when(
+            self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable),
+            "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
+             browser_paths",
+        ));
+        let expiries = self.listeners.iter().map(|one| one.expiry_warnings(now));
+        warnings.extend(expiries.flatten());
+        warnings.extend(self.tracing.warnings());
+        warnings.extend_from_slice(&self.secret_warnings);
         warnings
     }
 }
@@ -278,11 +247,6 @@ fn public_url(
             origin.map_err(|_| Invalid)
         }
     }
-}
-
-fn network(text: &str) -> Option<IpNet> {
-    let address = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse().or_else(|_| address()).ok()
 }
 
 #[cfg(test)]

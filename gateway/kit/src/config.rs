@@ -10,6 +10,7 @@
 //! | `section` | a table, and the readers of its keys |
 //! | `value` | one value, as written |
 //! | `settings` | the values of a file, and the changes from one file to the next |
+//! | `fields` | structs whose fields are keys |
 //! | `error` | the problems of a file |
 //! | `secret_files` | warnings about files with secrets that other users may read |
 //! | [`shared_keys`] | the keys that all programs share |
@@ -18,6 +19,7 @@
 
 mod document;
 mod error;
+mod fields;
 pub mod origin;
 mod secret_files;
 mod section;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
+    read_all,
     secret::{Secret, SecretSource},
 };
 use signpost_protocol::sign::AppKey;
@@ -54,58 +55,43 @@ impl Applications {
             single_key(section, allows_weak_keys)
         });
         let multi = root.optional_section("applications", |section| {
-            MultiApplications::read(section, store)
+            read_all!(MultiApplications {
+                cache_entries: section.number(
+                    "cache_entries",
+                    1..=10_000_000,
+                    DEFAULT_CACHE_ENTRIES
+                ),
+                master_key: MasterKey::read(section, store),
+            })
         });
-        if is_single == is_multi {
-            let found = if is_single {
-                "both [application] and [applications]"
-            } else {
-                "neither [application] nor [applications]"
-            };
-            let allowed = "either [application] with a key (one application) or [applications] (many, in the store)";
-            return Err(root.problem("application", found, allowed));
-        }
-        let mode = if is_single {
-            "one, from [application]"
-        } else {
-            "many, from the store"
+        let mode = match (is_single, is_multi) {
+            (true, false) => Ok("one, from [application]"),
+            (false, true) => Ok("many, from the store"),
+            (true, true) => Err("both [application] and [applications]"),
+            (false, false) => Err("neither [application] nor [applications]"),
         };
+        let allowed = "either [application] with a key (one application) or [applications] (many, in the store)";
+        let mode = mode.map_err(|found| root.problem("application", found, allowed))?;
         root.set("applications", mode);
-        match (single?, multi?) {
-            (Some(key), _) => Ok(Self::Single(key)),
-            (None, Some(multi)) => Ok(Self::Multi(multi)),
-            (None, None) => Err(Invalid),
+        match single? {
+            Some(key) => Ok(Self::Single(key)),
+            None => multi?.map(Self::Multi).ok_or(Invalid),
         }
     }
 }
 
 fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey> {
     let secret = section.required_secret("key")?;
-    let key: AppKey = secret.expose().parse().map_err(|_| {
-        section.problem(
-            "key",
-            "white space inside the key",
-            "a key without white space",
-        )
-    })?;
+    let problem = |found: &str, allowed| section.problem("key", found, allowed);
+    let key = secret.expose().parse::<AppKey>();
+    let key =
+        key.map_err(|_| problem("white space inside the key", "a key without white space"))?;
     match key.check_strength() {
-        Err(weak) if !allows_weak_keys => Err(section.problem(
-            "key",
-            &format!("a weak key: {weak}"),
-            "a longer key, or allow_weak_key = true in [sign]",
-        )),
+        Err(weak) if !allows_weak_keys => {
+            let allowed = "a longer key, or allow_weak_key = true in [sign]";
+            Err(problem(&format!("a weak key: {weak}"), allowed))
+        }
         _ => Ok(key),
-    }
-}
-
-impl MultiApplications {
-    fn read(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Read<Self> {
-        let cache_entries = section.number("cache_entries", 1..=10_000_000, DEFAULT_CACHE_ENTRIES);
-        let master_key = MasterKey::read(section, store);
-        Ok(Self {
-            master_key: master_key?,
-            cache_entries: cache_entries?,
-        })
     }
 }
 
@@ -120,11 +106,9 @@ impl MasterKey {
             SecretSource::File(path) => {
                 section.set(KEY, format!("\"file:{}\"", path.display()));
                 section.note_secret(KEY, Some(&path));
-                let is_shared = store.is_some_and(|store| store.address.file().is_none());
-                Ok(if is_shared {
-                    Self::SharedFile(path)
-                } else {
-                    Self::File(path)
+                Ok(match store {
+                    Some(store) if store.address.file().is_none() => Self::SharedFile(path),
+                    _ => Self::File(path),
                 })
             }
             SecretSource::Literal(_) => Err(section.problem(KEY, "the key itself", ALLOWED)),
@@ -134,13 +118,10 @@ impl MasterKey {
 
     /// The default: a file beside the SQLite database. A Postgres has none: all gateways there share one key.
     fn default_for(section: &Section<'_>, store: &StoreSettings) -> Read<Self> {
+        let allowed = "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store";
         let file = store.address.file();
-        let beside = file.map(|file| file.with_extension("key"));
-        let beside = beside.ok_or_else(|| {
-            let allowed =
-                "\"env:NAME\" or \"file:PATH\", the same key for every gateway on this store";
-            section.missing("master_key", allowed)
-        })?;
+        let file = file.ok_or_else(|| section.missing("master_key", allowed))?;
+        let beside = file.with_extension("key");
         section.note_secret("master_key", Some(&beside));
         Ok(Self::File(beside))
     }

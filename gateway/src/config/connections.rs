@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 use signpost_kit::{
     config::{Invalid, Read, Section},
     limits::Rate,
+    read_all,
 };
 
-use super::limits::MAX_PER_SECOND;
+use super::limits::{MAX_PER_SECOND, rate};
 
 /// Default of `max`: what a machine with 16 GiB can hold if each connection has a request of the largest size.
 const DEFAULT_MAX: usize = 50_000;
@@ -28,7 +29,7 @@ const DEFAULT_MIN_RATE: u32 = 100;
 const DEFAULT_HANDSHAKES: u32 = 50;
 
 /// Handshakes of an address at once, as a multiple of those of a second.
-const HANDSHAKE_BURST: NonZeroU32 = NonZeroU32::new(10).expect("it is not 0");
+const HANDSHAKE_BURST: u32 = 10;
 
 /// Limits of clients' connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +51,22 @@ pub(crate) struct ConnectionLimits {
 
 impl ConnectionLimits {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let max = section.number("max", 1..=1_000_000, DEFAULT_MAX);
-        let per_address = section.number("per_address", 1..=1_000_000, DEFAULT_PER_ADDRESS);
-        let requests = section.number("requests", 1..=1_000_000_000, DEFAULT_REQUESTS);
-        let min_rate = section.number("min_bytes_per_second", 1..=1_000_000, DEFAULT_MIN_RATE);
-        let handshakes = section.number(
-            "handshakes_per_second",
-            1..=MAX_PER_SECOND,
-            DEFAULT_HANDSHAKES,
-        );
-        let handshakes = NonZeroU32::new(handshakes?).ok_or(Invalid)?;
-        Ok(Self {
-            max: max?,
-            per_address: per_address?,
-            requests: requests?,
-            min_rate: NonZeroU32::new(min_rate?).ok_or(Invalid)?,
-            handshakes: Rate {
-                per_second: handshakes,
-                burst: handshakes.saturating_mul(HANDSHAKE_BURST),
-            },
+        let non_zero = |number| NonZeroU32::new(number).ok_or(Invalid);
+        let handshakes = |number| rate(number, number.saturating_mul(HANDSHAKE_BURST));
+        read_all!(Self {
+            max: section.number("max", 1..=1_000_000, DEFAULT_MAX),
+            per_address: section.number("per_address", 1..=1_000_000, DEFAULT_PER_ADDRESS),
+            requests: section.number("requests", 1..=1_000_000_000, DEFAULT_REQUESTS),
+            min_rate: section
+                .number("min_bytes_per_second", 1..=1_000_000, DEFAULT_MIN_RATE)
+                .and_then(non_zero),
+            handshakes: section
+                .number(
+                    "handshakes_per_second",
+                    1..=MAX_PER_SECOND,
+                    DEFAULT_HANDSHAKES
+                )
+                .and_then(handshakes),
         })
     }
 }

@@ -3,6 +3,8 @@
 use http::HeaderName;
 use signpost_kit::config::{Read, Section, Value, origin::Origin};
 
+use super::readers::each;
+
 const ALLOWED_ORIGIN: &str =
     "\"https://app.example.com\", \"https://*.example.com\", or \"*\" alone";
 const ALLOWED_HEADER: &str = "the names of headers, for example \"X-Trace\"";
@@ -87,8 +89,7 @@ fn origins(section: &mut Section<'_>) -> Read<Option<AllowedOrigins>> {
     if texts == ["*"] {
         return Ok(Some(AllowedOrigins::Any));
     }
-    let patterns: Vec<_> = items.iter().map(pattern).collect();
-    let patterns: Vec<_> = patterns.into_iter().collect::<Read<_>>()?;
+    let patterns = each(&items, pattern)?;
     Ok((!patterns.is_empty()).then_some(AllowedOrigins::Listed(patterns)))
 }
 
@@ -111,17 +112,13 @@ impl OriginPattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").ok_or("which has no scheme")?;
         if rest.contains(['/', '?', '#']) {
-            let is_slash_alone = rest.find('/') == Some(rest.len() - 1);
-            return Err(if is_slash_alone {
-                "which ends with a slash"
-            } else {
-                "which has a path"
+            return Err(match rest.find('/') {
+                Some(at) if at == rest.len() - 1 => "which ends with a slash",
+                _ => "which has a path",
             });
         }
-        let (is_below, host) = match rest.strip_prefix("*.") {
-            Some(domain) => (true, domain),
-            None => (false, rest),
-        };
+        let below = rest.strip_prefix("*.");
+        let host = below.unwrap_or(rest);
         if host.contains('*') {
             return Err("which has a wildcard that is not the whole first label");
         }
@@ -129,7 +126,7 @@ impl OriginPattern {
             .parse()
             .map_err(|_| "which is not an origin")?;
         let serialized = origin.to_string();
-        if !is_below {
+        if below.is_none() {
             return Ok(Self::Exact(serialized.into_bytes().into()));
         }
         if origin.to_url().domain().is_none() {

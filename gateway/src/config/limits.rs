@@ -5,6 +5,7 @@ use std::time::Duration;
 use signpost_kit::{
     config::{Invalid, Read, Section},
     limits::Rate,
+    read_all,
 };
 
 use crate::request::HeadLimits;
@@ -35,13 +36,6 @@ pub struct Limits {
     pub(crate) unsigned: Option<Rate>,
 }
 
-fn read_unsigned(section: &mut Section<'_>) -> Read<Option<Rate>> {
-    let per_second = section.number("per_second", 0..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
-    let burst = section.number("burst", 1..=MAX_BURST, UNSIGNED_BURST);
-    // A rate of 0 is none.
-    Ok(Rate::new(per_second?, burst?))
-}
-
 /// Maximum of `per_second`: more than one machine can serve.
 pub(super) const MAX_PER_SECOND: u32 = 1_000_000;
 /// Maximum of `burst`.
@@ -53,22 +47,20 @@ pub(super) fn rate(per_second: u32, burst: u32) -> Read<Rate> {
 
 impl Limits {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let bytes = section.number("head_bytes", 1024..=HeadLimits::MAX_BYTES, 32 * 1024);
-        let headers = section.number("headers", 10..=MAX_HEADERS, 100);
-        let query = section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024);
-        let body = section.number("body_bytes", 64..=MAX_BODY, MAX_BODY);
-        let params = section.number("params", 2..=10_000, 256);
-        let unsigned = section.section("unsigned", read_unsigned);
-        let head = HeadLimits {
-            bytes: bytes?,
-            headers: headers?,
-            query: query?,
-        };
-        Ok(Self {
-            head,
-            body: body?,
-            params: params?,
-            unsigned: unsigned?,
+        read_all!(Self {
+            head: read_all!(HeadLimits {
+                bytes: section.number("head_bytes", 1024..=HeadLimits::MAX_BYTES, 32 * 1024),
+                headers: section.number("headers", 10..=MAX_HEADERS, 100),
+                query: section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024),
+            }),
+            body: section.number("body_bytes", 64..=MAX_BODY, MAX_BODY),
+            params: section.number("params", 2..=10_000, 256),
+            unsigned: section.section("unsigned", |section| {
+                let rate = section.number("per_second", 0..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
+                let burst = section.number("burst", 1..=MAX_BURST, UNSIGNED_BURST);
+                // A rate of 0 is none.
+                Ok(Rate::new(rate?, burst?))
+            }),
         })
     }
 }
@@ -95,21 +87,14 @@ pub(crate) struct Timeouts {
 impl Timeouts {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
-        let head = seconds("head_seconds", 10);
-        let body = seconds("body_seconds", 10);
-        let idle = seconds("idle_seconds", 60);
-        let connect = seconds("connect_seconds", 2);
-        let forward = seconds("forward_seconds", 10);
-        let response = seconds("response_seconds", 60);
-        let send = seconds("send_seconds", 60);
-        Ok(Self {
-            head: head?,
-            body: body?,
-            idle: idle?,
-            connect: connect?,
-            forward: forward?,
-            response: response?,
-            send: send?,
+        read_all!(Self {
+            head: seconds("head_seconds", 10),
+            body: seconds("body_seconds", 10),
+            idle: seconds("idle_seconds", 60),
+            connect: seconds("connect_seconds", 2),
+            forward: seconds("forward_seconds", 10),
+            response: seconds("response_seconds", 60),
+            send: seconds("send_seconds", 60),
         })
     }
 }

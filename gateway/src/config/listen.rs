@@ -1,14 +1,15 @@
 //! The listeners: `listen = "ADDRESS"`, or one `[[listen]]` table for each. CONTRACT 10.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
 use ipnet::IpNet;
 use signpost_kit::{
     clock::Timestamp,
-    config::{ADDRESS, Invalid, Read, Section, Value},
+    config::{ADDRESS, Invalid, Read, Section},
+    read_all,
 };
 
-use super::network;
+use super::readers::{check_unique, each, networks};
 use crate::tls::{
     ALPN_HTTP_1_1, ALPN_HTTP_2, CertificateFiles, ClientAuth, LoadedTls, Tls, TlsError, TlsSettings,
 };
@@ -18,6 +19,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Limit of listeners: each has a socket for each thread.
 const MAX_LISTENERS: usize = 64;
+
+const AUTHORITIES: &str = "a PEM file with the authorities of client certificates";
 
 /// Limit of certificates of one listener. Each is read at every reload.
 const MAX_CERTIFICATES: usize = 1000;
@@ -104,17 +107,9 @@ impl ListenerSettings {
             let allowed = format!("{ADDRESS}, or 1 to {MAX_LISTENERS} [[listen]] tables");
             return Err(value.problem(&format!("{} tables", items.len()), &allowed));
         }
-        let read: Vec<_> = items.iter().map(|item| item.section(Self::read)).collect();
-        let listeners: Vec<_> = read.into_iter().collect::<Read<_>>()?;
-        for (index, listener) in listeners.iter().enumerate() {
-            if listeners[..index]
-                .iter()
-                .any(|one| one.address == listener.address)
-            {
-                let found = format!("\"{}\" twice", listener.address);
-                return Err(items[index].problem(&found, "each address once"));
-            }
-        }
+        let listeners = each(&items, |item| item.section(Self::read))?;
+        let addresses = listeners.iter().map(|one| one.address);
+        check_unique(items.iter().zip(addresses), "each address once")?;
         let serves_https = listeners.iter().any(|one| one.tls.is_some());
         if let Some(index) = listeners.iter().position(|one| one.redirects_to_https)
             && !serves_https
@@ -130,42 +125,39 @@ impl ListenerSettings {
         let address = section.required("address", ADDRESS);
         let has_tls = section.has("tls");
         let protocols = protocols(section, has_tls);
-        let tls = section.optional_section("tls", |tls| read_tls(tls, protocols));
-        let balancers = "addresses or networks, for example \"10.0.0.0/8\"";
-        let proxy_protocol = section.list("proxy_protocol", &[], balancers, network);
-        let redirects = section.flag("redirect_to_https", false);
-        if has_tls && redirects == Ok(true) {
+        let tls = section.optional_section("tls", |tls| read_tls(tls, protocols).map(Arc::new));
+        let proxy_protocol = networks(section, "proxy_protocol");
+        let redirects_to_https = section.flag("redirect_to_https", false);
+        if has_tls && redirects_to_https == Ok(true) {
             let allowed = "false, or a listener without tls";
             return Err(section.problem("redirect_to_https", "true", allowed));
         }
-        Ok(Self {
-            address: address?,
-            protocols: protocols?,
-            tls: tls?.map(Arc::new),
-            proxy_protocol: proxy_protocol?,
-            redirects_to_https: redirects?,
+        read_all!(Self {
+            address,
+            protocols,
+            tls,
+            proxy_protocol,
+            redirects_to_https,
         })
     }
 }
 
 fn protocols(section: &mut Section<'_>, has_tls: bool) -> Read<Protocols> {
     const KEY: &str = "protocols";
+    const HTTP_1: &str = "http/1.1";
     let (http_2, default, allowed): (_, &[&str], _) = if has_tls {
-        (
-            "h2",
-            &["h2", "http/1.1"],
-            "\"h2\" and \"http/1.1\", at least one",
-        )
+        let allowed = "\"h2\" and \"http/1.1\", at least one";
+        ("h2", &["h2", HTTP_1], allowed)
     } else {
-        (
-            "h2c",
-            &["http/1.1"],
-            "\"http/1.1\" and, without tls, \"h2c\", at least one",
-        )
+        let allowed = "\"http/1.1\" and, without tls, \"h2c\", at least one";
+        ("h2c", &[HTTP_1], allowed)
     };
-    let known = |text: &str| ["http/1.1", http_2].iter().position(|one| *one == text);
-    let named = section.list(KEY, default, allowed, known)?;
-    match (named.contains(&0), named.contains(&1)) {
+    // Whether one is HTTP/2.
+    let named = section.list(KEY, default, allowed, |text| match text {
+        HTTP_1 => Some(false),
+        text => (text == http_2).then_some(true),
+    })?;
+    match (named.contains(&false), named.contains(&true)) {
         (true, true) => Ok(Protocols::Both),
         (true, false) => Ok(Protocols::Http1),
         (false, true) => Ok(Protocols::Http2),
@@ -180,14 +172,10 @@ fn read_tls(section: &mut Section<'_>, protocols: Read<Protocols>) -> Read<Tls> 
         ("optional", ClientAuth::Optional),
         ("required", ClientAuth::Required),
     ];
-    let has_auth = section.has("client_auth");
     let auth = section.choice("client_auth", &auth, ClientAuth::Required)?;
     let authorities = authorities?;
-    if has_auth && authorities.is_none() {
-        return Err(section.missing(
-            "client_ca",
-            "a PEM file with the authorities of client certificates",
-        ));
+    if section.has("client_auth") && authorities.is_none() {
+        return Err(section.missing("client_ca", AUTHORITIES));
     }
     let settings = TlsSettings {
         certificates: certificates?,
@@ -200,9 +188,7 @@ fn read_tls(section: &mut Section<'_>, protocols: Read<Protocols>) -> Read<Tls> 
     };
     let mut files = Vec::new();
     let loaded = LoadedTls::load(&settings, &mut files);
-    for file in files {
-        section.record_file(file);
-    }
+    files.into_iter().for_each(|file| section.record_file(file));
     let loaded = loaded.map_err(|error| report(section, &settings, &error))?;
     Ok(Tls::new(settings, loaded))
 }
@@ -210,22 +196,19 @@ fn read_tls(section: &mut Section<'_>, protocols: Read<Protocols>) -> Read<Tls> 
 /// Reports files that cannot be used, under the key that names them.
 fn report(section: &mut Section<'_>, settings: &TlsSettings, error: &TlsError) -> Invalid {
     let (key, allowed) = match error {
-        TlsError::Clients(_) => (
-            "client_ca".to_owned(),
-            "a PEM file with the authorities of client certificates",
-        ),
-        TlsError::Certificate(number, cause)
-            if cause.is_about_key(&settings.certificates[*number]) =>
-        {
-            (
-                format!("certificates[{number}].key"),
-                "a PEM file with the certificate's private key",
-            )
+        TlsError::Clients(_) => ("client_ca".to_owned(), AUTHORITIES),
+        TlsError::Certificate(number, cause) => {
+            let is_about_key = cause.is_about_key(&settings.certificates[*number]);
+            let (key, allowed) = if is_about_key {
+                ("key", "a PEM file with the certificate's private key")
+            } else {
+                (
+                    "certificate",
+                    "a PEM file with the certificate, then the intermediate ones",
+                )
+            };
+            (format!("certificates[{number}].{key}"), allowed)
         }
-        TlsError::Certificate(number, _) => (
-            format!("certificates[{number}].certificate"),
-            "a PEM file with the certificate, then the intermediate ones",
-        ),
     };
     section.problem(&key, &error.to_string(), allowed)
 }
@@ -239,22 +222,17 @@ fn certificates(section: &mut Section<'_>) -> Read<Vec<CertificateFiles>> {
     let items = value.items();
     let items = items.filter(|items| (1..=MAX_CERTIFICATES).contains(&items.len()));
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED))?;
-    let read: Vec<_> = items.iter().map(certificate_files).collect();
-    read.into_iter().collect()
+    each(&items, |item| item.section(certificate_files))
 }
 
-fn certificate_files(item: &Value<'_>) -> Read<CertificateFiles> {
-    item.section(|section| {
-        let mut path = |key: &str| -> Read<PathBuf> {
-            let path = section.path(key)?;
-            path.ok_or_else(|| section.missing(key, "the path of a PEM file"))
-        };
-        let certificate = path("certificate");
-        let key = path("key")?;
-        section.note_secret("key", Some(&key));
-        Ok(CertificateFiles {
-            certificate: certificate?,
-            key,
-        })
-    })
+fn certificate_files(section: &mut Section<'_>) -> Read<CertificateFiles> {
+    let mut path = |key: &str| {
+        let path = section.path(key)?;
+        path.ok_or_else(|| section.missing(key, "the path of a PEM file"))
+    };
+    let certificate = path("certificate");
+    let key = path("key")?;
+    section.note_secret("key", Some(&key));
+    let certificate = certificate?;
+    Ok(CertificateFiles { certificate, key })
 }

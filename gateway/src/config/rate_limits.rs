@@ -10,7 +10,7 @@ use signpost_kit::{
 
 use super::{
     limits::{MAX_BURST, MAX_PER_SECOND, rate},
-    sign::path,
+    readers::{path, required_number},
 };
 use crate::request::Method;
 
@@ -67,14 +67,14 @@ impl RateLimits {
         let is_shared = section.flag("shared", false);
         let application = section.optional_section("application", read_rate);
         let address = section.optional_section("address", read_rate);
-        let paths = read_paths(section);
+        let paths = section.tables("paths", MAX_PATHS, read_path);
         let mut limits = Self {
             is_shared: is_shared?,
             application: application?,
             address: address?,
             ..Self::default()
         };
-        for (index, (by, limit)) in paths?.into_iter().enumerate() {
+        for (index, (_, (by, limit))) in paths?.into_iter().enumerate() {
             let earlier = match by {
                 By::Application => &mut limits.paths_by_application,
                 By::Address => &mut limits.paths_by_address,
@@ -102,20 +102,17 @@ impl RateLimits {
             );
         }
         let named = [("application", self.application), ("address", self.address)];
-        let named = named.into_iter().filter_map(|(name, rate)| {
-            let rate = rate?;
-            Some((format!("rate_limits.{name}"), rate))
-        });
-        let paths = self
-            .paths_by_address
-            .iter()
-            .chain(&self.paths_by_application);
-        let paths = paths.map(|limit| (format!("rate_limits.paths of {}", limit.path), limit.rate));
+        let named = named
+            .into_iter()
+            .filter_map(|(name, rate)| Some((name.to_owned(), rate?)));
+        let paths = [&self.paths_by_address, &self.paths_by_application];
+        let paths = paths.into_iter().flatten();
+        let paths = paths.map(|limit| (format!("paths of {}", limit.path), limit.rate));
         for (name, rate) in named.chain(paths) {
             // Clients send some requests at once, for example a browser that opens a page.
             if rate.burst.get() < rate.per_second.get().div_ceil(10) {
                 warnings.push(format!(
-                    "{name}: burst is less than what per_second allows in 100 ms, so clients that send several requests \
+                    "rate_limits.{name}: burst is less than what per_second allows in 100 ms, so clients that send several requests \
                      at once are rejected below their rate"
                 ));
             }
@@ -136,11 +133,6 @@ impl PathLimit {
     }
 }
 
-fn read_paths(section: &mut Section<'_>) -> Read<Vec<(By, PathLimit)>> {
-    let paths = section.tables("paths", MAX_PATHS, read_path)?;
-    Ok(paths.into_iter().map(|(_, path)| path).collect())
-}
-
 fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {
     let method = section.optional_by("method", "\"GET\", \"POST\"", |text| {
         Method::from_bytes(text.as_bytes())
@@ -149,28 +141,22 @@ fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {
     let choices = [("application", By::Application), ("address", By::Address)];
     let by = section.choice("by", &choices, By::Application);
     let rate = read_rate(section);
-    let (method, path, by) = (method?, path?, by?);
+    let (method, path, by, rate) = (method?, path?, by?, rate?);
     let rule = rule_number(method, &path, by);
-    let limit = PathLimit {
-        method,
-        path,
-        rate: rate?,
-        rule,
-    };
-    Ok((by, limit))
+    Ok((
+        by,
+        PathLimit {
+            method,
+            path,
+            rate,
+            rule,
+        },
+    ))
 }
 
 /// Reads `per_second` and `burst`.
 fn read_rate(section: &mut Section<'_>) -> Read<Rate> {
-    const KEY: &str = "per_second";
-    let per_second = if section.has(KEY) {
-        section.number(KEY, 1..=MAX_PER_SECOND, 1)
-    } else {
-        // Known, so that a misspelt key is compared with it.
-        section.find(KEY);
-        let allowed = format!("a whole number from 1 to {MAX_PER_SECOND}");
-        Err(section.missing(KEY, &allowed))
-    };
+    let per_second = required_number(section, "per_second", 1..=MAX_PER_SECOND);
     let default = per_second.map_or(1, |rate| (rate * BURST_SECONDS).min(MAX_BURST));
     let burst = section.number("burst", 1..=MAX_BURST, default);
     rate(per_second?, burst?)

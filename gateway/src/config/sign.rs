@@ -1,12 +1,16 @@
 //! Settings of signatures: profile, window, and paths with special rules. CONTRACT 3.
 
 use signpost_protocol::sign::{
-    ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, Window,
+    ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
+    Window,
 };
 
-use signpost_kit::config::{Invalid, Read, Section};
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    read_all,
+};
 
-use crate::wire::syntax::bytes::{PATH, is_made_of};
+use super::readers::path;
 
 /// Default of `replay_entries`: 500 requests per second for two minutes.
 const DEFAULT_REPLAY_ENTRIES: usize = 60_000;
@@ -41,28 +45,23 @@ pub(crate) struct AlwaysSigned {
 
 impl SignConfig {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let profile = profile(section);
-        let window = section.number("window_seconds", 1..=300, 60_u64);
-        let always_signed = section.list(
-            "always_signed",
-            &["POST /login"],
-            "methods and paths, for example \"POST /login\"",
-            always_signed,
-        );
+        let window = |seconds| Window::from_seconds(seconds).map_err(|_| Invalid);
+        let requests = "methods and paths, for example \"POST /login\"";
         let paths = "paths, for example \"/login\"";
-        let callback_paths = section.list("callback_paths", &["/login"], paths, path);
-        let browser_paths = section.list("browser_paths", &["/login"], paths, path);
-        let allows_weak_keys = section.flag("allow_weak_key", false);
-        let replay_entries =
-            section.number("replay_entries", 100..=10_000_000, DEFAULT_REPLAY_ENTRIES);
-        Ok(Self {
-            profile: profile?,
-            window: Window::from_seconds(window?).map_err(|_| Invalid)?,
-            always_signed: always_signed?,
-            callback_paths: callback_paths?,
-            browser_paths: browser_paths?,
-            allows_weak_keys: allows_weak_keys?,
-            replay_entries: replay_entries?,
+        read_all!(Self {
+            profile: profile(section),
+            window: section
+                .number("window_seconds", 1..=300, 60)
+                .and_then(window),
+            always_signed: section.list("always_signed", &["POST /login"], requests, always_signed),
+            callback_paths: section.list("callback_paths", &["/login"], paths, path),
+            browser_paths: section.list("browser_paths", &["/login"], paths, path),
+            allows_weak_keys: section.flag("allow_weak_key", false),
+            replay_entries: section.number(
+                "replay_entries",
+                100..=10_000_000,
+                DEFAULT_REPLAY_ENTRIES
+            ),
         })
     }
 
@@ -143,40 +142,25 @@ fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
         ("allow", ReplayPolicy::Allow),
         ("reject", ReplayPolicy::Reject),
     ];
-    let values = section.choice("values", &values, preset.values);
-    let layout = section.choice("layout", &layouts, preset.layout);
-    let empty = section.choice("empty", &empties, preset.empty);
-    let cover = section.choice("cover", &covers, preset.cover);
-    let algorithm = section.choice("algorithm", &algorithms, preset.algorithm);
-    let replay = section.choice("replay", &replays, preset.replay);
     let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
-    let leave_out = section.list("leave_out", &preset_keys, "keys", |key| {
-        // If `time` were left out, an old request could be moved into the window.
-        (!key.is_empty() && key != signpost_protocol::sign::TIME).then(|| key.to_owned())
+    let profile = read_all!(SignProfile {
+        values: section.choice("values", &values, preset.values),
+        layout: section.choice("layout", &layouts, preset.layout),
+        empty: section.choice("empty", &empties, preset.empty),
+        cover: section.choice("cover", &covers, preset.cover),
+        algorithm: section.choice("algorithm", &algorithms, preset.algorithm),
+        replay: section.choice("replay", &replays, preset.replay),
+        leave_out: section.list("leave_out", &preset_keys, "keys", |key| {
+            // If `time` were left out, an old request could be moved into the window.
+            (!key.is_empty() && key != TIME).then(|| key.to_owned())
+        }),
     });
-    let profile = SignProfile {
-        values: values?,
-        layout: layout?,
-        empty: empty?,
-        leave_out: leave_out?,
-        cover: cover?,
-        algorithm: algorithm?,
-        replay: replay?,
-    };
-    is_known.then_some(profile).ok_or(Invalid)
+    profile.and_then(|profile| is_known.then_some(profile).ok_or(Invalid))
 }
 
 fn always_signed(text: &str) -> Option<AlwaysSigned> {
     let (method, path_text) = text.split_once(' ')?;
+    let path = path(path_text)?;
     let method = matches!(method, "GET" | "POST").then(|| method.to_owned())?;
-    Some(AlwaysSigned {
-        method,
-        path: path(path_text)?,
-    })
-}
-
-/// A path that a request can have. CONTRACT 2.
-pub(super) fn path(text: &str) -> Option<String> {
-    let is_path = text.starts_with('/') && is_made_of(text.as_bytes(), PATH);
-    is_path.then(|| text.to_owned())
+    Some(AlwaysSigned { method, path })
 }

@@ -15,7 +15,6 @@ use signpost_kit::{
 };
 use signpost_protocol::version::Version;
 
-use self::served::WrittenVersion;
 pub(crate) use self::{
     backend::{
         AccountCheck, Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks,
@@ -37,7 +36,7 @@ pub struct Versions {
     /// How requests for an unknown version are handled.
     pub(crate) unknown: UnknownVersion,
     /// Warnings about keys without effect, and keys that other users may read.
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// How requests for an unknown version are handled.
@@ -49,36 +48,49 @@ pub(crate) enum UnknownVersion {
     Reject,
 }
 
+/// What the versions of a file share while they are read.
+struct Reading<'a> {
+    /// The addresses that the gateway listens on.
+    own: &'a [SocketAddr],
+    warnings: Vec<String>,
+    /// The backends so far, by their numbers.
+    backends: Vec<Arc<Backend>>,
+}
+
+impl Reading<'_> {
+    /// Warns of a key.
+    fn has_no_effect(&mut self, section: &Section<'_>, key: &str, why: &str) {
+        let table = section.table_path();
+        self.warnings
+            .push(format!("{table}.{key} has no effect: {why}"));
+    }
+}
+
 impl Versions {
     /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
     pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
-        let mut warnings = Vec::new();
+        let mut reading = Reading {
+            own,
+            warnings: Vec::new(),
+            backends: Vec::new(),
+        };
         let unknown = [
             ("default", UnknownVersion::Default),
             ("reject", UnknownVersion::Reject),
         ];
         let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
         let default: Read<Version> = root.parsed("default_version", "v1", "a version's name");
-        let tables = root.sections("versions", |_, section| {
-            WrittenVersion::read(section, own, &mut warnings)
+        let tables = root.sections("versions", |name, section| {
+            ServedVersion::read(name, section, &mut reading)
         })?;
-        let mut found = Vec::new();
         // Includes tables with an invalid address: that is reported on its own.
         let mut named = Vec::new();
-        for (name, written) in tables {
-            match name.parse() {
-                Ok(version) => {
-                    named.push(Version::clone(&version));
-                    found.push(written.map(|written| (version, written)));
-                }
+        for (name, _) in &tables {
+            match name.parse::<Version>() {
+                Ok(version) => named.push(version),
                 Err(error) => {
-                    found.push(None);
-                    let error: signpost_protocol::ParseError = error;
-                    let _ = root.problem(
-                        "versions",
-                        &format!("[versions.{name}]"),
-                        &error.to_string(),
-                    );
+                    let found = format!("[versions.{name}]");
+                    let _ = root.problem("versions", &found, &error.to_string());
                 }
             }
         }
@@ -93,27 +105,17 @@ impl Versions {
             let found = format!("\"{default}\", which has no [versions.{default}]");
             return Err(root.problem("default_version", &found, &allowed));
         }
-        let found: Option<Vec<_>> = found.into_iter().collect();
-        let mut found = found.ok_or(Invalid)?;
-        found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut backends = Vec::new();
-        let all: Vec<_> = found
-            .into_iter()
-            .map(|(version, written)| ServedVersion::new(version, written, &mut backends))
-            .collect();
+        let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
+        let mut all = all.ok_or(Invalid)?;
+        all.sort_by(|one, other| one.name().cmp(other.name()));
         let default = all.iter().position(|version| *version.name() == default);
         Ok(Self {
             all,
-            backends,
+            backends: reading.backends,
             default: default.ok_or(Invalid)?,
             unknown: unknown?,
-            warnings,
+            warnings: reading.warnings,
         })
-    }
-
-    /// Warnings about keys without effect, and about files.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.warnings.iter().map(String::as_str)
     }
 
     /// The version of the default route.
@@ -125,9 +127,7 @@ impl Versions {
     /// The version that `name` names. Versions are few: no map is faster than this loop.
     #[must_use]
     pub(crate) fn named(&self, name: &[u8]) -> Option<&ServedVersion> {
-        self.all
-            .iter()
-            .find(|version| version.name().is_named_by(name))
+        self.iter().find(|version| version.name().is_named_by(name))
     }
 
     /// All versions, ordered by name.
@@ -148,7 +148,7 @@ impl Versions {
         versions.filter(move |version| version.stage(now) != Stage::Retired)
     }
 
-    /// The header fields that the life cycle of any version adds to answers.
+    /// The header fields that the life cycle of any version adds to responses.
     #[must_use]
     pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
         let cycles = self.iter().filter_map(ServedVersion::life_cycle);

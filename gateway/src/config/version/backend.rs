@@ -7,7 +7,10 @@ pub(super) mod upstream;
 
 use std::{fmt, sync::Arc};
 
-use signpost_kit::config::{Read, Section};
+use signpost_kit::{
+    config::{Read, Section},
+    read_all,
+};
 use signpost_protocol::version::Version;
 
 pub(crate) use self::{
@@ -104,11 +107,9 @@ impl AccountRules {
             ("optional", AccountCheck::Optional),
             ("required", AccountCheck::Required),
         ];
-        let check = section.choice("account", &checks, AccountCheck::None);
-        let passes_authorization = section.flag("pass_authorization", false);
-        Ok(Self {
-            check: check?,
-            passes_authorization: passes_authorization?,
+        read_all!(Self {
+            check: section.choice("account", &checks, AccountCheck::None),
+            passes_authorization: section.flag("pass_authorization", false),
         })
     }
 }

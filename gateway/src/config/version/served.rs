@@ -1,18 +1,19 @@
 //! A version: its own backend, its canaries, and its routes. CONTRACT 5.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use signpost_kit::{
     clock::Timestamp,
-    config::{Read, Section},
+    config::{Invalid, Read, Section},
 };
 use signpost_protocol::version::Version;
 
 use super::{
+    Reading,
     backend::{AccountRules, Backend, BackendName, Part},
-    canaries::{StickyBy, WrittenCanary, read_canaries},
+    canaries::{StickyBy, read_canaries},
     life_cycle::{LifeCycle, Stage},
-    routes::{WrittenRoute, read_routes},
+    routes::read_routes,
 };
 use crate::config::version::backend::upstream::{DefaultChecks, Upstream};
 
@@ -27,86 +28,53 @@ pub struct ServedVersion {
     sticky_by: StickyBy,
 }
 
-/// A version as the file has it.
-pub(super) struct WrittenVersion {
-    upstream: Upstream,
-    routes: Vec<WrittenRoute>,
-    canaries: Vec<WrittenCanary>,
-    sticky_by: StickyBy,
-    life_cycle: Option<Arc<LifeCycle>>,
-}
-
-impl WrittenVersion {
-    pub(super) fn read(
-        section: &mut Section<'_>,
-        own: &[SocketAddr],
-        warnings: &mut Vec<String>,
-    ) -> Read<Self> {
-        let upstream = Upstream::read(section, own, DefaultChecks::IfSeveral, warnings);
-        let canaries = read_canaries(section, own, warnings);
-        let routes = read_routes(section, own, warnings);
-        let life_cycle = LifeCycle::read(section, warnings);
-        let (sticky_by, canaries) = canaries?;
-        Ok(Self {
-            upstream: upstream?,
-            routes: routes?,
-            canaries,
-            sticky_by,
-            life_cycle: life_cycle?,
-        })
-    }
-}
-
 impl ServedVersion {
-    /// Creates a version, and adds its backends to `backends`: their numbers are their indices there.
-    pub(super) fn new(
-        version: Version,
-        written: WrittenVersion,
-        backends: &mut Vec<Arc<Backend>>,
-    ) -> Self {
-        let version = Arc::new(version);
+    /// Reads the table of a version, and numbers its backends.
+    pub(super) fn read(
+        name: &str,
+        section: &mut Section<'_>,
+        reading: &mut Reading<'_>,
+    ) -> Read<Self> {
+        let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let canaries = read_canaries(section, reading);
+        let routes = read_routes(section, reading);
+        let life_cycle = LifeCycle::read(section, reading);
+        let (upstream, routes, life_cycle) = (upstream?, routes?, life_cycle?);
+        let (sticky_by, canaries) = canaries?;
+        // `Versions` reports an invalid name.
+        let version: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
         let mut add = |part, upstream, account| {
+            let version = Arc::clone(&version);
             let backend = Arc::new(Backend {
-                name: BackendName {
-                    version: Arc::clone(&version),
-                    part,
-                },
-                number: backends.len(),
+                name: BackendName { version, part },
+                number: reading.backends.len(),
                 upstream,
                 account,
-                life_cycle: written.life_cycle.clone(),
+                life_cycle: life_cycle.clone(),
             });
-            backends.push(Arc::clone(&backend));
+            reading.backends.push(Arc::clone(&backend));
             backend
         };
-        let own = add(Part::Own, written.upstream, AccountRules::LOGIN);
+        let own = add(Part::Own, upstream, AccountRules::LOGIN);
         let mut end = 0;
-        let canary = |WrittenCanary {
-                          name,
-                          percent,
-                          upstream,
-                      }| {
+        let canaries = canaries.into_iter().map(|(name, percent, upstream)| {
             end += percent;
-            let part = Part::Canary(name.into());
+            let part = Part::Canary(name);
             (end, add(part, upstream, AccountRules::LOGIN))
-        };
-        let canaries = written.canaries.into_iter().map(canary).collect();
-        let route = |WrittenRoute {
-                         path,
-                         upstream,
-                         account,
-                     }| {
+        });
+        let canaries = canaries.collect();
+        let routes = routes.into_iter().map(|(path, upstream, account)| {
             let path: Box<str> = path.into();
             (path.clone(), add(Part::Route(path), upstream, account))
-        };
-        let mut routes: Vec<_> = written.routes.into_iter().map(route).collect();
+        });
+        let mut routes: Vec<_> = routes.collect();
         routes.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        Self {
+        Ok(Self {
             own,
             routes,
             canaries,
-            sticky_by: written.sticky_by,
-        }
+            sticky_by,
+        })
     }
 
     /// Its name.

@@ -7,9 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use signpost_kit::config::{Invalid, Read, Section, Value};
+use signpost_kit::config::{Read, Section, Value};
 
-use crate::tls::backend::{Endpoint, TlsPeer};
+use crate::{
+    config::readers::{check_unique, each},
+    tls::backend::{Endpoint, TlsPeer},
+};
 
 const ALLOWED: &str = "an IP address and port, or a host name and port, for example \"127.0.0.1:7001\", \
                        \"login:7001\" or, with TLS, \"https://login:7443\"";
@@ -43,13 +46,14 @@ impl BackendAddress {
     }
 }
 
-/// An address as the file has it.
-pub(super) struct WrittenAddress {
-    pub(super) host_port: HostPort,
-    pub(super) weight: u16,
-    /// Whether it begins with `https://`.
-    pub(super) is_https: bool,
+/// The addresses of a backend before TLS is added to them, and whether they are https.
+pub(super) struct WrittenAddresses {
+    pub(super) all: Vec<BackendAddress>,
+    pub(super) are_https: bool,
 }
+
+/// An address without TLS, and whether it begins with `https://`.
+type WrittenAddress = (BackendAddress, bool);
 
 /// `https://` before an address: TLS. `http://` is the same as no scheme.
 const SCHEMES: [(&str, bool); 2] = [("https://", true), ("http://", false)];
@@ -132,25 +136,6 @@ impl Display for HostPort {
     }
 }
 
-impl WrittenAddress {
-    /// Host and port, behind `https://` if it has TLS.
-    fn url(&self) -> String {
-        let scheme = if self.is_https { "https://" } else { "" };
-        format!("{scheme}{}", self.host_port)
-    }
-}
-
-impl Display for WrittenAddress {
-    /// As written in the file; the weight only if it is not 1.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (url, weight) = (self.url(), self.weight);
-        match weight {
-            1 => write!(formatter, "\"{url}\""),
-            _ => write!(formatter, "{{ address = \"{url}\", weight = {weight} }}"),
-        }
-    }
-}
-
 /// Whether `host` consists of labels of letters, digits, hyphens and underscores (RFC 1123 section 2.1; container names
 /// have underscores). The last label is not a number: that would be a malformed IP address.
 fn is_host_name(host: &str) -> bool {
@@ -172,15 +157,15 @@ fn is_host_name(host: &str) -> bool {
 }
 
 /// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
-pub(super) fn addresses(
-    section: &mut Section<'_>,
-    own: &[SocketAddr],
-) -> Read<Vec<WrittenAddress>> {
+pub(super) fn addresses(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     match (section.find("backend"), section.find("backends")) {
         (Some(value), None) => {
             let address = address(&value, ALLOWED, own)?;
-            value.set(address.to_string());
-            Ok(vec![address])
+            value.set(shown(&address));
+            Ok(WrittenAddresses {
+                are_https: address.1,
+                all: vec![address.0],
+            })
         }
         (None, Some(value)) => several_addresses(&value, own),
         (None, None) => Err(section.missing("backend", ALLOWED)),
@@ -196,57 +181,44 @@ fn address(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<Written
     let Some(text) = value.as_str() else {
         return Err(value.invalid_unshown(allowed));
     };
-    let without = |(scheme, is_https): (&str, bool)| Some((text.strip_prefix(scheme)?, is_https));
-    let (text, is_https) = SCHEMES
-        .into_iter()
-        .find_map(without)
-        .unwrap_or((text, false));
+    let without = |(scheme, is_https)| Some((text.strip_prefix(scheme)?, is_https));
+    let scheme = SCHEMES.into_iter().find_map(without);
+    let (text, is_https) = scheme.unwrap_or((text, false));
     let (why, allowed) = match text.parse::<HostPort>() {
         Ok(host_port) if !host_port.is_one_of(own) => {
-            return Ok(WrittenAddress {
+            let address = BackendAddress {
                 host_port,
                 weight: 1,
-                is_https,
-            });
+                tls: None,
+            };
+            return Ok((address, is_https));
         }
-        Ok(_) => (
-            ", where the gateway itself listens".to_owned(),
-            ALLOWED_OTHER,
-        ),
+        Ok(_) => {
+            let why = ", where the gateway itself listens".to_owned();
+            (why, ALLOWED_OTHER)
+        }
         Err(ParseHostPortError::Malformed) => (String::new(), allowed),
         Err(why) => (format!(", {why}"), allowed),
     };
     Err(value.problem(&format!("{}{why}", value.shown()), allowed))
 }
 
-fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<Vec<WrittenAddress>> {
+fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     let items = value.items().filter(|items| !items.is_empty());
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED_LIST))?;
-    let mut addresses: Vec<WrittenAddress> = Vec::with_capacity(items.len());
-    let mut is_valid = true;
-    for item in &items {
-        match item_address(item, own) {
-            Ok(address)
-                if addresses
-                    .iter()
-                    .any(|known| known.host_port == address.host_port) =>
-            {
-                let found = format!("\"{}\" twice", address.host_port);
-                let _ = item.problem(&found, "each address once; set its weight instead");
-                is_valid = false;
-            }
-            Ok(address) => addresses.push(address),
-            Err(Invalid) => is_valid = false,
-        }
-    }
-    let with_tls = addresses.iter().filter(|address| address.is_https).count();
-    if with_tls > 0 && with_tls < addresses.len() {
+    let addresses = each(&items, |item| item_address(item, own))?;
+    let known = addresses.iter().map(|(address, _)| &address.host_port);
+    let allowed = "each address once; set its weight instead";
+    check_unique(items.iter().zip(known), allowed)?;
+    let are_https = addresses.iter().any(|(_, is_https)| *is_https);
+    if are_https && !addresses.iter().all(|(_, is_https)| *is_https) {
         let allowed = "addresses that all begin with https://, or none of them";
         return Err(value.problem("addresses with and without TLS", allowed));
     }
-    let shown: Vec<_> = addresses.iter().map(WrittenAddress::to_string).collect();
+    let shown: Vec<_> = addresses.iter().map(shown).collect();
     value.set(format!("[{}]", shown.join(", ")));
-    is_valid.then_some(addresses).ok_or(Invalid)
+    let all = addresses.into_iter().map(|(address, _)| address).collect();
+    Ok(WrittenAddresses { all, are_https })
 }
 
 fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
@@ -259,11 +231,19 @@ fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
             None => Err(section.missing("address", ALLOWED_ITEM)),
         };
         let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
-        Ok(WrittenAddress {
-            weight: weight?,
-            ..found?
-        })
+        let (mut address, is_https) = found?;
+        address.weight = weight?;
+        Ok((address, is_https))
     })
+}
+
+/// An address as written in the file; the weight only if it is not 1.
+fn shown((address, is_https): &WrittenAddress) -> String {
+    let (scheme, host_port) = (if *is_https { "https://" } else { "" }, &address.host_port);
+    match address.weight {
+        1 => format!("\"{scheme}{host_port}\""),
+        weight => format!("{{ address = \"{scheme}{host_port}\", weight = {weight} }}"),
+    }
 }
 
 #[cfg(test)]

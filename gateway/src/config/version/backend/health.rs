@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
-use signpost_kit::config::{Read, Section};
+use signpost_kit::{
+    config::{Read, Section},
+    read_all,
+};
 
 const ALLOWED_PATH: &str =
     "a percent-encoded path, optionally with a query, for example \"/healthz\"";
@@ -25,17 +28,13 @@ impl HealthChecks {
     /// Reads the settings; `None` if checks are off. `default` is the default of `active`.
     pub(super) fn read(section: &mut Section<'_>, default: bool) -> Read<Option<Self>> {
         let is_active = section.flag("active", default);
-        let path = section.parsed_by("path", "/healthz", ALLOWED_PATH, path);
-        let interval = section.seconds("interval_seconds", 1..=3600, 2);
-        let timeout = section.seconds("timeout_seconds", 1..=60, 1);
-        let unhealthy_after = section.number("unhealthy_after", 1..=100, 3);
-        let checks = Self {
-            path: path?,
-            interval: interval?,
-            timeout: timeout?,
-            unhealthy_after: unhealthy_after?,
-        };
-        Ok(is_active?.then_some(checks))
+        let checks = read_all!(Self {
+            path: section.parsed_by("path", "/healthz", ALLOWED_PATH, path),
+            interval: section.seconds("interval_seconds", 1..=3600, 2),
+            timeout: section.seconds("timeout_seconds", 1..=60, 1),
+            unhealthy_after: section.number("unhealthy_after", 1..=100, 3),
+        });
+        Ok(is_active?.then_some(checks?))
     }
 }
 

@@ -8,7 +8,7 @@ use rustls::{
 };
 use signpost_kit::config::{Invalid, NamedFile, Read, Section};
 
-use super::address::{BackendAddress, HostPort, WrittenAddress};
+use super::address::{BackendAddress, HostPort, WrittenAddresses};
 use crate::tls::backend::{ClientCertificate, TlsSettings};
 
 const SERVER_NAME: &str = "server_name";
@@ -20,91 +20,52 @@ const ALLOWED_NAME: &str = "the host name or IP address in the backend's certifi
 const ALLOWED_CERTIFICATES: &str = "a PEM file with at least one certificate";
 const ALLOWED_KEY: &str = "a PEM file with the private key of tls.certificate";
 
-/// The `tls` table of a version whose addresses are https.
-struct TlsKeys {
-    /// In place of the host of each address.
-    server_name: Option<ServerName<'static>>,
-    settings: TlsSettings,
-}
-
-/// The files of the `tls` table.
-struct TlsFiles {
-    ca: Option<NamedFile>,
-    certificate: Option<NamedFile>,
-    key: Option<NamedFile>,
-}
-
 /// Reads the `tls` table of a version, and adds TLS to its addresses if they are https.
 pub(super) fn with_tls(
     section: &mut Section<'_>,
-    addresses: Read<Vec<WrittenAddress>>,
+    addresses: Read<WrittenAddresses>,
 ) -> Read<Vec<BackendAddress>> {
-    let has_table = section.has("tls");
-    let is_https = |addresses: &Vec<WrittenAddress>| addresses.iter().any(|one| one.is_https);
-    let is_https = addresses.as_ref().is_ok_and(is_https);
-    let keys = section.section("tls", |tls| TlsKeys::read(tls, is_https));
-    let addresses = addresses?;
-    if has_table && !is_https {
+    let are_https = addresses.as_ref().is_ok_and(|written| written.are_https);
+    let tls = section.section("tls", |tls| {
+        let name = tls.optional_by(SERVER_NAME, ALLOWED_NAME, server_name);
+        let settings = settings(tls, are_https);
+        Ok((name?, settings?))
+    });
+    let mut addresses = addresses?.all;
+    if section.has("tls") && !are_https {
         let allowed = "tls only beside addresses that begin with https://";
         return Err(section.problem("tls", "a table", allowed));
     }
-    let keys = keys?;
-    let with_tls = |address: WrittenAddress| {
-        let peer = |keys: &TlsKeys| {
-            let name = keys.server_name.clone();
-            let name = name.map_or_else(|| host_name(section, &address.host_port), Ok);
-            name.map(|name| Arc::new(keys.settings.peer(name)))
-        };
-        Ok(BackendAddress {
-            tls: keys.as_ref().map(peer).transpose()?,
-            host_port: address.host_port,
-            weight: address.weight,
-        })
-    };
-    addresses.into_iter().map(with_tls).collect()
+    if let (name, Some(settings)) = tls? {
+        for address in &mut addresses {
+            let name = match &name {
+                Some(name) => name.clone(),
+                None => host_name(section, &address.host_port)?,
+            };
+            address.tls = Some(Arc::new(settings.peer(name)));
+        }
+    }
+    Ok(addresses)
 }
 
-impl TlsKeys {
-    /// Reads the table; `None` if the addresses have no TLS.
-    fn read(section: &mut Section<'_>, is_https: bool) -> Read<Option<Self>> {
-        let server_name = section.optional_by(SERVER_NAME, ALLOWED_NAME, server_name);
-        let files = TlsFiles::read(section);
-        if !is_https {
-            return files.map(|_| None);
-        }
-        let files = files?;
-        if let Some(key) = &files.key {
-            section.note_secret(KEY, Some(&key.path));
-        }
-        let authorities = authorities(section, files.ca.as_ref());
-        let certificate = client_certificate(section, &files);
-        let settings = TlsSettings::new(authorities?, certificate?);
-        let settings = settings.map_err(|error| unusable_certificate(section, &error));
-        Ok(Some(Self {
-            server_name: server_name?,
-            settings: settings?,
-        }))
+/// Reads the files of the table; `None` if the addresses have no TLS.
+fn settings(section: &mut Section<'_>, are_https: bool) -> Read<Option<TlsSettings>> {
+    let files = [CA, CERTIFICATE, KEY].map(|key| section.file(key));
+    match (section.has(CERTIFICATE), section.has(KEY)) {
+        (true, false) => return Err(section.missing(KEY, ALLOWED_KEY)),
+        (false, true) => return Err(section.missing(CERTIFICATE, ALLOWED_CERTIFICATES)),
+        _ => {}
     }
-}
-
-impl TlsFiles {
-    fn read(section: &mut Section<'_>) -> Read<Self> {
-        let ca = section.file(CA);
-        let certificate = section.file(CERTIFICATE);
-        let key = section.file(KEY);
-        let has = |section: &Section<'_>, key| section.has(key);
-        if has(section, CERTIFICATE) && !has(section, KEY) {
-            return Err(section.missing(KEY, ALLOWED_KEY));
-        }
-        if has(section, KEY) && !has(section, CERTIFICATE) {
-            return Err(section.missing(CERTIFICATE, ALLOWED_CERTIFICATES));
-        }
-        Ok(Self {
-            ca: ca?,
-            certificate: certificate?,
-            key: key?,
-        })
+    let [ca, certificate, key] = files;
+    let (ca, certificate) = (ca?, certificate?.zip(key?));
+    if !are_https {
+        return Ok(None);
     }
+    let authorities = authorities(section, ca.as_ref());
+    let certificate = certificate.map(|(chain, key)| client_certificate(section, &chain, &key));
+    let settings = TlsSettings::new(authorities?, certificate.transpose()?);
+    let settings = settings.map_err(|error| unusable_certificate(section, &error));
+    settings.map(Some)
 }
 
 /// The authorities in a file; by default, those of the system.
@@ -129,10 +90,12 @@ fn authorities(section: &Section<'_>, file: Option<&NamedFile>) -> Read<RootCert
 }
 
 /// The certificate by which the gateway identifies itself to the backend.
-fn client_certificate(section: &Section<'_>, files: &TlsFiles) -> Read<Option<ClientCertificate>> {
-    let (Some(chain), Some(key)) = (&files.certificate, &files.key) else {
-        return Ok(None);
-    };
+fn client_certificate(
+    section: &Section<'_>,
+    chain: &NamedFile,
+    key: &NamedFile,
+) -> Read<ClientCertificate> {
+    section.note_secret(KEY, Some(&key.path));
     let chain = certificates(section, CERTIFICATE, chain);
     let key = PrivateKeyDer::from_pem_slice(&key.content).map_err(|_| {
         // Not the error itself: it may quote the file.
@@ -140,7 +103,7 @@ fn client_certificate(section: &Section<'_>, files: &TlsFiles) -> Read<Option<Cl
         section.problem(KEY, &found, ALLOWED_KEY)
     });
     let (chain, key) = (chain?, key?);
-    Ok(Some(ClientCertificate { chain, key }))
+    Ok(ClientCertificate { chain, key })
 }
 
 /// The certificates in a file: at least one.
@@ -150,17 +113,13 @@ fn certificates(
     file: &NamedFile,
 ) -> Read<Vec<CertificateDer<'static>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.content).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => {
-            let found = format!("{}, which has no certificate in PEM", shown(file));
-            Err(section.problem(key, &found, ALLOWED_CERTIFICATES))
-        }
-        Err(_) => {
-            let found = format!("{}, which is not valid PEM", shown(file));
-            Err(section.problem(key, &found, ALLOWED_CERTIFICATES))
-        }
-    }
+    let why = match found {
+        Ok(found) if !found.is_empty() => return Ok(found),
+        Ok(_) => "which has no certificate in PEM",
+        Err(_) => "which is not valid PEM",
+    };
+    let found = format!("{}, {why}", shown(file));
+    Err(section.problem(key, &found, ALLOWED_CERTIFICATES))
 }
 
 fn unusable_certificate(section: &Section<'_>, error: &TlsError) -> Invalid {

@@ -9,7 +9,7 @@ use super::{
     health::HealthChecks,
     tls::with_tls,
 };
-use crate::tls::backend::Endpoint;
+use crate::{config::version::Reading, tls::backend::Endpoint};
 
 /// The values of `balance`.
 const BALANCES: [(&str, Balance); 4] = [
@@ -76,20 +76,16 @@ pub(crate) enum Balance {
 
 impl Upstream {
     /// Reads the keys of a backend in the table of a version, of a route or of a canary.
-    pub(crate) fn read(
+    pub(in crate::config::version) fn read(
         section: &mut Section<'_>,
-        own: &[SocketAddr],
         default_checks: DefaultChecks,
-        warnings: &mut Vec<String>,
+        reading: &mut Reading<'_>,
     ) -> Read<Self> {
-        let addresses = addresses(section, own);
+        let addresses = addresses(section, reading.own);
         let addresses = with_tls(section, addresses);
         let balance = section.choice("balance", &BALANCES, Balance::RoundRobin);
-        let is_wanted = default_checks == DefaultChecks::Always
-            || section.has("health")
-            || addresses
-                .as_ref()
-                .is_ok_and(|addresses| may_have_several(addresses));
+        let is_one = !addresses.as_deref().is_ok_and(may_have_several);
+        let is_wanted = default_checks == DefaultChecks::Always || section.has("health") || !is_one;
         let health = section.section("health", |health| {
             let has_out = health.has("out_seconds");
             let has_check_keys = CHECK_KEYS.into_iter().any(|key| health.has(key));
@@ -99,40 +95,30 @@ impl Upstream {
         });
         let (addresses, balance) = (addresses?, balance?);
         let (out, checks, has_out, has_check_keys) = health?;
+        if is_one && section.has("balance") {
+            reading.has_no_effect(section, "balance", "there is one address");
+        }
+        if is_one && has_out {
+            let why = "there is one address, which is always tried";
+            reading.has_no_effect(section, "health.out_seconds", why);
+        }
+        if checks.is_none() && has_check_keys {
+            let why = "health checks are off (active = false)";
+            reading.has_no_effect(section, "health", why);
+        }
         let fixed = match &*addresses {
             [address] if checks.is_none() => address.endpoint(),
             _ => None,
         };
-        let is_one = !may_have_several(&addresses);
-        let unused = [
-            (
-                is_one && section.has("balance"),
-                "balance",
-                "there is one address",
-            ),
-            (
-                is_one && has_out,
-                "health.out_seconds",
-                "there is one address, which is always tried",
-            ),
-            (
-                checks.is_none() && has_check_keys,
-                "health",
-                "health checks are off (active = false)",
-            ),
-        ];
-        let unused = unused.into_iter().filter(|(is_unused, ..)| *is_unused);
-        let table = section.table_path();
-        warnings.extend(unused.map(|(_, key, why)| format!("{table}.{key} has no effect: {why}")));
-        Ok(fixed.map_or(
-            Self::Balanced(Balancing {
+        Ok(match fixed {
+            Some(endpoint) => Self::Fixed(endpoint),
+            None => Self::Balanced(Balancing {
                 addresses,
                 balance,
                 checks,
                 out,
             }),
-            Self::Fixed,
-        ))
+        })
     }
 
     /// The endpoint of an [`Upstream::Fixed`].
@@ -162,13 +148,11 @@ impl Upstream {
         match self {
             Self::Fixed(endpoint) => !endpoint.address.ip().is_loopback(),
             Self::Balanced(balancing) => {
-                balancing
-                    .addresses
-                    .iter()
-                    .any(|address| match &address.host_port {
-                        HostPort::Address(address) => !address.ip().is_loopback(),
-                        HostPort::Name(host, _) => host != "localhost",
-                    })
+                let mut addresses = balancing.addresses.iter();
+                addresses.any(|address| match &address.host_port {
+                    HostPort::Address(address) => !address.ip().is_loopback(),
+                    HostPort::Name(host, _) => host != "localhost",
+                })
             }
         }
     }
@@ -192,8 +176,6 @@ impl Upstream {
 
 /// Whether the backend may have several addresses: a name may resolve to several at any time.
 fn may_have_several(addresses: &[BackendAddress]) -> bool {
-    addresses.len() > 1
-        || addresses
-            .iter()
-            .any(|address| matches!(address.host_port, HostPort::Name(..)))
+    let is_name = |address: &BackendAddress| matches!(address.host_port, HostPort::Name(..));
+    addresses.len() > 1 || addresses.iter().any(is_name)
 }

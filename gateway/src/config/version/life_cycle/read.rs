@@ -13,6 +13,7 @@ use super::{
     dates::{parse_duration, parse_time, rfc3339},
     fields,
 };
+use crate::config::{readers::each, version::Reading};
 
 /// Limit of `link`, in bytes: each response of the version has it, twice if there is a sunset.
 const MAX_LINK_BYTES: usize = 1024;
@@ -30,24 +31,22 @@ impl LifeCycle {
     /// Reads the keys of a version; `None` if it has none of them, or none with an effect.
     pub(in super::super) fn read(
         section: &mut Section<'_>,
-        warnings: &mut Vec<String>,
+        reading: &mut Reading<'_>,
     ) -> Read<Option<Arc<Self>>> {
         let deprecated = time(section, "deprecated");
-        let sunset = sunset(section, deprecated.as_ref().ok().copied().flatten());
-        let known_sunset = sunset.as_ref().ok().copied().flatten();
+        let sunset = sunset(section, deprecated.ok().flatten());
+        let known_sunset = sunset.ok().flatten();
         // A sunset that is invalid is reported already.
         let has_sunset = known_sunset.is_some() || sunset.is_err();
-        let after_sunset = after_sunset(section, has_sunset, warnings);
+        let after_sunset = after_sunset(section, has_sunset, reading);
         let link = link(section);
         let brownouts = brownouts(section, known_sunset);
         let (deprecated, sunset, brownouts) = (deprecated?, sunset?, brownouts?);
         let (after_sunset, link) = (after_sunset?, link?);
         if deprecated.is_none() && sunset.is_none() && brownouts.is_empty() {
             if link.is_some() {
-                warnings.push(format!(
-                    "{}.link has no effect: there is neither deprecated nor sunset nor a brown-out",
-                    section.table_path()
-                ));
+                let why = "there is neither deprecated nor sunset nor a brown-out";
+                reading.has_no_effect(section, "link", why);
             }
             return Ok(None);
         }
@@ -90,7 +89,7 @@ fn sunset(section: &mut Section<'_>, deprecated: Option<Timestamp>) -> Read<Opti
 fn after_sunset(
     section: &mut Section<'_>,
     has_sunset: bool,
-    warnings: &mut Vec<String>,
+    reading: &mut Reading<'_>,
 ) -> Read<AfterSunset> {
     const KEY: &str = "after_sunset";
     let choices = [("serve", AfterSunset::Serve), ("gone", AfterSunset::Gone)];
@@ -99,8 +98,7 @@ fn after_sunset(
         if after == AfterSunset::Gone {
             return Err(section.problem(KEY, "\"gone\" without sunset", "\"gone\" with sunset"));
         }
-        let path = section.table_path();
-        warnings.push(format!("{path}.{KEY} has no effect: there is no sunset"));
+        reading.has_no_effect(section, KEY, "there is no sunset");
     }
     Ok(after)
 }
@@ -139,10 +137,7 @@ fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<B
     if items.len() > MAX_BROWNOUTS {
         return Err(value.problem(&format!("a list of {}", items.len()), &allowed));
     }
-    // All are read before the first failure ends this, so that every problem is reported.
-    let read = |item: &Value<'_>| brownout(item, sunset);
-    let brownouts: Vec<_> = items.iter().map(read).collect();
-    let brownouts: Vec<Brownout> = brownouts.into_iter().collect::<Read<_>>()?;
+    let mut brownouts = each(&items, |item| brownout(item, sunset))?;
     for (index, one) in brownouts.iter().enumerate() {
         let overlaps = |other: &Brownout| one.start < other.end && other.start < one.end;
         if let Some(other) = brownouts[..index].iter().position(overlaps) {
@@ -150,7 +145,6 @@ fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<B
             return Err(items[index].problem(&found, "brown-outs that do not overlap"));
         }
     }
-    let mut brownouts = brownouts;
     brownouts.sort_by_key(|brownout| brownout.start);
     let shown = |one: &Brownout| format!("{}/{}", rfc3339(one.start), rfc3339(one.end));
     let shown: Vec<_> = brownouts.iter().map(shown).collect();

@@ -13,23 +13,22 @@ impl Versions {
     pub(in crate::config) fn life_cycle_warnings(&self, now: Timestamp) -> Vec<String> {
         let name = self.default().name();
         let mut warnings = Vec::new();
-        match self.default().stage(now) {
-            Stage::Current => {}
-            Stage::Deprecated => warnings.push(format!(
-                "default_version: {name} is deprecated, and requests that name no version still go to it"
-            )),
-            Stage::PastSunset => warnings.push(format!(
-                "default_version: {name} is past its sunset, and requests that name no version still go to it"
-            )),
-            Stage::Brownout { .. } => warnings.push(format!(
-                "default_version: {name} has a brown-out now: requests that name no version, or an unknown one, get 503 \
-                 version_brownout"
-            )),
-            Stage::Retired => warnings.push(format!(
-                "default_version: {name} is retired: requests that name no version, or an unknown one, get 410 \
-                 version_retired"
-            )),
-        }
+        let what = match self.default().stage(now) {
+            Stage::Current => None,
+            Stage::Deprecated => {
+                Some("is deprecated, and requests that name no version still go to it")
+            }
+            Stage::PastSunset => {
+                Some("is past its sunset, and requests that name no version still go to it")
+            }
+            Stage::Brownout { .. } => Some(
+                "has a brown-out now: requests that name no version, or an unknown one, get 503 version_brownout",
+            ),
+            Stage::Retired => Some(
+                "is retired: requests that name no version, or an unknown one, get 410 version_retired",
+            ),
+        };
+        warnings.extend(what.map(|what| format!("default_version: {name} {what}")));
         for version in self.iter() {
             if let Some(life_cycle) = version.life_cycle() {
                 warnings.extend(warnings_of(version.name(), life_cycle, now));

@@ -1,0 +1,66 @@
+//! Readers that several tables need.
+
+use std::{fmt::Display, net::IpAddr, ops::RangeInclusive};
+
+use ipnet::IpNet;
+use signpost_kit::config::{Read, Section, Value};
+
+use crate::wire::syntax::bytes::{PATH, is_made_of};
+
+/// Reads a whole number that has no default.
+pub(super) fn required_number<T>(
+    section: &mut Section<'_>,
+    key: &str,
+    range: RangeInclusive<T>,
+) -> Read<T>
+where
+    T: Copy + Display + PartialOrd + TryFrom<i64>,
+{
+    // Read in any case: a key that was looked for is known, so a misspelt one is compared with it.
+    let (first, last) = (*range.start(), *range.end());
+    let number = section.number(key, range, first)?;
+    if section.has(key) {
+        return Ok(number);
+    }
+    let allowed = format!("a whole number from {first} to {last}");
+    Err(section.missing(key, &allowed))
+}
+
+/// Reads a list of addresses and networks.
+pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>> {
+    let allowed = "addresses or networks, for example \"10.0.0.0/8\"";
+    section.list(key, &[], allowed, |text| {
+        let address = || text.parse::<IpAddr>().map(IpNet::from);
+        text.parse().or_else(|_| address()).ok()
+    })
+}
+
+/// A path that a request can have. CONTRACT 2.
+pub(super) fn path(text: &str) -> Option<String> {
+    let is_path = text.starts_with('/') && is_made_of(text.as_bytes(), PATH);
+    is_path.then(|| text.to_owned())
+}
+
+/// Reads each item of a list. All are read before the first failure ends this, so that every problem is reported.
+pub(super) fn each<'d, T>(
+    items: &[Value<'d>],
+    read: impl FnMut(&Value<'d>) -> Read<T>,
+) -> Read<Vec<T>> {
+    let all: Vec<_> = items.iter().map(read).collect();
+    all.into_iter().collect()
+}
+
+/// Reports each item of a list whose key an earlier one has.
+pub(super) fn check_unique<'d, K: Display + PartialEq>(
+    items: impl IntoIterator<Item = (&'d Value<'d>, K)>,
+    allowed: &str,
+) -> Read<()> {
+    let (mut read, mut keys) = (Ok(()), Vec::new());
+    for (item, key) in items {
+        if keys.contains(&key) {
+            read = Err(item.problem(&format!("\"{key}\" twice"), allowed));
+        }
+        keys.push(key);
+    }
+    read
+}

@@ -16,6 +16,7 @@ use signpost_kit::{
         self as engine, ConfigError, Loaded, Read, Section,
         shared_keys::{self, Log, TracingSettings},
     },
+    read_all,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
@@ -109,40 +110,26 @@ impl Config {
         let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
         let own: Vec<_> = listen.iter().copied().collect();
-        let management = root.section("management", |section| {
-            shared_keys::optional_management(section, &own)
-        });
-        let public_url = root.parsed("public_url", PUBLIC_URL, ORIGIN);
-        let store = shared_keys::store(root);
-        let gateway = Gateway::read(root, listen.ok());
-        let threads = shared_keys::threads(root);
-        let application = root.section("application", SingleApplication::read);
-        let lifetimes = Lifetimes::read(root);
-        let polling = root.section("polling", Polling::read);
-        let limits = root.section("limits", LoginLimits::read);
-        let timeouts = root.section("timeouts", Timeouts::read);
-        let providers = Providers::read(root);
-        let shutdown = root.section("shutdown", shared_keys::shutdown);
-        let log = root.section("log", Log::read);
-        let tracing = root.section("tracing", TracingSettings::read);
-        Ok(Self {
-            headers: headers?,
-            listen: listen?,
-            management: management?,
-            public_url: public_url?,
-            store: store?,
-            gateway: gateway?,
-            threads: threads?,
-            application: application?,
-            lifetimes: lifetimes?,
-            polling: polling?,
-            limits: limits?,
-            timeouts: timeouts?,
-            providers: providers?,
-            shutdown: shutdown?,
-            log: log?,
-            tracing: tracing?,
-            secret_warnings: root.secret_warnings(),
+        read_all!(Self {
+            headers,
+            listen,
+            management: root.section("management", |section| {
+                shared_keys::optional_management(section, &own)
+            }),
+            public_url: root.parsed("public_url", PUBLIC_URL, ORIGIN),
+            store: shared_keys::store(root),
+            gateway: Gateway::read(root, listen.ok()),
+            threads: shared_keys::threads(root),
+            application: root.section("application", SingleApplication::read),
+            lifetimes: Lifetimes::read(root),
+            polling: root.section("polling", Polling::read),
+            limits: root.section("limits", LoginLimits::read),
+            timeouts: root.section("timeouts", Timeouts::read),
+            providers: Providers::read(root),
+            shutdown: root.section("shutdown", shared_keys::shutdown),
+            log: root.section("log", Log::read),
+            tracing: root.section("tracing", TracingSettings::read),
+            secret_warnings: Ok(root.secret_warnings()),
         })
     }
 
@@ -162,31 +149,25 @@ impl Config {
     /// Returns this configuration with the values of `running` for all keys that need a restart.
     #[must_use]
     pub fn with_restart_keys_of(self, running: &Self) -> Self {
-        let gateway = if self.listen == running.listen {
-            self.gateway
-        } else {
-            running.gateway.clone()
-        };
-        Self {
-            listen: running.listen,
-            management: running.management.clone(),
-            threads: running.threads,
-            store: running.store.clone(),
-            gateway,
-            ..self
+        let mut config = self;
+        if config.listen != running.listen {
+            config.gateway = running.gateway.clone();
         }
+        config.listen = running.listen;
+        config.management.clone_from(&running.management);
+        config.threads = running.threads;
+        config.store = running.store.clone();
+        config
     }
 
     /// Returns warnings about insecure settings, for the log at start and for `check`.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let store = self.store.address.weakness().map(str::to_owned);
-        store
-            .into_iter()
-            .chain(self.providers.warnings())
-            .chain(self.tracing.warnings())
-            .chain(self.secret_warnings.clone())
-            .collect()
+        let providers = self.providers.all.iter().flat_map(ProviderConfig::warnings);
+        let warnings = store.into_iter().chain(providers);
+        let warnings = warnings.chain(self.tracing.warnings());
+        warnings.chain(self.secret_warnings.clone()).collect()
     }
 }
 

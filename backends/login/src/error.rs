@@ -10,127 +10,118 @@ use signpost_store::StoreError;
 
 use crate::{error::problem::OwnProblem, records::logins::FailureReason};
 
-/// An error that is returned as a problem. The message is for the log; clients get the text of the code.
-#[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+macro_rules! login_errors {
+    ($($(#[doc = $doc:literal])* $name:ident $({ $($field:tt)* })? = $message:literal $(, $argument:expr)?;)*) => {
+        /// An error that is returned as a problem. The message is for the log; clients get the text of the code.
+        #[derive(Debug, thiserror::Error)]
+        pub enum LoginError {
+            $($(#[doc = $doc])* #[error($message $(, $argument)?)] $name $({ $($field)* })?,)*
+            /// A problem that only this version has; usually the client's.
+            #[error("{}", .0.code())]
+            Own(&'static OwnProblem),
+            /// The store is locked, full or unavailable.
+            #[error("the store is unavailable")]
+            Store(#[from] Arc<StoreError>),
+        }
+
+        impl LoginError {
+            /// The problem of the response.
+            pub(crate) fn kind(&self) -> ProblemKind {
+                match self {
+                    $(Self::$name { .. } => ProblemKind::Shared(ProblemCode::$name),)*
+                    Self::Own(problem) => ProblemKind::Own(problem),
+                    Self::Store(_) => ProblemKind::Shared(ProblemCode::StoreUnavailable),
+                }
+            }
+        }
+    };
+}
+
+// Each is named as the code of its problem.
+login_errors! {
     // The client's.
     /// No endpoint has this path.
-    #[error("no such endpoint")]
-    NotFound,
+    NotFound = "no such endpoint";
     /// The endpoint does not allow this method.
-    #[error("the endpoint does not allow this method")]
-    MethodNotAllowed,
+    MethodNotAllowed = "the endpoint does not allow this method";
     /// An invalid percent-encoding or invalid UTF-8; a gateway rejects such requests.
-    #[error("the parameters are malformed")]
-    ParamsMalformed,
+    ParamsMalformed = "the parameters are malformed";
     /// More parameters than a gateway forwards.
-    #[error("too many parameters")]
-    ParamsTooMany,
+    ParamsTooMany = "too many parameters";
     /// The body is larger than a gateway forwards, or was not received whole.
-    #[error("the body is too large or incomplete")]
-    BodyTooLarge,
+    BodyTooLarge = "the body is too large or incomplete";
     /// The body was not received within the timeout.
-    #[error("the body was not received within {} s", limit.as_secs())]
     RequestTimeout {
         /// The timeout.
         limit: Duration,
-    },
+    } = "the body was not received within {} s", limit.as_secs();
     /// The body is not a form.
-    #[error("the body is not a form")]
-    ContentTypeUnsupported,
+    ContentTypeUnsupported = "the body is not a form";
     /// A GET with a body.
-    #[error("a GET with a body")]
-    BodyNotAllowed,
+    BodyNotAllowed = "a GET with a body";
     /// A required parameter is missing.
-    #[error("the parameter {name} is missing")]
     ParamMissing {
         /// The parameter.
         name: &'static str,
-    },
+    } = "the parameter {name} is missing";
     /// A parameter has an invalid value, or appears twice.
-    #[error("the parameter {name} is invalid")]
     ParamInvalid {
         /// The parameter.
         name: &'static str,
         /// The violated rule.
         rule: ParamRule,
-    },
+    } = "the parameter {name} is invalid";
     /// A convention header appears twice.
-    #[error("the header {name} appears twice")]
     HeaderDuplicated {
         /// The header.
         name: String,
-    },
+    } = "the header {name} appears twice";
     /// The endpoint requires a signature, and the request has none: it has no parameters.
-    #[error("the request is not signed")]
-    SignMissing,
+    SignMissing = "the request is not signed";
     /// The credential is missing.
-    #[error("the credential is missing")]
-    AuthorizationMissing,
+    AuthorizationMissing = "the credential is missing";
     /// The credential is unknown, expired, revoked, or another application's.
-    #[error("the credential is invalid")]
-    AuthorizationInvalid,
+    AuthorizationInvalid = "the credential is invalid";
     /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.
-    #[error("the login belongs to another browser or provider")]
-    LoginMismatch,
+    LoginMismatch = "the login belongs to another browser or provider";
     /// The login is unknown, another application's, or expired long ago.
-    #[error("no such login")]
-    LoginUnknown,
+    LoginUnknown = "no such login";
     /// The client asked for the result before the login was finished.
-    #[error("the login is still pending")]
-    LoginPending,
+    LoginPending = "the login is still pending";
     /// A second callback, or a redeemed ticket.
-    #[error("the login was already used")]
-    LoginUsed,
+    LoginUsed = "the login was already used";
     /// The login was not finished, or its outcome not claimed, in time.
-    #[error("the login has expired")]
-    LoginExpired,
+    LoginExpired = "the login has expired";
     /// The provider sent the browser back with an error; usually the user denied access.
-    #[error("the login was denied at the provider")]
-    LoginDenied,
+    LoginDenied = "the login was denied at the provider";
     /// `return_to` is malformed, or its origin is not registered for the application.
-    #[error("return_to is not allowed")]
-    ReturnToNotAllowed,
+    ReturnToNotAllowed = "return_to is not allowed";
     /// Too many logins of this application, or callbacks of this client's network. CONTRACT 8.
-    #[error("too many logins or callbacks")]
     RateLimited {
         /// Seconds until the next request is allowed.
         retry_after: u64,
-    },
+    } = "too many logins or callbacks";
 
     // The operator's.
     /// The gateway's secret, or a header that the gateway always sends, is missing or invalid.
-    #[error("the request does not come from the gateway")]
-    GatewayRequired,
+    GatewayRequired = "the request does not come from the gateway";
     /// The application was deleted while the request was in flight.
-    #[error("unknown application")]
-    AppNotFound,
+    AppNotFound = "unknown application";
     /// The application was disabled while a request or a login was in flight.
-    #[error("the application is disabled")]
-    AppDisabled,
+    AppDisabled = "the application is disabled";
 
     // The provider's.
     /// The provider was unavailable or sent an invalid response. The cause was logged where it happened.
-    #[error("the provider failed")]
-    ProviderFailed,
+    ProviderFailed = "the provider failed";
     /// The provider did not respond within 10 s.
-    #[error("the provider timed out")]
-    ProviderTimeout,
-
-    /// A problem that only this version has; usually the client's.
-    #[error("{}", .0.code())]
-    Own(&'static OwnProblem),
+    ProviderTimeout = "the provider timed out";
 
     // Ours.
-    /// The store is locked, full or unavailable.
-    #[error("the store is unavailable")]
-    Store(#[from] Arc<StoreError>),
     /// A bug, or a configuration that changed during a login.
-    #[error("internal: {what}")]
     Internal {
         /// What went wrong.
         what: &'static str,
-    },
+    } = "internal: {what}";
 }
 
 /// What a parameter must be; each rule is a variant of the text of `param_invalid`.
@@ -172,6 +163,12 @@ impl From<StoreError> for LoginError {
 }
 
 impl LoginError {
+    /// More than one of the parameters `names` was sent.
+    pub(crate) fn only_one(name: &'static str, names: &'static str) -> Self {
+        let rule = ParamRule::OnlyOne(names);
+        Self::ParamInvalid { name, rule }
+    }
+
     /// The problem code of the response. CONTRACT 7.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -188,42 +185,6 @@ impl LoginError {
             ProblemKind::Shared(code) => code.status(),
             ProblemKind::Own(problem) => problem.status(),
         }
-    }
-
-    /// The problem of the response.
-    pub(crate) fn kind(&self) -> ProblemKind {
-        ProblemKind::Shared(match self {
-            Self::NotFound => ProblemCode::NotFound,
-            Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
-            Self::ParamsMalformed => ProblemCode::ParamsMalformed,
-            Self::ParamsTooMany => ProblemCode::ParamsTooMany,
-            Self::BodyTooLarge => ProblemCode::BodyTooLarge,
-            Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
-            Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,
-            Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,
-            Self::ParamMissing { .. } => ProblemCode::ParamMissing,
-            Self::ParamInvalid { .. } => ProblemCode::ParamInvalid,
-            Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
-            Self::SignMissing => ProblemCode::SignMissing,
-            Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
-            Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
-            Self::LoginMismatch => ProblemCode::LoginMismatch,
-            Self::LoginUnknown => ProblemCode::LoginUnknown,
-            Self::LoginPending => ProblemCode::LoginPending,
-            Self::LoginUsed => ProblemCode::LoginUsed,
-            Self::LoginExpired => ProblemCode::LoginExpired,
-            Self::LoginDenied => ProblemCode::LoginDenied,
-            Self::ReturnToNotAllowed => ProblemCode::ReturnToNotAllowed,
-            Self::RateLimited { .. } => ProblemCode::RateLimited,
-            Self::GatewayRequired => ProblemCode::GatewayRequired,
-            Self::AppNotFound => ProblemCode::AppNotFound,
-            Self::AppDisabled => ProblemCode::AppDisabled,
-            Self::ProviderFailed => ProblemCode::ProviderFailed,
-            Self::ProviderTimeout => ProblemCode::ProviderTimeout,
-            Self::Own(problem) => return ProblemKind::Own(problem),
-            Self::Store(_) => ProblemCode::StoreUnavailable,
-            Self::Internal { .. } => ProblemCode::Internal,
-        })
     }
 }
 

@@ -40,33 +40,41 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_STORED_FAILURES: NonZeroU32 = NonZeroU32::new(50_000).expect("not zero");
 
 /// All limits on what clients can start.
+#[derive(Clone)]
 pub(crate) struct Limits {
-    starts: Rate,
-    callbacks: Rate,
-    stored_failures: Rate,
-    tables: Arc<Tables>,
+    starts: Limited,
+    callbacks: Limited,
+    stored_failures: Limited,
     provider_calls: Arc<ProviderCalls>,
 }
 
-/// What was used of the rates.
-struct Tables {
-    starts: RateTable,
-    callbacks: RateTable,
-    stored_failures: RateTable,
+/// A rate, and what was used of it, which outlives the rate.
+#[derive(Clone)]
+struct Limited {
+    rate: Rate,
+    used: Arc<RateTable>,
+}
+
+impl Limited {
+    fn count(&self, subject: Subject, now: Instant) -> Result<(), Exceeded> {
+        let key = Key {
+            rule: RULE,
+            subject,
+        };
+        self.used.count(&key, self.rate, now).map(drop)
+    }
 }
 
 impl Limits {
     pub(crate) fn new(limits: LoginLimits, login_ttl: Duration, now: Instant) -> Self {
-        let tables = Tables {
-            starts: RateTable::new(now),
-            callbacks: RateTable::new(now),
-            stored_failures: RateTable::new(now),
+        let limited = |rate| Limited {
+            rate,
+            used: Arc::new(RateTable::new(now)),
         };
         Self {
-            starts: limits.starts,
-            callbacks: limits.callbacks,
-            stored_failures: stored_failures(login_ttl),
-            tables: Arc::new(tables),
+            starts: limited(limits.starts),
+            callbacks: limited(limits.callbacks),
+            stored_failures: limited(stored_failures(login_ttl)),
             provider_calls: Arc::new(ProviderCalls::new(limits.provider_calls)),
         }
     }
@@ -76,18 +84,14 @@ impl Limits {
     /// If the limit of calls to providers changes, new calls get new permits, and those in flight keep the old ones.
     /// Until these have ended, at most 10 s, there can be as many calls as both limits allow together.
     pub(crate) fn reloaded(&self, limits: LoginLimits, login_ttl: Duration) -> Self {
-        let provider_calls = if limits.provider_calls == self.provider_calls.limit {
-            Arc::clone(&self.provider_calls)
-        } else {
-            Arc::new(ProviderCalls::new(limits.provider_calls))
-        };
-        Self {
-            starts: limits.starts,
-            callbacks: limits.callbacks,
-            stored_failures: stored_failures(login_ttl),
-            tables: Arc::clone(&self.tables),
-            provider_calls,
+        let mut new = self.clone();
+        new.starts.rate = limits.starts;
+        new.callbacks.rate = limits.callbacks;
+        new.stored_failures.rate = stored_failures(login_ttl);
+        if limits.provider_calls != self.provider_calls.limit {
+            new.provider_calls = Arc::new(ProviderCalls::new(limits.provider_calls));
         }
+        new
     }
 
     /// Counts a polling login of this application.
@@ -96,9 +100,8 @@ impl Limits {
     ///
     /// [`LoginError::RateLimited`]: the application has exceeded its rate.
     pub(crate) fn count_start(&self, application: AppId, now: Instant) -> Result<(), LoginError> {
-        let key = key(Subject::Application(application.get()));
-        self.tables.starts.count(&key, self.starts, now)?;
-        Ok(())
+        let subject = Subject::Application(application.get());
+        Ok(self.starts.count(subject, now)?)
     }
 
     /// Counts a callback of this client; its call to the provider must hold the permit.
@@ -111,23 +114,15 @@ impl Limits {
         client: IpAddr,
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
-        let callbacks = &self.tables.callbacks;
-        callbacks.count_client(RULE, client, self.callbacks, now)?;
+        let Limited { rate, used } = &self.callbacks;
+        used.count_client(RULE, client, *rate, now)?;
         let permit = self.provider_calls.begin(Network::from_site(client)).await;
         permit.ok_or(LoginError::RateLimited { retry_after: 1 })
     }
 
     /// Counts a failed redirect login; `false` if it must not be stored.
     pub(crate) fn count_failure(&self, now: Instant) -> bool {
-        let (key, rate) = (key(Subject::All), self.stored_failures);
-        self.tables.stored_failures.count(&key, rate, now).is_ok()
-    }
-}
-
-fn key(subject: Subject) -> Key {
-    Key {
-        rule: RULE,
-        subject,
+        self.stored_failures.count(Subject::All, now).is_ok()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
         accounts::Username,
         logins::{LoginCookie, LoginState},
     },
-    trace::{ProviderCall, recorded},
+    trace::recorded,
 };
 
 /// Timeout of token and profile together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the work
@@ -35,11 +35,12 @@ type Client = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointN
 
 /// A client of one provider.
 pub(crate) struct Provider {
-    config: ProviderConfig,
+    pub(crate) config: ProviderConfig,
     client: Client,
     http: HttpClient,
     timeout: Duration,
-    metrics: Arc<ProviderMetrics>,
+    /// The counters of its logins.
+    pub(crate) metrics: Arc<ProviderMetrics>,
 }
 
 impl Provider {
@@ -68,9 +69,9 @@ impl Provider {
         }
     }
 
-    /// The provider's configuration.
-    pub(crate) fn config(&self) -> &ProviderConfig {
-        &self.config
+    /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte).
+    pub(crate) fn is_issuer(&self, iss: &str) -> bool {
+        self.config.issuer == iss
     }
 
     /// The URL that the browser with `cookie` is redirected to for the login of `state`.
@@ -84,16 +85,6 @@ impl Provider {
         request.url().0
     }
 
-    /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte).
-    pub(crate) fn is_issuer(&self, iss: &str) -> bool {
-        self.config.issuer == iss
-    }
-
-    /// The counters of its logins.
-    pub(crate) fn metrics(&self) -> &ProviderMetrics {
-        &self.metrics
-    }
-
     /// Returns the user who logged in: exchanges `code`, then requests the profile, within 9.5 s.
     ///
     /// # Errors
@@ -105,17 +96,14 @@ impl Provider {
         cookie: &LoginCookie,
     ) -> Result<Username, ProviderFault> {
         let calls = async {
-            let call = |name, url| ProviderCall {
-                name,
-                provider: self.config.name.as_str(),
-                url,
-            };
-            let token = call("token", &self.config.token_url);
-            let exchange = recorded(token, self.exchange(code, cookie));
+            let (name, urls) = (
+                self.config.name.as_str(),
+                [&self.config.token_url, &self.config.user_url],
+            );
+            let exchange = recorded("token", name, urls[0], self.exchange(code, cookie));
             let access_token = self.metrics.measure(CallKind::Token, exchange).await?;
-            let user = call("user", &self.config.user_url);
             let profile = profile::username(&self.http, &self.config, &access_token);
-            let profile = recorded(user, profile);
+            let profile = recorded("user", name, urls[1], profile);
             self.metrics.measure(CallKind::User, profile).await
         };
         tokio::time::timeout(self.timeout, calls)
@@ -162,7 +150,8 @@ fn error_code(error: &BasicErrorResponseType) -> String {
 
 /// Clients of all configured providers, by name.
 pub(crate) struct ProviderClients {
-    http: HttpClient,
+    /// For another configuration, too: no setting affects it and its connections.
+    pub(crate) http: HttpClient,
     all: BTreeMap<ProviderName, Provider>,
     default: Option<ProviderName>,
 }
@@ -181,15 +170,10 @@ impl ProviderClients {
             (config.name.clone(), provider)
         };
         Self {
-            all: providers.iter().map(client).collect(),
-            default: providers.default_name().cloned(),
+            all: providers.all.iter().map(client).collect(),
+            default: providers.default.clone(),
             http,
         }
-    }
-
-    /// The HTTP client, for another configuration: no setting affects it and its connections.
-    pub(crate) fn http(&self) -> &HttpClient {
-        &self.http
     }
 
     /// Returns the provider with this name.

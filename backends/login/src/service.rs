@@ -55,7 +55,7 @@ impl Service {
     pub(crate) fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
         let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
-        let (state, http) = (Arc::clone(&self.state), self.providers.http().clone());
+        let (state, http) = (Arc::clone(&self.state), self.providers.http.clone());
         Self::with(config, state, limits, http, self.tracer.as_deref())
     }
 

@@ -72,7 +72,7 @@ impl TestStore {
 
     pub(crate) async fn account(&self, username: &str) -> Account {
         let config = config("");
-        let provider = config.providers.iter().next().unwrap();
+        let provider = &config.providers.all[0];
         let username = Username::new(username.to_owned()).unwrap();
         let now = Timestamp::from_millis(1);
         self.stores()

@@ -3,7 +3,7 @@
 //! The gateway decides which requests are sampled, and its span is the parent. Nothing of a trace is sent to providers.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -41,20 +41,12 @@ pub(crate) struct RequestTrace {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     attributes: Attributes,
     is_error: bool,
     ended: Option<Instant>,
     calls: Vec<Span>,
-}
-
-/// The outcome of a request, for its span.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TraceOutcome {
-    /// The response's status.
-    pub(crate) status: u16,
-    /// The problem code, if the response is a problem.
-    pub(crate) problem: Option<&'static str>,
 }
 
 impl RequestTrace {
@@ -80,39 +72,32 @@ impl RequestTrace {
             begun,
             state: Mutex::new(State {
                 attributes: attributes(),
-                is_error: false,
-                ended: None,
-                calls: Vec::new(),
+                ..State::default()
             }),
         }))
     }
 
-    /// Serves the request within its trace. `outcome` reads its response.
+    /// Serves the request within its trace. `outcome` returns a response's status, and the code of its problem.
     pub(crate) async fn serve<T>(
         self: Arc<Self>,
         work: impl Future<Output = T>,
-        outcome: impl FnOnce(&T) -> TraceOutcome,
+        outcome: impl FnOnce(&T) -> (u16, Option<&'static str>),
     ) -> T {
         let response = CURRENT.scope(Arc::clone(&self), work).await;
-        self.finish(outcome(&response));
-        response
-    }
-
-    fn finish(&self, TraceOutcome { status, problem }: TraceOutcome) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (status, problem) = outcome(&response);
+        let mut state = self.lock();
         state.attributes.number("http.response.status_code", status);
         if let Some(code) = problem {
             state.attributes.text("signpost.problem.code", code);
         }
         state.is_error = status >= 500;
         state.ended = Some(Instant::now());
+        drop(state);
+        response
     }
 
-    fn add(&self, call: Span) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.calls.len() < MAX_CALLS {
-            state.calls.push(call);
-        }
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,20 +133,11 @@ pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = 
     }
 }
 
-/// A call to a provider. Its URL is not recorded, only the host.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ProviderCall<'c> {
-    /// `token` or `user`.
-    pub(crate) name: &'static str,
-    /// The provider's name, as configured.
-    pub(crate) provider: &'c str,
-    /// The URL that is called.
-    pub(crate) url: &'c url::Url,
-}
-
-/// Records a call to a provider, if the request is sampled.
+/// Records a call to a provider, if the request is sampled. Its URL is not recorded, only the host.
 pub(crate) async fn recorded<T, E>(
-    call: ProviderCall<'_>,
+    call: &'static str,
+    provider: &str,
+    url: &url::Url,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let Ok(current) = CURRENT.try_with(Arc::clone) else {
@@ -171,16 +147,19 @@ pub(crate) async fn recorded<T, E>(
     let result = work.await;
     let (id, ended) = (new_span_id(), Instant::now());
     let recording = &current.recording;
-    let mut span = recording.step(id, call.name, Kind::Client, begun, ended);
-    let provider = call.provider.to_owned();
-    span.attributes.text("signpost.provider", provider);
-    if let Some(host) = call.url.host_str() {
+    let mut span = recording.step(id, call, Kind::Client, begun, ended);
+    span.attributes
+        .text("signpost.provider", provider.to_owned());
+    if let Some(host) = url.host_str() {
         span.attributes.text("server.address", host.to_owned());
     }
-    if let Some(port) = call.url.port_or_known_default() {
+    if let Some(port) = url.port_or_known_default() {
         span.attributes.number("server.port", port);
     }
     span.is_error = result.is_err();
-    current.add(span);
+    let mut state = current.lock();
+    if state.calls.len() < MAX_CALLS {
+        state.calls.push(span);
+    }
     result
 }

@@ -41,6 +41,6 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/v2.toml");
         let config = Config::load(&file).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:7002");
-        assert_eq!(config.providers.iter().count(), 1);
+        assert_eq!(config.providers.all.len(), 1);
     }
 }

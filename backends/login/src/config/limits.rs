@@ -5,15 +5,15 @@ use std::time::Duration;
 use signpost_kit::{
     config::{Invalid, Read, Section},
     limits::Rate,
+    read_all,
     server::listener::HttpTimeouts,
 };
 
-/// Polling logins of one application: the peak of a busy game. Each leaves a row for `login_ttl` and an hour.
-const STARTS_PER_SECOND: u32 = 100;
-const STARTS_BURST: u32 = 1_000;
+/// Polling logins of one application, a second and at once: the peak of a busy game. Each leaves a row for `login_ttl` and
+/// an hour.
+const STARTS: [u32; 2] = [100, 1_000];
 /// Callbacks of one address: a company where a thousand users log in within a minute.
-const CALLBACKS_PER_SECOND: u32 = 20;
-const CALLBACKS_BURST: u32 = 200;
+const CALLBACKS: [u32; 2] = [20, 200];
 /// Calls to providers in flight. A healthy provider answers within half a second, so this allows 500 logins a second.
 const PROVIDER_CALLS: usize = 256;
 /// More than several gateways open to a healthy backend, and few enough for memory and file descriptors. Half of them for
@@ -45,28 +45,18 @@ pub struct LoginLimits {
 
 impl LoginLimits {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let mut number = |key, max, default| section.number(key, 1..=max, default);
-        let starts = rate(
-            number("starts_per_second", 100_000, STARTS_PER_SECOND),
-            number("starts_burst", 1_000_000, STARTS_BURST),
-        );
-        let callbacks = rate(
-            number("callbacks_per_second", 100_000, CALLBACKS_PER_SECOND),
-            number("callbacks_burst", 1_000_000, CALLBACKS_BURST),
-        );
-        let provider_calls = section.number("provider_calls", 1..=10_000, PROVIDER_CALLS);
-        let connections = section.number("connections", 1..=65_536, CONNECTIONS);
-        Ok(Self {
-            starts: starts?,
-            callbacks: callbacks?,
-            provider_calls: provider_calls?,
-            connections: connections?,
+        let mut rate = |[second_key, burst_key]: [&str; 2], [per_second, burst]: [u32; 2]| {
+            let per_second = section.number(second_key, 1..=100_000, per_second);
+            let burst = section.number(burst_key, 1..=1_000_000, burst);
+            Rate::new(per_second?, burst?).ok_or(Invalid)
+        };
+        read_all!(Self {
+            starts: rate(["starts_per_second", "starts_burst"], STARTS),
+            callbacks: rate(["callbacks_per_second", "callbacks_burst"], CALLBACKS),
+            provider_calls: section.number("provider_calls", 1..=10_000, PROVIDER_CALLS),
+            connections: section.number("connections", 1..=65_536, CONNECTIONS),
         })
     }
-}
-
-fn rate(per_second: Read<u32>, burst: Read<u32>) -> Read<Rate> {
-    Rate::new(per_second?, burst?).ok_or(Invalid)
 }
 
 /// Timeouts of requests and connections.
@@ -81,16 +71,13 @@ pub struct Timeouts {
 impl Timeouts {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
-        let head = seconds("head_seconds", HEAD_SECONDS);
-        let body = seconds("body_seconds", BODY_SECONDS);
-        let idle = seconds("idle_seconds", IDLE_SECONDS);
-        Ok(Self {
-            connection: HttpTimeouts {
-                head: head?,
-                idle: idle?,
-                send: SEND_TIMEOUT,
-            },
-            body: body?,
+        read_all!(Self {
+            connection: read_all!(HttpTimeouts {
+                head: seconds("head_seconds", HEAD_SECONDS),
+                idle: seconds("idle_seconds", IDLE_SECONDS),
+                send: Ok(SEND_TIMEOUT),
+            }),
+            body: seconds("body_seconds", BODY_SECONDS),
         })
     }
 }

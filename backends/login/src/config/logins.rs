@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use signpost_kit::config::{Read, Section, origin::Origin};
+use signpost_kit::{
+    config::{Read, Section, origin::Origin},
+    read_all,
+};
 use signpost_protocol::app::shown_name;
 
 /// Limit of a name's length in characters.
 const MAX_NAME_LENGTH: usize = 100;
+const DAY: u64 = 24 * 60 * 60;
 /// Feels immediate to users, and keeps the load of many clients low.
 const INTERVAL_SECONDS: u64 = 2;
 /// Default of `login_ttl_seconds`. CONTRACT 8.
@@ -16,7 +20,7 @@ const CLAIM_SECONDS: u64 = 2 * 60;
 /// Fixed. CONTRACT 8.
 const TICKET: Duration = Duration::from_secs(60);
 /// Default of `credential_ttl_seconds`. CONTRACT 8.
-const CREDENTIAL_SECONDS: u64 = 30 * 24 * 60 * 60;
+const CREDENTIAL_SECONDS: u64 = 30 * DAY;
 /// Default of `retention_days`: one full year.
 const EVENT_DAYS: u64 = 366;
 
@@ -32,14 +36,12 @@ pub struct SingleApplication {
 impl SingleApplication {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let allowed = "1 to 100 visible characters";
-        let name = section.parsed_by("name", "Signpost", allowed, |name| {
-            shown_name(name, MAX_NAME_LENGTH).map(str::to_owned)
-        });
         let origins = "origins, for example \"https://app.example\"";
-        let return_to = section.list("return_to", &[], origins, |origin| origin.parse().ok());
-        Ok(Self {
-            name: name?,
-            return_to: return_to?,
+        read_all!(Self {
+            name: section.parsed_by("name", "Signpost", allowed, |name| {
+                shown_name(name, MAX_NAME_LENGTH).map(str::to_owned)
+            }),
+            return_to: section.list("return_to", &[], origins, |origin| origin.parse().ok()),
         })
     }
 }
@@ -55,11 +57,9 @@ pub struct Polling {
 
 impl Polling {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
-        let confirm = section.flag("confirm", true);
-        let interval = section.seconds("interval_seconds", 1..=60, INTERVAL_SECONDS);
-        Ok(Self {
-            confirm: confirm?,
-            interval: interval?,
+        read_all!(Self {
+            confirm: section.flag("confirm", true),
+            interval: section.seconds("interval_seconds", 1..=60, INTERVAL_SECONDS),
         })
     }
 }
@@ -82,27 +82,23 @@ pub struct Lifetimes {
 impl Lifetimes {
     /// Reads `[login]` and `[events]`.
     pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
-        let login = root.section("login", |section| {
+        let lifetimes = root.section("login", |section| {
             let mut seconds = |key, default, max| section.seconds(key, 1..=max, default);
-            let login = seconds("login_ttl_seconds", LOGIN_SECONDS, 3600);
-            let claim = seconds("claim_ttl_seconds", CLAIM_SECONDS, 3600);
-            let credential = seconds(
-                "credential_ttl_seconds",
-                CREDENTIAL_SECONDS,
-                366 * 24 * 3600,
-            );
-            Ok((login?, claim?, credential?))
+            read_all!(Self {
+                login: seconds("login_ttl_seconds", LOGIN_SECONDS, 3600),
+                claim: seconds("claim_ttl_seconds", CLAIM_SECONDS, 3600),
+                ticket: Ok(TICKET),
+                credential: seconds("credential_ttl_seconds", CREDENTIAL_SECONDS, 366 * DAY),
+                event: Ok(None),
+            })
         });
         let event_days = root.section("events", |section| {
             section.number("retention_days", 0..=3660, EVENT_DAYS)
         });
-        let ((login, claim, credential), event_days) = (login?, event_days?);
+        let event = event_days.map(|days| (days > 0).then(|| Duration::from_secs(days * DAY)));
         Ok(Self {
-            login,
-            claim,
-            ticket: TICKET,
-            credential,
-            event: (event_days > 0).then(|| Duration::from_secs(event_days * 24 * 3600)),
+            event: event?,
+            ..lifetimes?
         })
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
+    read_all,
     secret::Secret,
 };
 use url::{Host, Url};
@@ -85,19 +86,14 @@ impl ProviderKind {
         let is_path = |path: &str| path.starts_with('/') && !path.contains(['?', '#']);
         let mut path =
             |key| section.required_by(key, PATH, |path| is_path(path).then(|| path.to_owned()));
-        let authorize_path = path("authorize_path");
-        let token_path = path("token_path");
-        let user_path = path("user_path");
         let field = "the name of a field of the profile";
-        let id_field = section.required_by("id_field", field, non_empty);
-        let pkce = section.flag("pkce", true);
-        Ok(Self {
-            name: name.to_owned(),
-            authorize_path: authorize_path?,
-            token_path: token_path?,
-            user_path: user_path?,
-            id_field: id_field?,
-            pkce: pkce?,
+        read_all!(Self {
+            name: Ok(name.to_owned()),
+            authorize_path: path("authorize_path"),
+            token_path: path("token_path"),
+            user_path: path("user_path"),
+            id_field: section.required_by("id_field", field, non_empty),
+            pkce: section.flag("pkce", true),
         })
     }
 }
@@ -137,15 +133,15 @@ impl ProviderConfig {
         let id = "the id that the provider issued";
         let client_id = section.required_by("client_id", id, non_empty);
         let client_secret = section.required_secret("client_secret");
-        let allow_sandbox = section.flag("allow_sandbox", false);
+        let allows_sandbox = section.flag("allow_sandbox", false);
         let is_sandbox = client_secret.as_ref().is_ok_and(is_sandbox_secret);
         if is_sandbox {
             section.note_public("client_secret");
         }
-        let may_be_anywhere = !is_sandbox || allow_sandbox == Ok(true);
+        let is_local_only = is_sandbox && allows_sandbox != Ok(true);
         let mut sandbox_address = Ok(());
         for (key, url) in [("auth_url", &auth_url), ("api_url", &api_url)] {
-            if url.as_ref().is_ok_and(|url| !is_loopback(url)) && !may_be_anywhere {
+            if is_local_only && url.as_ref().is_ok_and(|url| !is_loopback(url)) {
                 sandbox_address = Err(section.problem(
                     key,
                     "the sandbox provider, which lets anyone log in, on another machine",
@@ -153,47 +149,46 @@ impl ProviderConfig {
                 ));
             }
         }
-        let redirect_uri = section.flag("redirect_uri", true);
+        let sends_redirect_uri = section.flag("redirect_uri", true);
         let pkce = section.flag("pkce", kind.as_ref().is_ok_and(|kind| kind.pkce));
-        let origin = auth_url
-            .as_ref()
-            .map(|url| url.origin().ascii_serialization());
-        let issuer = section.parsed_by("issuer", origin.as_deref().unwrap_or("-"), TEXT, non_empty);
+        let origin = auth_url.as_ref().map(|url| url.origin());
+        let origin = origin.map_or("-".to_owned(), |origin| origin.ascii_serialization());
+        let issuer = section.parsed_by("issuer", &origin, TEXT, non_empty);
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
         sandbox_address?;
-        Ok(Self {
+        read_all!(Self {
             // `Providers` reports an invalid name.
-            name: name.parse().map_err(|_| Invalid)?,
-            authorize_url: below(&auth_url, &kind.authorize_path),
-            token_url: below(&auth_url, &kind.token_path),
-            user_url: below(&api_url, &kind.user_path),
-            client_id: client_id?,
-            client_secret: client_secret?,
-            sends_redirect_uri: redirect_uri?,
-            pkce: pkce?,
-            issuer: issuer?,
-            kind,
+            name: name.parse().map_err(|_| Invalid),
+            authorize_url: Ok(below(&auth_url, &kind.authorize_path)),
+            token_url: Ok(below(&auth_url, &kind.token_path)),
+            user_url: Ok(below(&api_url, &kind.user_path)),
+            client_id,
+            client_secret,
+            sends_redirect_uri,
+            pkce,
+            issuer,
+            kind: Ok(kind),
         })
     }
 
     /// Returns warnings about insecure settings.
-    fn warnings(&self) -> impl Iterator<Item = String> + use<> {
-        let section = format!("providers.{}", self.name);
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> + use<> {
+        let name = self.name.clone();
         let is_exposed = |url: &Url| url.scheme() == "http" && !is_loopback(url);
-        let is_exposed = is_exposed(&self.token_url) || is_exposed(&self.user_url);
-        let clear_text = is_exposed.then(|| {
-            format!(
-                "{section}: auth_url or api_url is http and not on this machine: the client secret, codes, tokens and \
-                 responses can be read and changed in transit; use https"
-            )
-        });
-        let sandbox = is_sandbox_secret(&self.client_secret).then(|| {
-            format!(
-                "{section}: client_secret is the sandbox provider's public secret: anyone can log in as any user; for \
-                 development only"
-            )
-        });
-        [clear_text, sandbox].into_iter().flatten()
+        let weaknesses = [
+            (
+                is_exposed(&self.token_url) || is_exposed(&self.user_url),
+                "auth_url or api_url is http and not on this machine: the client secret, codes, tokens and responses can \
+                 be read and changed in transit; use https",
+            ),
+            (
+                is_sandbox_secret(&self.client_secret),
+                "client_secret is the sandbox provider's public secret: anyone can log in as any user; for development \
+                 only",
+            ),
+        ];
+        let weaknesses = weaknesses.into_iter().filter(|(applies, _)| *applies);
+        weaknesses.map(move |(_, weakness)| format!("providers.{name}: {weakness}"))
     }
 }
 
@@ -217,33 +212,20 @@ fn is_loopback(url: &Url) -> bool {
 /// All configured providers, at least one.
 #[derive(Clone, Debug)]
 pub struct Providers {
-    all: Vec<ProviderConfig>,
-    default: Option<ProviderName>,
+    /// Sorted by name.
+    pub all: Vec<ProviderConfig>,
+    /// The provider of a login that names none: the configured default, or the only provider.
+    pub default: Option<ProviderName>,
 }
 
 impl Providers {
-    /// Iterates over all providers, sorted by name.
-    pub fn iter(&self) -> std::slice::Iter<'_, ProviderConfig> {
-        self.all.iter()
-    }
-
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        self.all.iter().flat_map(ProviderConfig::warnings)
-    }
-
-    /// The provider of a login that names none: the configured default, or the only provider.
-    #[must_use]
-    pub fn default_name(&self) -> Option<&ProviderName> {
-        self.default.as_ref()
-    }
-
     /// Reads `default_provider`, `[provider_kinds]` and `[providers]`.
     pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
         let default: Read<Option<ProviderName>> = root.optional("default_provider", NAME);
         let (kinds, kinds_read) = read_kinds(root);
-        let read =
-            |name: &str, section: &mut Section<'_>| ProviderConfig::read(name, &kinds, section);
-        let all = root.sections("providers", read)?;
+        let all = root.sections("providers", |name, section| {
+            ProviderConfig::read(name, &kinds, section)
+        })?;
         if all.is_empty() {
             return Err(root.missing("providers", "at least one section [providers.NAME]"));
         }
@@ -259,14 +241,11 @@ impl Providers {
         kinds_read.and(names_read)?;
         let all: Option<Vec<ProviderConfig>> = all.into_iter().map(|(_, one)| one).collect();
         let all = all.ok_or(Invalid)?;
-        let only = || match &*all {
+        let default = match &*all {
             [only] => Some(only.name.clone()),
-            _ => None,
+            _ => default,
         };
-        Ok(Self {
-            default: default.or_else(only),
-            all,
-        })
+        Ok(Self { all, default })
     }
 }
 

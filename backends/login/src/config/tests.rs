@@ -52,14 +52,14 @@ fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
         config.threads,
         std::thread::available_parallelism().unwrap().get()
     );
-    let provider = config.providers.iter().next().unwrap();
+    let provider = &config.providers.all[0];
     assert_eq!(provider.issuer, "https://provider.example");
     assert_eq!(
         provider.user_url.as_str(),
         "https://provider.example/2.0/user"
     );
     assert!(provider.sends_redirect_uri && !provider.pkce);
-    assert_eq!(config.providers.default_name(), Some(&provider.name));
+    assert_eq!(config.providers.default.as_ref(), Some(&provider.name));
 }
 
 #[test]
@@ -139,12 +139,7 @@ fn invalid_toml_is_reported_by_line_and_without_its_text() {
 fn a_secret_is_read_from_its_source() {
     let with = |source: &str| good().replace("\"secret\"", &format!("{source:?}"));
     let secret = |text: &str| {
-        parse(text)
-            .unwrap()
-            .providers
-            .iter()
-            .next()
-            .unwrap()
+        parse(text).unwrap().providers.all[0]
             .client_secret
             .expose()
             .to_owned()
@@ -339,7 +334,7 @@ fn kinds_of_providers_can_be_configured() {
                 token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
     let text = good().replace("\"bitbucket\"", "\"gitea\"");
     let config = parse(&format!("{text}{kind}")).unwrap();
-    let provider = config.providers.iter().next().unwrap();
+    let provider = &config.providers.all[0];
     assert_eq!(
         provider.user_url.as_str(),
         "https://provider.example/api/v1/user"
@@ -362,9 +357,9 @@ fn with_several_providers_none_is_the_default_unless_configured() {
     let other =
         config_text_with_provider("https://provider.example", "").replace("sandbox", "other");
     let two = format!("{}{other}", good());
-    assert!(parse(&two).unwrap().providers.default_name().is_none());
+    assert!(parse(&two).unwrap().providers.default.is_none());
     let config = parse(&format!("default_provider = \"other\"\n{two}")).unwrap();
-    assert_eq!(config.providers.default_name().unwrap().as_str(), "other");
+    assert_eq!(config.providers.default.unwrap().as_str(), "other");
 }
 
 #[test]

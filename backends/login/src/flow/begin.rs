@@ -3,7 +3,7 @@
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 
-use super::{ProviderRedirect, return_to::ReturnTo};
+use super::{ProviderRedirect, return_to};
 use crate::{
     error::{LoginError, ParamRule},
     metrics::providers::LoginMode,
@@ -43,25 +43,21 @@ pub(crate) async fn begin_redirect(
     return_to: Option<&str>,
 ) -> Result<ProviderRedirect, LoginError> {
     let provider = provider(service, login_request.provider)?;
-    let return_to = match return_to {
-        Some(text) => {
-            let allowed = ReturnTo::parse(text, &login_request.application.return_to);
-            Some(allowed.ok_or(LoginError::ReturnToNotAllowed)?.into_url())
-        }
-        None => None,
-    };
+    let allowed = &login_request.application.return_to;
+    let parse = |text| return_to::parse(text, allowed).ok_or(LoginError::ReturnToNotAllowed);
+    let return_to = return_to.map(parse).transpose()?;
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes.login);
     let seal = service.state.seal().await?;
     let state = seal.issue_state(login_request.version, expires_at);
     let login = SealedRedirect {
         application: login_request.application.id,
-        provider: provider.config().name.clone(),
+        provider: provider.config.name.clone(),
         return_to,
         cookie: LoginCookie::generate(),
     };
     let sealed = seal.seal(&state, &login);
-    provider.metrics().count_begun(LoginMode::Redirect);
+    provider.metrics.count_begun(LoginMode::Redirect);
     Ok(ProviderRedirect {
         url: provider.authorize_url(&state, &login.cookie),
         set_cookie: BrowserCookie::of(&state, &service.config.public_url)
@@ -75,24 +71,22 @@ pub(crate) async fn begin_polling(
     login_request: LoginRequest<'_>,
 ) -> Result<StartedPollingLogin, LoginError> {
     let provider = provider(service, login_request.provider)?;
-    let application = login_request.application.id;
-    service
-        .limits
-        .count_start(application, service.state.clock.instant())?;
+    let (application, instant) = (login_request.application.id, service.state.clock.instant());
+    service.limits.count_start(application, instant)?;
     let token = LoginToken::generate(login_request.version);
     let user_code = UserCode::generate();
     let now = service.now();
     let expires_at = now.plus(service.config.lifetimes.login);
     let login = NewPollingLogin {
         state: token.state(),
-        application: login_request.application.id,
+        application,
         user_code: user_code.clone(),
-        provider: provider.config().name.clone(),
+        provider: provider.config.name.clone(),
         created_at: now,
         expires_at,
     };
     service.state.logins.begin(login).await?;
-    provider.metrics().count_begun(LoginMode::Polling);
+    provider.metrics.count_begun(LoginMode::Polling);
     Ok(StartedPollingLogin {
         token,
         user_code,
@@ -101,19 +95,14 @@ pub(crate) async fn begin_polling(
 }
 
 fn provider<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Provider, LoginError> {
-    let unknown = || LoginError::ParamInvalid {
-        name: "provider",
-        rule: ParamRule::Values(service.providers.names()),
+    let (providers, parameter) = (&service.providers, "provider");
+    let Some(name) = name else {
+        let missing = LoginError::ParamMissing { name: parameter };
+        return providers.default().ok_or(missing);
     };
-    match name {
-        Some(name) => name
-            .parse()
-            .ok()
-            .and_then(|name| service.providers.find(&name))
-            .ok_or_else(unknown),
-        None => service
-            .providers
-            .default()
-            .ok_or(LoginError::ParamMissing { name: "provider" }),
-    }
+    let found = name.parse().ok().and_then(|name| providers.find(&name));
+    found.ok_or_else(|| LoginError::ParamInvalid {
+        name: parameter,
+        rule: ParamRule::Values(providers.names()),
+    })
 }

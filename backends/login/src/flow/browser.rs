@@ -61,7 +61,7 @@ pub(crate) async fn show_page(
     Ok(PageOrRedirect::Page(Page {
         application,
         user_code: user_code.clone(),
-        provider: provider.config().name.to_string(),
+        provider: provider.config.name.to_string(),
         state: login.state.encode(),
         confirm: cookie.confirm(),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)

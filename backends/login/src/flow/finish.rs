@@ -19,7 +19,7 @@ use crate::{
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, Username},
-        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
+        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -54,8 +54,19 @@ pub(crate) async fn finish_login(
     callback: Callback<'_>,
 ) -> Result<CallbackResponse, LoginError> {
     let found = find_callback_login(service, request).await?;
-    ensure_return_to_allowed(&found)?;
-    ensure_issuer(service, &found.login, callback.iss)?;
+    // Checked again: the application may have lost the origin since the login began.
+    if let Mode::Redirect {
+        return_to: Some(url),
+    } = &found.login.mode
+        && !is_allowed(url, &found.application.return_to)
+    {
+        return Err(LoginError::ReturnToNotAllowed);
+    }
+    let provider = service.providers.find(&found.login.provider);
+    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
+    if !callback.iss.is_none_or(is_issuer) {
+        return Err(LoginError::LoginMismatch);
+    }
     let now = service.state.clock.instant();
     let permit = service.limits.count_callback(request.client, now).await?;
     let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
@@ -76,26 +87,6 @@ pub(crate) async fn finish_login(
         outcome: task.await.map_err(failed)??,
         remove_cookie: cookie.remove(),
     })
-}
-
-/// Checks the origin that the login returns to again: the application may have lost it since the login began.
-fn ensure_return_to_allowed(found: &CallbackLogin) -> Result<(), LoginError> {
-    match &found.login.mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } if !is_allowed(url, &found.application.return_to) => Err(LoginError::ReturnToNotAllowed),
-        Mode::Redirect { .. } | Mode::Polling { .. } => Ok(()),
-    }
-}
-
-fn ensure_issuer(service: &Service, login: &Login, iss: Option<&str>) -> Result<(), LoginError> {
-    let provider = service.providers.find(&login.provider);
-    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
-    if iss.is_none_or(is_issuer) {
-        Ok(())
-    } else {
-        Err(LoginError::LoginMismatch)
-    }
 }
 
 /// Claims the login for this callback. If another request was first, the error says what happened to the login.
@@ -149,32 +140,24 @@ async fn complete(
     let code = match grant {
         Grant::Code(code) => code,
         Grant::Error(error) => {
-            return Err(Failure::Login {
-                reason: match error.as_str() {
-                    "access_denied" => FailureReason::AccessDenied,
-                    _ => FailureReason::ProviderFailed,
-                },
-                problem: LoginError::LoginDenied,
-            });
+            let reason = match error.as_str() {
+                "access_denied" => FailureReason::AccessDenied,
+                _ => FailureReason::ProviderFailed,
+            };
+            let problem = LoginError::LoginDenied;
+            return Err(Failure::Login { reason, problem });
         }
     };
-    let provider = configured_provider(service, &claimed.login)?;
+    let name = &claimed.login.provider;
+    let provider = service.providers.find(name).ok_or_else(|| {
+        tracing::warn!(provider = %name, "login failed: its provider is no longer configured");
+        FailureReason::ProviderFailed
+    })?;
     let username = identify(service, provider, claimed, code).await?;
     let (account, created) = find_or_create_account(service, provider, &username).await?;
     Span::current().record("account.id", account.id.get());
     let stored = store_completion(service, claimed, account, created).await;
     stored.map_err(Failure::Store)
-}
-
-fn configured_provider<'a>(
-    service: &'a Service,
-    login: &Login,
-) -> Result<&'a Provider, FailureReason> {
-    let provider = service.providers.find(&login.provider);
-    if provider.is_none() {
-        tracing::warn!(provider = %login.provider, "login failed: its provider is no longer configured");
-    }
-    provider.ok_or(FailureReason::ProviderFailed)
 }
 
 /// Asks the provider which user logged in, but not beyond the end of a shutdown.
@@ -204,7 +187,7 @@ async fn find_or_create_account(
     provider: &Provider,
     username: &Username,
 ) -> Result<(Account, bool), StoreError> {
-    let (config, now) = (provider.config(), service.now());
+    let (config, now) = (&provider.config, service.now());
     let mut tries = 0;
     let find_or_create = || {
         tries += 1;

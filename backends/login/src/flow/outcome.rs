@@ -7,11 +7,7 @@ use signpost_store::StoreError;
 use url::Url;
 
 use super::{
-    LoginResult,
-    collect::issue_random,
-    find::CallbackLogin,
-    retry_store,
-    return_to::{with_error, with_ticket},
+    LoginResult, collect::issue_random, find::CallbackLogin, retry_store, return_to::with_outcome,
 };
 use crate::{
     error::LoginError,
@@ -87,7 +83,7 @@ pub(super) async fn store_completion(
             let until = service.now().plus(lifetimes.ticket);
             let outcome = complete(Some((ticket.hash(), until)));
             store_outcome(service, login, outcome).await?;
-            BrowserOutcome::ReturnTo(with_ticket(url.clone(), &ticket))
+            BrowserOutcome::ReturnTo(with_outcome(url.clone(), "ticket", &ticket.encode()))
         }
         Mode::Redirect { return_to: None } => {
             let finished_at = store_outcome(service, login, complete(None)).await?;
@@ -97,8 +93,7 @@ pub(super) async fn store_completion(
                 finished_at,
                 claimable_until: finished_at.plus(lifetimes.claim),
             };
-            let issued = issue_random(service, &completion, login.application).await;
-            BrowserOutcome::Result(issued?)
+            BrowserOutcome::Result(issue_random(service, &completion, login.application).await?)
         }
         Mode::Polling { .. } => {
             store_outcome(service, login, complete(None)).await?;
@@ -127,10 +122,8 @@ pub(super) async fn store_failure(
     let browser = match &login.mode {
         Mode::Redirect {
             return_to: Some(url),
-        } => BrowserOutcome::ReturnTo(with_error(url.clone(), reason)),
-        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
-            BrowserOutcome::Problem(problem)
-        }
+        } => BrowserOutcome::ReturnTo(with_outcome(url.clone(), "error", reason.as_str())),
+        _ => BrowserOutcome::Problem(problem),
     };
     Ok((browser, reason.into()))
 }
@@ -146,9 +139,8 @@ async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result
         let unclaim = || service.state.logins.unclaim_redirect(login.state.hash());
         return Ok(retry_store(unclaim).await?);
     }
-    store_outcome(service, login, Outcome::Failed(reason))
-        .await
-        .map(drop)
+    let stored = store_outcome(service, login, Outcome::Failed(reason)).await;
+    stored.map(drop)
 }
 
 /// Stores the outcome of the login, and returns when it was stored.

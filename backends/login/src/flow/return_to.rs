@@ -2,10 +2,7 @@
 
 use url::Url;
 
-use crate::{
-    config::Origin,
-    records::logins::{FailureReason, Ticket},
-};
+use crate::config::Origin;
 
 /// Limit of the URL. All browsers and servers accept this length, and a sealed cookie with such a URL stays below the
 /// 4,096 bytes above which browsers drop cookies.
@@ -14,42 +11,30 @@ pub(crate) const MAX_BYTES: usize = 2048;
 /// The parameters that are added to the URL at the end.
 const OUTCOMES: [&str; 2] = ["ticket", "error"];
 
-/// A URL of a registered origin. Parsed once, so that the redirect uses exactly what was checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ReturnTo(Url);
-
-impl ReturnTo {
-    /// Parses a client's `return_to`; `None` unless it is a well-formed URL of one of the `allowed` origins.
-    ///
-    /// The parser (WHATWG URL) repairs backslashes, line breaks, missing slashes, and an `@` before the host. The
-    /// result would be safe, since the repaired URL is checked and used. But a URL that needs repair is a mistake or an
-    /// attack, so it is rejected.
-    pub(crate) fn parse(text: &str, allowed: &[Origin]) -> Option<Self> {
-        let is_plain = |byte: u8| {
-            byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'#' | b'"' | b'<' | b'>')
-        };
-        let (scheme, rest) = text.split_once("://")?;
-        let authority = rest.split(['/', '?']).next()?;
-        let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-        let has_plain_host = !authority.is_empty() && !authority.contains(['@', '%']);
-        if text.len() > MAX_BYTES || !text.bytes().all(is_plain) || !is_web || !has_plain_host {
-            return None;
-        }
-        let url = Url::parse(text).ok()?;
-        // With a second `ticket` or `error`, the application might read the wrong one.
-        let has_outcome = url
-            .query_pairs()
-            .any(|(name, _)| OUTCOMES.contains(&&*name));
-        // The parser may have percent-encoded characters, so the URL can be longer than the text.
-        let is_short = url.as_str().len() <= MAX_BYTES;
-        let is_valid = is_short && !has_outcome && is_allowed(&url, allowed);
-        is_valid.then_some(Self(url))
+/// Parses a client's `return_to`; `None` unless it is a well-formed URL of one of the `allowed` origins.
+///
+/// The parser (WHATWG URL) repairs backslashes, line breaks, missing slashes, and an `@` before the host. The
+/// result would be safe, since what is returned is what was checked. But a URL that needs repair is a mistake or an
+/// attack, so it is rejected.
+pub(crate) fn parse(text: &str, allowed: &[Origin]) -> Option<Url> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'#' | b'"' | b'<' | b'>');
+    let (scheme, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    let has_plain_host = !authority.is_empty() && !authority.contains(['@', '%']);
+    if text.len() > MAX_BYTES || !text.bytes().all(is_plain) || !is_web || !has_plain_host {
+        return None;
     }
-
-    /// Returns the URL.
-    pub(crate) fn into_url(self) -> Url {
-        self.0
-    }
+    let url = Url::parse(text).ok()?;
+    // With a second `ticket` or `error`, the application might read the wrong one.
+    let has_outcome = url
+        .query_pairs()
+        .any(|(name, _)| OUTCOMES.contains(&&*name));
+    // The parser may have percent-encoded characters, so the URL can be longer than the text.
+    let is_short = url.as_str().len() <= MAX_BYTES;
+    let is_valid = is_short && !has_outcome && is_allowed(&url, allowed);
+    is_valid.then_some(url)
 }
 
 /// Whether the URL has one of the `allowed` origins.
@@ -57,19 +42,9 @@ pub(crate) fn is_allowed(url: &Url, allowed: &[Origin]) -> bool {
     allowed.iter().any(|origin| origin.contains(url))
 }
 
-/// Adds the ticket to the query.
-pub(crate) fn with_ticket(mut return_to: Url, ticket: &Ticket) -> Url {
-    return_to
-        .query_pairs_mut()
-        .append_pair("ticket", &ticket.encode());
-    return_to
-}
-
-/// Adds the reason of a failure to the query.
-pub(crate) fn with_error(mut return_to: Url, reason: FailureReason) -> Url {
-    return_to
-        .query_pairs_mut()
-        .append_pair("error", reason.as_str());
+/// Adds an outcome to the query.
+pub(crate) fn with_outcome(mut return_to: Url, name: &str, value: &str) -> Url {
+    return_to.query_pairs_mut().append_pair(name, value);
     return_to
 }
 
@@ -88,9 +63,9 @@ mod tests {
     fn a_url_that_has_an_outcome_already_is_rejected() {
         for bad in ["ticket=evil", "a=1&%74icket=evil", "error", "ticket"] {
             let address = format!("https://app.example/?{bad}");
-            assert!(ReturnTo::parse(&address, &allowed()).is_none(), "{bad}");
+            assert!(parse(&address, &allowed()).is_none(), "{bad}");
         }
-        assert!(ReturnTo::parse("https://app.example/?tickets=1", &allowed()).is_some());
+        assert!(parse("https://app.example/?tickets=1", &allowed()).is_some());
     }
 
     #[test]
@@ -103,7 +78,7 @@ mod tests {
             "http://127.0.0.1:9000/back",
             "https://app.example/a@b",
         ] {
-            assert!(ReturnTo::parse(good, &allowed()).is_some(), "{good}");
+            assert!(parse(good, &allowed()).is_some(), "{good}");
         }
     }
 
@@ -146,27 +121,31 @@ mod tests {
             "http://0x7f.1/",
             "https://app.example?@evil.example/\\",
         ] {
-            assert!(ReturnTo::parse(bad, &allowed()).is_none(), "{bad:?}");
+            assert!(parse(bad, &allowed()).is_none(), "{bad:?}");
         }
         let long = format!("https://app.example/{}", "x".repeat(MAX_BYTES));
-        assert!(ReturnTo::parse(&long, &allowed()).is_none());
+        assert!(parse(&long, &allowed()).is_none());
     }
 
     #[test]
     fn without_registered_origins_all_urls_are_rejected() {
-        assert!(ReturnTo::parse("https://app.example/", &[]).is_none());
+        assert!(parse("https://app.example/", &[]).is_none());
     }
 
     #[test]
     fn ticket_and_error_are_added_to_the_query() {
-        let ticket = Ticket::generate();
+        let ticket = crate::records::logins::Ticket::generate();
         let url = |text: &str| Url::parse(text).unwrap();
-        let with = with_ticket(url("https://app.example/back?x=1"), &ticket);
+        let with = with_outcome(
+            url("https://app.example/back?x=1"),
+            "ticket",
+            &ticket.encode(),
+        );
         assert_eq!(
             with.as_str(),
             format!("https://app.example/back?x=1&ticket={}", ticket.encode())
         );
-        let with = with_error(url("https://app.example"), FailureReason::AccessDenied);
+        let with = with_outcome(url("https://app.example"), "error", "access_denied");
         assert_eq!(with.as_str(), "https://app.example/?error=access_denied");
     }
 }

@@ -21,13 +21,13 @@ mod info;
 mod parameters;
 mod user;
 
-pub(crate) use self::{
-    application::{CallingApplication, NamedApplication, required_application},
-    parameters::{BufferedBody, MAX_PARAMETERS},
-};
 pub use self::{
     application::{ClaimedApplication, SignedApplication},
     info::RequestInfo,
     parameters::Parameters,
     user::AuthenticatedUser,
+};
+pub(crate) use self::{
+    application::{named_application, required_application},
+    parameters::{BufferedBody, MAX_PARAMETERS},
 };

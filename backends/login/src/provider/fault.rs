@@ -47,13 +47,7 @@ impl ProviderFault {
     pub(crate) fn reason(&self) -> FailureReason {
         match self {
             Self::TooSlow => FailureReason::ProviderTimeout,
-            Self::Unreachable(_)
-            | Self::TooLarge
-            | Self::CodeRejected { .. }
-            | Self::TokenMalformed
-            | Self::ProfileStatus { .. }
-            | Self::ProfileMalformed
-            | Self::NoIdentifier { .. } => FailureReason::ProviderFailed,
+            _ => FailureReason::ProviderFailed,
         }
     }
 }

@@ -43,10 +43,7 @@ impl FakeProvider {
         let text = format!("prefix = \"Acme\"\n{provider}");
         let config = testing::parse(&text);
         testing::install_tls();
-        let config = (
-            config.providers.iter().next().unwrap().clone(),
-            config.public_url.clone(),
-        );
+        let config = (config.providers.all[0].clone(), config.public_url.clone());
         Provider::new(
             &config.0,
             &config.1,

@@ -55,13 +55,7 @@ mod tests {
     use crate::testing::TestStore;
 
     fn kind() -> ProviderKind {
-        crate::testing::config("")
-            .providers
-            .iter()
-            .next()
-            .unwrap()
-            .kind
-            .clone()
+        crate::testing::config("").providers.all[0].kind.clone()
     }
 
     fn provider(name: &str) -> ProviderName {

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::LoginResultView;
 use crate::{
-    error::{LoginError, ParamRule},
+    error::LoginError,
     flow::{
         self, BrowserOutcome, BrowserRequest, Callback, Grant, LoginRequest, PageOrRedirect,
         ProviderRedirect,
@@ -23,7 +23,7 @@ use crate::{
     http::{
         HandlerContext, Views, pages,
         request::{
-            CallingApplication, NamedApplication, Parameters, RequestInfo, required_application,
+            ClaimedApplication, Parameters, RequestInfo, named_application, required_application,
         },
     },
     records::logins::remove_oldest,
@@ -34,10 +34,10 @@ use crate::{
 pub(crate) async fn login<V: Views>(
     State(context): State<HandlerContext>,
     info: RequestInfo,
-    NamedApplication(application): NamedApplication,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
+    let application = named_application(&headers, &context)?;
     let Some(state) = parameters.optional("state")? else {
         return begin_redirect(&context, application, &parameters, &headers).await;
     };
@@ -60,13 +60,8 @@ pub(crate) async fn login<V: Views>(
         }
         (Some(code), None, None) => Grant::Code(code),
         (None, Some(error), None) => Grant::Error(error),
-        _ => {
-            // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
-            return Err(LoginError::ParamInvalid {
-                name: "state",
-                rule: ParamRule::OnlyOne("code, error, confirm"),
-            });
-        }
+        // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
+        _ => return Err(LoginError::only_one("state", "code, error, confirm")),
     };
     callback::<V>(&context, &info, &request, Callback { grant, iss }).await
 }
@@ -160,7 +155,7 @@ pub(crate) struct PollingLogin {
 /// `POST /login` (`provider`): begins a polling login. No other response contains the token.
 pub(crate) async fn begin_polling(
     State(context): State<HandlerContext>,
-    CallingApplication(application): CallingApplication,
+    ClaimedApplication { application, .. }: ClaimedApplication,
     parameters: Parameters,
 ) -> Result<Json<PollingLogin>, LoginError> {
     let service = &context.service;

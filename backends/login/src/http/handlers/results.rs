@@ -7,11 +7,11 @@ use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 
 use crate::{
-    error::{LoginError, ParamRule},
+    error::LoginError,
     flow::{self, CheckedStatus, LoginResult, redeem_ticket, redeem_token},
     http::{
         HandlerContext, Views,
-        request::{CallingApplication, Parameters},
+        request::{ClaimedApplication, Parameters},
     },
 };
 
@@ -55,14 +55,14 @@ pub(crate) struct CheckResponse<V: Views> {
 /// `POST` or `GET /check` `token` (`wait`): returns the status; with `wait`, as soon as it changes or the wait has passed.
 pub(crate) async fn check<V: Views>(
     State(context): State<HandlerContext>,
-    CallingApplication(application): CallingApplication,
+    application: ClaimedApplication,
     parameters: Parameters,
 ) -> Result<Json<CheckResponse<V>>, LoginError> {
     let service = &context.service;
     let token = parameters.required("token")?;
     let wait = parameters.number("wait", 0..=MAX_WAIT_SECONDS)?;
     let wait = Duration::from_secs(wait.unwrap_or(0));
-    let checked = flow::check(service, token, application.id, wait).await?;
+    let checked = flow::check(service, token, application.id(), wait).await?;
     let now = service.now();
     let response = |status, login, reason| CheckResponse {
         status,
@@ -83,7 +83,7 @@ pub(crate) async fn check<V: Views>(
 /// `POST /user/login` `ticket` or `token`: returns the result, once for a ticket, repeatedly for a token until the outcome expires.
 pub(crate) async fn user_login<V: Views>(
     State(context): State<HandlerContext>,
-    CallingApplication(application): CallingApplication,
+    application: ClaimedApplication,
     parameters: Parameters,
 ) -> Result<Json<LoginResultView<V>>, LoginError> {
     let service = &context.service;
@@ -91,15 +91,10 @@ pub(crate) async fn user_login<V: Views>(
         parameters.optional("ticket")?,
         parameters.optional("token")?,
     ) {
-        (Some(ticket), None) => redeem_ticket(service, ticket, application.id).await?,
-        (None, Some(token)) => redeem_token(service, token, application.id).await?,
+        (Some(ticket), None) => redeem_ticket(service, ticket, application.id()).await?,
+        (None, Some(token)) => redeem_token(service, token, application.id()).await?,
         (None, None) => return Err(LoginError::ParamMissing { name: "ticket" }),
-        (Some(_), Some(_)) => {
-            return Err(LoginError::ParamInvalid {
-                name: "ticket",
-                rule: ParamRule::OnlyOne("ticket, token"),
-            });
-        }
+        (Some(_), Some(_)) => return Err(LoginError::only_one("ticket", "ticket, token")),
     };
     Ok(Json(LoginResultView::new(&result, service.now())))
 }

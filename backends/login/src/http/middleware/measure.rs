@@ -17,7 +17,7 @@ use super::render::Unrendered;
 use crate::{
     http::{HandlerContext, request::RequestInfo},
     metrics::{checks::with_waits, requests::VersionRequests},
-    trace::{RequestTrace, TraceOutcome},
+    trace::RequestTrace,
 };
 
 /// Counts the response. A request whose client left before is not counted.
@@ -72,10 +72,8 @@ fn attributes(request: &Request, context: &HandlerContext) -> Attributes {
     attributes
 }
 
-fn outcome(response: &Response) -> TraceOutcome {
+fn outcome(response: &Response) -> (u16, Option<&'static str>) {
     let problem = response.extensions().get::<Unrendered>();
-    TraceOutcome {
-        status: response.status().as_u16(),
-        problem: problem.map(|Unrendered(error)| error.code()),
-    }
+    let code = problem.map(|Unrendered(error)| error.code());
+    (response.status().as_u16(), code)
 }

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use axum::extract::FromRequestParts;
-use http::{HeaderName, HeaderValue, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, request::Parts};
 use signpost_protocol::{
     app::{AppId, AppIdent},
     header::{X_GATEWAY_APP, X_GATEWAY_APP_ID},
@@ -14,19 +14,13 @@ use crate::{
     config::Gateway, error::LoginError, http::HandlerContext, records::applications::Application,
 };
 
-/// The application that the gateway names; `None` for an unsigned request.
-pub(crate) struct NamedApplication(pub(crate) Option<AppId>);
-
-/// The application of a request that requires one.
-pub(crate) struct CallingApplication(pub(crate) Arc<Application>);
-
 /// The application that a request names: it exists and is enabled.
 ///
 /// If the request has no parameters, it is unsigned (CONTRACT 9), and anyone can have named the application. Use this for
 /// responses that are public, or with a further proof.
 #[derive(Clone, Debug)]
 pub struct ClaimedApplication {
-    application: Arc<Application>,
+    pub(crate) application: Arc<Application>,
     ident: Option<AppIdent>,
 }
 
@@ -65,32 +59,6 @@ impl Deref for SignedApplication {
     }
 }
 
-impl FromRequestParts<HandlerContext> for NamedApplication {
-    type Rejection = LoginError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HandlerContext,
-    ) -> Result<Self, LoginError> {
-        let parse = |id: &HeaderValue| id.to_str().ok()?.parse().ok().map(AppId::new);
-        let id = gateway_header(parts, context, &X_GATEWAY_APP_ID)?;
-        let id = id.map(|id| parse(id).ok_or(LoginError::GatewayRequired));
-        id.transpose().map(Self)
-    }
-}
-
-impl FromRequestParts<HandlerContext> for CallingApplication {
-    type Rejection = LoginError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HandlerContext,
-    ) -> Result<Self, LoginError> {
-        let NamedApplication(named) = NamedApplication::from_request_parts(parts, context).await?;
-        required_application(context, named).await.map(Self)
-    }
-}
-
 impl FromRequestParts<HandlerContext> for ClaimedApplication {
     type Rejection = LoginError;
 
@@ -98,10 +66,10 @@ impl FromRequestParts<HandlerContext> for ClaimedApplication {
         parts: &mut Parts,
         context: &HandlerContext,
     ) -> Result<Self, LoginError> {
-        let CallingApplication(application) =
-            CallingApplication::from_request_parts(parts, context).await?;
+        let named = named_application(&parts.headers, context)?;
+        let application = required_application(context, named).await?;
         // The gateway sends it in multi-application mode.
-        let ident = gateway_header(parts, context, &X_GATEWAY_APP)?;
+        let ident = gateway_header(&parts.headers, context, &X_GATEWAY_APP)?;
         let ident = ident.map(|ident| AppIdent::try_from(ident.as_bytes()));
         let ident = ident.transpose().map_err(|_| LoginError::GatewayRequired)?;
         Ok(Self { application, ident })
@@ -133,16 +101,27 @@ impl FromRequestParts<HandlerContext> for SignedApplication {
     }
 }
 
+/// The application that the gateway names; `None` for an unsigned request.
+pub(crate) fn named_application(
+    headers: &HeaderMap,
+    context: &HandlerContext,
+) -> Result<Option<AppId>, LoginError> {
+    let parse = |id: &HeaderValue| id.to_str().ok()?.parse().ok().map(AppId::new);
+    let id = gateway_header(headers, context, &X_GATEWAY_APP_ID)?;
+    let id = id.map(|id| parse(id).ok_or(LoginError::GatewayRequired));
+    id.transpose()
+}
+
 /// A header that only the gateway sets, at most once. Without a gateway there is none.
-fn gateway_header<'p>(
-    parts: &'p Parts,
+fn gateway_header<'h>(
+    headers: &'h HeaderMap,
     context: &HandlerContext,
     name: &HeaderName,
-) -> Result<Option<&'p HeaderValue>, LoginError> {
+) -> Result<Option<&'h HeaderValue>, LoginError> {
     if matches!(context.service.config.gateway, Gateway::Absent) {
         return Ok(None);
     }
-    let mut values = parts.headers.get_all(name).into_iter();
+    let mut values = headers.get_all(name).into_iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
         (_, Some(_)) => Err(LoginError::GatewayRequired),

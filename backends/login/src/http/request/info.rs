@@ -20,36 +20,20 @@ use crate::{error::LoginError, secret::random};
 #[derive(Clone, Debug)]
 pub struct RequestInfo {
     /// The request id from the gateway, or a new one.
-    pub(crate) id: RequestId,
-    /// The language of JSON responses: the language header's, else `en`. CONTRACT 6.
-    pub(crate) language: Language,
+    ///
+    /// As in `X-Request-Id` of the response, in the log, and in problems.
+    pub id: RequestId,
+    /// The language of texts in the response: the language header's, otherwise `en`. CONTRACT 6.
+    pub language: Language,
     /// The language of pages: the language header's, else the browser's.
     pub(crate) page_language: Language,
     /// Whether problems are shown as a page, since a browser navigates to `/login`.
     pub(crate) wants_page: bool,
-    /// The client's address, for limits.
-    pub(crate) client_address: IpAddr,
+    /// The client's address, as the gateway determined it.
+    pub client_address: IpAddr,
 }
 
 impl RequestInfo {
-    /// The request's id: as in `X-Request-Id` of the response, in the log, and in problems.
-    #[must_use]
-    pub fn id(&self) -> &RequestId {
-        &self.id
-    }
-
-    /// The language of texts in the response: the language header's, otherwise `en`. CONTRACT 6.
-    #[must_use]
-    pub fn language(&self) -> Language {
-        self.language
-    }
-
-    /// The client's address, as the gateway determined it.
-    #[must_use]
-    pub fn client_address(&self) -> IpAddr {
-        self.client_address
-    }
-
     pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
         let named = parts.headers.get(&headers.language);
         let language = Language::from_header(named.map(|value| value.as_bytes()));
@@ -63,11 +47,7 @@ impl RequestInfo {
         Self {
             id: id.unwrap_or_else(|| RequestId::from_bytes(random())),
             language,
-            page_language: if named.is_some() {
-                language
-            } else {
-                accepted()
-            },
+            page_language: named.map_or_else(accepted, |_| language),
             wants_page: is_navigation && accepts_pages,
             client_address: client_address(parts),
         }

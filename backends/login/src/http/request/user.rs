@@ -8,7 +8,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 use tracing::Span;
 
-use super::CallingApplication;
+use super::ClaimedApplication;
 use crate::{
     error::LoginError,
     http::HandlerContext,
@@ -95,28 +95,20 @@ impl FromRequestParts<HandlerContext> for AuthenticatedUser {
         parts: &mut Parts,
         context: &HandlerContext,
     ) -> Result<Self, LoginError> {
-        let CallingApplication(application) =
-            CallingApplication::from_request_parts(parts, context).await?;
+        let application = ClaimedApplication::from_request_parts(parts, context).await?;
         let service = &context.service;
         let name = &service.config.headers.authorization;
         let mut values = parts.headers.get_all(name).into_iter();
-        let value = match (values.next(), values.next()) {
-            (None, _) => return Err(LoginError::AuthorizationMissing),
-            (Some(value), None) => value,
-            (Some(_), Some(_)) => {
-                return Err(LoginError::HeaderDuplicated {
-                    name: service.config.headers.spelled(name),
-                });
-            }
-        };
+        let value = values.next().ok_or(LoginError::AuthorizationMissing)?;
+        if values.next().is_some() {
+            let name = service.config.headers.spelled(name);
+            return Err(LoginError::HeaderDuplicated { name });
+        }
         let credential =
             Credential::try_from(value.as_bytes()).map_err(|_| LoginError::AuthorizationInvalid)?;
-        let logged_in = service
-            .state
-            .credentials
-            .check(&credential, application.id, service.now())
-            .await?;
-        let logged_in = logged_in.ok_or(LoginError::AuthorizationInvalid)?;
+        let (credentials, now) = (&service.state.credentials, service.now());
+        let logged_in = credentials.check(&credential, application.id(), now);
+        let logged_in = logged_in.await?.ok_or(LoginError::AuthorizationInvalid)?;
         Span::current().record("account.id", logged_in.account.id.get());
         Ok(Self {
             logged_in,

@@ -46,9 +46,9 @@ fn own() -> Endpoints {
         .post("/parameters", parameters)
         .get("/info", async |info: RequestInfo| {
             Json(json!([
-                info.id().as_str(),
-                info.language().tag(),
-                info.client_address()
+                info.id.as_str(),
+                info.language.tag(),
+                info.client_address
             ]))
         })
         .get("/clock", async |State(service): State<Arc<Service>>| {

@@ -173,15 +173,7 @@ async fn iss_of_another_provider_changes_nothing() {
         .browse(&wrong, &begun.cookie())
         .await
         .assert_problem(400, "login_mismatch");
-    let issuer = setup
-        .service
-        .config()
-        .providers
-        .iter()
-        .next()
-        .unwrap()
-        .issuer
-        .clone();
+    let issuer = &setup.service.config().providers.all[0].issuer;
     let right = format!("{target}&iss={issuer}");
     assert_eq!(
         setup.browse(&right, &begun.cookie()).await.status,

@@ -15,7 +15,6 @@ mod families;
 pub(crate) mod providers;
 pub(crate) mod requests;
 
-pub(crate) use self::families::LoginFamilies;
 use self::{checks::WaitingChecks, providers::Providers, requests::Requests};
 
 /// The counters of a process.

@@ -12,7 +12,7 @@ use signpost_kit::{
 };
 use signpost_protocol::app::AppId;
 
-pub(crate) use self::state::{CacheMetrics, State, Stores};
+pub(crate) use self::state::{State, Stores};
 use crate::{
     config::Config,
     error::LoginError,

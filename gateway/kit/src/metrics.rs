@@ -1,7 +1,7 @@
 //! Metrics of a program, in the text formats of Prometheus and OpenMetrics 1.0. CONTRACT 10.
 //!
 //! Code that serves requests adds to [`cells`], which it alone or few threads write. Everything else is read when the
-//! metrics are scraped: a [`Source`] writes the families of one subject, each family in one place.
+//! metrics are scraped: a source writes the families of one subject, each family in one place.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -30,36 +30,35 @@ use prometheus_client::{
 
 use self::cells::Observed;
 
-/// Writes the metrics of one subject at each scrape.
-pub trait Source: Debug + Send + Sync + 'static {
-    /// Writes each family of the subject, once, also while it has no samples.
-    ///
-    /// # Errors
-    ///
-    /// Those of `scrape`; it has no others.
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result;
-}
-
 /// The sources of a program.
 #[derive(Debug, Default)]
 pub struct Metrics(Registry);
 
 impl Metrics {
-    /// Adds a source. Its families must not be those of another one.
+    /// Adds the source of one subject. At each scrape it writes each of its families, once, also while it has no samples.
+    /// Its families must not be those of another one.
     #[must_use]
-    pub fn with(mut self, source: impl Source) -> Self {
-        self.0.register_collector(Box::new(AsCollector(source)));
+    pub fn with(
+        mut self,
+        source: impl Fn(&mut Scrape<'_>) -> fmt::Result + Send + Sync + 'static,
+    ) -> Self {
+        self.0.register_collector(Box::new(Source(source)));
         self
     }
 }
 
-/// A [`Source`] as the library calls it.
-#[derive(Debug)]
-struct AsCollector<S>(S);
+/// What writes the metrics of one subject at each scrape.
+struct Source<W>(W);
 
-impl<S: Source> Collector for AsCollector<S> {
+impl<W> Debug for Source<W> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Source(…)")
+    }
+}
+
+impl<W: Fn(&mut Scrape<'_>) -> fmt::Result + Send + Sync + 'static> Collector for Source<W> {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.write(&mut Scrape(encoder))
+        (self.0)(&mut Scrape(encoder))
     }
 }
 
@@ -70,6 +69,17 @@ pub struct Family {
     pub name: &'static str,
     /// One sentence, for `# HELP`.
     pub help: &'static str,
+}
+
+/// Defines families as constants: `NAME = "name", "help";`.
+#[macro_export]
+macro_rules! families {
+    ($($constant:ident = $name:literal, $help:literal;)*) => {
+        $(const $constant: $crate::metrics::Family = $crate::metrics::Family {
+            name: $name,
+            help: $help,
+        };)*
+    };
 }
 
 /// Names and values of a sample's labels, in the order of its family.

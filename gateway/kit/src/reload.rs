@@ -31,7 +31,7 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::counts::{ReloadCounts, ReloadMetrics};
+pub use self::counts::ReloadCounts;
 use self::{
     control::{Command, Verb},
     watch::FileWatch,

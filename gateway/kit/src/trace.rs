@@ -24,7 +24,7 @@ pub use self::exporter::FLUSH_TIMEOUT;
 use self::{exporter::Exporter, sampler::Sampler};
 use crate::{
     config::shared_keys::{Collector, TracingSettings},
-    metrics::{Family, Scrape, Source, cells::Counters},
+    metrics::{Scrape, cells::Counters},
 };
 
 /// The program, as its spans name it.
@@ -91,10 +91,10 @@ impl Tracer {
     }
 }
 
-const SPANS: Family = Family {
-    name: "signpost_spans",
-    help: "Spans that were exported, that the collector did not take, or that were dropped since the queue was full",
-};
+crate::families! {
+    SPANS = "signpost_spans",
+        "Spans that were exported, that the collector did not take, or that were dropped since the queue was full";
+}
 
 /// Counts spans by what became of them.
 #[derive(Debug)]
@@ -128,10 +128,13 @@ impl SpanCounters {
     pub fn value(&self, result: SpanResult) -> u64 {
         self.0.value(result as usize)
     }
-}
 
-impl Source for Arc<SpanCounters> {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+    /// Writes the family.
+    ///
+    /// # Errors
+    ///
+    /// Those of `scrape`.
+    pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.counter(SPANS, |add| {
             let mut results = SpanResult::ALL.into_iter();
             results.try_for_each(|result| add(&[("result", result.as_str())], self.value(result)))

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use signpost_kit::metrics::{Family, Scrape, Source};
+use signpost_kit::{families, metrics::Scrape};
 
 use super::{
     LoginMetrics,
@@ -10,56 +10,33 @@ use super::{
 };
 use crate::config::ProviderName;
 
-const REQUESTS: Family = Family {
-    name: "signpost_login_requests",
-    help: "Requests that a backend answered",
-};
-const DURATION: Family = Family {
-    name: "signpost_login_request_duration_seconds",
-    help: "From the received head to the response, without the waits of /check",
-};
-const BEGUN: Family = Family {
-    name: "signpost_logins_begun",
-    help: "Logins that were begun",
-};
-const FINISHED: Family = Family {
-    name: "signpost_logins_finished",
-    help: "Logins that ended",
-};
-const CALL_DURATION: Family = Family {
-    name: "signpost_provider_call_duration_seconds",
-    help: "Calls to providers",
-};
-const IN_FLIGHT: Family = Family {
-    name: "signpost_provider_calls_in_flight",
-    help: "Calls in flight, of all providers",
-};
-const WAITING: Family = Family {
-    name: "signpost_checks_waiting",
-    help: "Clients whose /check waits",
-};
+families! {
+    REQUESTS = "signpost_login_requests", "Requests that a backend answered";
+    DURATION = "signpost_login_request_duration_seconds",
+        "From the received head to the response, without the waits of /check";
+    BEGUN = "signpost_logins_begun", "Logins that were begun";
+    FINISHED = "signpost_logins_finished", "Logins that ended";
+    CALL_DURATION = "signpost_provider_call_duration_seconds", "Calls to providers";
+    IN_FLIGHT = "signpost_provider_calls_in_flight", "Calls in flight, of all providers";
+    WAITING = "signpost_checks_waiting", "Clients whose /check waits";
+}
 
-/// Writes the counters of a process as metrics.
-#[derive(Debug)]
-pub(crate) struct LoginFamilies(pub(crate) Arc<LoginMetrics>);
-
-impl Source for LoginFamilies {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+impl LoginMetrics {
+    /// Writes the counters of a process as metrics.
+    pub(crate) fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         self.write_requests(scrape)?;
-        let providers = self.0.providers.all();
-        write_logins(&providers, self.0.providers.other(), scrape)?;
+        let providers = self.providers.all();
+        write_logins(&providers, self.providers.other(), scrape)?;
         write_calls(&providers, scrape)?;
         let in_flight = providers.iter().map(|(_, one)| one.in_flight());
         let in_flight = in_flight.sum::<usize>() as u64;
         scrape.gauge(IN_FLIGHT, |add| add(&[], in_flight))?;
-        let waiting = self.0.checks.count() as u64;
+        let waiting = self.checks.count() as u64;
         scrape.gauge(WAITING, |add| add(&[], waiting))
     }
-}
 
-impl LoginFamilies {
     fn write_requests(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let versions = self.0.requests.all();
+        let versions = self.requests.all();
         scrape.counter(REQUESTS, |add| {
             for version in &versions {
                 for (endpoint, status_class, number) in version.counted() {

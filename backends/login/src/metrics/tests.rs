@@ -16,9 +16,9 @@ use super::{
 use crate::{config::ProviderName, error::LoginError, records::logins::FailureReason};
 
 fn text(metrics: &Arc<LoginMetrics>) -> String {
-    let families = LoginFamilies(Arc::clone(metrics));
+    let metrics = Arc::clone(metrics);
     let response = Metrics::default()
-        .with(families)
+        .with(move |scrape| metrics.write(scrape))
         .response(&HeaderMap::new());
     response.into_body()
 }

@@ -6,8 +6,8 @@ use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
     log::writer::DroppedLines,
-    metrics::{Metrics, process::ProcessMetrics, store::StoreMetrics},
-    reload::{ReloadCounts, ReloadMetrics},
+    metrics::{Metrics, process, store},
+    reload::ReloadCounts,
     server::{
         listener::HttpTimeouts,
         management::{Management, ManagementSettings, Readiness, text},
@@ -17,10 +17,7 @@ use signpost_kit::{
 use tokio::sync::watch;
 
 use super::{Program, running::Running};
-use crate::{
-    metrics::LoginFamilies,
-    service::{CacheMetrics, Service, State},
-};
+use crate::service::{Service, State};
 
 /// The bound address of `management.listen`.
 pub(super) struct BoundManagement {
@@ -82,19 +79,17 @@ impl BoundManagement {
 
 /// All sources of the program's metrics.
 fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metrics {
-    let process = ProcessMetrics {
-        program: program.name,
-        version: program.version,
-    };
+    let (name, version) = (program.name, program.version);
+    let (counted, spans) = (Arc::clone(&state.metrics), Arc::clone(&state.spans));
     let store = state.database.clone();
     Metrics::default()
-        .with(process)
-        .with(StoreMetrics::new(move || Some(store.clone())))
-        .with(LoginFamilies(Arc::clone(&state.metrics)))
-        .with(ReloadMetrics(counts.reloads))
-        .with(counts.dropped_lines)
-        .with(Arc::clone(&state.spans))
-        .with(CacheMetrics(state))
+        .with(move |scrape| process::write(scrape, name, version))
+        .with(move |scrape| store::write(scrape, Some(&store.statistics())))
+        .with(move |scrape| counted.write(scrape))
+        .with(move |scrape| counts.reloads.write(scrape))
+        .with(move |scrape| counts.dropped_lines.write(scrape))
+        .with(move |scrape| spans.write(scrape))
+        .with(move |scrape| state.write_caches(scrape))
 }
 
 /// What decides whether the service is ready.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use signpost_kit::{
     cache::write_caches,
     clock::Clock,
-    metrics::{Scrape, Source},
+    metrics::Scrape,
     server::{
         descriptors::Descriptors,
         shutdown::{Phase, wait_for_phase},
@@ -165,22 +165,12 @@ impl State {
         self.tasks.close();
         self.tasks.wait().await;
     }
-}
 
-/// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.
-pub(crate) struct CacheMetrics(pub(crate) Arc<State>);
-
-impl Source for CacheMetrics {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let applications = self.0.applications.cache_status();
-        let credentials = self.0.credentials.cache_status();
+    /// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.
+    pub(crate) fn write_caches(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+        let applications = self.applications.cache_status();
+        let credentials = self.credentials.cache_status();
         let caches = [("applications", applications), ("credentials", credentials)];
         write_caches(scrape, &caches)
-    }
-}
-
-impl fmt::Debug for CacheMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CacheMetrics").finish_non_exhaustive()
     }
 }

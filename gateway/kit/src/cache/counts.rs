@@ -2,16 +2,13 @@
 
 use std::fmt;
 
-use crate::metrics::{Family, Scrape, cells::Counters};
+use crate::metrics::{Scrape, cells::Counters};
 
-const LOOKUPS: Family = Family {
-    name: "signpost_cache_lookups",
-    help: "Lookups in the cache: hit, miss (the store was asked), stale (the store was unavailable)",
-};
-const ENTRIES: Family = Family {
-    name: "signpost_cache_entries",
-    help: "Entries in the cache",
-};
+crate::families! {
+    LOOKUPS = "signpost_cache_lookups",
+        "Lookups in the cache: hit, miss (the store was asked), stale (the store was unavailable)";
+    ENTRIES = "signpost_cache_entries", "Entries in the cache";
+}
 
 /// The result of a lookup, as the metrics show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

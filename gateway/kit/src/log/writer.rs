@@ -26,7 +26,7 @@ pub use self::output::MAX_QUEUED_BYTES;
 pub(crate) use self::output::Output;
 use crate::{
     config::shared_keys::Log,
-    metrics::{Family, Scrape, Source, cells::Counters},
+    metrics::{Scrape, cells::Counters},
 };
 
 /// Interval of attempts to queue a marker.
@@ -45,10 +45,10 @@ crate::label_enum! {
     }
 }
 
-const DROPPED: Family = Family {
-    name: "signpost_log_lines_dropped",
-    help: "Log lines that were lost: the reader or disk was too slow or full",
-};
+crate::families! {
+    DROPPED = "signpost_log_lines_dropped",
+        "Log lines that were lost: the reader or disk was too slow or full";
+}
 
 /// Counts the dropped lines of both kinds. Clones share the counters.
 #[derive(Clone, Debug)]
@@ -72,8 +72,13 @@ impl DroppedLines {
     }
 }
 
-impl Source for DroppedLines {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+impl DroppedLines {
+    /// Writes the family.
+    ///
+    /// # Errors
+    ///
+    /// Those of `scrape`.
+    pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.counter(DROPPED, |add| {
             let mut kinds = LogKind::ALL.into_iter();
             kinds.try_for_each(|kind| add(&[("log", kind.as_str())], self.value(kind)))

@@ -3,52 +3,30 @@
 use std::fmt;
 
 use signpost_store::{
-    Store, StoreStatistics,
+    StoreStatistics,
     statistics::{CALL_BOUNDS_MICROS, CallDurations},
 };
 
-use super::{Family, Scrape, Source, cells::Observed};
+use super::{Scrape, cells::Observed};
 
-const CALLS: Family = Family {
-    name: "signpost_store_call_duration_seconds",
-    help: "Calls to the store, with the wait for a connection",
-};
-const CONNECTIONS: Family = Family {
-    name: "signpost_store_connections",
-    help: "Connections to the store",
-};
-const WAITING: Family = Family {
-    name: "signpost_store_waiting",
-    help: "Calls that wait for a connection to the store",
-};
-const LAG: Family = Family {
-    name: "signpost_change_feed_lag_seconds",
-    help: "Age of the last complete read of the change feed: caches may be that old",
-};
-const CHANGES: Family = Family {
-    name: "signpost_change_feed_changes",
-    help: "Changes that the change feed has reported",
-};
+crate::families! {
+    CALLS = "signpost_store_call_duration_seconds",
+        "Calls to the store, with the wait for a connection";
+    CONNECTIONS = "signpost_store_connections", "Connections to the store";
+    WAITING = "signpost_store_waiting", "Calls that wait for a connection to the store";
+    LAG = "signpost_change_feed_lag_seconds",
+        "Age of the last complete read of the change feed: caches may be that old";
+    CHANGES = "signpost_change_feed_changes", "Changes that the change feed has reported";
+}
 
 const MICROS_PER_SECOND: f64 = 1e6;
 
-/// The store that `F` returns. While it returns none, the families have no samples.
-pub struct StoreMetrics<F>(F);
-
-impl<F: Fn() -> Option<Store> + Send + Sync + 'static> StoreMetrics<F> {
-    /// Metrics of the store that `store` returns at a scrape; `None` while there is none.
-    pub const fn new(store: F) -> Self {
-        Self(store)
-    }
-}
-
-impl<F: Fn() -> Option<Store> + Send + Sync + 'static> Source for StoreMetrics<F> {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        write((self.0)().map(|store| store.statistics()).as_ref(), scrape)
-    }
-}
-
-fn write(statistics: Option<&StoreStatistics>, scrape: &mut Scrape<'_>) -> fmt::Result {
+/// Writes the families; without statistics there is no store, and they have no samples.
+///
+/// # Errors
+///
+/// Those of `scrape`.
+pub fn write(scrape: &mut Scrape<'_>, statistics: Option<&StoreStatistics>) -> fmt::Result {
     scrape.histogram(CALLS, |add| {
         let Some(StoreStatistics {
             succeeded, failed, ..
@@ -89,22 +67,19 @@ fn observed(calls: &CallDurations) -> Observed {
     }
 }
 
-impl<F> fmt::Debug for StoreMetrics<F> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("StoreMetrics(…)")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use http::HeaderMap;
-    use signpost_store::testing::TestStore;
+    use signpost_store::{Store, testing::TestStore};
 
     use super::*;
     use crate::metrics::Metrics;
 
     fn text(store: Option<Store>) -> String {
-        let metrics = Metrics::default().with(StoreMetrics::new(move || store.clone()));
+        let metrics = Metrics::default().with(move |scrape| {
+            let statistics = store.as_ref().map(Store::statistics);
+            write(scrape, statistics.as_ref())
+        });
         metrics.response(&HeaderMap::new()).into_body()
     }
 

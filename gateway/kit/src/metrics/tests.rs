@@ -5,15 +5,14 @@ use std::{fmt, sync::Arc, thread, time::Duration};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{
-    Family, Metrics, Scrape, Source,
+    Family, Metrics, Scrape,
     cells::{Buckets, Counter, Counters, Histogram},
-    process::ProcessMetrics,
+    process,
 };
 
-#[derive(Debug)]
-struct Example(Histogram);
+struct Example<'h>(&'h Histogram);
 
-impl Source for Example {
+impl Example<'_> {
     fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         let family = |name| Family {
             name,
@@ -43,7 +42,7 @@ fn scraped(accept: &'static str) -> (String, String) {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
     let response = Metrics::default()
-        .with(Example(histogram))
+        .with(move |scrape| Example(&histogram).write(scrape))
         .response(&headers);
     let format = response.headers()[header::CONTENT_TYPE].to_str().unwrap();
     (format.to_owned(), response.into_body())
@@ -149,12 +148,8 @@ fn every_value_is_in_the_first_bucket_that_reaches_it() {
 
 #[test]
 fn the_process_is_read() {
-    let process = ProcessMetrics {
-        program: "signpost",
-        version: "1.2.3",
-    };
     let body = Metrics::default()
-        .with(process)
+        .with(|scrape| process::write(scrape, "signpost", "1.2.3"))
         .response(&HeaderMap::new())
         .into_body();
     let value = |name: &str| -> f64 {

@@ -2,28 +2,22 @@
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::atomic::{AtomicI64, Ordering},
 };
 
 use crate::{
     clock::Timestamp,
-    metrics::{Family, Scrape, Source, cells::Counter},
+    metrics::{Scrape, cells::Counter},
 };
 
-const RELOADS: Family = Family {
-    name: "signpost_reloads",
-    help: "Reloads of the configuration",
-};
-const LAST_RELOAD: Family = Family {
-    name: "signpost_config_last_reload_timestamp_seconds",
-    help: "When the current configuration was loaded, in seconds since the epoch",
-};
+crate::families! {
+    RELOADS = "signpost_reloads", "Reloads of the configuration";
+    LAST_RELOAD = "signpost_config_last_reload_timestamp_seconds",
+        "When the current configuration was loaded, in seconds since the epoch";
+}
 
 /// Reloads of a process so far, and when its configuration was loaded. A program hands it to its
-/// [`Reloader`](super::Reloader) and to [`ReloadMetrics`].
+/// [`Reloader`](super::Reloader), and shows it.
 #[derive(Debug, Default)]
 pub struct ReloadCounts {
     successes: Counter,
@@ -48,26 +42,26 @@ impl ReloadCounts {
     pub(super) fn fail(&self) {
         self.failures.increment();
     }
-}
 
-/// Writes the metrics of reloads.
-#[derive(Debug)]
-pub struct ReloadMetrics(pub Arc<ReloadCounts>);
-
-impl Source for ReloadMetrics {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let Self(counts) = self;
+    /// Writes the families.
+    ///
+    /// # Errors
+    ///
+    /// Those of `scrape`.
+    pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.counter(RELOADS, |add| {
-            add(&[("result", "success")], counts.successes.value())?;
-            add(&[("result", "failure")], counts.failures.value())
+            add(&[("result", "success")], self.successes.value())?;
+            add(&[("result", "failure")], self.failures.value())
         })?;
-        let millis = counts.loaded_at.load(Ordering::Relaxed);
+        let millis = self.loaded_at.load(Ordering::Relaxed);
         scrape.gauge(LAST_RELOAD, |add| add(&[], millis as f64 / 1e3))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use http::HeaderMap;
 
     use super::*;
@@ -76,10 +70,11 @@ mod tests {
     #[test]
     fn only_a_success_changes_the_time() {
         let counts = Arc::new(ReloadCounts::default());
+        let shown = Arc::clone(&counts);
         counts.start(Timestamp::from_millis(1_500));
         counts.fail();
         counts.fail();
-        let metrics = Metrics::default().with(ReloadMetrics(Arc::clone(&counts)));
+        let metrics = Metrics::default().with(move |scrape| shown.write(scrape));
         let scrape = || metrics.response(&HeaderMap::new()).into_body();
         let before = scrape();
         assert!(

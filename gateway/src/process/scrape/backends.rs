@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Instant};
 
-use signpost_kit::metrics::{Family, Scrape};
+use signpost_kit::{families, metrics::Scrape};
 
 use crate::{
     gateway::Gateway,
@@ -22,46 +22,22 @@ use crate::{
 /// order are shown.
 pub(super) const MAX_SHOWN_ADDRESSES: usize = 256;
 
-const HEALTHY: Family = Family {
-    name: "signpost_backend_healthy",
-    help: "1 if the address gets requests, 0 if it is unhealthy or ejected",
-};
-const AVAILABLE: Family = Family {
-    name: "signpost_backend_available",
-    help: "1 if requests to the backend can be forwarded, 0 if no address is healthy or known",
-};
-const IN_FLIGHT: Family = Family {
-    name: "signpost_backend_in_flight",
-    help: "Requests in flight, where the balancer counts them",
-};
-const EJECTIONS: Family = Family {
-    name: "signpost_backend_ejections",
-    help: "Ejections of addresses",
-};
-const CHECKS: Family = Family {
-    name: "signpost_backend_health_checks",
-    help: "Health checks",
-};
-const RETRIES: Family = Family {
-    name: "signpost_backend_retries",
-    help: "Requests that were sent to another address, or once more",
-};
-const FAILURES: Family = Family {
-    name: "signpost_backend_failures",
-    help: "Failed attempts, each once",
-};
-const CONNECTIONS: Family = Family {
-    name: "signpost_backend_connections",
-    help: "Connections taken for a request: reused, new, failed",
-};
-const IDLE: Family = Family {
-    name: "signpost_backend_idle_connections",
-    help: "Idle connections in the pools of all threads",
-};
-const SECRET_REJECTIONS: Family = Family {
-    name: "signpost_secret_rejections",
-    help: "Backends that reject the gateway's secret",
-};
+families! {
+    HEALTHY = "signpost_backend_healthy",
+        "1 if the address gets requests, 0 if it is unhealthy or ejected";
+    AVAILABLE = "signpost_backend_available",
+        "1 if requests to the backend can be forwarded, 0 if no address is healthy or known";
+    IN_FLIGHT = "signpost_backend_in_flight", "Requests in flight, where the balancer counts them";
+    EJECTIONS = "signpost_backend_ejections", "Ejections of addresses";
+    CHECKS = "signpost_backend_health_checks", "Health checks";
+    RETRIES = "signpost_backend_retries",
+        "Requests that were sent to another address, or once more";
+    FAILURES = "signpost_backend_failures", "Failed attempts, each once";
+    CONNECTIONS = "signpost_backend_connections",
+        "Connections taken for a request: reused, new, failed";
+    IDLE = "signpost_backend_idle_connections", "Idle connections in the pools of all threads";
+    SECRET_REJECTIONS = "signpost_secret_rejections", "Backends that reject the gateway's secret";
+}
 
 /// A backend of the current configuration.
 struct ShownBackend<'g> {

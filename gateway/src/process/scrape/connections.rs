@@ -2,29 +2,22 @@
 
 use std::fmt;
 
-use signpost_kit::metrics::{Family, Scrape};
+use signpost_kit::{families, metrics::Scrape};
 
 use crate::{
     gateway::Gateway,
     limits::connections::{ConnectionStates, RefusalCause},
 };
 
-const CONNECTIONS: Family = Family {
-    name: "signpost_connections",
-    help: "Open connections of clients, by state: negotiating, active, idle",
-};
-const ACCEPTED: Family = Family {
-    name: "signpost_connections_accepted",
-    help: "Accepted connections, by the listener's address; those that are refused afterwards, too",
-};
-const REFUSED: Family = Family {
-    name: "signpost_connections_refused",
-    help: "Connections that a limit closed with a reset, and failed handshakes",
-};
-const STREAMS: Family = Family {
-    name: "signpost_http2_streams",
-    help: "Open HTTP/2 streams",
-};
+families! {
+    CONNECTIONS = "signpost_connections",
+        "Open connections of clients, by state: negotiating, active, idle";
+    ACCEPTED = "signpost_connections_accepted",
+        "Accepted connections, by the listener's address; those that are refused afterwards, too";
+    REFUSED = "signpost_connections_refused",
+        "Connections that a limit closed with a reset, and failed handshakes";
+    STREAMS = "signpost_http2_streams", "Open HTTP/2 streams";
+}
 
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {

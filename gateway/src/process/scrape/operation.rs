@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use signpost_kit::metrics::{Family, Scrape};
+use signpost_kit::{families, metrics::Scrape};
 
 use crate::{gateway::Gateway, tls::Tls};
 
-const EXPIRY: Family = Family {
-    name: "signpost_certificate_expiry_timestamp_seconds",
-    help: "When the certificate of a listener expires, in seconds since the epoch",
-};
+families! {
+    EXPIRY = "signpost_certificate_expiry_timestamp_seconds",
+        "When the certificate of a listener expires, in seconds since the epoch";
+}
 
 /// Writes the family. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {

@@ -2,25 +2,15 @@
 
 use std::{fmt, time::Instant};
 
-use signpost_kit::{
-    cache::write_caches,
-    metrics::{Family, Scrape},
-};
+use signpost_kit::{cache::write_caches, families, metrics::Scrape};
 
 use crate::{gateway::Gateway, request::quotas::RequestLimit};
 
-const SIGNATURES: Family = Family {
-    name: "signpost_replay_signatures",
-    help: "Signatures in the replay memory",
-};
-const LIMITED: Family = Family {
-    name: "signpost_rate_limited",
-    help: "Requests that a rate limit rejected",
-};
-const KEYS: Family = Family {
-    name: "signpost_rate_limit_keys",
-    help: "Keys that have used tokens",
-};
+families! {
+    SIGNATURES = "signpost_replay_signatures", "Signatures in the replay memory";
+    LIMITED = "signpost_rate_limited", "Requests that a rate limit rejected";
+    KEYS = "signpost_rate_limit_keys", "Keys that have used tokens";
+}
 
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
-use signpost_kit::metrics::{Family, Scrape, Source};
+use signpost_kit::{families, metrics::Scrape};
 
 use crate::{
     gateway::Gateway,
@@ -13,34 +13,20 @@ use crate::{
     },
 };
 
-const REQUESTS: Family = Family {
-    name: "signpost_requests",
-    help: "Requests, counted at the end of the response",
-};
-const APPLICATION_REQUESTS: Family = Family {
-    name: "signpost_application_requests",
-    help: "Requests of the busiest applications, and of all others",
-};
-const REQUEST_DURATION: Family = Family {
-    name: "signpost_request_duration_seconds",
-    help: "From the received head to the end of the response, in seconds",
-};
-const GATEWAY_DURATION: Family = Family {
-    name: "signpost_gateway_duration_seconds",
-    help: "The gateway's own time for a request, in seconds",
-};
-const BACKEND_DURATION: Family = Family {
-    name: "signpost_backend_duration_seconds",
-    help: "From forwarding to the head of the backend's response, in seconds",
-};
-const VERIFICATION_FAILURES: Family = Family {
-    name: "signpost_verification_failures",
-    help: "Requests whose verification failed",
-};
-const CLOCK_SKEW: Family = Family {
-    name: "signpost_clock_skew_seconds",
-    help: "How far a request's time is from the gateway's, in seconds",
-};
+families! {
+    REQUESTS = "signpost_requests", "Requests, counted at the end of the response";
+    APPLICATION_REQUESTS = "signpost_application_requests",
+        "Requests of the busiest applications, and of all others";
+    REQUEST_DURATION = "signpost_request_duration_seconds",
+        "From the received head to the end of the response, in seconds";
+    GATEWAY_DURATION = "signpost_gateway_duration_seconds",
+        "The gateway's own time for a request, in seconds";
+    BACKEND_DURATION = "signpost_backend_duration_seconds",
+        "From forwarding to the head of the backend's response, in seconds";
+    VERIFICATION_FAILURES = "signpost_verification_failures", "Requests whose verification failed";
+    CLOCK_SKEW = "signpost_clock_skew_seconds",
+        "How far a request's time is from the gateway's, in seconds";
+}
 
 /// Shows what the request path has counted.
 #[derive(Debug)]
@@ -59,10 +45,9 @@ impl RequestSource {
             usage: records.usage.clone(),
         }
     }
-}
 
-impl Source for RequestSource {
-    fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
+    /// Writes the families.
+    pub(super) fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         let metrics = &*self.metrics;
         scrape.counter(REQUESTS, |sample| {
             metrics.for_requests(|[version, source, class, problem], count| {
@@ -105,9 +90,7 @@ impl Source for RequestSource {
             Ok(())
         })
     }
-}
 
-impl RequestSource {
     fn write_durations(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.histogram(REQUEST_DURATION, |sample| {
             let durations = self.metrics.request_durations();

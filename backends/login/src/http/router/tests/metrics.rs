@@ -7,14 +7,13 @@ use super::{
     users::log_in,
     *,
 };
-use crate::{metrics::LoginFamilies, service::CacheMetrics};
-
 /// The value of a sample, with its labels in their order; `None` if it is not there.
 fn value(setup: &Setup, sample: &str) -> Option<f64> {
     let state = &setup.service.state;
+    let (counted, cached) = (Arc::clone(&state.metrics), Arc::clone(state));
     let metrics = Metrics::default()
-        .with(LoginFamilies(Arc::clone(&state.metrics)))
-        .with(CacheMetrics(Arc::clone(state)));
+        .with(move |scrape| counted.write(scrape))
+        .with(move |scrape| cached.write_caches(scrape));
     let response = metrics.response(&HeaderMap::new());
     let mut lines = response.body().lines();
     let value = lines.find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));

@@ -75,6 +75,16 @@ pub struct Verifier {
     state: Arc<VerifierState>,
 }
 
+/// What a signature depends on, beside the key.
+#[derive(Clone, Copy)]
+struct SignedRequest<'r, 'p> {
+    app: &'r App,
+    method: Method,
+    target: Target<'r>,
+    params: &'r Params<'p>,
+    now: SignTime,
+}
+
 /// State that requests share, and that survives a reload.
 #[derive(Debug, Default)]
 struct VerifierState {
@@ -154,9 +164,16 @@ impl Verifier {
             };
         }
         let time = read_time(params)?;
+        let request = SignedRequest {
+            app: &app,
+            method,
+            target,
+            params,
+            now,
+        };
         let given = self
             .check_window(time, now)
-            .and_then(|()| self.check_given_sign(&app, method, target, params, now));
+            .and_then(|()| self.check_sign(request));
         if let Some(clock_skew) = &self.clock_skew {
             clock_skew.observe(time, now, given.is_ok());
         }
@@ -189,48 +206,30 @@ impl Verifier {
     }
 
     /// Checks the signature, and returns it.
-    fn check_given_sign(
-        &self,
-        app: &App,
-        method: Method,
-        target: Target<'_>,
-        params: &Params<'_>,
-        now: SignTime,
-    ) -> Result<Sign, Rejection> {
-        let given = single(params, SIGN)?.ok_or(Rejection::SignMissing)?;
-        let digits = given.value();
+    fn check_sign(&self, request: SignedRequest<'_, '_>) -> Result<Sign, Rejection> {
+        let SignedRequest { app, params, .. } = request;
+        let digits = single(params, SIGN)?.ok_or(Rejection::SignMissing)?.value();
         let Some(given) = Sign::from_hex(&digits) else {
             // Not a supported algorithm, but perhaps one that clients use by mistake.
-            let slip = GivenSign::from_hex(&digits)
-                .and_then(|given| self.explain(&given, app, None, method, target, params, now));
+            let given = GivenSign::from_hex(&digits);
+            let slip = given.and_then(|given| self.explain(&given, None, request));
             return Err(Rejection::SignMismatch { slip });
         };
-        self.check_sign(&given, app, method, target, params, now)?;
-        Ok(given)
-    }
-
-    fn check_sign(
-        &self,
-        given: &Sign,
-        app: &App,
-        method: Method,
-        target: Target<'_>,
-        params: &Params<'_>,
-        now: SignTime,
-    ) -> Result<(), Rejection> {
-        let profile = self.profile_of(app);
-        let matches =
-            |key: &AppKey| sign(profile, key, method.as_str(), target.path, params).matches(given);
+        let (profile, method, path) = (
+            self.profile_of(app),
+            request.method.as_str(),
+            request.target.path,
+        );
+        let matches = |key: &AppKey| sign(profile, key, method, path, params).matches(&given);
         let (overlapping, expired) = match &app.previous_key {
-            Some(previous) if previous.until >= now => (Some(&previous.key), None),
+            Some(previous) if previous.until >= request.now => (Some(&previous.key), None),
             Some(previous) => (None, Some(&previous.key)),
             None => (None, None),
         };
         if matches(&app.key) || overlapping.is_some_and(matches) {
-            return Ok(());
+            return Ok(given);
         }
-        let given = GivenSign::from(*given);
-        let slip = self.explain(&given, app, expired, method, target, params, now);
+        let slip = self.explain(&GivenSign::from(given), expired, request);
         Err(Rejection::SignMismatch { slip })
     }
 

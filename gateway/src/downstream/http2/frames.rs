@@ -49,6 +49,12 @@ enum Place {
     Block(FrameHead),
 }
 
+/// Where the frames of a client go: heads to the meter, everything else to the `h2` crate.
+pub(super) struct To<'t, O> {
+    pub(super) meter: &'t Meter,
+    pub(super) out: &'t mut O,
+}
+
 /// The frames of a client.
 #[derive(Debug)]
 pub(super) struct Frames {
@@ -85,16 +91,16 @@ impl Frames {
 
     /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns how many were those of
     /// DATA that was passed on: the windows limit them.
-    pub(super) fn take(&mut self, mut bytes: &[u8], meter: &Meter, out: &mut impl Output) -> usize {
+    pub(super) fn take(&mut self, mut bytes: &[u8], to: &mut To<'_, impl Output>) -> usize {
         let length = bytes.len();
         let mut data = 0;
         while !bytes.is_empty() {
             let taken = match self.place {
-                Place::Head(filled) => self.take_head(filled, bytes, meter, out),
+                Place::Head(filled) => self.take_head(filled, bytes, to),
                 Place::Payload { left, passes } => {
                     let taken = left.min(bytes.len());
                     if passes {
-                        out.put(&bytes[..taken]);
+                        to.out.put(&bytes[..taken]);
                         data += if self.head[3] == kind::DATA { taken } else { 0 };
                     }
                     self.place = match left - taken {
@@ -103,18 +109,18 @@ impl Frames {
                     };
                     Ok(taken)
                 }
-                Place::Block(frame) => self.take_payload(frame, bytes, meter, out),
+                Place::Block(frame) => self.take_payload(frame, bytes, to),
             };
             match taken {
                 Ok(taken) => bytes = &bytes[taken..],
                 Err(reason) => {
-                    meter.fail(reason);
+                    to.meter.fail(reason);
                     return data;
                 }
             }
         }
         let is_receiving = self.block.as_ref().is_some_and(|block| !block.is_dropped);
-        meter.note_head(is_receiving.then_some(length));
+        to.meter.note_head(is_receiving.then_some(length));
         data
     }
 
@@ -122,29 +128,23 @@ impl Frames {
         &mut self,
         filled: usize,
         bytes: &[u8],
-        meter: &Meter,
-        out: &mut impl Output,
+        to: &mut To<'_, impl Output>,
     ) -> Result<usize, Reason> {
         let taken = (FRAME_HEAD - filled).min(bytes.len());
         self.head[filled..filled + taken].copy_from_slice(&bytes[..taken]);
         self.place = Place::Head(filled + taken);
         if filled + taken == FRAME_HEAD {
-            self.begin(FrameHead::parse(self.head), meter, out)?;
+            self.begin(FrameHead::parse(self.head), to)?;
         }
         Ok(taken)
     }
 
     /// Begins a frame whose head has arrived.
-    fn begin(
-        &mut self,
-        frame: FrameHead,
-        meter: &Meter,
-        out: &mut impl Output,
-    ) -> Result<(), Reason> {
-        let is_closing = meter.is_closing();
+    fn begin(&mut self, frame: FrameHead, to: &mut To<'_, impl Output>) -> Result<(), Reason> {
+        let is_closing = to.meter.is_closing();
         let passes = !is_closing || self.passes_while_closing(frame);
         if passes {
-            meter.spend(frame.cost());
+            to.meter.spend(frame.cost());
         }
         if let Some(block) = &self.block
             && (frame.kind, frame.stream) != (kind::CONTINUATION, block.stream)
@@ -162,7 +162,7 @@ impl Frames {
                 && (1..=self.newest).contains(&frame.stream);
             let passes = passes && !is_empty;
             if passes {
-                out.put(&self.head);
+                to.out.put(&self.head);
             }
             self.place = match frame.length {
                 0 => Place::Head(0),
@@ -185,7 +185,7 @@ impl Frames {
         }
         self.place = Place::Block(frame);
         if frame.length == 0 {
-            self.take_payload(frame, b"", meter, out)?;
+            self.take_payload(frame, b"", to)?;
         }
         Ok(())
     }
@@ -207,18 +207,17 @@ impl Frames {
         &mut self,
         frame: FrameHead,
         bytes: &[u8],
-        meter: &Meter,
-        out: &mut impl Output,
+        to: &mut To<'_, impl Output>,
     ) -> Result<usize, Reason> {
         let taken = (frame.length - self.payload.len()).min(bytes.len());
         if taken == frame.length {
-            self.read_payload(frame, &bytes[..taken], meter, out)?;
+            self.read_payload(frame, &bytes[..taken], to)?;
             return Ok(taken);
         }
         self.payload.extend_from_slice(&bytes[..taken]);
         if self.payload.len() == frame.length {
             let payload = std::mem::take(&mut self.payload);
-            self.read_payload(frame, &payload, meter, out)?;
+            self.read_payload(frame, &payload, to)?;
         }
         Ok(taken)
     }
@@ -227,8 +226,7 @@ impl Frames {
         &mut self,
         frame: FrameHead,
         payload: &[u8],
-        meter: &Meter,
-        out: &mut impl Output,
+        to: &mut To<'_, impl Output>,
     ) -> Result<(), Reason> {
         self.place = Place::Head(0);
         let fragment = fragment(frame, payload)?;
@@ -237,7 +235,7 @@ impl Frames {
         };
         let is_last = frame.has(flag::END_HEADERS);
         // A closing connection decodes nothing: no later head needs the state.
-        if !block.is_dropped && !meter.is_closing() {
+        if !block.is_dropped && !to.meter.is_closing() {
             decode(
                 block,
                 fragment,
@@ -246,39 +244,41 @@ impl Frames {
                 &mut self.writer,
             )?;
             if block.is_too_large(self.max_list) {
-                self.abandon(StreamFault::Head(HeadFault::TooLarge), meter, out);
+                self.abandon(StreamFault::Head(HeadFault::TooLarge), to);
             }
         }
         if is_last {
-            self.end_block(meter, out);
+            self.end_block(to);
         }
         Ok(())
     }
 
     /// Ends a header block.
-    fn end_block(&mut self, meter: &Meter, out: &mut impl Output) {
+    fn end_block(&mut self, to: &mut To<'_, impl Output>) {
         let Some(block) = self.block.take() else {
             return;
         };
-        let is_dropped = block.is_dropped || (block.is_new && meter.is_closing());
+        let is_dropped = block.is_dropped || (block.is_new && to.meter.is_closing());
         match (is_dropped, block.is_new, block.ends_stream) {
             (true, ..) => {}
             (false, true, ends_stream) => {
                 let head = self.writer.finish(!ends_stream);
-                self.pass(block.stream, head, ends_stream, meter, out);
+                self.pass(block.stream, head, ends_stream, to);
             }
-            (false, false, true) => put_frame(out, kind::DATA, flag::END_STREAM, block.stream, b""),
+            (false, false, true) => {
+                put_frame(to.out, kind::DATA, flag::END_STREAM, block.stream, b"")
+            }
             // Malformed: the `h2` crate resets the stream.
             (false, false, false) => {
-                put_frame(out, kind::HEADERS, flag::END_HEADERS, block.stream, b"")
+                put_frame(to.out, kind::HEADERS, flag::END_HEADERS, block.stream, b"")
             }
         }
     }
 
     /// Rejects the request whose head is being received, and closes the connection: until its client has sent the rest, it
     /// can send nothing else.
-    pub(super) fn abandon(&mut self, fault: StreamFault, meter: &Meter, out: &mut impl Output) {
-        meter.close();
+    pub(super) fn abandon(&mut self, fault: StreamFault, to: &mut To<'_, impl Output>) {
+        to.meter.close();
         let Some(block) = &mut self.block else {
             return;
         };
@@ -287,7 +287,7 @@ impl Frames {
         let (stream, is_new, ends_stream) = (block.stream, block.is_new, block.ends_stream);
         if is_new {
             let head = self.writer.abandon(fault);
-            self.pass(stream, head, ends_stream, meter, out);
+            self.pass(stream, head, ends_stream, to);
         }
     }
 
@@ -297,14 +297,13 @@ impl Frames {
         stream: u32,
         head: StreamHead,
         ends_stream: bool,
-        meter: &Meter,
-        out: &mut impl Output,
+        to: &mut To<'_, impl Output>,
     ) {
         self.newest = stream;
-        meter.receive(stream, head);
+        to.meter.receive(stream, head);
         let end = if ends_stream { flag::END_STREAM } else { 0 };
         put_frame(
-            out,
+            to.out,
             kind::HEADERS,
             flag::END_HEADERS | end,
             stream,

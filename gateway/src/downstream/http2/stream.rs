@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
     bounds::MAX_LINGER_BYTES,
-    frames::{Frames, Output},
+    frames::{Frames, Output, To},
     head::StreamFault,
     meter::{Meter, NextRead},
 };
@@ -92,7 +92,8 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
         while buffer.filled().len() == before {
             match meter.next_read(*lingered) {
                 NextRead::RejectLate => {
-                    frames.abandon(StreamFault::Late, meter, &mut Passed { buffer, rest });
+                    let out = &mut Passed { buffer, rest };
+                    frames.abandon(StreamFault::Late, &mut To { meter, out });
                     continue;
                 }
                 NextRead::Wait => return Poll::Pending,
@@ -104,7 +105,8 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
             if piece.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            let passed = frames.take(piece.filled(), meter, &mut Passed { buffer, rest });
+            let out = &mut Passed { buffer, rest };
+            let passed = frames.take(piece.filled(), &mut To { meter, out });
             if meter.is_closing() {
                 *lingered += piece.filled().len() - passed;
                 meter.note_lingering(*lingered);

@@ -2,19 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use signpost_protocol::{
-    param::Params,
-    sign::{
-        AppKey, SignTime,
-        explain::{GivenSign, Slip, explain},
-    },
+use signpost_protocol::sign::{
+    AppKey, SignTime,
+    explain::{GivenSign, Slip, explain},
 };
 
-use super::Verifier;
-use crate::{
-    directory::apps::App,
-    request::{Method, Target},
-};
+use super::{SignedRequest, Verifier};
 
 /// Limit of explained mismatches per second: each costs about thirty hashes.
 pub(super) const MAX_EXPLANATIONS_PER_SECOND: u64 = 50;
@@ -43,31 +36,18 @@ impl ExplanationLimit {
 
 impl Verifier {
     /// The mistake that explains a mismatched signature, if one is found.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a signature depends on all of them"
-    )]
     pub(super) fn explain(
         &self,
         given: &GivenSign,
-        app: &App,
         expired_key: Option<&AppKey>,
-        method: Method,
-        target: Target<'_>,
-        params: &Params<'_>,
-        now: SignTime,
+        request: SignedRequest<'_, '_>,
     ) -> Option<Slip> {
-        if !self.state.explanations.count(now) {
+        if !self.state.explanations.count(request.now) {
             return None;
         }
-        let request = (method.as_str(), target.path);
-        explain(
-            given,
-            self.profile_of(app),
-            &app.key,
-            expired_key,
-            request,
-            params,
-        )
+        let SignedRequest { app, params, .. } = request;
+        let signed = (request.method.as_str(), request.target.path);
+        let profile = self.profile_of(app);
+        explain(given, profile, &app.key, expired_key, signed, params)
     }
 }

@@ -37,11 +37,15 @@ fn block(name: &str) -> Vec<u8> {
 fn passed(bytes: &[u8], size: usize) -> (Vec<u8>, Meter) {
     let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
     for piece in [PREFACE, bytes].concat().chunks(size) {
-        frames.take(piece, &meter, &mut out);
+        take(&mut frames, piece, &meter, &mut out);
     }
     assert!(out.starts_with(PREFACE));
     out.drain(..PREFACE.len());
     (out, meter)
+}
+
+fn take(frames: &mut Frames, bytes: &[u8], meter: &Meter, out: &mut Vec<u8>) {
+    frames.take(bytes, &mut To { meter, out });
 }
 
 #[test]
@@ -177,8 +181,13 @@ fn errors_of_the_connection_end_it() {
 #[test]
 fn a_head_without_end_is_rejected_and_its_rest_dropped() {
     let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
-    frames.take(PREFACE, &meter, &mut out);
-    frames.take(&frame(kind::HEADERS, 0, 1, &block("x-a")), &meter, &mut out);
+    take(&mut frames, PREFACE, &meter, &mut out);
+    take(
+        &mut frames,
+        &frame(kind::HEADERS, 0, 1, &block("x-a")),
+        &meter,
+        &mut out,
+    );
     assert!(meter.unfinished_head().is_some());
     out.clear();
     let field = [
@@ -188,7 +197,8 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
     .concat();
     let mut sent = 0;
     while !meter.is_closing() {
-        frames.take(
+        take(
+            &mut frames,
             &frame(kind::CONTINUATION, 0, 1, &field[..16_000]),
             &meter,
             &mut out,
@@ -213,7 +223,7 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
         frame(kind::PING, 0, 0, &[0; 8]),
         frame(kind::SETTINGS, 0, 0, &[]),
     ] {
-        frames.take(&dropped, &meter, &mut out);
+        take(&mut frames, &dropped, &meter, &mut out);
         assert_eq!((out.len(), meter.failure()), (0, None), "{dropped:?}");
     }
     for passed in [
@@ -223,7 +233,7 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
         frame(kind::PING, flag::ACK, 0, &[0; 8]),
     ] {
         out.clear();
-        frames.take(&passed, &meter, &mut out);
+        take(&mut frames, &passed, &meter, &mut out);
         assert_eq!(out, passed);
     }
 }
@@ -231,19 +241,20 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
 #[test]
 fn a_head_of_references_is_rejected_and_its_body_follows() {
     let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
-    frames.take(PREFACE, &meter, &mut out);
+    take(&mut frames, PREFACE, &meter, &mut out);
     // An authority of 3,000 bytes, which becomes entry 62, and is referred to as the same `host` again and again.
     let authority = [&[0x41, 0x7f, 0xb9, 0x16][..], &[b'a'; 3000]].concat();
     let host = [&[0x66, 0x7f, 0xb9, 0x16][..], &[b'a'; 3000]].concat();
     let block = [&[0x82, 0x86, 0x84][..], &authority, &host, &[0xbe; 100]].concat();
     out.clear();
-    frames.take(
+    take(
+        &mut frames,
         &frame(kind::HEADERS, flag::END_HEADERS, 1, &block),
         &meter,
         &mut out,
     );
     let data = frame(kind::DATA, flag::END_STREAM, 1, b"a=1");
-    frames.take(&data, &meter, &mut out);
+    take(&mut frames, &data, &meter, &mut out);
     let head = frame(kind::HEADERS, flag::END_HEADERS, 1, &FIXED_BLOCK);
     assert_eq!(out, [head, data].concat());
     let (fault, _) = meter.take_head(1).unwrap().judge(&LIMITS).unwrap_err();
@@ -272,10 +283,11 @@ fn empty_data_is_dropped_unless_it_ends_its_stream() {
 #[test]
 fn waiting_heads_are_limited() {
     let (mut frames, meter, mut out) = (Frames::new(&LIMITS), Meter::default(), Vec::new());
-    frames.take(PREFACE, &meter, &mut out);
+    take(&mut frames, PREFACE, &meter, &mut out);
     let end = flag::END_STREAM | flag::END_HEADERS;
     for number in 0..500 {
-        frames.take(
+        take(
+            &mut frames,
             &frame(kind::HEADERS, end, 2 * number + 1, &block("x-a")),
             &meter,
             &mut out,

@@ -16,14 +16,11 @@ pub(crate) mod usage;
 
 use signpost_protocol::log_text;
 
-use self::{access_log::AccessLog, outcome::Outcome};
+use self::outcome::Outcome;
 use crate::request::rejection::Rejection;
 
-/// Writes the access line, if there is an access log, and logs the cause of a failure of the gateway or a backend.
-pub(crate) fn record(outcome: &Outcome<'_>, log: Option<&AccessLog>) {
-    if let Some(log) = log {
-        log.write(outcome);
-    }
+/// Logs the cause of a failure of the gateway or a backend.
+pub(crate) fn log_failure(outcome: &Outcome<'_>) {
     match outcome.rejection {
         Some(rejection) if rejection.is_logged_as_error() => {
             let method = outcome.method_text();

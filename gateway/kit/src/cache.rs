@@ -25,15 +25,14 @@ use moka::sync::Cache;
 use signpost_store::{Change, StoreError, Topic};
 
 pub use self::{
-    counts::{CacheStatus, write_caches},
+    counts::{CacheStatus, Lookup, write_caches},
     freshness::{BACK_OFF, MAX_OUTAGE},
 };
 use self::{
-    counts::{Lookup, LookupCounts},
     freshness::{Freshness, ReadAt, State},
     in_flight::InFlight,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, metrics::cells::LabelCounters};
 
 /// The result of a lookup: a value, none, or an error that all waiting callers share.
 pub type LookupResult<V, E> = Result<Option<V>, Arc<E>>;
@@ -86,7 +85,7 @@ pub struct FeedCache<K, V, E> {
     /// Number of removals so far that were caused by a change: a [`FreshValue`] is only used if there was none since.
     removals: AtomicU64,
     /// Copies of another size continue them.
-    lookups: Arc<LookupCounts>,
+    lookups: Arc<LabelCounters<Lookup>>,
     clock: Arc<dyn Clock>,
     start: Instant,
 }
@@ -169,7 +168,10 @@ where
     /// Lookups so far, and the values now. Not for requests: it completes the cache's pending work.
     pub fn status(&self) -> CacheStatus {
         self.cache.run_pending_tasks();
-        self.lookups.status(self.cache.entry_count())
+        CacheStatus {
+            lookups: Arc::clone(&self.lookups),
+            entries: self.cache.entry_count(),
+        }
     }
 
     /// Counts a hit of a caller that kept a [`FreshValue`]. A value from [`Self::fresh`] is counted already.

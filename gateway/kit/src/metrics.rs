@@ -28,7 +28,10 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::cells::Observed;
+use self::{
+    cells::{LabelCounters, Observed},
+    labels::Label,
+};
 
 /// The sources of a program.
 #[derive(Debug, Default)]
@@ -105,6 +108,23 @@ impl Scrape<'_> {
             write_sample(&mut metric, labels, |sample| {
                 sample.encode_counter::<NoLabelSet, V, f64>(&value, None)
             })
+        })
+    }
+
+    /// Writes a counter with a sample for each value of its only label.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`].
+    pub fn label_counters<L: Label>(
+        &mut self,
+        family: Family,
+        label: &'static str,
+        counters: &LabelCounters<L>,
+    ) -> fmt::Result {
+        self.counter(family, |add| {
+            let mut values = L::VALUES.iter();
+            values.try_for_each(|value| add(&[(label, value.text())], counters.value(*value)))
         })
     }
 

@@ -135,7 +135,7 @@ impl Clients {
         let address = peer.ip().to_canonical();
         let has_proxy_header = is_in(&settings.proxy_protocol, address);
         let limits = &gateway.policy.bounds.connections;
-        gateway.state.open_connections.accept(number);
+        gateway.state.open_connections.counts.accept(number);
         let open = gateway.state.open_connections.begin(limits);
         // The connections of a proxy are those of many clients.
         let is_proxy =
@@ -195,7 +195,8 @@ impl Clients {
         if is_probe(&cause) {
             return;
         }
-        state.open_connections.refuse(cause.as_refusal());
+        let counts = &state.open_connections.counts;
+        counts.refused.count(cause.as_refusal());
         if let Some(connections) = self.failures.count(Instant::now()) {
             tracing::info!(
                 connections, %cause,

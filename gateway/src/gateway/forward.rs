@@ -61,7 +61,7 @@ async fn send_and_relay<C: Client>(
         FailedResponse::Rejected(rejection) => rejection,
         // Failures before this are counted where they are retried.
         FailedResponse::Failed(failure) => {
-            destination.count_failure(failure.cause());
+            failure.cause().inspect(|cause| destination.count(*cause));
             failure.into()
         }
     })

@@ -5,7 +5,7 @@ use signpost_kit::log::is_sampled;
 
 use super::{Gateway, request::Received};
 use crate::{
-    observe::{self, outcome::Outcome},
+    observe::{access_log, log_failure, outcome::Outcome},
     request::{Headers, is_named},
     wire::syntax::field::NameAndValue,
 };
@@ -17,10 +17,10 @@ pub(super) fn record<H: Headers>(
     outcome: &Outcome<'_>,
 ) {
     let (recording, records) = (&gateway.policy.recording, &gateway.state.records);
-    let is_logged =
-        || recording.access && (outcome.is_failure() || is_sampled(recording.access_sample));
-    let log = records.access_log.as_ref().filter(|_| is_logged());
-    observe::record(outcome, log);
+    if recording.access && (outcome.is_failure() || is_sampled(recording.access_sample)) {
+        access_log::write(outcome);
+    }
+    log_failure(outcome);
     let backends = &gateway.policy.backends;
     let route = outcome.learnt.route;
     let target = route.map(|route| backends.target(&route.backend));

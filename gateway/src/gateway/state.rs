@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use signpost_kit::{
     clock::{Clock, SystemClock},
+    metrics::cells::LabelCounters,
     reload::ReloadCounts,
     server::descriptors::Descriptors,
     trace::SpanCounters,
@@ -13,8 +14,8 @@ use crate::{
     config::Config,
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
-    observe::{access_log::AccessLog, metrics::RequestMetrics, usage::Usage},
-    request::{drain::Drain, ids::RequestIds, quotas::LimitedRequests},
+    observe::{metrics::RequestMetrics, usage::Usage},
+    request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
     upstream::secret_rejections::SecretRejections,
 };
 
@@ -41,8 +42,6 @@ pub struct State {
 
 /// What is recorded of requests, and where.
 pub(crate) struct Records {
-    /// The access log. If it is `None`, a reload cannot switch it on.
-    pub access_log: Option<AccessLog>,
     /// Counts requests by application and version; `None` in single-application mode.
     pub usage: Option<Arc<Usage>>,
     /// Counts requests for `/metrics`.
@@ -50,18 +49,13 @@ pub(crate) struct Records {
     /// Counts spans.
     pub spans: Arc<SpanCounters>,
     /// The requests that limits have rejected.
-    pub limited: LimitedRequests,
+    pub limited: LabelCounters<RequestLimit>,
 }
 
 impl State {
     /// The state of a process that begins with this configuration.
     #[must_use]
-    pub fn new(
-        config: &Config,
-        apps: &AppDirectory,
-        descriptors: Descriptors,
-        access_log: Option<AccessLog>,
-    ) -> Self {
+    pub fn new(config: &Config, apps: &AppDirectory, descriptors: Descriptors) -> Self {
         let has_store = matches!(apps, AppDirectory::Multi(_));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let usage = || Arc::new(Usage::new(Arc::clone(&clock)));
@@ -76,11 +70,10 @@ impl State {
             open_connections: Arc::new(open_connections),
             reloads: Arc::default(),
             records: Records {
-                access_log,
                 usage,
                 metrics: Arc::default(),
                 spans: Arc::default(),
-                limited: LimitedRequests::default(),
+                limited: LabelCounters::default(),
             },
         }
     }

@@ -18,9 +18,9 @@ use signpost_kit::{
     server::descriptors::Descriptors,
 };
 
-pub(crate) use self::counts::RefusalCause;
+pub(crate) use self::counts::{Held, RefusalCause};
 use self::{
-    counts::{ConnectionCounts, Held},
+    counts::ConnectionCounts,
     networks::{Client, Max, Networks, Refusals},
 };
 use crate::config::ConnectionLimits;
@@ -38,7 +38,7 @@ const SITE_SHARE: usize = 2;
 pub(crate) struct OpenConnections {
     open: AtomicUsize,
     networks: Networks,
-    counts: ConnectionCounts,
+    pub counts: ConnectionCounts,
     descriptors: Descriptors,
     refused: OnceAMinute,
     refused_of_client: Refusals,
@@ -109,7 +109,7 @@ impl OpenConnections {
         let max = self.descriptors.connection_limit(limits.max);
         if self.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.open.fetch_sub(1, Ordering::Relaxed);
-            self.counts.refuse(RefusalCause::Max);
+            self.counts.refused.count(RefusalCause::Max);
             if let Some(refused) = self.refused.count(Instant::now()) {
                 tracing::warn!(
                     refused,
@@ -123,16 +123,6 @@ impl OpenConnections {
             all: Arc::clone(self),
             client: None,
         })
-    }
-
-    /// Counts a connection of a listener, by its number. It may be refused afterwards.
-    pub(crate) fn accept(&self, listener: usize) {
-        self.counts.accept(listener);
-    }
-
-    /// Counts a connection that ended before its first request.
-    pub(crate) fn refuse(&self, cause: RefusalCause) {
-        self.counts.refuse(cause);
     }
 
     /// Counts a connection as negotiating.
@@ -168,24 +158,6 @@ impl OpenConnections {
         }
     }
 
-    /// The connections that a listener has accepted, by its number.
-    #[must_use]
-    pub(crate) fn accepted(&self, listener: usize) -> u64 {
-        self.counts.accepted(listener)
-    }
-
-    /// The connections that ended before their first request for this reason.
-    #[must_use]
-    pub(crate) fn refused(&self, cause: RefusalCause) -> u64 {
-        self.counts.refused(cause)
-    }
-
-    /// The open HTTP/2 streams.
-    #[must_use]
-    pub(crate) fn open_streams(&self) -> u64 {
-        self.counts.held(Held::Stream)
-    }
-
     /// Connections of one address and of one IPv6 /48 that are allowed.
     fn max_of(&self, limits: &ConnectionLimits) -> Max {
         let max = self.descriptors.connection_limit(limits.max);
@@ -205,7 +177,7 @@ impl OpenConnection {
                 Some(self)
             }
             Err(full) => {
-                self.all.counts.refuse(RefusalCause::PerAddress);
+                self.all.counts.refused.count(RefusalCause::PerAddress);
                 if let Some(refused) = self.all.refused_of_client.count(full) {
                     tracing::warn!(
                         refused,
@@ -229,7 +201,7 @@ impl OpenConnection {
         {
             return Some(self);
         }
-        self.all.counts.refuse(RefusalCause::HandshakeRate);
+        self.all.counts.refused.count(RefusalCause::HandshakeRate);
         if let Some(refused) = self.all.refused_handshakes.count(now) {
             tracing::warn!(
                 refused,
@@ -484,7 +456,13 @@ mod tests {
         assert_eq!(begun("192.0.2.2", 9), 5);
         let networks = (0..9).map(|network| begun(&format!("2001:db8:0:{network}::1"), 9));
         assert_eq!(networks.sum::<usize>(), 20);
-        assert_eq!(connections.refused(RefusalCause::HandshakeRate), 8 + 61);
+        assert_eq!(
+            connections
+                .counts
+                .refused
+                .value(RefusalCause::HandshakeRate),
+            8 + 61
+        );
         // A refused connection is open no more.
         assert_eq!(connections.networks.len(), 0);
         // A higher rate of another configuration holds at once.
@@ -527,7 +505,7 @@ mod tests {
         });
         assert_eq!(connections.networks.len(), 0);
         assert_eq!(connections.open.load(Ordering::Relaxed), 0);
-        assert_eq!(connections.open_streams(), 0);
+        assert_eq!(connections.counts.held(Held::Stream), 0);
     }
 
     #[test]
@@ -538,7 +516,7 @@ mod tests {
         assert_eq!(open.len(), 3);
         drop(open);
         assert!(connections.begin(&limits).is_some());
-        assert_eq!(connections.refused(RefusalCause::Max), 2);
+        assert_eq!(connections.counts.refused.value(RefusalCause::Max), 2);
     }
 
     #[test]
@@ -560,20 +538,20 @@ mod tests {
             streams.begin();
         }
         assert_eq!(connections.states(1), states(1, 3, 0));
-        assert_eq!(connections.open_streams(), 2);
+        assert_eq!(connections.counts.held(Held::Stream), 2);
         drop((negotiation, head));
         assert_eq!(connections.states(1), states(0, 2, 2));
         // Its last response still waits for the client.
         streams.end();
         streams.end();
-        assert_eq!(connections.open_streams(), 0);
+        assert_eq!(connections.counts.held(Held::Stream), 0);
         assert_eq!(connections.states(0), states(0, 1, 3));
         streams.release(0);
         assert_eq!(connections.states(0), states(0, 0, 4));
         // A connection that breaks off with an open stream.
         streams.begin();
         drop(streams);
-        assert_eq!(connections.open_streams(), 0);
+        assert_eq!(connections.counts.held(Held::Stream), 0);
         drop(open);
         // Also if the numbers are not of the same instant.
         assert_eq!(connections.states(1), states(0, 1, 0));

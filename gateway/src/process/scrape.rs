@@ -19,24 +19,18 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
-use signpost_kit::metrics::{Metrics, Scrape, process, store};
+use signpost_kit::{
+    log::writer::DroppedLines,
+    metrics::{Metrics, Scrape, process, store},
+};
 
 use self::requests::RequestSource;
-use crate::{gateway::Gateway, observe::access_log::AccessLog};
+use crate::gateway::Gateway;
 
 /// All sources of the gateway's metrics.
-pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>) -> Metrics {
+pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> Metrics {
     let spans = Arc::clone(&current.load().state.records.spans);
     let reloads = Arc::clone(&current.load().state.reloads);
-    let access_log = current
-        .load()
-        .state
-        .records
-        .access_log
-        .as_ref()
-        .map(AccessLog::dropped_lines);
-    // Tests have no log.
-    let dropped_lines = access_log.unwrap_or_default();
     let of_gateway = |write: fn(&Gateway, &mut Scrape<'_>) -> fmt::Result| {
         let current = Arc::clone(current);
         move |scrape: &mut Scrape<'_>| write(&current.load_full(), scrape)

@@ -38,10 +38,7 @@ use crate::{
         sockets::ListeningSockets,
     },
     gateway::{Gateway, State},
-    observe::{
-        access_log::AccessLog,
-        usage::writer::{UsageFlush, UsageWriter},
-    },
+    observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
         certificate_watch::CertificateWatch,
         rate_sharing::RateSharing,
@@ -81,7 +78,7 @@ pub(crate) fn run(
     let mut apps = open_apps(&config)?;
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
-    let current = first_gateway(config, &mut apps, descriptors, &log)?;
+    let current = first_gateway(config, &mut apps, descriptors)?;
     let (writers, usage) = StoreWriters::new(&current, apps.store.as_ref(), apps.rate_key)?;
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
@@ -109,7 +106,7 @@ pub(crate) fn run(
             store: apps.store,
             current: Arc::clone(&current),
         },
-        metrics: metrics(&current),
+        metrics: metrics(&current, log.writer().dropped_lines()),
     };
     // From here on, connections wait for this process: what could fail has been done.
     let management_socket = sockets.serve(&mut server, &current, descriptors)?;
@@ -138,10 +135,8 @@ fn first_gateway(
     config: Config,
     apps: &mut OpenApps,
     descriptors: Descriptors,
-    log: &Logging,
 ) -> anyhow::Result<Arc<ArcSwap<Gateway>>> {
-    let access_log = AccessLog::start(log.writer().clone())?;
-    let state = State::new(&config, &apps.directory, descriptors, Some(access_log));
+    let state = State::new(&config, &apps.directory, descriptors);
     let gateway = Gateway::new(config, apps.directory.clone(), state)?;
     if let Some(accounts) = apps.accounts.take() {
         // It was empty.

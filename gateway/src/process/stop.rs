@@ -56,24 +56,6 @@ enum Cause {
     HandOver,
 }
 
-/// The signals after the beginning of the stop.
-struct FurtherSignals {
-    signals: StopSignals,
-    /// Service managers send the signal that begins a stop to both processes of a hand-over.
-    ignores_next: bool,
-}
-
-impl FurtherSignals {
-    /// Waits for the signal that ends the process immediately.
-    async fn end(&mut self) {
-        if self.ignores_next {
-            self.signals.next().await;
-            self.ignores_next = false;
-        }
-        self.signals.next().await;
-    }
-}
-
 /// Drain delay of a process that has handed over: its open connections get `Connection: close` with their next response,
 /// so that few are idle when idle ones are closed.
 const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
@@ -90,10 +72,13 @@ impl ShutdownSignalWatch for Stop {
             () = signals.next() => Cause::Signal,
             () = self.handed_over.notified() => Cause::HandOver,
         };
-        let mut further = FurtherSignals {
-            signals,
-            ignores_next: cause == Cause::HandOver,
-        };
+        let mut second_signal = Box::pin(async move {
+            if cause == Cause::HandOver {
+                // Service managers send the signal that begins a stop to both processes of a hand-over.
+                signals.next().await;
+            }
+            signals.next().await;
+        });
         let gateway = self.current.load_full();
         let drain = &gateway.state.drain;
         drain.enter(Phase::Draining);
@@ -112,7 +97,7 @@ impl ShutdownSignalWatch for Stop {
         );
         tokio::select! {
             () = sleep(drain_delay) => {}
-            () = further.end() => self.end().await,
+            () = &mut second_signal => self.end().await,
         }
         drain.enter(Phase::Closing);
         let (stop, drain) = (self.clone(), Arc::clone(drain));
@@ -123,7 +108,7 @@ impl ShutdownSignalWatch for Stop {
             };
             tokio::select! {
                 () = finished => {}
-                () = further.end() => {}
+                () = second_signal => {}
             }
             stop.end().await;
         });
@@ -174,11 +159,8 @@ impl Stop {
         (stop, ended)
     }
 
-    /// Flushes the logs and spans, and ends the process.
+    /// Flushes the log and spans, and ends the process.
     async fn end(&self) {
-        if let Some(access_log) = &self.current.load().state.records.access_log {
-            access_log.flush();
-        }
         if let Some(tracer) = self.current.load().policy.recording.tracer.clone() {
             // It blocks its thread, as does the log below: nothing is served any more.
             tracer.flush();

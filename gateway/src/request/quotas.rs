@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use http::HeaderName;
-use signpost_kit::{label_enum, limits::Quota, metrics::cells::Counters};
+use signpost_kit::{counted_label, label_enum, limits::Quota};
 use signpost_protocol::header::{RATELIMIT, RATELIMIT_POLICY};
 use smallvec::SmallVec;
 
@@ -25,6 +25,8 @@ label_enum! {
     }
 }
 
+counted_label!(RequestLimit);
+
 impl RequestLimit {
     /// The limits with a rate.
     pub(crate) const RATES: [Self; 4] =
@@ -32,28 +34,6 @@ impl RequestLimit {
 
     /// Those that gateways on one store can share. Their responses say in `RateLimit` what is left.
     pub(crate) const SHARED: [Self; 3] = [Self::Address, Self::Application, Self::Path];
-}
-
-/// The requests that each limit has rejected.
-#[derive(Debug)]
-pub(crate) struct LimitedRequests(Counters);
-
-impl Default for LimitedRequests {
-    fn default() -> Self {
-        Self(Counters::new(RequestLimit::ALL.len()))
-    }
-}
-
-impl LimitedRequests {
-    /// Counts a rejected request.
-    pub(crate) fn count(&self, limit: RequestLimit) {
-        self.0.add(limit as usize, 1);
-    }
-
-    /// The requests that a limit has rejected.
-    pub(crate) fn value(&self, limit: RequestLimit) -> u64 {
-        self.0.value(limit as usize)
-    }
 }
 
 /// What the limits that counted a request leave: of its application, and of its application on its path.

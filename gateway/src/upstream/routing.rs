@@ -53,8 +53,12 @@ use tokio::sync::Notify;
 
 pub(crate) use self::check::error_summary;
 use self::{
-    address::Address, attempts::Attempts, check::Check, counts::BackendCounts,
-    discovery::Discovery, selection::Addresses,
+    address::Address,
+    attempts::Attempts,
+    check::Check,
+    counts::{BackendCounts, BackendEvent},
+    discovery::Discovery,
+    selection::Addresses,
 };
 use crate::{
     config::{Backend, BackendName, Balance, Balancing, Upstream},
@@ -132,10 +136,10 @@ impl Balancer {
         for address in addresses.iter() {
             // Results from before the checks were switched off are outdated.
             if !had_checks {
-                address.state().health.reset();
+                address.state.health.reset();
             }
             address
-                .state()
+                .state
                 .ejection
                 .limit(millis(started.elapsed()), max_ejection_ms);
         }
@@ -162,12 +166,6 @@ impl Balancer {
         self.balance
     }
 
-    /// What is counted of its backend.
-    #[must_use]
-    pub(crate) fn counts(&self) -> &BackendCounts {
-        &self.counts
-    }
-
     /// The number of addresses, healthy or not.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
@@ -192,7 +190,8 @@ impl Balancer {
         let addresses = self.addresses.load_full();
         let checked = addresses.iter().map(|address| check.run(address));
         for has_passed in join_all(checked).await {
-            self.counts.count_check(has_passed);
+            let [passed, failed] = BackendEvent::CHECKS;
+            self.counts.count(if has_passed { passed } else { failed });
         }
     }
 
@@ -214,7 +213,7 @@ impl Balancer {
             };
             // Another request may have been first to try an ejected address.
             if chosen
-                .state()
+                .state
                 .ejection
                 .admit_request(|| self.now_ms(), self.max_ejection_ms)
             {
@@ -244,7 +243,7 @@ impl Balancer {
             return;
         };
         if self.addresses.load().len() > 1 && address.eject(&self.name, self.now_ms(), why) {
-            self.counts.count_ejection();
+            self.counts.count(BackendEvent::Ejection);
         }
         if !self.has_another(attempts) {
             self.resolve_requested.notify_one();
@@ -278,8 +277,8 @@ impl Balancer {
 
     fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
         attempts.may_try(address)
-            && !address.state().ejection.is_active(|| self.now_ms())
-            && (self.checks.is_none() || address.state().health.is_healthy())
+            && !address.state.ejection.is_active(|| self.now_ms())
+            && (self.checks.is_none() || address.state.health.is_healthy())
     }
 
     fn now_ms(&self) -> u64 {

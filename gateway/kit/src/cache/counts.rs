@@ -1,8 +1,8 @@
 //! What the metrics show of a cache.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use crate::metrics::{Scrape, cells::Counters};
+use crate::metrics::{Scrape, cells::LabelCounters};
 
 crate::families! {
     LOOKUPS = "signpost_cache_lookups",
@@ -10,57 +10,25 @@ crate::families! {
     ENTRIES = "signpost_cache_entries", "Entries in the cache";
 }
 
-/// The result of a lookup, as the metrics show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lookup {
-    /// A cached value was used.
-    Hit,
-    /// The store was asked, by this lookup or by another one that it waited for.
-    Miss,
-    /// The store was asked and did not answer, so the cached value was used.
-    Stale,
-}
-
-/// Lookups so far, by their results.
-#[derive(Debug)]
-pub(super) struct LookupCounts(Counters);
-
-impl Default for LookupCounts {
-    fn default() -> Self {
-        Self(Counters::new(3))
+crate::label_enum! {
+    /// The result of a lookup: the label `result`.
+    pub enum Lookup {
+        /// A cached value was used.
+        Hit = "hit",
+        /// The store was asked, by this lookup or by another one that it waited for.
+        Miss = "miss",
+        /// The store was asked and did not answer, so the cached value was used.
+        Stale = "stale",
     }
 }
 
-impl LookupCounts {
-    /// Counts a lookup.
-    pub(super) fn count(&self, lookup: Lookup) {
-        self.0.add(lookup as usize, 1);
-    }
-
-    fn value(&self, lookup: Lookup) -> u64 {
-        self.0.value(lookup as usize)
-    }
-
-    /// The counts, beside this number of entries.
-    pub(super) fn status(&self, entries: u64) -> CacheStatus {
-        CacheStatus {
-            hits: self.value(Lookup::Hit),
-            misses: self.value(Lookup::Miss),
-            stale: self.value(Lookup::Stale),
-            entries,
-        }
-    }
-}
+crate::counted_label!(Lookup);
 
 /// A cache's lookups so far, and its entries now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CacheStatus {
-    /// Lookups that a cached value answered.
-    pub hits: u64,
-    /// Lookups for which the store was asked.
-    pub misses: u64,
-    /// Lookups that an old value answered, because the store did not.
-    pub stale: u64,
+    /// Lookups, by their results.
+    pub lookups: Arc<LabelCounters<Lookup>>,
     /// Values in the cache, absent keys included.
     pub entries: u64,
 }
@@ -73,12 +41,9 @@ pub struct CacheStatus {
 pub fn write_caches(scrape: &mut Scrape<'_>, caches: &[(&str, CacheStatus)]) -> fmt::Result {
     scrape.counter(LOOKUPS, |add| {
         for (cache, status) in caches {
-            for (result, value) in [
-                ("hit", status.hits),
-                ("miss", status.misses),
-                ("stale", status.stale),
-            ] {
-                add(&[("cache", cache), ("result", result)], value)?;
+            for result in Lookup::ALL {
+                let labels = [("cache", *cache), ("result", result.as_str())];
+                add(&labels, status.lookups.value(result))?;
             }
         }
         Ok(())

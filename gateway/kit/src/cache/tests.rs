@@ -434,12 +434,8 @@ async fn a_full_cache_drops_values() {
 async fn lookups_are_counted_by_their_result() {
     let fixture = Fixture::with(UnknownKeys::Cached);
     let counts = |cache: &TestCache| {
-        let CacheStatus {
-            hits,
-            misses,
-            stale,
-            entries,
-        } = cache.status();
+        let CacheStatus { lookups, entries } = cache.status();
+        let [hits, misses, stale] = Lookup::ALL.map(|result| lookups.value(result));
         [hits, misses, stale, entries]
     };
     assert_eq!(counts(&fixture.cache), [0; 4]);

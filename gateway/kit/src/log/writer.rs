@@ -143,12 +143,6 @@ impl LogWriter {
         Arc::clone(&output.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts access lines that were dropped before they reached the queue.
-    pub fn count_dropped(&self, lines: u64) {
-        self.0.dropped.add(LogKind::Access, lines);
-        self.output().report_dropped(lines);
-    }
-
     /// The counters of dropped lines.
     #[must_use]
     pub fn dropped_lines(&self) -> DroppedLines {
@@ -169,7 +163,7 @@ impl LogWriter {
 
 /// Waits until a thread has handled what was queued before, for at most `timeout`; blocks meanwhile. `queue` queues its
 /// argument as a marker, on which the thread sends when it reaches it, and returns `false` if the queue is full.
-pub fn flush_queue(timeout: Duration, mut queue: impl FnMut(SyncSender<()>) -> bool) {
+pub(crate) fn flush_queue(timeout: Duration, mut queue: impl FnMut(SyncSender<()>) -> bool) {
     let (marker, reached) = sync_channel(1);
     let deadline = Instant::now() + timeout;
     while !queue(marker.clone()) {

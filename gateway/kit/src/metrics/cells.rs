@@ -4,12 +4,15 @@
 //! the number of shards share one, so that an addition is atomic nevertheless. A scrape adds up the shards.
 
 use std::{
+    marker::PhantomData,
     sync::{
         LazyLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
+
+use super::labels::Label;
 
 /// Limit of shards: with more threads, some share one.
 const MAX_SHARDS: usize = 64;
@@ -77,6 +80,29 @@ impl Counters {
         shards.fold(0, |sum, cell| {
             sum.wrapping_add(cell.load(Ordering::Relaxed))
         })
+    }
+}
+
+/// A counter for each value of a label.
+#[derive(Debug)]
+pub struct LabelCounters<L>(Counters, PhantomData<L>);
+
+impl<L: Label> Default for LabelCounters<L> {
+    fn default() -> Self {
+        Self(Counters::new(L::VALUES.len()), PhantomData)
+    }
+}
+
+impl<L: Label> LabelCounters<L> {
+    /// Adds 1 to the counter of a value.
+    pub fn count(&self, value: L) {
+        self.0.add(value.index(), 1);
+    }
+
+    /// The counter of a value.
+    #[must_use]
+    pub fn value(&self, value: L) -> u64 {
+        self.0.value(value.index())
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the metrics show of clients' connections, beside their number.
 
-use signpost_kit::{label_enum, metrics::cells::Counters};
+use signpost_kit::{
+    counted_label, label_enum,
+    metrics::cells::{Counters, LabelCounters},
+};
 
 label_enum! {
     /// Why a connection ended before its first request, or was not served at all: the label `cause`.
@@ -24,6 +27,8 @@ label_enum! {
     }
 }
 
+counted_label!(RefusalCause);
+
 /// Something that is open for a while, of which the metrics show the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
@@ -42,10 +47,11 @@ const HELD: usize = Held::Stream as usize + 1;
 
 /// The numbers. Each change is a relaxed addition to a cell of the thread.
 #[derive(Debug)]
-pub(super) struct ConnectionCounts {
+pub(crate) struct ConnectionCounts {
     /// Accepted connections, by the listener's number.
     accepted: Counters,
-    refused: Counters,
+    /// Connections that ended before their first request.
+    pub(crate) refused: LabelCounters<RefusalCause>,
     /// What begins adds 1, what ends adds −1, which wraps around.
     held: Counters,
 }
@@ -55,25 +61,19 @@ impl ConnectionCounts {
     pub(super) fn new(listeners: usize) -> Self {
         Self {
             accepted: Counters::new(listeners),
-            refused: Counters::new(RefusalCause::ALL.len()),
+            refused: LabelCounters::default(),
             held: Counters::new(HELD),
         }
     }
 
-    pub(super) fn accept(&self, listener: usize) {
+    /// Counts a connection of a listener, by its number. It may be refused afterwards.
+    pub(crate) fn accept(&self, listener: usize) {
         self.accepted.add(listener, 1);
     }
 
-    pub(super) fn accepted(&self, listener: usize) -> u64 {
+    /// The connections that a listener has accepted, by its number.
+    pub(crate) fn accepted(&self, listener: usize) -> u64 {
         self.accepted.value(listener)
-    }
-
-    pub(super) fn refuse(&self, cause: RefusalCause) {
-        self.refused.add(cause as usize, 1);
-    }
-
-    pub(super) fn refused(&self, cause: RefusalCause) -> u64 {
-        self.refused.value(cause as usize)
     }
 
     pub(super) fn begin(&self, held: Held) {
@@ -85,7 +85,7 @@ impl ConnectionCounts {
     }
 
     /// How many there are. The shards are read one after the other, so that a sum can be below 0 for a moment.
-    pub(super) fn held(&self, held: Held) -> u64 {
+    pub(crate) fn held(&self, held: Held) -> u64 {
         let sum = self.held.value(held as usize).cast_signed();
         u64::try_from(sum).unwrap_or_default()
     }

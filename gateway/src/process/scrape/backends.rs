@@ -7,12 +7,9 @@ use signpost_kit::{families, metrics::Scrape};
 use crate::{
     gateway::Gateway,
     upstream::{
-        backend::{
-            pool,
-            taken::{Taken, TakenConnections},
-        },
+        backend::pool,
         routing::{
-            counts::{BackendCounts, FailureCause},
+            counts::{BackendCounts, BackendEvent},
             status::{AddressHealth, AddressStatus},
         },
     },
@@ -62,7 +59,9 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let backends: Vec<_> = backends.collect();
     write_addresses(&backends, scrape)?;
     write_counts(&backends, scrape)?;
-    write_connections(gateway.policy.backends.client.taken(), scrape)?;
+    let taken = gateway.policy.backends.client.taken();
+    scrape.label_counters(CONNECTIONS, "result", taken)?;
+    scrape.gauge(IDLE, |add| add(&[], pool::idle_connections() as u64))?;
     scrape.gauge(SECRET_REJECTIONS, |add| {
         let rejections = gateway.state.secret_rejections.current(Instant::now());
         add(&[], rejections.len() as u64)
@@ -109,35 +108,38 @@ const fn gets_requests(health: AddressHealth) -> bool {
 fn write_counts(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.counter(EJECTIONS, |add| {
         let mut backends = backends.iter();
-        backends.try_for_each(|one| add(&[("backend", &one.name)], one.counts.ejections()))
+        backends.try_for_each(|one| {
+            add(
+                &[("backend", &one.name)],
+                one.counts.value(BackendEvent::Ejection),
+            )
+        })
     })?;
     scrape.counter(CHECKS, |add| {
         backends.iter().try_for_each(|one| {
-            let (passed, failed) = one.counts.checks();
-            add(&[("backend", &one.name), ("result", "passed")], passed)?;
-            add(&[("backend", &one.name), ("result", "failed")], failed)
+            let mut results = BackendEvent::CHECKS.into_iter();
+            results.try_for_each(|result| {
+                let labels = [("backend", &*one.name), ("result", result.as_str())];
+                add(&labels, one.counts.value(result))
+            })
         })
     })?;
     scrape.counter(RETRIES, |add| {
         let mut backends = backends.iter();
-        backends.try_for_each(|one| add(&[("backend", &one.name)], one.counts.retries()))
+        backends.try_for_each(|one| {
+            add(
+                &[("backend", &one.name)],
+                one.counts.value(BackendEvent::Retry),
+            )
+        })
     })?;
     scrape.counter(FAILURES, |add| {
         backends.iter().try_for_each(|one| {
-            let mut causes = FailureCause::ALL.into_iter();
+            let mut causes = BackendEvent::FAILURES.into_iter();
             causes.try_for_each(|cause| {
                 let labels = [("backend", &*one.name), ("cause", cause.as_str())];
-                add(&labels, one.counts.failures(cause))
+                add(&labels, one.counts.value(cause))
             })
         })
     })
-}
-
-/// The connections to all backends.
-fn write_connections(taken: &TakenConnections, scrape: &mut Scrape<'_>) -> fmt::Result {
-    scrape.counter(CONNECTIONS, |add| {
-        let mut results = Taken::ALL.into_iter();
-        results.try_for_each(|result| add(&[("result", result.as_str())], taken.value(result)))
-    })?;
-    scrape.gauge(IDLE, |add| add(&[], pool::idle_connections() as u64))
 }

@@ -6,7 +6,7 @@ use signpost_kit::{families, metrics::Scrape};
 
 use crate::{
     gateway::Gateway,
-    limits::connections::{ConnectionStates, RefusalCause},
+    limits::connections::{ConnectionStates, Held},
 };
 
 families! {
@@ -36,15 +36,14 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         let mut listeners = gateway.policy.listeners.iter().enumerate();
         listeners.try_for_each(|(number, listener)| {
             let address = listener.address.to_string();
-            add(&[("listener", &address)], connections.accepted(number))
+            add(
+                &[("listener", &address)],
+                connections.counts.accepted(number),
+            )
         })
     })?;
-    scrape.counter(REFUSED, |add| {
-        let mut causes = RefusalCause::ALL.into_iter();
-        causes.try_for_each(|cause| {
-            let refused = connections.refused(cause);
-            add(&[("cause", cause.as_str())], refused)
-        })
-    })?;
-    scrape.gauge(STREAMS, |add| add(&[], connections.open_streams()))
+    scrape.label_counters(REFUSED, "cause", &connections.counts.refused)?;
+    scrape.gauge(STREAMS, |add| {
+        add(&[], connections.counts.held(Held::Stream))
+    })
 }

@@ -17,13 +17,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.gauge(SIGNATURES, |add| {
         add(&[], gateway.policy.verifier.stored_signatures() as u64)
     })?;
-    scrape.counter(LIMITED, |add| {
-        let mut limits = RequestLimit::ALL.into_iter();
-        limits.try_for_each(|limit| {
-            let requests = gateway.state.records.limited.value(limit);
-            add(&[("limit", limit.as_str())], requests)
-        })
-    })?;
+    scrape.label_counters(LIMITED, "limit", &gateway.state.records.limited)?;
     scrape.gauge(KEYS, |add| {
         let now = Instant::now();
         let mut limits = RequestLimit::RATES.into_iter();

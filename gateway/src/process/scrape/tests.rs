@@ -9,7 +9,7 @@ use crate::{
         tests::{MINIMAL, load},
     },
     request::quotas::RequestLimit,
-    upstream::routing::counts::FailureCause,
+    upstream::routing::counts::BackendEvent,
 };
 
 fn config(v1: &str) -> Config {
@@ -47,7 +47,7 @@ fn samples<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
 #[test]
 fn a_gateway_without_requests_shows_every_family() {
     let current = gateway("backend = '127.0.0.1:7001'");
-    let text = scrape(&metrics(&current));
+    let text = scrape(&metrics(&current, DroppedLines::default()));
     for family in [
         "signpost_connections gauge",
         "signpost_connections_accepted_total counter",
@@ -85,7 +85,7 @@ fn a_gateway_without_requests_shows_every_family() {
 #[tokio::test]
 async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
     let current = gateway("backend = '127.0.0.1:7001'");
-    let metrics = metrics(&current);
+    let metrics = metrics(&current, DroppedLines::default());
     let count = || {
         current
             .load()
@@ -95,7 +95,7 @@ async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
             .next()
             .unwrap()
             .counts
-            .count_failure(FailureCause::Connect)
+            .count(BackendEvent::Connect)
     };
     let failures = |number: u32| {
         format!("signpost_backend_failures_total{{backend=\"v1\",cause=\"connect\"}} {number}\n")
@@ -137,7 +137,7 @@ fn rejections_by_limits_are_counted() {
             limited.count(limit);
         }
     }
-    let text = scrape(&metrics(&current));
+    let text = scrape(&metrics(&current, DroppedLines::default()));
     let expected = ["unsigned", "address", "app", "path", "replay_memory"];
     let expected = expected.iter().enumerate();
     let line = |(index, limit)| {
@@ -165,7 +165,7 @@ async fn the_shown_addresses_of_a_backend_are_limited() {
             .len(),
         300
     );
-    let text = scrape(&metrics(&current));
+    let text = scrape(&metrics(&current, DroppedLines::default()));
     let shown = samples(&text, "signpost_backend_healthy").len();
     assert_eq!(shown, backends::MAX_SHOWN_ADDRESSES);
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{request::rejection::Rejection, upstream::routing::counts::FailureCause};
+use crate::{request::rejection::Rejection, upstream::routing::counts::BackendEvent};
 
 /// Why a request got no response or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,13 +40,13 @@ impl Failure {
 
     /// The cause, for the metrics; `None` if it was the client.
     #[must_use]
-    pub(crate) const fn cause(&self) -> Option<FailureCause> {
+    pub(crate) const fn cause(&self) -> Option<BackendEvent> {
         Some(match self {
-            Self::NotConnected { is_tls: true, .. } => FailureCause::Tls,
-            Self::NotConnected { .. } => FailureCause::Connect,
-            Self::Ended { .. } => FailureCause::Reset,
-            Self::TimedOut => FailureCause::Timeout,
-            Self::Malformed(_) => FailureCause::Malformed,
+            Self::NotConnected { is_tls: true, .. } => BackendEvent::Tls,
+            Self::NotConnected { .. } => BackendEvent::Connect,
+            Self::Ended { .. } => BackendEvent::Reset,
+            Self::TimedOut => BackendEvent::Timeout,
+            Self::Malformed(_) => BackendEvent::Malformed,
             Self::ClientDisconnected => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! Counts the connections that requests take, for the metrics.
 
-use signpost_kit::{label_enum, metrics::cells::Counters};
+use signpost_kit::{counted_label, label_enum};
 
 label_enum! {
     /// Where the connection for an attempt comes from: the label `result`.
@@ -14,24 +14,4 @@ label_enum! {
     }
 }
 
-/// The connections of all attempts so far.
-#[derive(Debug)]
-pub(crate) struct TakenConnections(Counters);
-
-impl Default for TakenConnections {
-    fn default() -> Self {
-        Self(Counters::new(Taken::ALL.len()))
-    }
-}
-
-impl TakenConnections {
-    /// Counts one.
-    pub(super) fn count(&self, taken: Taken) {
-        self.0.add(taken as usize, 1);
-    }
-
-    /// Their number.
-    pub(crate) fn value(&self, taken: Taken) -> u64 {
-        self.0.value(taken as usize)
-    }
-}
+counted_label!(Taken);

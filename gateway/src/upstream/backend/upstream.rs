@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use signpost_kit::metrics::cells::LabelCounters;
 use signpost_protocol::request_id::RequestId;
 
 use super::{
@@ -13,13 +14,13 @@ use super::{
     relay::Relay,
     retry::{Attempt, Retry, retry},
     stream::BackendStream,
-    taken::{Taken, TakenConnections},
+    taken::Taken,
 };
 use crate::{
     config::Timeouts,
     request::{client::Client, drain::Drain, rejection::Rejection},
     tls::backend::Endpoint,
-    upstream::routing::destination::Destination,
+    upstream::routing::{counts::BackendEvent, destination::Destination},
 };
 
 /// Sends requests to backends.
@@ -27,7 +28,7 @@ pub(crate) struct BackendClient {
     connector: Connector,
     timeouts: ExchangeTimeouts,
     drain: Arc<Drain>,
-    taken: Arc<TakenConnections>,
+    taken: Arc<LabelCounters<Taken>>,
 }
 
 /// A backend's response whose head was read; the body follows.
@@ -69,7 +70,7 @@ impl BackendClient {
 
     /// The connections that were taken for requests so far.
     #[must_use]
-    pub(crate) fn taken(&self) -> &TakenConnections {
+    pub(crate) fn taken(&self) -> &LabelCounters<Taken> {
         &self.taken
     }
 
@@ -133,7 +134,7 @@ impl BackendClient {
                 Retry::OtherAddress => endpoint = destination.choose()?,
                 Retry::SameAddress => was_repeated = true,
             }
-            destination.count_retry();
+            destination.count(BackendEvent::Retry);
         }
     }
 
@@ -173,7 +174,7 @@ impl BackendClient {
 
 /// Counts a failed attempt, and ejects its address if that is at fault.
 fn note_failure(destination: &Destination<'_>, failure: &Failure) {
-    destination.count_failure(failure.cause());
+    failure.cause().inspect(|cause| destination.count(*cause));
     if let Failure::NotConnected {
         is_backend_fault: true,
         why,

@@ -26,8 +26,9 @@ const TRIAL_TIMEOUT_MS: u64 = 2000;
 pub(crate) struct Address {
     /// The address and weight, for pingora.
     pub(super) backend: Backend,
-    endpoint: Endpoint,
-    state: Arc<AddressState>,
+    /// The address, and its TLS.
+    pub(super) endpoint: Endpoint,
+    pub(super) state: Arc<AddressState>,
 }
 
 /// The state of an address. It survives changes of the weight, the balancing rule and the health checks.
@@ -84,18 +85,9 @@ impl Address {
         }))
     }
 
-    pub(super) fn state(&self) -> &AddressState {
-        &self.state
-    }
-
     #[must_use]
     pub(crate) const fn socket(&self) -> SocketAddr {
         self.endpoint.address
-    }
-
-    /// The address, and its TLS.
-    pub(super) const fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
     }
 
     /// Whether discovery found exactly this: address, weight and TLS.
@@ -326,10 +318,10 @@ mod tests {
         let backend = |weight| Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
         let before = Address::new(&backend(1), None).unwrap();
         let in_flight = InFlightRequest::begin(&before);
-        before.state().health.note(false, 1);
+        before.state.health.note(false, 1);
         let after = Address::new(&backend(2), Some(&before)).unwrap();
         assert_eq!(after.in_flight(), 1);
-        assert!(!after.state().health.is_healthy());
+        assert!(!after.state.health.is_healthy());
         drop(in_flight);
         assert_eq!(after.in_flight(), 0);
     }

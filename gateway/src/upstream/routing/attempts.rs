@@ -26,7 +26,7 @@ impl Attempts {
 
     pub(super) fn begin(&mut self, address: &Arc<Address>) -> Endpoint {
         self.current = Some(InFlightRequest::begin(address));
-        address.endpoint().clone()
+        address.endpoint.clone()
     }
 
     /// The address that the request is in flight to.

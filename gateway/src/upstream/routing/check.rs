@@ -56,7 +56,7 @@ impl Check {
         let checked = timeout(self.timeout, self.check(address)).await;
         let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
         let (name, socket) = (&self.name, address.socket());
-        let health = &address.state().health;
+        let health = &address.state.health;
         let has_passed = checked.is_ok();
         match checked {
             Ok(()) => {
@@ -84,7 +84,7 @@ impl Check {
 impl Check {
     /// Sends one check. An error says why it failed.
     async fn check(&self, address: &Address) -> Result<(), String> {
-        match &address.endpoint().tls {
+        match &address.endpoint.tls {
             Some(tls) => https::check(address.socket(), tls, &self.path).await,
             None => {
                 let checked = self.http.check(&address.backend).await;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::{
     Balancer,
     attempts::Attempts,
-    counts::{BackendCounts, FailureCause},
+    counts::{BackendCounts, BackendEvent},
     key::Key,
 };
 use crate::{
@@ -85,23 +85,11 @@ impl<'g> Destination<'g> {
             .ok_or_else(none_left)
     }
 
-    /// Counts an attempt that failed, unless it was the client's doing.
-    pub(crate) fn count_failure(&self, cause: Option<FailureCause>) {
-        if let Some(cause) = cause {
-            self.counts().count_failure(cause);
-        }
-    }
-
-    /// Counts a retry.
-    pub(crate) fn count_retry(&self) {
-        self.counts().count_retry();
-    }
-
-    /// What is counted of the backend. A balancer has it, too: a request needs no space for both.
-    fn counts(&self) -> &BackendCounts {
+    /// Counts what happened to the backend. A balancer has its counts, too: a request needs no space for both.
+    pub(crate) fn count(&self, event: BackendEvent) {
         match &self.choice {
-            Choice::Fixed(_, counts) => counts,
-            Choice::Balanced { balancer, .. } => balancer.counts(),
+            Choice::Fixed(_, counts) => counts.count(event),
+            Choice::Balanced { balancer, .. } => balancer.counts.count(event),
         }
     }
 

@@ -79,7 +79,7 @@ impl Balancer {
     }
 
     fn health_of(&self, address: &Address) -> AddressHealth {
-        let state = address.state();
+        let state = &address.state;
         if self.checks.is_some() && !state.health.is_healthy() {
             AddressHealth::Unhealthy
         } else if state.ejection.is_active(|| self.now_ms()) {

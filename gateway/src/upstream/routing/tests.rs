@@ -108,7 +108,7 @@ async fn a_passed_check_ends_an_ejection() {
         let addresses = balancer.addresses.load();
         let found = addresses.iter().find(|found| found.socket() == address);
         // At time 0, the ejection has not expired by itself.
-        found.is_some_and(|found| found.state().ejection.is_active(|| 0))
+        found.is_some_and(|found| found.state.ejection.is_active(|| 0))
     };
     let mut attempts = Attempts::default();
     let endpoint = Endpoint::plain(address);

@@ -157,13 +157,6 @@ impl Output {
         self.queue.wake(&state);
     }
 
-    /// Reports lines that were counted already.
-    pub(super) fn report_dropped(&self, lines: u64) {
-        let mut state = self.queue.state();
-        state.unreported += lines;
-        self.queue.wake(&state);
-    }
-
     /// Opens the file again after the lines queued so far.
     pub(super) fn reopen(&self) {
         let mut state = self.queue.state();

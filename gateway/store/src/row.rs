@@ -1,85 +1,152 @@
 //! Reading columns by name from rows of either database, so that one function reads both.
 
-mod postgres;
-mod sqlite;
+use std::{fmt::Display, str::FromStr};
 
-use std::str::FromStr;
+use signpost_protocol::app::{AppId, AppIdent};
 
-use crate::Timestamp;
+use crate::{StoreError, Timestamp};
 
 /// A row of either database.
-///
-/// # Errors
-///
-/// Every method fails if the column is missing or has another type. Methods without `optional` fail on null.
-pub trait StoredRow {
-    /// The error of reading a column: the database's own.
-    type Error;
+#[derive(Debug)]
+pub enum Row<'r> {
+    /// Of SQLite.
+    Sqlite(&'r rusqlite::Row<'r>),
+    /// Of Postgres.
+    Postgres(&'r tokio_postgres::Row),
+}
 
-    /// The error for a column with a value that no release writes.
-    fn unknown(column: &'static str) -> Self::Error;
-
-    /// Reads a text.
-    fn text(&self, column: &'static str) -> Result<&str, Self::Error>;
-
-    /// Reads a text that may be null.
-    fn optional_text(&self, column: &'static str) -> Result<Option<&str>, Self::Error>;
-
-    /// Reads a number: an id, or milliseconds. Both databases have only signed ones.
-    fn number(&self, column: &'static str) -> Result<i64, Self::Error>;
-
-    /// Reads a number that may be null.
-    fn optional_number(&self, column: &'static str) -> Result<Option<i64>, Self::Error>;
-
-    /// Reads a time.
-    fn time(&self, column: &'static str) -> Result<Timestamp, Self::Error> {
-        self.number(column).map(Timestamp::from_millis)
+impl Row<'_> {
+    /// Reads a column.
+    ///
+    /// # Errors
+    ///
+    /// The column is missing, has another type, or holds a value that no release writes.
+    pub fn get<T: Column>(&self, column: &'static str) -> Result<T, StoreError> {
+        self.read(column, column)
     }
 
-    /// Reads a time that may be null.
-    fn optional_time(&self, column: &'static str) -> Result<Option<Timestamp>, Self::Error> {
-        let millis = self.optional_number(column)?;
-        Ok(millis.map(Timestamp::from_millis))
-    }
-
-    /// Reads a boolean.
-    fn flag(&self, column: &'static str) -> Result<bool, Self::Error>;
-
-    /// Reads bytes of any length that may be null.
-    fn optional_bytes(&self, column: &'static str) -> Result<Option<&[u8]>, Self::Error>;
-
-    /// Reads bytes of any length.
-    fn bytes(&self, column: &'static str) -> Result<&[u8], Self::Error> {
-        let bytes = self.optional_bytes(column)?;
-        bytes.ok_or_else(|| Self::unknown(column))
-    }
-
-    /// Reads exactly `N` bytes, for example a hash, that may be null.
-    fn optional_array<const N: usize>(
+    fn read<T: Column>(
         &self,
+        index: impl rusqlite::RowIndex + tokio_postgres::row::RowIndex + Display,
         column: &'static str,
-    ) -> Result<Option<[u8; N]>, Self::Error> {
-        let bytes = self.optional_bytes(column)?.map(TryInto::try_into);
-        bytes.transpose().map_err(|_| Self::unknown(column))
-    }
-
-    /// Reads exactly `N` bytes, for example a hash.
-    fn array<const N: usize>(&self, column: &'static str) -> Result<[u8; N], Self::Error> {
-        let bytes = self.bytes(column)?.try_into();
-        bytes.map_err(|_| Self::unknown(column))
+    ) -> Result<T, StoreError> {
+        let stored = match self {
+            Self::Sqlite(row) => row.get(index)?,
+            Self::Postgres(row) => row.try_get(index)?,
+        };
+        T::from_stored(stored).ok_or(StoreError::Malformed(column))
     }
 
     /// Reads a text and parses it.
-    fn parsed<T: FromStr>(&self, column: &'static str) -> Result<T, Self::Error> {
-        let parsed = self.text(column)?.parse();
-        parsed.map_err(|_| Self::unknown(column))
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::get`].
+    pub fn parsed<T: FromStr>(&self, column: &'static str) -> Result<T, StoreError> {
+        self.get(column).map(|Parsed(value)| value)
     }
+}
 
-    /// Reads a text that may be null and parses it.
-    fn optional_parsed<T: FromStr>(&self, column: &'static str) -> Result<Option<T>, Self::Error> {
-        let parsed = self.optional_text(column)?.map(str::parse).transpose();
-        parsed.map_err(|_| Self::unknown(column))
+/// What a column holds.
+pub trait Column: Sized {
+    /// The type that both databases have.
+    type Stored: rusqlite::types::FromSql + for<'r> tokio_postgres::types::FromSql<'r>;
+
+    /// Converts a stored value; `None` if no release writes it.
+    fn from_stored(stored: Self::Stored) -> Option<Self>;
+}
+
+/// A text, parsed.
+#[derive(Debug)]
+pub struct Parsed<T>(pub T);
+
+impl<T: FromStr> Column for Parsed<T> {
+    type Stored = String;
+
+    fn from_stored(text: String) -> Option<Self> {
+        text.parse().ok().map(Self)
     }
+}
+
+/// `None` is null.
+impl<T: Column> Column for Option<T> {
+    type Stored = Option<T::Stored>;
+
+    fn from_stored(stored: Self::Stored) -> Option<Self> {
+        match stored {
+            Some(stored) => T::from_stored(stored).map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+/// Exactly `N` bytes, for example a hash.
+impl<const N: usize> Column for [u8; N] {
+    type Stored = Vec<u8>;
+
+    fn from_stored(bytes: Vec<u8>) -> Option<Self> {
+        bytes.try_into().ok()
+    }
+}
+
+/// Each type, its stored type, and the conversion.
+macro_rules! columns {
+    ($($type:ty, $stored:ty, $convert:expr;)*) => {
+        $(impl Column for $type {
+            type Stored = $stored;
+
+            fn from_stored(stored: $stored) -> Option<Self> {
+                $convert(stored)
+            }
+        })*
+    };
+}
+
+columns! {
+    i64, i64, Some;
+    u64, i64, |number: i64| number.try_into().ok();
+    bool, bool, Some;
+    String, String, Some;
+    Vec<u8>, Vec<u8>, Some;
+    Timestamp, i64, |millis| Some(Self::from_millis(millis));
+    AppId, i64, |id| Some(Self::new(id));
+    AppIdent, String, |ident: String| ident.parse().ok();
+}
+
+/// What a statement returns, read from rows of either database.
+pub trait FromRow: Sized + Send + 'static {
+    /// Reads a row.
+    ///
+    /// # Errors
+    ///
+    /// A column is missing, or holds a value that no release writes.
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError>;
+}
+
+/// Rows of which only the number matters.
+impl FromRow for () {
+    fn from_row(_: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(())
+    }
+}
+
+/// Rows with one column.
+impl<T: Column + Send + 'static> FromRow for (T,) {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        row.read(0, "the only column").map(|value| (value,))
+    }
+}
+
+/// Reads each field of a struct from the column with its name.
+#[macro_export]
+macro_rules! from_row {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::FromRow for $type {
+            fn from_row(row: &$crate::Row<'_>) -> Result<Self, $crate::StoreError> {
+                Ok(Self { $($field: row.get(stringify!($field))?),* })
+            }
+        }
+    };
 }
 
 #[cfg(test)]
@@ -87,38 +154,35 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::{Store, StoreError, testing::TestStore};
+    use crate::testing::TestStore;
 
     const QUERY: &str = "SELECT 'abc' AS word, CAST(NULL AS text) AS absent, CAST(7 AS bigint) AS number, \
                          CAST('12' AS text) AS digits";
 
-    fn read<R: StoredRow>(row: &R) -> Result<(), R::Error> {
-        assert_eq!(row.text("word")?, "abc");
-        assert_eq!(row.optional_text("word")?, Some("abc"));
-        assert_eq!(row.optional_text("absent")?, None);
-        assert!(row.text("absent").is_err() && row.text("missing").is_err());
-        assert_eq!(row.number("number")?, 7);
-        assert_eq!(row.optional_number("number")?, Some(7));
-        assert_eq!(row.parsed::<u8>("digits")?, 12);
-        assert!(row.parsed::<u8>("word").is_err());
-        assert_eq!(row.optional_parsed::<u8>("absent")?, None);
-        assert!(row.number("word").is_err());
-        Ok(())
+    struct AsExpected;
+
+    impl FromRow for AsExpected {
+        fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+            assert_eq!(row.get::<String>("word")?, "abc");
+            assert_eq!(row.get::<Option<String>>("word")?.as_deref(), Some("abc"));
+            assert_eq!(row.get::<Option<String>>("absent")?, None);
+            assert!(row.get::<String>("absent").is_err() && row.get::<String>("missing").is_err());
+            assert_eq!(row.get::<i64>("number")?, 7);
+            assert_eq!(row.get::<Option<i64>>("number")?, Some(7));
+            assert_eq!(row.parsed::<u8>("digits")?, 12);
+            assert!(row.parsed::<u8>("word").is_err());
+            assert!(row.get::<Option<Parsed<u8>>>("absent")?.is_none());
+            assert!(row.get::<i64>("word").is_err());
+            Ok(Self)
+        }
     }
 
     #[tokio::test]
     async fn columns_are_read_by_name_from_either_database() {
-        match TestStore::chosen().open().await {
-            Store::Sqlite(database) => {
-                let seen =
-                    database.call(|connection| connection.query_row(QUERY, [], |row| read(row)));
-                seen.await.unwrap();
-            }
-            Store::Postgres(database) => {
-                let session = database.session().await.unwrap();
-                read(&session.query_one(QUERY, &[]).await.unwrap()).unwrap();
-            }
-        }
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        let read = store.row::<AsExpected>(QUERY, Vec::new()).await;
+        assert!(read.unwrap().is_some());
     }
 
     #[test]
@@ -126,22 +190,18 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         let query = "SELECT x'010203' AS three, CAST(NULL AS blob) AS absent, 1 AS yes";
         let seen = connection.query_row(query, [], |row| {
-            assert_eq!(row.bytes("three")?, [1, 2, 3]);
-            assert_eq!(row.array::<3>("three")?, [1, 2, 3]);
-            assert_eq!(row.optional_array::<3>("absent")?, None);
-            assert!(row.array::<4>("three").is_err() && row.array::<3>("absent").is_err());
-            assert!(row.optional_array::<2>("three").is_err() && row.bytes("absent").is_err());
-            assert!(row.flag("yes")?);
+            let row = Row::Sqlite(row);
+            assert_eq!(row.get::<Vec<u8>>("three").unwrap(), [1, 2, 3]);
+            assert_eq!(row.get::<[u8; 3]>("three").unwrap(), [1, 2, 3]);
+            assert_eq!(row.get::<Option<[u8; 3]>>("absent").unwrap(), None);
+            let missing = row.get::<[u8; 4]>("three").unwrap_err();
+            assert!(matches!(missing, StoreError::Malformed("three")));
+            assert!(row.get::<[u8; 3]>("absent").is_err());
+            assert!(row.get::<Option<[u8; 2]>>("three").is_err());
+            assert!(row.get::<Vec<u8>>("absent").is_err());
+            assert!(row.get::<bool>("yes").unwrap());
             Ok(())
         });
         seen.unwrap();
-    }
-
-    #[test]
-    fn an_unknown_value_is_reported_by_its_column() {
-        let error = <tokio_postgres::Row as StoredRow>::unknown("state");
-        assert!(matches!(error, StoreError::Malformed("state")));
-        let error = <rusqlite::Row<'_> as StoredRow>::unknown("state");
-        assert!(error.to_string().contains("state"), "{error}");
     }
 }

@@ -128,21 +128,22 @@ impl SqliteDatabase {
     /// # Errors
     ///
     /// The database returns an error, or stays busy for [`Self::CALL_TIMEOUT`].
-    pub async fn call<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
+    pub async fn call<T: Send + 'static, E: Into<StoreError>>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = |connection: &mut Connection| work(connection).map_err(Into::into);
         self.pool.run(Access::Read, work).await
     }
 
     /// Runs `work` on this thread.
     #[cfg(test)]
-    fn call_blocking<T>(
+    fn call_blocking<T, E: Into<StoreError>>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
-        self.pool.run_blocking(work)
+        work: impl FnOnce(&mut Connection) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        self.pool
+            .run_blocking(|connection| work(connection).map_err(Into::into))
     }
 
     /// Runs `work` in a transaction that holds the write lock from its start, and commits if `work` succeeds.
@@ -154,15 +155,14 @@ impl SqliteDatabase {
     /// # Errors
     ///
     /// As [`Self::call`]; then the transaction is rolled back.
-    pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
-    {
+    pub async fn write<T: Send + 'static, E: Into<StoreError>>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let transact = |connection: &mut Connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let outcome = work(&transaction)?;
+            let outcome = work(&transaction).map_err(Into::into)?;
             transaction.commit()?;
             Ok(outcome)
         };

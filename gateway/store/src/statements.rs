@@ -4,24 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{Store, StoreError, StoredRow, Topic, Value};
-
-/// What a statement returns, read from rows of either database.
-pub trait FromRow: Sized + Send + 'static {
-    /// Reads a row.
-    ///
-    /// # Errors
-    ///
-    /// A column is missing, or holds a value that no release writes.
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error>;
-}
-
-/// Rows of which only the number matters.
-impl FromRow for () {
-    fn from_row<R: StoredRow>(_: &R) -> Result<Self, R::Error> {
-        Ok(())
-    }
-}
+use crate::{FromRow, Store, StoreError, Topic, Value, store::either};
 
 /// Stands for the given rows in a [`Batch`], as a table with the name `given`.
 pub const GIVEN: &str = "{given}";
@@ -46,10 +29,7 @@ impl Store {
         sql: &str,
         values: Vec<Value>,
     ) -> Result<Vec<T>, StoreError> {
-        match self {
-            Self::Sqlite(database) => database.rows(sql, values).await,
-            Self::Postgres(database) => database.rows(sql, values).await,
-        }
+        either!(self, database => database.rows(sql, values).await)
     }
 
     /// The first row of a query.
@@ -63,10 +43,7 @@ impl Store {
 
     /// Executes a statement that writes; the number of rows that it changed.
     pub async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
-        match self {
-            Self::Sqlite(database) => database.execute(sql, values).await,
-            Self::Postgres(database) => database.execute(sql, values).await,
-        }
+        either!(self, database => database.execute(sql, values).await)
     }
 
     /// Executes a statement that writes and returns rows.
@@ -110,28 +87,18 @@ impl Store {
         statement: (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        match self {
-            Self::Sqlite(database) => database.change(topic, statement, values).await,
-            Self::Postgres(database) => database.change(topic, statement, values).await,
-        }
+        either!(self, database => database.change(topic, statement, values).await)
     }
 
     /// Writes all rows, or none, and returns what the statement returns.
     pub async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
-        match self {
-            Self::Sqlite(database) => database.write_batch(batch, None).await,
-            Self::Postgres(database) => database.write_batch(batch, None).await,
-        }
+        either!(self, database => database.write_batch(batch, None).await)
     }
 
     /// Writes all rows, or none, and notifies every process once, with an empty key: anything of the topic may have
     /// changed. The statement returns its rows.
     pub async fn change_many(&self, topic: Topic, batch: Batch) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(database) => database.write_batch::<()>(batch, Some(topic)).await,
-            Self::Postgres(database) => database.write_batch::<()>(batch, Some(topic)).await,
-        }
-        .map(drop)
+        either!(self, database => database.write_batch::<()>(batch, Some(topic)).await).map(drop)
     }
 
     /// Writes all batches, or none of them: none if `guard` changes no row.
@@ -140,10 +107,7 @@ impl Store {
         guard: (&str, Vec<Value>),
         batches: Vec<Batch>,
     ) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(database) => database.write_once(guard, batches).await,
-            Self::Postgres(database) => database.write_once(guard, batches).await,
-        }
+        either!(self, database => database.write_once(guard, batches).await)
     }
 
     /// The text of a statement in which the databases differ.

@@ -23,6 +23,17 @@ pub enum Store {
     Postgres(PostgresDatabase),
 }
 
+/// Calls whichever database the store is.
+macro_rules! either {
+    ($store:expr, $database:ident => $call:expr) => {
+        match $store {
+            Store::Sqlite($database) => $call,
+            Store::Postgres($database) => $call,
+        }
+    };
+}
+pub(crate) use either;
+
 impl Store {
     /// Opens the database and applies the migrations. Blocks the thread if it is SQLite.
     ///
@@ -62,15 +73,14 @@ impl Store {
             "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'applications'",
             "SELECT 1 WHERE to_regclass('applications') IS NOT NULL",
         );
-        let tables: Vec<()> = store.rows(tables, Vec::new()).await?;
-        Ok((!tables.is_empty()).then_some(store))
+        let table = store.row::<()>(tables, Vec::new()).await?;
+        Ok(table.map(|()| store))
     }
 
     /// Closes the idle connections that the present runtime drives. Needed if it ends before the store is used.
     pub fn disconnect(&self) {
-        match self {
-            Self::Sqlite(_) => {}
-            Self::Postgres(database) => database.disconnect(),
+        if let Self::Postgres(database) = self {
+            database.disconnect();
         }
     }
 
@@ -133,19 +143,13 @@ impl Store {
     }
 
     fn counters(&self) -> &Statistics {
-        match self {
-            Self::Sqlite(database) => database.counters(),
-            Self::Postgres(database) => database.counters(),
-        }
+        either!(self, database => database.counters())
     }
 
     /// Counts of calls, connections and changes of this handle and its clones, since it was opened.
     #[must_use]
     pub fn statistics(&self) -> StoreStatistics {
-        match self {
-            Self::Sqlite(database) => database.statistics(),
-            Self::Postgres(database) => database.statistics(),
-        }
+        either!(self, database => database.statistics())
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
-use signpost_store::{FromRow, Store, StoreError, StoredRow, values};
+use signpost_store::{FromRow, Row, Store, StoreError, values};
 
 pub use self::cursor::{EventCursor, ParseEventCursorError};
 use crate::records::accounts::AccountId;
@@ -72,12 +72,12 @@ pub struct Event {
 }
 
 impl FromRow for Event {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
         Ok(Self {
-            id: row.number("id")?,
+            id: row.get("id")?,
             name: row.parsed("event")?,
-            data: row.optional_text("data")?.map(str::to_owned),
-            received_at: row.time("received_at")?,
+            data: row.get("data")?,
+            received_at: row.get("received_at")?,
         })
     }
 }
@@ -114,8 +114,8 @@ impl Events {
             event.data,
             event.received_at,
         ];
-        let id = self.0.write::<Id>(insert, values).await?.pop();
-        id.map(|Id(id)| id).ok_or(StoreError::Malformed("id"))
+        let id = self.0.write(insert, values).await?.pop();
+        id.map(|(id,)| id).ok_or(StoreError::Malformed("id"))
     }
 
     /// Returns the events that `query` describes, the newest first.
@@ -183,14 +183,6 @@ impl EventPage {
             next: last.map(|event| EventCursor::behind(event.id)),
             events,
         })
-    }
-}
-
-struct Id(i64);
-
-impl FromRow for Id {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        row.number("id").map(Self)
     }
 }
 

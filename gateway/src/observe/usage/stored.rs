@@ -1,7 +1,7 @@
 //! What the report reads from the store.
 
 use signpost_kit::clock::Timestamp;
-use signpost_store::{FromRow, Store, StoreError, StoredRow};
+use signpost_store::{Store, StoreError, from_row};
 
 use super::day::Day;
 
@@ -82,56 +82,34 @@ pub(crate) async fn read(store: &Store, first: Day, last: Day) -> Result<StoredU
         "SELECT id, ident, state, default_version FROM applications WHERE default_version IS NOT NULL \
          OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
     );
-    let began_at = store.row::<BeganAt>("SELECT began_at FROM usage_start", Vec::new());
+    let began_at = store.row::<(_,)>("SELECT began_at FROM usage_start", Vec::new());
     Ok(StoredUsage {
-        began_at: began_at.await?.map(|BeganAt(began_at)| began_at),
+        began_at: began_at.await?.map(|(began_at,)| began_at),
         counts: store.rows(&counts, Vec::new()).await?,
         clients: store.rows(clients, Vec::new()).await?,
         applications: store.rows(&applications, Vec::new()).await?,
     })
 }
 
-struct BeganAt(Timestamp);
-
-impl FromRow for BeganAt {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        row.time("began_at").map(Self)
-    }
-}
-
-impl FromRow for StoredCount {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        Ok(Self {
-            version: row.text("version")?.to_owned(),
-            application: row.number("application")?,
-            is_signed: row.flag("is_signed")?,
-            source: row.text("source")?.to_owned(),
-            requests: u64::try_from(row.number("requests")?).unwrap_or(0),
-        })
-    }
-}
-
-impl FromRow for StoredClient {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        Ok(Self {
-            version: row.text("version")?.to_owned(),
-            application: row.number("application")?,
-            is_signed: row.flag("is_signed")?,
-            ident: row.optional_text("ident")?.map(str::to_owned),
-            last_seen: row.time("last_seen")?,
-            address: row.optional_text("address")?.map(str::to_owned),
-            user_agent: row.optional_text("user_agent")?.map(str::to_owned),
-        })
-    }
-}
-
-impl FromRow for StoredApp {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        Ok(Self {
-            id: row.number("id")?,
-            ident: row.text("ident")?.to_owned(),
-            state: row.text("state")?.to_owned(),
-            default_version: row.optional_text("default_version")?.map(str::to_owned),
-        })
-    }
-}
+from_row!(StoredCount {
+    version,
+    application,
+    is_signed,
+    source,
+    requests
+});
+from_row!(StoredClient {
+    version,
+    application,
+    is_signed,
+    ident,
+    last_seen,
+    address,
+    user_agent
+});
+from_row!(StoredApp {
+    id,
+    ident,
+    state,
+    default_version
+});

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use signpost_store::{Batch, FromRow, Store, StoreError, StoredRow, values};
+use signpost_store::{Batch, FromRow, Row, Store, StoreError, values};
 
 /// Length of a key's hash: SHA-256.
 pub(super) const HASH_BYTES: usize = 32;
@@ -84,9 +84,10 @@ fn now(store: &Store) -> &'static str {
 struct KeyRefill([u8; HASH_BYTES], Duration);
 
 impl FromRow for KeyRefill {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let refill = u64::try_from(row.number("refill")?).unwrap_or(0);
-        Ok(Self(row.array("key")?, Duration::from_micros(refill)))
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let refill: i64 = row.get("refill")?;
+        let refill = Duration::from_micros(refill.try_into().unwrap_or(0));
+        Ok(Self(row.get("key")?, refill))
     }
 }
 

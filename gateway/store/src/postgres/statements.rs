@@ -10,7 +10,7 @@ use super::{
     row_count,
 };
 use crate::{
-    FromRow, StoreError, Topic, Value,
+    FromRow, Row, StoreError, Topic, Value,
     statements::{Batch, GIVEN},
 };
 
@@ -25,7 +25,7 @@ impl PostgresDatabase {
             .await?
             .query(sql, &parameters(&values))
             .await?;
-        rows.iter().map(T::from_row).collect()
+        read(&rows)
     }
 
     pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
@@ -59,7 +59,7 @@ impl PostgresDatabase {
         let session = self.session().await?;
         let Some(topic) = topic else {
             let rows = session.query(&sql, &parameters(&columns)).await?;
-            return rows.iter().map(T::from_row).collect();
+            return read(&rows);
         };
         let sql = with_bulk_notification(self, topic, &sql);
         session.execute(&sql, &parameters(&columns)).await?;
@@ -85,6 +85,11 @@ impl PostgresDatabase {
         all.extend(parameters(&columns));
         self.session().await?.execute(&sql, &all).await.map(drop)
     }
+}
+
+fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, StoreError> {
+    let rows = rows.iter();
+    rows.map(|row| T::from_row(&Row::Postgres(row))).collect()
 }
 
 fn parameters<T: ToSql + Sync>(values: &[T]) -> Vec<&(dyn ToSql + Sync)> {

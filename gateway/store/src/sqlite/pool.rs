@@ -66,15 +66,11 @@ impl Pool {
     }
 
     /// Runs `work` on a blocking thread. If the caller is dropped before it begins, `work` is not run.
-    pub(super) async fn run<T, F>(
+    pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         access: Access,
-        work: F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let begun_at = Instant::now();
         let outcome = self.run_until(begun_at + self.timeout, access, work).await;
         self.statistics
@@ -82,16 +78,12 @@ impl Pool {
         outcome
     }
 
-    async fn run_until<T, F>(
+    async fn run_until<T: Send + 'static>(
         self: &Arc<Self>,
         deadline: Instant,
         access: Access,
-        work: F,
-    ) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
-    {
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let waiting = self.waiting.begin();
         let turn = match access {
             Access::Write => Some(acquire(&self.writer, deadline).await?),
@@ -108,7 +100,7 @@ impl Pool {
             } else if Instant::now() >= deadline {
                 Err(StoreError::Busy)
             } else {
-                pool.with_connection(deadline, work).map_err(Into::into)
+                pool.with_connection(deadline, work)
             };
             drop((permit, turn));
             // Fails if the caller was dropped.
@@ -121,8 +113,8 @@ impl Pool {
     #[cfg(test)]
     pub(super) fn run_blocking<T>(
         &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.with_connection(Instant::now() + self.timeout, work)
     }
 
@@ -130,8 +122,8 @@ impl Pool {
     fn with_connection<T>(
         &self,
         deadline: Instant,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut pooled = self.take(deadline)?;
         let left = deadline.saturating_duration_since(Instant::now());
         pooled.connection.busy_timeout(left)?;

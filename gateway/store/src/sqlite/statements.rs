@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Row, Statement, Transaction};
+use rusqlite::{Connection, Statement, Transaction};
 
 use super::{SqliteDatabase, changes};
 use crate::{
-    FromRow, StoreError, Topic, Value,
+    FromRow, Row, StoreError, Topic, Value,
     statements::{Batch, GIVEN},
 };
 
@@ -35,7 +35,7 @@ impl SqliteDatabase {
                     execute(all, statement, &values)?;
                 }
             }
-            Ok(rows)
+            Ok::<_, StoreError>(rows)
         };
         self.write(write).await
     }
@@ -58,15 +58,13 @@ impl SqliteDatabase {
             let values = values(called_at.elapsed());
             let mut statement = all.prepare_cached(&sql)?;
             bind(&mut statement, &values)?;
-            let key = |row: &Row<'_>| Ok(row.get_ref("key")?.as_bytes()?.to_vec());
-            let keys: Vec<_> = statement
-                .raw_query()
-                .mapped(key)
-                .collect::<Result<_, _>>()?;
+            let keys = statement.raw_query();
+            let keys = keys.mapped(|row| Ok(row.get_ref("key")?.as_bytes()?.to_vec()));
+            let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
             for key in &keys {
                 changes::record(all, topic, key)?;
             }
-            Ok(keys.len())
+            Ok::<_, StoreError>(keys.len())
         };
         self.write(change).await
     }
@@ -83,7 +81,7 @@ impl SqliteDatabase {
             {
                 changes::record(all, topic, b"")?;
             }
-            Ok(rows)
+            Ok::<_, StoreError>(rows)
         };
         self.write(write).await
     }
@@ -100,7 +98,7 @@ impl SqliteDatabase {
                     run_batch::<()>(all, batch)?;
                 }
             }
-            Ok(())
+            Ok::<_, StoreError>(())
         };
         self.write(write).await
     }
@@ -110,21 +108,34 @@ fn run<T: FromRow>(
     connection: &Connection,
     sql: &str,
     values: &[Value],
-) -> rusqlite::Result<Vec<T>> {
+) -> Result<Vec<T>, StoreError> {
+    let mut all = Vec::new();
     let mut statement = connection.prepare_cached(sql)?;
-    bind(&mut statement, values)?;
-    let rows = statement.raw_query();
-    rows.mapped(|row| T::from_row(row)).collect()
+    run_prepared(&mut statement, values, &mut all)?;
+    Ok(all)
 }
 
-fn execute(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<usize> {
+fn run_prepared<T: FromRow>(
+    statement: &mut Statement<'_>,
+    values: &[Value],
+    all: &mut Vec<T>,
+) -> Result<(), StoreError> {
+    bind(statement, values)?;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        all.push(T::from_row(&Row::Sqlite(row))?);
+    }
+    Ok(())
+}
+
+fn execute(connection: &Connection, sql: &str, values: &[Value]) -> Result<usize, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
     bind(&mut statement, values)?;
-    statement.raw_execute()
+    Ok(statement.raw_execute()?)
 }
 
 /// Runs the statement for each row, which is its only given one.
-fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> rusqlite::Result<Vec<T>> {
+fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> Result<Vec<T>, StoreError> {
     let columns = batch.columns.iter().enumerate();
     let columns: Vec<_> = columns
         .map(|(index, (name, _))| format!("?{} AS {name}", index + 1))
@@ -134,11 +145,7 @@ fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> rusqlite::Re
     let mut statement = connection.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for row in &batch.rows {
-        bind(&mut statement, row)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            all.push(T::from_row(row)?);
-        }
+        run_prepared(&mut statement, row, &mut all)?;
     }
     Ok(all)
 }

@@ -100,7 +100,7 @@ async fn calls_that_wait_for_a_connection_are_shown_while_they_wait() {
             let work = move |_: &rusqlite::Transaction<'_>| {
                 // An error means that the test has ended.
                 let _ = held.recv();
-                Ok(())
+                Ok::<_, StoreError>(())
             };
             database.write(work).await.unwrap();
         }),

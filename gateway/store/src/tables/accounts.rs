@@ -1,6 +1,6 @@
 //! Accounts: one for each user of each provider. The login service writes them.
 
-use crate::{FromRow, Store, StoreError, StoredRow, Timestamp, values};
+use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
 
 /// A user's identifier at the provider, byte for byte as the provider sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,13 +62,13 @@ pub const JOINED: &str = "account_id, username, kind, accounts.created_at AS acc
 const COLUMNS: &str = "id AS account_id, username, kind, created_at AS account_created_at";
 
 impl FromRow for Account {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let username = Username::new(row.text("username")?.to_owned());
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let username = Username::new(row.get("username")?);
         Ok(Self {
-            id: AccountId::new(row.number("account_id")?),
-            username: username.ok_or_else(|| R::unknown("username"))?,
-            kind: row.text("kind")?.to_owned(),
-            created_at: row.time("account_created_at")?,
+            id: AccountId::new(row.get("account_id")?),
+            username: username.ok_or(StoreError::Malformed("username"))?,
+            kind: row.get("kind")?,
+            created_at: row.get("account_created_at")?,
         })
     }
 }

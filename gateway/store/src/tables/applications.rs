@@ -5,7 +5,7 @@ use signpost_protocol::{
     version::Version,
 };
 
-use crate::{Batch, FromRow, Store, StoreError, StoredRow, Timestamp, Topic, Value, values};
+use crate::{Batch, FromRow, Row, Store, StoreError, Timestamp, Topic, Value, values};
 
 /// Applications of one page of a listing, or in one statement: few enough for the shortest statement timeout.
 const PAGE: usize = 10_000;
@@ -58,25 +58,22 @@ impl ApplicationRow {
 }
 
 impl FromRow for ApplicationRow {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let per_second = row.optional_number("rate_per_second")?;
-        let burst = row.optional_number("rate_burst")?;
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let rate: (Option<i64>, _) = (row.get("rate_per_second")?, row.get("rate_burst")?);
         Ok(Self {
-            id: AppId::new(row.number("id")?),
-            ident: row.text("ident")?.to_owned(),
-            name: row.text("name")?.to_owned(),
-            state: row.text("state")?.to_owned(),
-            created_at: row.time("created_at")?,
-            key: row.bytes("key_sealed")?.to_owned(),
-            previous_key: row.optional_bytes("previous_sealed")?.map(<[u8]>::to_owned),
-            previous_until: row.optional_time("previous_until")?,
+            id: row.get("id")?,
+            ident: row.get("ident")?,
+            name: row.get("name")?,
+            state: row.get("state")?,
+            created_at: row.get("created_at")?,
+            key: row.get("key_sealed")?,
+            previous_key: row.get("previous_sealed")?,
+            previous_until: row.get("previous_until")?,
             settings: ApplicationSettings {
-                sign_profile: row.optional_text("sign_profile")?.map(str::to_owned),
-                return_to_origins: row.text("return_to_origins")?.to_owned(),
-                default_version: row.optional_text("default_version")?.map(str::to_owned),
-                rate_limit: per_second
-                    .zip(burst)
-                    .map(|(per_second, burst)| [per_second, burst]),
+                sign_profile: row.get("sign_profile")?,
+                return_to_origins: row.get("return_to_origins")?,
+                default_version: row.get("default_version")?,
+                rate_limit: rate.0.zip(rate.1).map(<[i64; 2]>::from),
             },
         })
     }
@@ -213,23 +210,10 @@ pub async fn taken(store: &Store, idents: &[AppIdent]) -> Result<Vec<AppIdent>, 
             .iter()
             .map(|ident| Value::from(ident.as_str()))
             .collect();
-        taken.extend(
-            store
-                .rows(&query, values)
-                .await?
-                .into_iter()
-                .map(|Ident(ident)| ident),
-        );
+        let found: Vec<(AppIdent,)> = store.rows(&query, values).await?;
+        taken.extend(found.into_iter().map(|(ident,)| ident));
     }
     Ok(taken)
-}
-
-struct Ident(AppIdent);
-
-impl FromRow for Ident {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        row.parsed("ident").map(Self)
-    }
 }
 
 /// A change of a column that may be null: `None` keeps it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use signpost_protocol::{app::AppId, credential::CredentialHash};
 
 use super::accounts::{Account, JOINED};
-use crate::{FromRow, Store, StoreError, StoredRow, Timestamp, Topic, values};
+use crate::{FromRow, Row, Store, StoreError, Timestamp, Topic, values};
 
 /// Retention of revoked credentials: longer than any token can issue the same credential again.
 const REVOKED_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,11 +23,11 @@ pub struct CredentialClaims<A = Account> {
 }
 
 impl FromRow for CredentialClaims {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             account: Account::from_row(row)?,
-            application: AppId::new(row.number("application_id")?),
-            expires_at: row.time("expires_at")?,
+            application: row.get("application_id")?,
+            expires_at: row.get("expires_at")?,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Reads logins from rows, and converts them for rows.
 
-use signpost_protocol::app::AppId;
-use signpost_store::{FromRow, StoredRow, tables::accounts::Account};
+use signpost_store::{FromRow, Parsed, Row, StoreError, tables::accounts::Account};
 
 use super::{
     Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
@@ -20,27 +19,27 @@ pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finish
 pub(super) const SEAL_KEY: &str = "redirect_cookie";
 
 impl FromRow for Login {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        let hash = StateHash(row.array("state_hash")?);
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let hash = StateHash(row.get("state_hash")?);
         Ok(Self {
             state: LoginState::new(row.parsed("version")?, hash),
-            application: AppId::new(row.number("application_id")?),
+            application: row.get("application_id")?,
             mode: mode_from_row(row)?,
             provider: row.parsed("login_provider")?,
-            cookie: row.optional_array("cookie_hash")?.map(CookieHash),
-            expires_at: row.time("expires_at")?,
+            cookie: row.get::<Option<_>>("cookie_hash")?.map(CookieHash),
+            expires_at: row.get("expires_at")?,
             status: status_from_row(row)?,
         })
     }
 }
 
 impl FromRow for Completion {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
         Ok(Self {
             account: Account::from_row(row)?,
-            created: row.flag("account_created")?,
-            finished_at: row.time("finished_at")?,
-            claimable_until: row.time("claimable_until")?,
+            created: row.get("account_created")?,
+            finished_at: row.get("finished_at")?,
+            claimable_until: row.get("claimable_until")?,
         })
     }
 }
@@ -90,30 +89,32 @@ impl Outcome {
     }
 }
 
-fn mode_from_row<R: StoredRow>(row: &R) -> Result<Mode, R::Error> {
-    match row.text("mode")? {
-        "redirect" => Ok(Mode::Redirect {
-            return_to: row.optional_parsed("return_to")?,
-        }),
+fn mode_from_row(row: &Row<'_>) -> Result<Mode, StoreError> {
+    match &*row.get::<String>("mode")? {
+        "redirect" => {
+            let return_to: Option<Parsed<_>> = row.get("return_to")?;
+            let return_to = return_to.map(|Parsed(address)| address);
+            Ok(Mode::Redirect { return_to })
+        }
         "polling" => Ok(Mode::Polling {
             user_code: row.parsed("user_code")?,
         }),
-        _ => Err(R::unknown("mode")),
+        _ => Err(StoreError::Malformed("mode")),
     }
 }
 
-fn status_from_row<R: StoredRow>(row: &R) -> Result<Status, R::Error> {
-    match row.text("status")? {
+fn status_from_row(row: &Row<'_>) -> Result<Status, StoreError> {
+    match &*row.get::<String>("status")? {
         "pending" => Ok(Status::Pending),
         "exchanging" => Ok(Status::Exchanging(Claim {
-            until: row.time("claimed_until")?,
-            claimable_until: row.time("claimable_until")?,
+            until: row.get("claimed_until")?,
+            claimable_until: row.get("claimable_until")?,
         })),
         "complete" => Completion::from_row(row).map(Status::Complete),
         "failed" => Ok(Status::Failed {
             reason: row.parsed("reason")?,
-            claimable_until: row.time("claimable_until")?,
+            claimable_until: row.get("claimable_until")?,
         }),
-        _ => Err(R::unknown("status")),
+        _ => Err(StoreError::Malformed("status")),
     }
 }

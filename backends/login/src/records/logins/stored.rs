@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use signpost_kit::clock::{Timestamp, millis};
 use signpost_protocol::app::AppId;
-use signpost_store::{FromRow, Store, StoreError, StoredRow, Topic, values};
+use signpost_store::{FromRow, Row, Store, StoreError, Topic, values};
 
 use super::{
     Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
@@ -218,22 +218,17 @@ impl LoginStore for Store {
         self.execute(insert, values).await?;
         let query = "SELECT key FROM login_keys WHERE name = $1";
         let key = self.row(query, values![SEAL_KEY]).await?;
-        key.ok_or(StoreError::Malformed("key"))
+        let key = key.ok_or(StoreError::Malformed("key"));
+        key.map(|(key,)| SealKey::from_bytes(key))
     }
 }
 
 impl FromRow for Redemption {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        Ok(match row.optional_time("ticket_used_at")? {
-            Some(_) if row.flag("is_kept")? => Self::Redeemed(Box::new(Completion::from_row(row)?)),
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(match row.get::<Option<Timestamp>>("ticket_used_at")? {
+            Some(_) if row.get("is_kept")? => Self::Redeemed(Box::new(Completion::from_row(row)?)),
             Some(_) => Self::AlreadyUsed,
             None => Self::Expired,
         })
-    }
-}
-
-impl FromRow for SealKey {
-    fn from_row<R: StoredRow>(row: &R) -> Result<Self, R::Error> {
-        row.array("key").map(Self::from_bytes)
     }
 }

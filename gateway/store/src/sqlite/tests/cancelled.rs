@@ -73,7 +73,7 @@ async fn dropped_calls_never_exceed_the_connection_limit() {
         }
         most_open = most_open.max(open_connections(&folder.file()));
         let began = std::time::Instant::now();
-        database.write(|_| Ok(())).await.unwrap();
+        database.write(|_| Ok::<_, StoreError>(())).await.unwrap();
         assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());
     }
     wait_until_at_rest(&database).await;
@@ -101,7 +101,7 @@ fn work_whose_caller_is_dropped_before_it_begins_is_not_run() {
         let run = Arc::clone(&was_run);
         let call = database.write(move |_| {
             run.store(true, Ordering::SeqCst);
-            Ok(())
+            Ok::<_, StoreError>(())
         });
         let dropped = tokio::time::timeout(Duration::from_millis(50), call).await;
         assert!(dropped.is_err(), "no thread could run the work");
@@ -125,14 +125,14 @@ async fn work_that_panics_releases_permit_and_connection() {
         assert!(matches!(failed.await, Err(StoreError::Interrupted)));
     }
     wait_until_at_rest(&database).await;
-    database.write(|_| Ok(())).await.unwrap();
+    database.write(|_| Ok::<_, StoreError>(())).await.unwrap();
 }
 
 #[tokio::test]
 async fn blocking_calls_above_the_limit_leave_no_surplus_idle_connections() {
     let folder = Folder::new("surplus");
     let database = SqliteDatabase::open(&folder.file()).unwrap();
-    fn nested(database: &SqliteDatabase, depth: usize) -> rusqlite::Result<()> {
+    fn nested(database: &SqliteDatabase, depth: usize) -> Result<(), StoreError> {
         if depth == 0 {
             return Ok(());
         }

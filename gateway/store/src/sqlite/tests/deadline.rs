@@ -20,13 +20,13 @@ async fn the_wait_for_the_turn_counts_towards_the_wait_for_the_lock() {
     let _lock = locked(&folder);
     let first = tokio::spawn({
         let database = database.clone();
-        async move { database.write(|_| Ok(())).await }
+        async move { database.write(|_| Ok::<_, StoreError>(())).await }
     });
     while !database.pool.is_writing() {
         tokio::task::yield_now().await;
     }
     let began = Instant::now();
-    let second = database.write(|_| Ok(())).await;
+    let second = database.write(|_| Ok::<_, StoreError>(())).await;
     let waited = began.elapsed();
     assert!(second.is_err() && first.await.unwrap().is_err());
     // With two timeouts in a row it would be 4 s.
@@ -40,7 +40,11 @@ async fn a_write_begins_when_the_lock_is_granted() {
     let lock = locked(&folder);
     let write = tokio::spawn({
         let database = database.clone();
-        async move { database.write(|_| Ok(Instant::now())).await }
+        async move {
+            database
+                .write(|_| Ok::<_, StoreError>(Instant::now()))
+                .await
+        }
     });
     while !database.pool.is_writing() {
         tokio::task::yield_now().await;

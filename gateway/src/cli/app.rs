@@ -22,6 +22,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
+use signpost_store::tables::applications::Change;
 
 use self::print::{print_state, show, show_key, table};
 use super::{print_error, print_line, sign::SignRules};
@@ -29,11 +30,12 @@ use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
         AppState,
-        administration::{Administration, AppChanges, MAX_OVERLAP, NewAppSettings},
+        administration::{Administration, AppChanges, MAX_OVERLAP},
         import::{ImportError, read_file},
         open::{open_store, raise_statement_timeout},
         rules::{AppName, Origin, Rules},
-        store::Edit,
+        seal::{new_app_ident, new_app_key},
+        store::NewApp,
         stored::StoredApps,
     },
 };
@@ -157,10 +159,13 @@ pub(super) struct Update {
     /// Its own rate limit: signed requests per second, and at once, for example "100/200"; or "unlimited"; or "default",
     /// the gateway's.
     #[arg(long, value_name = "RATE", value_parser = rate_limit)]
-    rate_limit: Option<Edit<OwnRate>>,
+    rate_limit: Option<OptionalRate>,
     #[command(flatten)]
     common: CommonOptions,
 }
+
+/// Not written as an `Option`, which would make the option's value optional.
+type OptionalRate = Option<OwnRate>;
 
 #[derive(Debug, Args)]
 pub(super) struct Rotate {
@@ -190,18 +195,15 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
             }
         }
         AppCommand::Show(one) => {
-            let summary = administration(&one.common)
-                .await?
-                .summary(one.ident)
-                .await?;
+            let summary = store(&one.common).await?.summary(one.ident).await?;
             show(&summary, one.common.json);
         }
         AppCommand::Rotate(rotate) => self::rotate(rotate).await?,
         AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
         AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
         AppCommand::Delete(one) => {
-            let is_known = store(&one.common).await?.delete(one.ident).await?;
-            print_state(is_known, one.ident, "deleted", one.common.json)?;
+            store(&one.common).await?.delete(one.ident).await?;
+            print_state(one.ident, "deleted", one.common.json);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -209,15 +211,18 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
 
 async fn create(create: Create) -> anyhow::Result<()> {
     let administration = administration(&create.common).await?;
-    let described = NewAppSettings {
+    let app = NewApp {
+        ident: new_app_ident()?,
+        key: new_app_key()?,
         name: create.name,
+        profile: administration.profile_of(&create.rules.choice()),
         return_to: create.return_to,
-        profile: create.rules.choice(),
         default_version: create.default_version,
+        created_at: SystemClock.now(),
     };
-    print_weaknesses(administration.profile_of(&described.profile).as_ref());
-    let created = administration.create(described, SystemClock.now()).await?;
-    show_key(&created, create.common.json);
+    print_weaknesses(app.profile.as_ref());
+    administration.create(app.clone()).await?;
+    show_key(app.ident, &app.key, create.common.json);
     Ok(())
 }
 
@@ -275,19 +280,11 @@ async fn update(update: Update) -> anyhow::Result<()> {
         name: update.name,
         return_to: (update.no_return_to || !update.return_to.is_empty())
             .then_some(update.return_to),
-        profile: match (update.no_profile, choice.is_any()) {
-            (true, _) => Edit::Unset,
-            (false, true) => Edit::Set(choice),
-            (false, false) => Edit::Keep,
-        },
-        default_version: match (update.no_default_version, update.default_version) {
-            (true, _) => Edit::Unset,
-            (false, Some(version)) => Edit::Set(version),
-            (false, None) => Edit::Keep,
-        },
-        rate_limit: update.rate_limit.unwrap_or_default(),
+        profile: change(choice.is_any().then_some(choice), update.no_profile),
+        default_version: change(update.default_version, update.no_default_version),
+        rate_limit: update.rate_limit,
     };
-    let changes_profile = edit.profile.value().is_some();
+    let changes_profile = matches!(edit.profile, Some(Some(_)));
     let administration = administration(&update.common).await?;
     let updated = administration.update(update.ident, edit).await?;
     print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
@@ -295,12 +292,18 @@ async fn update(update: Update) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn rate_limit(text: &str) -> Result<Edit<OwnRate>, String> {
+/// The change of a setting that one option sets, and another one removes.
+fn change<T>(new: Option<T>, is_removed: bool) -> Change<T> {
+    new.map(Some).or(is_removed.then_some(None))
+}
+
+/// `None` removes an application's own rate limit.
+fn rate_limit(text: &str) -> Result<OptionalRate, String> {
     match text {
-        "default" => Ok(Edit::Unset),
+        "default" => Ok(None),
         text => text
             .parse()
-            .map(Edit::Set)
+            .map(Some)
             .map_err(|error| format!("allowed: {error}; or \"default\"")),
     }
 }
@@ -314,7 +317,7 @@ fn print_weaknesses(profile: Option<&SignProfile>) {
 async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
     let administration = administration(&rotate.common).await?;
     let overlap = Duration::from_secs(rotate.overlap * 3600);
-    let rotated = administration
+    let key = administration
         .rotate(
             rotate.ident,
             overlap,
@@ -322,14 +325,15 @@ async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
             SystemClock.now(),
         )
         .await?;
-    show_key(&rotated, rotate.common.json);
+    show_key(rotate.ident, &key, rotate.common.json);
     Ok(())
 }
 
 async fn set_state(one: &OneApp, state: AppState) -> anyhow::Result<()> {
     let store = store(&one.common).await?;
-    let is_known = store.set_state(one.ident, state).await?;
-    print_state(is_known, one.ident, state.as_str(), one.common.json)
+    store.set_state(one.ident, state).await?;
+    print_state(one.ident, state.as_str(), one.common.json);
+    Ok(())
 }
 
 async fn store(common: &CommonOptions) -> anyhow::Result<StoredApps> {

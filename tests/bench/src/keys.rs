@@ -85,9 +85,9 @@ impl Keys {
                     .create(NewApp {
                         ident: *ident,
                         key: key.clone(),
-                        name: "bench".to_owned(),
+                        name: "bench".parse()?,
                         profile: None,
-                        return_to_origins: Vec::new(),
+                        return_to: Vec::new(),
                         default_version: None,
                         created_at,
                     })

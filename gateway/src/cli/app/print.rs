@@ -1,35 +1,26 @@
 //! What the commands print.
 
 use serde_json::{Value, json};
-use signpost_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_protocol::{
+    app::AppIdent,
+    sign::{AppKey, SignProfile},
+};
 
 use crate::{
     cli::{print_error, print_line, table::table_lines},
-    directory::apps::{
-        administration::{AdministrationError, NewKey},
-        store::AppSummary,
-    },
+    directory::apps::store::AppSummary,
 };
 
-pub(super) fn print_state(
-    is_known: bool,
-    ident: AppIdent,
-    state: &str,
-    is_json: bool,
-) -> anyhow::Result<()> {
-    if !is_known {
-        return Err(AdministrationError::Unknown { ident }.into());
-    }
+pub(super) fn print_state(ident: AppIdent, state: &str, is_json: bool) {
     if is_json {
         print_line(&json!({ "ident": ident.as_str(), "state": state }).to_string());
     } else {
         print_line(&format!("{ident} is {state}"));
     }
-    Ok(())
 }
 
 /// Prints a new key: the only time that it is shown.
-pub(super) fn show_key(NewKey { ident, key }: &NewKey, is_json: bool) {
+pub(super) fn show_key(ident: AppIdent, key: &AppKey, is_json: bool) {
     if is_json {
         print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
     } else {

@@ -11,16 +11,13 @@ use signpost_protocol::{
     sign::{AppKey, SignProfile},
     version::Version,
 };
+use signpost_store::tables::applications::{ApplicationChanges, Change};
 
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
     rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
-    seal::{SealError, new_app_ident, new_app_key},
-    store::{
-        AppStoreError, AppSummary, AppUpdate, Edit, ImportOutcome, NewApp, Rotation,
-        RotationOutcome,
-    },
-    stored::StoredApps,
+    store::{AppStoreError, AppSummary, NewApp},
+    stored::{StoredApps, origins_json, profile_json},
 };
 use crate::config::{OwnRate, weaknesses};
 
@@ -34,41 +31,19 @@ pub(crate) struct Administration {
     rules: Rules,
 }
 
-/// An operator's settings of a new application.
-#[derive(Clone, Debug)]
-pub(crate) struct NewAppSettings {
-    /// The display name.
-    pub name: AppName,
-    /// Origins that a login may return to.
-    pub return_to: Vec<Origin>,
-    /// Settings of its own sign profile, if any.
-    pub profile: ProfileChoice,
-    /// The version for requests that name none.
-    pub default_version: Option<Version>,
-}
-
-/// An operator's changes of an application. `None` and [`Edit::Keep`] change nothing.
-#[derive(Clone, Debug, Default)]
+/// An operator's changes of an application. `None` changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AppChanges {
     /// The display name.
     pub name: Option<AppName>,
     /// Origins that a login may return to; replaces all of them.
     pub return_to: Option<Vec<Origin>>,
     /// Changes of its own sign profile, or its removal.
-    pub profile: Edit<ProfileChoice>,
+    pub profile: Change<ProfileChoice>,
     /// The version for requests that name none.
-    pub default_version: Edit<Version>,
+    pub default_version: Change<Version>,
     /// Its own rate limit.
-    pub rate_limit: Edit<OwnRate>,
-}
-
-/// The key of a new application or a rotation. It is returned only once.
-#[derive(Debug)]
-pub(crate) struct NewKey {
-    /// The application's ident.
-    pub ident: AppIdent,
-    /// The key.
-    pub key: AppKey,
+    pub rate_limit: Change<OwnRate>,
 }
 
 /// The result of an import.
@@ -103,32 +78,17 @@ impl Administration {
             .then(|| choice.apply_to(self.rules.gateway_profile.clone()))
     }
 
-    /// Adds an application, with a new ident and key.
+    /// Adds an application.
     ///
     /// # Errors
     ///
     /// Its default version is unknown, it has too many origins, or the store is unavailable.
-    pub(crate) async fn create(
-        &self,
-        described: NewAppSettings,
-        now: Timestamp,
-    ) -> Result<NewKey, AdministrationError> {
-        self.rules.check_origins(&described.return_to)?;
-        if let Some(version) = &described.default_version {
+    pub(crate) async fn create(&self, app: NewApp) -> Result<(), AdministrationError> {
+        self.rules.check_origins(&app.return_to)?;
+        if let Some(version) = &app.default_version {
             self.rules.check_version(version)?;
         }
-        let (ident, key) = (new_app_ident()?, new_app_key()?);
-        let app = NewApp {
-            ident,
-            key: key.clone(),
-            profile: self.profile_of(&described.profile),
-            name: described.name.into(),
-            return_to_origins: described.return_to.iter().map(Origin::to_string).collect(),
-            default_version: described.default_version,
-            created_at: now,
-        };
-        self.store.create(app).await?;
-        Ok(NewKey { ident, key })
+        Ok(self.store.create(app).await?)
     }
 
     /// Changes an application, and returns its new state. Of two concurrent changes of one setting, the later one wins.
@@ -142,38 +102,33 @@ impl Administration {
         ident: AppIdent,
         edit: AppChanges,
     ) -> Result<AppSummary, AdministrationError> {
-        if edit.is_empty() {
+        if edit == AppChanges::default() {
             return Err(AdministrationError::NothingToChange);
         }
         self.rules
             .check_origins(edit.return_to.as_deref().unwrap_or_default())?;
-        if let Some(version) = edit.default_version.value() {
+        if let Some(Some(version)) = &edit.default_version {
             self.rules.check_version(version)?;
         }
-        let profile = match edit.profile {
+        let sign_profile = match edit.profile {
             // The current profile is needed: settings that were not chosen keep their values.
-            Edit::Set(choice) => {
-                let own = self.summary(ident).await?.sign_profile;
+            Some(Some(choice)) => {
+                let own = self.store.summary(ident).await?.sign_profile;
                 let base = own.unwrap_or_else(|| self.rules.gateway_profile.clone());
-                Edit::Set(choice.apply_to(base))
+                Some(Some(profile_json(&choice.apply_to(base))))
             }
-            Edit::Keep => Edit::Keep,
-            Edit::Unset => Edit::Unset,
+            removal => removal.map(|_| None),
         };
-        let update = AppUpdate {
-            ident,
+        let version = edit.default_version;
+        let changes = ApplicationChanges {
             name: edit.name.map(String::from),
-            return_to_origins: edit
-                .return_to
-                .map(|all| all.iter().map(Origin::to_string).collect()),
-            profile,
-            default_version: edit.default_version,
-            rate_limit: edit.rate_limit,
+            return_to_origins: edit.return_to.map(|origins| origins_json(&origins)),
+            sign_profile,
+            default_version: version.map(|new| new.map(|version| version.to_string())),
+            rate_limit: edit.rate_limit.map(|new| new.map(OwnRate::numbers)),
         };
-        if !self.store.update(update).await? {
-            return Err(AdministrationError::Unknown { ident });
-        }
-        self.summary(ident).await
+        self.store.update(ident, changes).await?;
+        Ok(self.store.summary(ident).await?)
     }
 
     /// Adds all applications of a file, or none. [`import`](super::import) documents the format.
@@ -210,13 +165,13 @@ impl Administration {
                 *imported.weaknesses.entry(weakness).or_default() += 1;
             }
         }
-        match self.store.import(read.apps).await? {
-            ImportOutcome::Done => Ok(imported),
-            ImportOutcome::Taken(idents) => {
-                let taken = idents.iter().map(|ident| Problem::taken(read.lines[ident]));
-                Err(ImportError::Problems(Problems::new(taken.collect())))
-            }
+        // Another process may have taken an ident just now.
+        let taken = self.store.import(read.apps).await?;
+        if taken.is_empty() {
+            return Ok(imported);
         }
+        let taken = taken.iter().map(|ident| Problem::taken(read.lines[ident]));
+        Err(ImportError::Problems(Problems::new(taken.collect())))
     }
 
     /// Replaces an application's key. The old one stays valid for the overlap.
@@ -231,62 +186,22 @@ impl Administration {
         overlap: Duration,
         ends_running_overlap: bool,
         now: Timestamp,
-    ) -> Result<NewKey, AdministrationError> {
+    ) -> Result<AppKey, AdministrationError> {
         if overlap > MAX_OVERLAP {
             return Err(AdministrationError::OverlapTooLong);
         }
-        let key = new_app_key()?;
-        let rotation = Rotation {
-            ident,
-            key: key.clone(),
-            overlap,
-            ends_running_overlap,
-            now,
-        };
-        match self.store.rotate(rotation).await? {
-            RotationOutcome::Done => {}
-            RotationOutcome::Unknown => return Err(AdministrationError::Unknown { ident }),
-            RotationOutcome::Overlapping { until } => {
-                let minutes = until.seconds_from(now).div_ceil(60);
-                return Err(AdministrationError::Overlapping { minutes });
-            }
-        }
+        let rotated = self.store.rotate(ident, overlap, ends_running_overlap, now);
+        let key = rotated.await?;
         let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
         // The new key must be returned even if this clean-up fails; the next rotation retries it.
         let _ = self.store.delete_previous_keys(ended_before).await;
-        Ok(NewKey { ident, key })
-    }
-
-    /// One application.
-    ///
-    /// # Errors
-    ///
-    /// The application is unknown, or the store is unavailable.
-    pub(crate) async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AdministrationError> {
-        let summary = self.store.summary(ident).await?;
-        summary.ok_or(AdministrationError::Unknown { ident })
-    }
-}
-
-impl AppChanges {
-    const fn is_empty(&self) -> bool {
-        self.name.is_none()
-            && self.return_to.is_none()
-            && !self.profile.is_change()
-            && !self.default_version.is_change()
-            && !self.rate_limit.is_change()
+        Ok(key)
     }
 }
 
 /// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AdministrationError {
-    /// No application has that ident.
-    #[error("no application has the ident {ident}")]
-    Unknown {
-        /// The ident.
-        ident: AppIdent,
-    },
     /// The application breaks a rule.
     #[error(transparent)]
     Rule(#[from] BrokenRule),
@@ -296,23 +211,9 @@ pub(crate) enum AdministrationError {
     /// The overlap is longer than [`MAX_OVERLAP`].
     #[error("the overlap must be at most 30 days")]
     OverlapTooLong,
-    /// The previous key is still valid: two old keys cannot be valid at once.
-    #[error(
-        "the previous key is still valid for {} h {} min: wait, or end its validity now with \
-         --end-running-overlap",
-        minutes / 60,
-        minutes % 60
-    )]
-    Overlapping {
-        /// Its remaining validity, rounded up.
-        minutes: u64,
-    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] AppStoreError),
-    /// The system has no random bytes.
-    #[error(transparent)]
-    Seal(#[from] SealError),
 }
 
 impl fmt::Debug for Administration {

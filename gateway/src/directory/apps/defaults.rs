@@ -1,9 +1,11 @@
 //! Applications whose default version is not in service.
 
 use signpost_protocol::version::Version;
-use signpost_store::{Store, tables::applications};
+use signpost_store::{
+    Store, StoreError,
+    tables::applications::{PinnedApplication, with_other_defaults},
+};
 
-use super::store::UnusableDefault;
 use crate::config::Versions;
 
 /// Limit of applications that a warning about their default versions names.
@@ -13,23 +15,18 @@ pub(super) const MAX_NAMED_DEFAULTS: usize = 10;
 pub(super) async fn unusable_defaults(
     database: &Store,
     known: &[Version],
-) -> anyhow::Result<Vec<UnusableDefault>> {
-    let limit = MAX_NAMED_DEFAULTS + 1;
-    let found = applications::with_other_defaults(database, known, limit).await?;
-    let unusable = found.into_iter().map(|app| UnusableDefault {
-        ident: app.ident,
-        version: app.settings.default_version.unwrap_or_default(),
-    });
-    Ok(unusable.collect())
+) -> Result<Vec<PinnedApplication>, StoreError> {
+    with_other_defaults(database, known, MAX_NAMED_DEFAULTS + 1).await
 }
 
 /// Warnings that name applications whose default version is not in service: unknown, or retired.
 #[must_use]
 pub(crate) fn default_version_warnings(
-    found: &[UnusableDefault],
+    found: &[PinnedApplication],
     versions: &Versions,
 ) -> Vec<String> {
-    let is_known = |app: &&UnusableDefault| versions.named(app.version.as_bytes()).is_some();
+    let is_known =
+        |app: &&PinnedApplication| versions.named(app.default_version.as_bytes()).is_some();
     let (retired, unknown): (Vec<_>, Vec<_>) = found.iter().partition(is_known);
     let warnings = [
         (
@@ -41,7 +38,7 @@ pub(crate) fn default_version_warnings(
             "is retired, so their requests without a version get 410 version_retired",
         ),
     ];
-    let warning = |(apps, why): (Vec<&UnusableDefault>, &str)| {
+    let warning = |(apps, why): (Vec<&PinnedApplication>, &str)| {
         let named = (!apps.is_empty()).then(|| named(&apps))?;
         Some(format!(
             "applications whose default version {why}: {named}; to change it: signpost app update IDENT \
@@ -52,11 +49,11 @@ pub(crate) fn default_version_warnings(
 }
 
 /// The first applications, with their default versions.
-fn named(found: &[&UnusableDefault]) -> String {
+fn named(found: &[&PinnedApplication]) -> String {
     let named: Vec<String> = found
         .iter()
         .take(MAX_NAMED_DEFAULTS)
-        .map(|app| format!("{} ({})", app.ident, app.version))
+        .map(|app| format!("{} ({})", app.ident, app.default_version))
         .collect();
     let more = if found.len() > named.len() {
         ", and more"
@@ -72,16 +69,16 @@ mod tests {
 
     #[test]
     fn a_warning_names_the_first_applications_and_mentions_more() {
-        let found = |count: usize| -> Vec<UnusableDefault> {
+        let found = |count: usize| -> Vec<PinnedApplication> {
             (0..count)
-                .map(|number| UnusableDefault {
+                .map(|number| PinnedApplication {
                     ident: format!("app-{number}"),
-                    version: "v9".to_owned(),
+                    default_version: "v9".to_owned(),
                 })
                 .collect()
         };
         let versions = crate::config::tests::versions("[versions.v1]\nbackend = '127.0.0.1:1'\n");
-        let warnings = |found: &[UnusableDefault]| default_version_warnings(found, &versions);
+        let warnings = |found: &[PinnedApplication]| default_version_warnings(found, &versions);
         assert!(warnings(&[]).is_empty());
         let one = &warnings(&found(1))[..];
         assert!(
@@ -92,9 +89,9 @@ mod tests {
         assert!(many[0].contains("app-9 (v9), and more"), "{many:?}");
         let mut both = found(1);
         // The store names it because it is retired.
-        both.push(UnusableDefault {
+        both.push(PinnedApplication {
             ident: "shop".to_owned(),
-            version: "v1".to_owned(),
+            default_version: "v1".to_owned(),
         });
         let both = warnings(&both);
         assert!(

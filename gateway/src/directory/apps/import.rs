@@ -275,9 +275,9 @@ impl Reader<'_> {
             self.read.apps.push(NewApp {
                 ident,
                 key,
-                name: name.into(),
+                name,
                 profile,
-                return_to_origins: origins.iter().map(Origin::to_string).collect(),
+                return_to: origins,
                 default_version,
                 created_at: self.now,
             });

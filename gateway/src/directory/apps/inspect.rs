@@ -3,9 +3,12 @@
 
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::app::AppIdent;
-use signpost_store::{Store, StoreError, tables::applications};
+use signpost_store::{
+    Store, StoreError,
+    tables::applications::{self, PinnedApplication},
+};
 
-use super::{defaults::unusable_defaults, seal::Sealer, store::UnusableDefault};
+use super::{defaults::unusable_defaults, seal::Sealer};
 use crate::config::{Config, MultiApplications};
 
 /// The result of the checks.
@@ -18,7 +21,7 @@ pub(crate) enum InspectionOutcome {
     /// The store was read, and the master key fits its newest key, if any.
     Checked {
         /// Applications whose default version is not configured, or retired.
-        unusable_defaults: Vec<UnusableDefault>,
+        unusable_defaults: Vec<PinnedApplication>,
     },
 }
 

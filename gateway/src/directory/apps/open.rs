@@ -103,8 +103,8 @@ pub(crate) fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Ver
         // A separate pool: a pooled connection would end with this runtime while requests use it.
         let found = runtime.block_on(async {
             match Store::open_read_only(&settings).await? {
-                Some(database) => unusable_defaults(&database, &known).await,
-                None => Ok(Vec::new()),
+                Some(database) => Ok(unusable_defaults(&database, &known).await?),
+                None => anyhow::Ok(Vec::new()),
             }
         })?;
         for warning in default_version_warnings(&found, &versions) {

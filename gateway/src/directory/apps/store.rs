@@ -1,7 +1,5 @@
 //! The interface of a store of applications.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
@@ -10,7 +8,11 @@ use signpost_protocol::{
     version::Version,
 };
 
-use super::{App, seal::SealError};
+use super::{
+    App,
+    rules::{AppName, Origin},
+    seal::SealError,
+};
 use crate::config::OwnRate;
 
 /// A new application.
@@ -21,126 +23,15 @@ pub struct NewApp {
     /// The key that its clients sign with.
     pub key: AppKey,
     /// The display name; shown on the page of a polling login.
-    pub name: String,
+    pub name: AppName,
     /// Its own sign profile; `None`: the gateway's.
     pub profile: Option<SignProfile>,
     /// Origins that a login may return to.
-    pub return_to_origins: Vec<String>,
+    pub return_to: Vec<Origin>,
     /// The version for requests that name none.
     pub default_version: Option<Version>,
     /// The time of its creation.
     pub created_at: Timestamp,
-}
-
-/// Changes of an application. `None` and [`Edit::Keep`] change nothing.
-#[derive(Clone, Debug)]
-pub(crate) struct AppUpdate {
-    /// The application's ident.
-    pub(crate) ident: AppIdent,
-    /// The display name.
-    pub(crate) name: Option<String>,
-    /// Origins that a login may return to; replaces all of them.
-    pub(crate) return_to_origins: Option<Vec<String>>,
-    /// Its own sign profile.
-    pub(crate) profile: Edit<SignProfile>,
-    /// The version for requests that name none.
-    pub(crate) default_version: Edit<Version>,
-    /// Its own rate limit.
-    pub(crate) rate_limit: Edit<OwnRate>,
-}
-
-/// A change of an optional setting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Edit<T> {
-    /// It does not change.
-    #[default]
-    Keep,
-    /// It gets this value.
-    Set(T),
-    /// It is removed.
-    Unset,
-}
-
-impl<T> Edit<T> {
-    /// Converts the new value.
-    pub(crate) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Edit<U> {
-        match self {
-            Self::Keep => Edit::Keep,
-            Self::Set(value) => Edit::Set(convert(value)),
-            Self::Unset => Edit::Unset,
-        }
-    }
-
-    /// Whether the setting changes.
-    pub(crate) const fn is_change(&self) -> bool {
-        !matches!(self, Self::Keep)
-    }
-
-    /// The new value; `None` if the setting is kept or removed.
-    pub(crate) const fn value(&self) -> Option<&T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Keep | Self::Unset => None,
-        }
-    }
-}
-
-/// As a change of a column.
-impl<T> From<Edit<T>> for Option<Option<T>> {
-    fn from(edit: Edit<T>) -> Self {
-        match edit {
-            Edit::Keep => None,
-            Edit::Set(value) => Some(Some(value)),
-            Edit::Unset => Some(None),
-        }
-    }
-}
-
-/// The result of an import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ImportOutcome {
-    /// All applications were added.
-    Done,
-    /// None was added: the store already has these idents.
-    Taken(Vec<AppIdent>),
-}
-
-/// An application whose default version the gateway does not have, or no longer serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnusableDefault {
-    /// The application's ident.
-    pub ident: String,
-    /// Its default version.
-    pub version: String,
-}
-
-/// A replacement of an application's key.
-#[derive(Clone, Debug)]
-pub(crate) struct Rotation {
-    /// The application's ident.
-    pub(crate) ident: AppIdent,
-    /// The new key.
-    pub(crate) key: AppKey,
-    /// Time for which the old key stays valid.
-    pub(crate) overlap: Duration,
-    /// Whether to end the validity of a key that is still valid from the last rotation.
-    pub(crate) ends_running_overlap: bool,
-    /// The time of the rotation.
-    pub(crate) now: Timestamp,
-}
-
-/// The result of a rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RotationOutcome {
-    /// The key was replaced.
-    Done,
-    /// The application is unknown.
-    Unknown,
-    /// Nothing changed: the key before the last rotation is still valid, and only one old key may be.
-    Overlapping {
-        /// The end of its validity.
-        until: Timestamp,
-    },
 }
 
 /// An application as shown to operators, without its key and internal id.
@@ -186,9 +77,20 @@ pub enum AppStoreError {
     /// A key cannot be opened: the master key is wrong, or the record was changed.
     #[error("an application's key cannot be decrypted")]
     Seal(#[from] SealError),
-    /// The name contains U+0000, which Postgres cannot store. Nothing was written.
-    #[error("an application's name must not contain U+0000")]
-    Name,
+    /// No application has that ident.
+    #[error("no application has the ident {0}")]
+    Unknown(AppIdent),
+    /// The previous key is still valid: two old keys cannot be valid at once.
+    #[error(
+        "the previous key is still valid for {} h {} min: wait, or end its validity now with \
+         --end-running-overlap",
+        minutes / 60,
+        minutes % 60
+    )]
+    Overlapping {
+        /// Its remaining validity, rounded up.
+        minutes: u64,
+    },
     /// A record holds a value that no release writes.
     #[error("an application's record is malformed: {0}")]
     Malformed(&'static str),

@@ -1,10 +1,13 @@
 //! The stored applications: converts between applications and rows, and seals and opens their keys.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_protocol::{
+    app::AppIdent,
+    sign::{AppKey, SignProfile},
+};
 use signpost_store::{
     Store, StoreError,
     tables::applications::{
@@ -14,19 +17,14 @@ use signpost_store::{
 
 use super::{
     App, AppState, PreviousKey,
-    seal::{Sealer, Slot},
-    store::{
-        AppStore, AppStoreError, AppSummary, AppUpdate, ImportOutcome, NewApp, Rotation,
-        RotationOutcome,
-    },
+    rules::Origin,
+    seal::{Sealer, Slot, new_app_key},
+    store::{AppStore, AppStoreError, AppSummary, NewApp},
 };
 use crate::config::OwnRate;
 
 /// Limit of a rotation's attempts: one fails if another process rotates the same application concurrently.
 const MAX_ROTATION_ATTEMPTS: usize = 8;
-
-/// The one character that Postgres' texts cannot hold.
-const NUL: char = '\0';
 
 /// The applications of a database.
 #[derive(Clone)]
@@ -43,7 +41,8 @@ impl AppStore for StoredApps {
     }
 }
 
-/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable.
+/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable, and those of one
+/// application if it is unknown.
 impl StoredApps {
     pub(crate) fn new(store: Store, sealer: Sealer) -> Self {
         Self {
@@ -52,28 +51,20 @@ impl StoredApps {
         }
     }
 
-    /// Adds an application. Fails if the name contains U+0000.
+    /// Adds an application.
     pub async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
         let new = self.new_row(app)?;
         Ok(applications::insert(&self.store, vec![new]).await?)
     }
 
-    /// Adds all of these applications, or none of them. Fails if a name contains U+0000.
-    pub(crate) async fn import(&self, apps: Vec<NewApp>) -> Result<ImportOutcome, AppStoreError> {
+    /// Adds all of these applications; or none of them, and returns the idents that the store already has.
+    pub(crate) async fn import(&self, apps: Vec<NewApp>) -> Result<Vec<AppIdent>, AppStoreError> {
         let idents: Vec<_> = apps.iter().map(|app| app.ident).collect();
         let new = apps.into_iter().map(|app| self.new_row(app));
         let new = new.collect::<Result<_, _>>()?;
-        let taken = self.taken(&idents).await?;
-        if !taken.is_empty() {
-            return Ok(ImportOutcome::Taken(taken));
-        }
         match applications::insert(&self.store, new).await {
-            Ok(()) => Ok(ImportOutcome::Done),
-            // Another process has just taken an ident: nothing was written.
-            Err(error) if error.is_duplicate() => {
-                self.taken(&idents).await.map(ImportOutcome::Taken)
-            }
-            Err(error) => Err(error.into()),
+            Err(error) if error.is_duplicate() => self.taken(&idents).await,
+            inserted => Ok(inserted.map(|()| Vec::new())?),
         }
     }
 
@@ -82,21 +73,14 @@ impl StoredApps {
         Ok(applications::taken(&self.store, idents).await?)
     }
 
-    /// Changes an application. `false`: it is unknown. Fails if the name contains U+0000.
-    pub(crate) async fn update(&self, update: AppUpdate) -> Result<bool, AppStoreError> {
-        update.name.as_deref().map(reject_nul).transpose()?;
-        let origins = update.return_to_origins;
-        let changes = ApplicationChanges {
-            name: update.name,
-            return_to_origins: origins.map(|origins| origins_json(&origins)),
-            sign_profile: update.profile.map(|profile| profile_json(&profile)).into(),
-            default_version: update
-                .default_version
-                .map(|version| version.to_string())
-                .into(),
-            rate_limit: update.rate_limit.map(OwnRate::numbers).into(),
-        };
-        Ok(applications::update(&self.store, update.ident, changes).await?)
+    /// Changes an application.
+    pub(super) async fn update(
+        &self,
+        ident: AppIdent,
+        changes: ApplicationChanges,
+    ) -> Result<(), AppStoreError> {
+        let is_known = applications::update(&self.store, ident, changes).await?;
+        known(ident, is_known)
     }
 
     /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
@@ -108,12 +92,10 @@ impl StoredApps {
     }
 
     /// Returns one application's summary.
-    pub(crate) async fn summary(
-        &self,
-        ident: AppIdent,
-    ) -> Result<Option<AppSummary>, AppStoreError> {
+    pub(crate) async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AppStoreError> {
         let row = applications::find(&self.store, ident).await?;
-        Ok(row.map(AppSummary::from))
+        row.map(AppSummary::from)
+            .ok_or(AppStoreError::Unknown(ident))
     }
 
     /// Returns all applications' summaries, oldest first.
@@ -122,63 +104,67 @@ impl StoredApps {
         Ok(rows.into_iter().map(AppSummary::from).collect())
     }
 
-    /// Replaces an application's key; the old one stays valid for the overlap.
+    /// Replaces an application's key by a new one; the old one stays valid for the overlap. Fails if the key before the
+    /// last rotation is still valid, unless `ends_running_overlap`.
     pub(crate) async fn rotate(
         &self,
-        rotation: Rotation,
-    ) -> Result<RotationOutcome, AppStoreError> {
-        let Rotation { ident, now, .. } = rotation;
-        let until = now.plus(rotation.overlap);
-        let new = self.sealer.seal(&rotation.key, ident, Slot::Current)?;
+        ident: AppIdent,
+        overlap: Duration,
+        ends_running_overlap: bool,
+        now: Timestamp,
+    ) -> Result<AppKey, AppStoreError> {
+        let until = now.plus(overlap);
+        let new = new_app_key()?;
+        let sealed = self.sealer.seal(&new, ident, Slot::Current)?;
         for _ in 0..MAX_ROTATION_ATTEMPTS {
-            let Some(row) = applications::find(&self.store, ident).await? else {
-                return Ok(RotationOutcome::Unknown);
-            };
+            let row = applications::find(&self.store, ident).await?;
+            let row = row.ok_or(AppStoreError::Unknown(ident))?;
             if let Some(until) = row.previous_until
                 && until >= now
-                && !rotation.ends_running_overlap
+                && !ends_running_overlap
             {
-                return Ok(RotationOutcome::Overlapping { until });
+                let minutes = until.seconds_from(now).div_ceil(60);
+                return Err(AppStoreError::Overlapping { minutes });
             }
             let key = self.sealer.open(&row.key, ident, Slot::Current)?;
             let change = KeyChange {
                 current: row.key,
                 previous: self.sealer.seal(&key, ident, previous_slot(until))?,
                 previous_until: until,
-                new: new.clone(),
+                new: sealed.clone(),
             };
             // If no row changed, another process has rotated the key meanwhile: try again.
             if applications::change_key(&self.store, ident, change).await? {
-                return Ok(RotationOutcome::Done);
+                return Ok(new);
             }
         }
         Err(StoreError::Busy.into())
     }
 
-    /// Enables or disables an application. `false`: it is unknown.
+    /// Enables or disables an application.
     pub(crate) async fn set_state(
         &self,
         ident: AppIdent,
         state: AppState,
-    ) -> Result<bool, AppStoreError> {
-        Ok(applications::set_state(&self.store, ident, state.as_str()).await?)
+    ) -> Result<(), AppStoreError> {
+        let is_known = applications::set_state(&self.store, ident, state.as_str()).await?;
+        known(ident, is_known)
     }
 
-    /// Deletes an application. `false`: it is unknown.
-    pub(crate) async fn delete(&self, ident: AppIdent) -> Result<bool, AppStoreError> {
-        Ok(applications::delete(&self.store, ident).await?)
+    /// Deletes an application.
+    pub(crate) async fn delete(&self, ident: AppIdent) -> Result<(), AppStoreError> {
+        known(ident, applications::delete(&self.store, ident).await?)
     }
 
     fn new_row(&self, app: NewApp) -> Result<NewApplication, AppStoreError> {
-        reject_nul(&app.name)?;
         Ok(NewApplication {
             ident: app.ident,
-            name: app.name,
+            name: app.name.into(),
             created_at: app.created_at,
             key: self.sealer.seal(&app.key, app.ident, Slot::Current)?,
             settings: ApplicationSettings {
                 sign_profile: app.profile.as_ref().map(profile_json),
-                return_to_origins: origins_json(&app.return_to_origins),
+                return_to_origins: origins_json(&app.return_to),
                 default_version: app.default_version.map(|version| version.to_string()),
                 rate_limit: None,
             },
@@ -242,19 +228,17 @@ impl From<ApplicationRow> for AppSummary {
     }
 }
 
-fn reject_nul(name: &str) -> Result<(), AppStoreError> {
-    match name.contains(NUL) {
-        true => Err(AppStoreError::Name),
-        false => Ok(()),
-    }
+fn known(ident: AppIdent, is_known: bool) -> Result<(), AppStoreError> {
+    is_known.then_some(()).ok_or(AppStoreError::Unknown(ident))
 }
 
-fn profile_json(profile: &SignProfile) -> String {
+pub(super) fn profile_json(profile: &SignProfile) -> String {
     serde_json::to_string(profile).expect("words and a list of words always serialize")
 }
 
-fn origins_json(origins: &[String]) -> String {
-    serde_json::to_string(origins).expect("a list of texts always serializes")
+pub(super) fn origins_json(origins: &[Origin]) -> String {
+    let origins: Vec<_> = origins.iter().map(Origin::to_string).collect();
+    serde_json::to_string(&origins).expect("a list of texts always serializes")
 }
 
 /// The slot of a previous key, by the end of its overlap.

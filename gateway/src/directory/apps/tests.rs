@@ -6,16 +6,22 @@ use std::{
 };
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_protocol::{
+    app::AppIdent,
+    sign::{AppKey, SignProfile},
+};
 use signpost_store::{Change, Store, Topic, testing::TestStore};
 
 use super::{
     AppState,
-    directory::CachedApps,
-    seal::{SealError, Sealer, new_app_ident, new_app_key},
-    store::{
-        AppStore, AppStoreError, AppUpdate, Edit, ImportOutcome, NewApp, Rotation, RotationOutcome,
+    administration::{
+        AppChanges,
+        tests::{administration, new_app},
     },
+    directory::CachedApps,
+    rules::ProfileChoice,
+    seal::{SealError, Sealer, new_app_ident, new_app_key},
+    store::{AppStore, AppStoreError, NewApp},
     stored::StoredApps,
 };
 use crate::config::MasterKey;
@@ -40,32 +46,19 @@ async fn apps(test_store: &TestStore) -> StoredApps {
     apps_of(&test_store.open().await)
 }
 
-fn new_app(name: &str) -> NewApp {
-    NewApp {
-        ident: new_app_ident().unwrap(),
-        key: new_app_key().unwrap(),
-        name: name.to_owned(),
-        profile: None,
-        return_to_origins: Vec::new(),
-        default_version: None,
-        created_at: at(1_700_000_000_000),
-    }
-}
-
 async fn create(apps: &StoredApps, name: &str) -> NewApp {
     let app = new_app(name);
     apps.create(app.clone()).await.unwrap();
     app
 }
 
-fn rotation(ident: AppIdent, now: i64, overlap: Duration) -> Rotation {
-    Rotation {
-        ident,
-        key: new_app_key().unwrap(),
-        overlap,
-        ends_running_overlap: false,
-        now: at(now),
-    }
+/// Rotates as at this time, and ends no overlap.
+async fn rotate(apps: &StoredApps, ident: AppIdent, now: i64) -> Result<AppKey, AppStoreError> {
+    apps.rotate(ident, HOUR, false, at(now)).await
+}
+
+fn is_unknown<T>(outcome: Result<T, AppStoreError>) -> bool {
+    matches!(outcome, Err(AppStoreError::Unknown(_)))
 }
 
 #[tokio::test]
@@ -75,7 +68,7 @@ async fn an_application_is_found_as_it_was_created() {
     let plain = create(&apps, "Ein Name ☃").await;
     let rich = NewApp {
         profile: SignProfile::preset("wechat"),
-        return_to_origins: vec!["https://app.example".to_owned()],
+        return_to: vec!["https://app.example".parse().unwrap()],
         default_version: Some("v2".parse().unwrap()),
         ..new_app("rich")
     };
@@ -94,19 +87,14 @@ async fn an_application_is_found_as_it_was_created() {
     let all = apps.list().await.unwrap();
     let names: Vec<_> = all.iter().map(|app| &*app.name).collect();
     assert_eq!(names, ["Ein Name ☃", "rich"]);
-    let shown = apps.summary(rich.ident).await.unwrap().unwrap();
+    let shown = apps.summary(rich.ident).await.unwrap();
     assert_eq!(shown.return_to, ["https://app.example"]);
     assert_eq!(
         (shown.state.as_str(), shown.created_at),
         ("active", at(1_700_000_000_000))
     );
     assert_eq!(shown.default_version.as_deref(), Some("v2"));
-    assert!(
-        apps.summary(new_app_ident().unwrap())
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(is_unknown(apps.summary(new_app_ident().unwrap()).await));
 }
 
 #[tokio::test]
@@ -143,13 +131,13 @@ async fn an_application_is_disabled_enabled_and_deleted() {
     let apps = apps(&test_store).await;
     let ident = create(&apps, "one").await.ident;
     for state in [AppState::Disabled, AppState::Active] {
-        assert!(apps.set_state(ident, state).await.unwrap());
+        apps.set_state(ident, state).await.unwrap();
         assert_eq!(apps.find(ident).await.unwrap().unwrap().state, state);
     }
-    assert!(apps.delete(ident).await.unwrap());
+    apps.delete(ident).await.unwrap();
     assert!(apps.find(ident).await.unwrap().is_none());
-    assert!(!apps.delete(ident).await.unwrap());
-    assert!(!apps.set_state(ident, AppState::Active).await.unwrap());
+    assert!(is_unknown(apps.delete(ident).await));
+    assert!(is_unknown(apps.set_state(ident, AppState::Active).await));
 }
 
 #[tokio::test]
@@ -157,46 +145,29 @@ async fn a_rotation_keeps_the_old_key_for_its_overlap() {
     let test_store = TestStore::chosen();
     let apps = apps(&test_store).await;
     let app = create(&apps, "one").await;
-    let first = rotation(app.ident, 1000, HOUR);
-    assert_eq!(
-        apps.rotate(first.clone()).await.unwrap(),
-        RotationOutcome::Done
-    );
+    let first = rotate(&apps, app.ident, 1000).await.unwrap();
     let found = apps.find(app.ident).await.unwrap().unwrap();
     let previous = found.previous_key.unwrap();
-    assert!(found.key == first.key && previous.key == app.key);
+    assert!(found.key == first && previous.key == app.key);
     assert_eq!(previous.until.as_millis(), 3_601_000);
-    let shown = apps.summary(app.ident).await.unwrap().unwrap();
+    let shown = apps.summary(app.ident).await.unwrap();
     assert_eq!(shown.previous_key_until, Some(at(3_601_000)));
 
     // The last millisecond of the overlap is inclusive.
-    let early = rotation(app.ident, 3_601_000, HOUR);
-    let until = at(3_601_000);
-    assert_eq!(
-        apps.rotate(early.clone()).await.unwrap(),
-        RotationOutcome::Overlapping { until }
-    );
-    assert!(apps.find(app.ident).await.unwrap().unwrap().key == first.key);
-    let ending = Rotation {
-        ends_running_overlap: true,
-        ..early
-    };
-    assert_eq!(
-        apps.rotate(ending.clone()).await.unwrap(),
-        RotationOutcome::Done
-    );
-    let late = rotation(app.ident, 7_201_001, Duration::ZERO);
-    assert_eq!(
-        apps.rotate(late.clone()).await.unwrap(),
-        RotationOutcome::Done
-    );
+    let early = rotate(&apps, app.ident, 3_601_000).await;
+    assert!(matches!(
+        early,
+        Err(AppStoreError::Overlapping { minutes: 0 })
+    ));
+    assert!(apps.find(app.ident).await.unwrap().unwrap().key == first);
+    let ending = apps.rotate(app.ident, HOUR, true, at(3_601_000));
+    let ending = ending.await.unwrap();
+    let late = apps.rotate(app.ident, Duration::ZERO, false, at(7_201_001));
+    let late = late.await.unwrap();
     let found = apps.find(app.ident).await.unwrap().unwrap();
-    assert!(found.key == late.key && found.previous_key.unwrap().key == ending.key);
-    let unknown = rotation(new_app_ident().unwrap(), 0, HOUR);
-    assert_eq!(
-        apps.rotate(unknown).await.unwrap(),
-        RotationOutcome::Unknown
-    );
+    assert!(found.key == late && found.previous_key.unwrap().key == ending);
+    let unknown = rotate(&apps, new_app_ident().unwrap(), 0).await;
+    assert!(is_unknown(unknown));
 }
 
 #[tokio::test]
@@ -207,31 +178,17 @@ async fn of_concurrent_rotations_one_succeeds() {
     let rotations: Vec<_> = (0..8)
         .map(|_| {
             let apps = apps.clone();
-            tokio::spawn(async move { apps.rotate(rotation(ident, 1000, HOUR)).await.unwrap() })
+            tokio::spawn(async move { rotate(&apps, ident, 1000).await })
         })
         .collect();
     let mut done = 0;
     for rotation in rotations {
         match rotation.await.unwrap() {
-            RotationOutcome::Done => done += 1,
-            other => assert_eq!(
-                other,
-                RotationOutcome::Overlapping {
-                    until: at(3_601_000)
-                }
-            ),
+            Ok(_) => done += 1,
+            Err(error) => assert!(matches!(error, AppStoreError::Overlapping { minutes: 60 })),
         }
     }
     assert_eq!(done, 1);
-}
-
-#[tokio::test]
-async fn a_name_with_a_null_character_is_rejected_by_every_store() {
-    let test_store = TestStore::chosen();
-    let apps = apps(&test_store).await;
-    let refused = apps.create(new_app("a\0b")).await.unwrap_err();
-    assert!(matches!(refused, AppStoreError::Name), "{refused}");
-    assert!(apps.list().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -256,10 +213,10 @@ async fn every_change_is_notified_and_nothing_else() {
     };
     expect("created");
     let unknown = new_app_ident().unwrap();
-    apps.delete(unknown).await.unwrap();
-    apps.rotate(rotation(app.ident, 1000, HOUR)).await.unwrap();
+    apps.delete(unknown).await.unwrap_err();
+    rotate(&apps, app.ident, 1000).await.unwrap();
     expect("rotated");
-    apps.rotate(rotation(app.ident, 1000, HOUR)).await.unwrap();
+    rotate(&apps, app.ident, 1000).await.unwrap_err();
     apps.set_state(app.ident, AppState::Disabled).await.unwrap();
     expect("disabled");
     apps.delete(app.ident).await.unwrap();
@@ -332,120 +289,103 @@ fn connections_end_with_their_runtime_and_can_be_used_from_others() {
     worker.join().unwrap();
 }
 
-fn no_change(ident: AppIdent) -> AppUpdate {
-    AppUpdate {
-        ident,
-        name: None,
-        return_to_origins: None,
-        profile: Edit::Keep,
-        default_version: Edit::Keep,
-        rate_limit: Edit::Keep,
-    }
-}
-
 #[tokio::test]
 async fn an_update_changes_only_the_given_settings() {
     let test_store = TestStore::chosen();
     let apps = apps(&test_store).await;
     let app = NewApp {
         profile: SignProfile::preset("wechat"),
-        return_to_origins: vec!["https://app.example".to_owned()],
+        return_to: vec!["https://app.example".parse().unwrap()],
         default_version: Some("v2".parse().unwrap()),
         ..new_app("one")
     };
     apps.create(app.clone()).await.unwrap();
     let shown = async || serde_json::to_value(apps.summary(app.ident).await.unwrap()).unwrap();
     let mut expected = shown().await;
-    let edits: [(AppUpdate, &str, serde_json::Value); 9] = [
+    let none = AppChanges::default;
+    let top = SignProfile::preset("top").unwrap();
+    let edits: [(AppChanges, &str, serde_json::Value); 9] = [
         (
-            AppUpdate {
-                rate_limit: Edit::Set("100/200".parse().unwrap()),
-                ..no_change(app.ident)
+            AppChanges {
+                rate_limit: Some("100/200".parse().ok()),
+                ..none()
             },
             "rate_limit",
             "100/200".into(),
         ),
         (
-            AppUpdate {
-                rate_limit: Edit::Set("unlimited".parse().unwrap()),
-                ..no_change(app.ident)
+            AppChanges {
+                rate_limit: Some("unlimited".parse().ok()),
+                ..none()
             },
             "rate_limit",
             "unlimited".into(),
         ),
         (
-            AppUpdate {
-                rate_limit: Edit::Unset,
-                ..no_change(app.ident)
+            AppChanges {
+                rate_limit: Some(None),
+                ..none()
             },
             "rate_limit",
             serde_json::Value::Null,
         ),
         (
-            AppUpdate {
-                name: Some("two".to_owned()),
-                ..no_change(app.ident)
+            AppChanges {
+                name: "two".parse().ok(),
+                ..none()
             },
             "name",
             "two".into(),
         ),
         (
-            AppUpdate {
-                return_to_origins: Some(vec!["https://b.example".to_owned()]),
-                ..no_change(app.ident)
+            AppChanges {
+                return_to: Some(vec!["https://b.example".parse().unwrap()]),
+                ..none()
             },
             "return_to",
             serde_json::json!(["https://b.example"]),
         ),
         (
-            AppUpdate {
-                default_version: Edit::Set("v1".parse().unwrap()),
-                ..no_change(app.ident)
+            AppChanges {
+                default_version: Some("v1".parse().ok()),
+                ..none()
             },
             "default_version",
             "v1".into(),
         ),
         (
-            AppUpdate {
-                default_version: Edit::Unset,
-                ..no_change(app.ident)
+            AppChanges {
+                default_version: Some(None),
+                ..none()
             },
             "default_version",
             serde_json::Value::Null,
         ),
         (
-            AppUpdate {
-                profile: Edit::Set(SignProfile::preset("top").unwrap()),
-                ..no_change(app.ident)
+            AppChanges {
+                profile: Some(Some(ProfileChoice::from_preset(top.clone()))),
+                ..none()
             },
             "sign_profile",
-            serde_json::to_value(SignProfile::preset("top")).unwrap(),
+            serde_json::to_value(top).unwrap(),
         ),
         (
-            AppUpdate {
-                profile: Edit::Unset,
-                ..no_change(app.ident)
+            AppChanges {
+                profile: Some(None),
+                ..none()
             },
             "sign_profile",
             serde_json::Value::Null,
         ),
     ];
+    let administration = administration(apps.clone());
     for (update, member, value) in edits {
-        assert!(apps.update(update).await.unwrap());
+        let updated = administration.update(app.ident, update).await.unwrap();
         expected[member] = value;
+        assert_eq!(serde_json::to_value(updated).unwrap(), expected, "{member}");
         assert_eq!(shown().await, expected, "{member}");
     }
     assert!(apps.find(app.ident).await.unwrap().unwrap().key == app.key);
-    let unknown = no_change(new_app_ident().unwrap());
-    assert!(!apps.update(unknown).await.unwrap());
-    let refused = AppUpdate {
-        name: Some("a\0b".to_owned()),
-        ..no_change(app.ident)
-    };
-    assert!(matches!(
-        apps.update(refused).await,
-        Err(AppStoreError::Name)
-    ));
 }
 
 #[tokio::test]
@@ -468,11 +408,11 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     let (one, two) = (named("team-1", "one"), named(&"x".repeat(64), "two"));
     let with_taken = vec![one.clone(), there.clone(), two.clone()];
     let refused = apps.import(with_taken).await.unwrap();
-    assert_eq!(refused, ImportOutcome::Taken(vec![there.ident]));
+    assert_eq!(refused, [there.ident]);
     assert!(apps.find(one.ident).await.unwrap().is_none());
 
     let imported = apps.import(vec![one.clone(), two.clone()]).await.unwrap();
-    assert_eq!(imported, ImportOutcome::Done);
+    assert!(imported.is_empty());
     for app in [&one, &two] {
         let found = apps.find(app.ident).await.unwrap().unwrap();
         assert!(found.key == app.key && found.default_version == app.default_version);
@@ -486,7 +426,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
     let idents = vec![one.ident, new_app_ident().unwrap()];
     assert_eq!(apps.taken(&idents).await.unwrap(), [one.ident]);
-    assert_eq!(apps.import(Vec::new()).await.unwrap(), ImportOutcome::Done);
+    assert!(apps.import(Vec::new()).await.unwrap().is_empty());
 }
 
 /// Changes the database like an attacker without the master key.
@@ -515,8 +455,7 @@ async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
         "UPDATE applications SET previous_sealed = key_sealed",
     ] {
         let app = create(&apps, "one").await;
-        let rotation = rotation(app.ident, 1000, HOUR);
-        assert_eq!(apps.rotate(rotation).await.unwrap(), RotationOutcome::Done);
+        rotate(&apps, app.ident, 1000).await.unwrap();
         apps.find(app.ident).await.unwrap().unwrap();
         tamper(&store, statement).await;
         let error = apps.find(app.ident).await.unwrap_err();
@@ -531,8 +470,8 @@ async fn keys_whose_overlap_ended_long_ago_are_deleted() {
     let test_store = TestStore::chosen();
     let apps = apps(&test_store).await;
     let (one, two) = (create(&apps, "one").await, create(&apps, "two").await);
-    apps.rotate(rotation(one.ident, 1000, HOUR)).await.unwrap();
-    apps.rotate(rotation(two.ident, 2000, HOUR)).await.unwrap();
+    rotate(&apps, one.ident, 1000).await.unwrap();
+    rotate(&apps, two.ident, 2000).await.unwrap();
     assert_eq!(apps.delete_previous_keys(at(3_601_001)).await.unwrap(), 1);
     let previous = async |app: &NewApp| apps.find(app.ident).await.unwrap().unwrap().previous_key;
     assert!(previous(&one).await.is_none() && previous(&two).await.is_some());
@@ -546,7 +485,7 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
     let mut settings = signpost_store::StoreSettings::new(test_store.address().clone());
     super::open::raise_statement_timeout(&mut settings);
     let apps = apps_of(&Store::open(&settings).await.unwrap());
-    let administration = super::administration::tests::administration(apps.clone());
+    let administration = administration(apps.clone());
     let mut file = "ident,key,name,origins,profile,default_version\n".to_owned();
     for number in 0..MANY {
         use std::fmt::Write as _;

@@ -5,7 +5,7 @@ use signpost_protocol::{
     version::Version,
 };
 
-use crate::{Batch, FromRow, Row, Store, StoreError, Timestamp, Topic, Value, values};
+use crate::{Batch, FromRow, Row, Store, StoreError, Timestamp, Topic, Value, from_row, values};
 
 /// Applications of one page of a listing, or in one statement: few enough for the shortest statement timeout.
 const PAGE: usize = 10_000;
@@ -123,16 +123,30 @@ pub async fn all(store: &Store) -> Result<Vec<ApplicationRow>, StoreError> {
     }
 }
 
+/// An application that is pinned to a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedApplication {
+    /// Its ident.
+    pub ident: String,
+    /// The version of its requests that name none.
+    pub default_version: String,
+}
+
+from_row!(PinnedApplication {
+    ident,
+    default_version
+});
+
 /// At most `limit` applications whose default version is not in `known`, oldest first.
 pub async fn with_other_defaults(
     store: &Store,
     known: &[Version],
     limit: usize,
-) -> Result<Vec<ApplicationRow>, StoreError> {
+) -> Result<Vec<PinnedApplication>, StoreError> {
     // No version has an empty name; the list must not be empty.
     let known: Vec<_> = known.iter().map(Version::as_str).chain([""]).collect();
     let query = format!(
-        "SELECT {COLUMNS} FROM applications WHERE default_version IS NOT NULL \
+        "SELECT ident, default_version FROM applications WHERE default_version IS NOT NULL \
          AND default_version NOT IN ({}) ORDER BY id LIMIT {limit}",
         parameters(known.len())
     );

@@ -5,7 +5,10 @@ use signpost_store::testing::TestStore;
 use signpost_protocol::sign::{ReplayPolicy, SignAlgorithm};
 
 use super::*;
-use crate::{config::MasterKey, directory::apps::seal::Sealer};
+use crate::{
+    config::MasterKey,
+    directory::apps::seal::{Sealer, new_app_ident, new_app_key},
+};
 
 /// The administration of a gateway with v1 and v2 that rejects replays.
 pub(crate) fn administration(store: StoredApps) -> Administration {
@@ -29,31 +32,38 @@ pub(crate) async fn empty(test_store: &TestStore) -> Administration {
     administration(StoredApps::new(test_store.open().await, sealer))
 }
 
-fn described(name: &str) -> NewAppSettings {
-    NewAppSettings {
+pub(crate) fn new_app(name: &str) -> NewApp {
+    NewApp {
+        ident: new_app_ident().unwrap(),
+        key: new_app_key().unwrap(),
         name: name.parse().unwrap(),
+        profile: None,
         return_to: Vec::new(),
-        profile: ProfileChoice::default(),
         default_version: None,
+        created_at: Timestamp::from_millis(1_700_000_000_000),
     }
 }
 
-const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+async fn created(apps: &Administration) -> AppIdent {
+    let app = new_app("one");
+    apps.create(app.clone()).await.unwrap();
+    app.ident
+}
 
 #[tokio::test]
 async fn a_default_version_must_be_one_of_the_gateways() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
-    let unknown = NewAppSettings {
+    let unknown = NewApp {
         default_version: Some("v3".parse().unwrap()),
-        ..described("one")
+        ..new_app("one")
     };
-    let refused = apps.create(unknown, NOW).await.unwrap_err();
+    let refused = apps.create(unknown).await.unwrap_err();
     assert!(refused.to_string().contains("v1, v2"), "{refused}");
     assert!(apps.store().list().await.unwrap().is_empty());
-    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let ident = created(&apps).await;
     let default = |name: &str| AppChanges {
-        default_version: Edit::Set(name.parse().unwrap()),
+        default_version: Some(Some(name.parse().unwrap())),
         ..AppChanges::default()
     };
     let updated = apps.update(ident, default("V2")).await.unwrap();
@@ -64,7 +74,7 @@ async fn a_default_version_must_be_one_of_the_gateways() {
         AdministrationError::Rule(BrokenRule::UnknownVersion { .. })
     ));
     let unset = AppChanges {
-        default_version: Edit::Unset,
+        default_version: Some(None),
         ..AppChanges::default()
     };
     assert_eq!(
@@ -77,10 +87,10 @@ async fn a_default_version_must_be_one_of_the_gateways() {
 async fn unchosen_profile_settings_keep_the_applications_values() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
-    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let ident = created(&apps).await;
     let update = async |choice: ProfileChoice| {
         let edit = AppChanges {
-            profile: Edit::Set(choice),
+            profile: Some(Some(choice)),
             ..AppChanges::default()
         };
         apps.update(ident, edit)
@@ -112,7 +122,7 @@ async fn unchosen_profile_settings_keep_the_applications_values() {
 async fn an_update_needs_a_change_and_a_known_application() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
-    let ident = apps.create(described("one"), NOW).await.unwrap().ident;
+    let ident = created(&apps).await;
     let nothing = apps.update(ident, AppChanges::default()).await.unwrap_err();
     assert!(matches!(nothing, AdministrationError::NothingToChange));
     let renaming = AppChanges {
@@ -121,7 +131,10 @@ async fn an_update_needs_a_change_and_a_known_application() {
     };
     let unknown_ident = "nobody".parse().unwrap();
     let unknown = apps.update(unknown_ident, renaming).await.unwrap_err();
-    assert!(matches!(unknown, AdministrationError::Unknown { .. }));
+    assert!(matches!(
+        unknown,
+        AdministrationError::Store(AppStoreError::Unknown(ident)) if ident == unknown_ident
+    ));
 }
 
 #[test]

@@ -46,21 +46,18 @@ fn csv_and_json_lines_are_equivalent() {
         let apps = good(&file);
         assert_eq!(apps.len(), 2, "{file}");
         let (one, two) = (&apps[0], &apps[1]);
-        assert_eq!(
-            (one.ident.as_str(), &*one.name),
-            ("team-1", "One, \"first\"")
-        );
+        assert_eq!(one.ident.as_str(), "team-1");
+        assert_eq!(one.name, "One, \"first\"".parse().unwrap());
         assert_eq!(one.key.expose(), KEY);
-        assert_eq!(
-            one.return_to_origins,
-            ["https://a.example", "http://b.example:8080"]
-        );
+        let origins = ["https://a.example", "http://b.example:8080"];
+        assert_eq!(one.return_to, origins.map(|origin| origin.parse().unwrap()));
         assert_eq!(one.profile, SignProfile::preset("alipay"));
         assert_eq!(one.default_version, "v2".parse().ok());
-        assert_eq!((two.ident.as_str(), &*two.name), ("a.b_c", "Two"));
+        assert_eq!(two.ident.as_str(), "a.b_c");
+        assert_eq!(two.name, "Two".parse().unwrap());
         let layout = two.profile.as_ref().unwrap().layout;
         assert_eq!(layout, signpost_protocol::sign::SignLayout::Concat);
-        assert!(two.return_to_origins.is_empty() && two.default_version.is_none());
+        assert!(two.return_to.is_empty() && two.default_version.is_none());
     }
 }
 

@@ -1,5 +1,12 @@
 //! The commands of `signpost`. Their output is for people, except with `--json`.
 
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::bare_urls,
+    rustdoc::invalid_html_tags,
+    reason = "many comments are the help that a terminal shows"
+)]
+
 mod app;
 mod call;
 mod parse;
@@ -9,7 +16,7 @@ mod store;
 mod table;
 mod versions;
 
-use std::{future::Future, process::ExitCode};
+use std::{future::Future, path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -77,6 +84,17 @@ struct RunArguments {
     /// Take over the listening sockets of the process that started this one.
     #[arg(long = TAKE_OVER, hide = true)]
     takes_over: bool,
+}
+
+/// Options of the commands that read the store.
+#[derive(Debug, clap::Args)]
+struct CommonOptions {
+    /// The gateway's configuration file, which names the store.
+    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
+    config: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.

@@ -1,12 +1,5 @@
 //! `signpost app …`: manages the applications in the store of the running gateways.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 mod print;
 
 use std::{
@@ -25,7 +18,7 @@ use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use signpost_store::tables::applications::Change;
 
 use self::print::{print_state, show, show_key, table};
-use super::{print_error, print_line, sign::SignRules};
+use super::{CommonOptions, print_error, print_line, sign::SignRules};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
@@ -83,16 +76,6 @@ pub(super) enum AppCommand {
     Enable(OneApp),
     /// Delete an application permanently.
     Delete(OneApp),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CommonOptions {
-    /// The gateway's configuration file, which names the store.
-    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
-    config: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]

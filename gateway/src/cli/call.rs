@@ -1,12 +1,5 @@
 //! `signpost call`: signs a request, sends it, prints the response. For trying out a gateway by hand.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};

@@ -1,16 +1,10 @@
 //! `signpost sign`: signs parameters as a query or form body.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
 use signpost_kit::{
     clock::{Clock, SystemClock},
     secret::SecretSource,
@@ -53,32 +47,22 @@ pub(super) struct SignRules {
     #[arg(long, value_parser = preset)]
     preset: Option<SignProfile>,
     /// The hash algorithm; a preset does not change it.
-    #[arg(long, value_enum)]
-    algorithm: Option<Algorithm>,
+    #[arg(long, value_parser = word::<SignAlgorithm>(["md5", "hmac-sha256"]))]
+    algorithm: Option<SignAlgorithm>,
     /// What is signed: the parameters, or also method and path; a preset does not change it.
-    #[arg(long, value_enum)]
-    cover: Option<Cover>,
+    #[arg(long, value_parser = word::<SignCover>(["parameters", "request"]))]
+    cover: Option<SignCover>,
     /// Whether the gateway accepts a repeated request; does not change the signature.
-    #[arg(long, value_enum)]
-    replay: Option<Replay>,
+    #[arg(long, value_parser = word::<ReplayPolicy>(["allow", "reject"]))]
+    replay: Option<ReplayPolicy>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Replay {
-    Allow,
-    Reject,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Algorithm {
-    Md5,
-    HmacSha256,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Cover {
-    Parameters,
-    Request,
+/// Reads one of these words, as in a sign profile's file.
+fn word<T>(words: [&'static str; 2]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| serde_json::from_value::<T>(word.into()))
 }
 
 impl SignRules {
@@ -86,18 +70,9 @@ impl SignRules {
     pub(super) fn choice(&self) -> ProfileChoice {
         ProfileChoice {
             preset: self.preset.clone(),
-            algorithm: self.algorithm.map(|chosen| match chosen {
-                Algorithm::Md5 => SignAlgorithm::Md5,
-                Algorithm::HmacSha256 => SignAlgorithm::HmacSha256,
-            }),
-            cover: self.cover.map(|chosen| match chosen {
-                Cover::Parameters => SignCover::Parameters,
-                Cover::Request => SignCover::Request,
-            }),
-            replay: self.replay.map(|chosen| match chosen {
-                Replay::Allow => ReplayPolicy::Allow,
-                Replay::Reject => ReplayPolicy::Reject,
-            }),
+            algorithm: self.algorithm,
+            cover: self.cover,
+            replay: self.replay,
         }
     }
 

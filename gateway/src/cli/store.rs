@@ -1,12 +1,5 @@
 //! `signpost store …`: copies the whole database.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,

@@ -1,18 +1,21 @@
 //! Tables of text, for people.
 
-use std::ops::Range;
+use std::{array, ops::Range};
 
-/// The lines of a table of rows: columns as wide as their widest cell, those of `numbers` aligned to the right.
-pub(super) fn table_lines<R: AsRef<[String]>>(rows: &[R], numbers: Range<usize>) -> Vec<String> {
-    let length = |cell: &String| cell.chars().count();
-    let width = |column| {
-        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
-        cells.map(length).max().unwrap_or(0)
-    };
-    let columns = rows.first().map_or(0, |row| row.as_ref().len());
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let line = |row: &R| {
-        let cells = row.as_ref().iter().zip(&widths).enumerate();
+use super::print_line;
+
+/// The lines of a table: columns as wide as their widest cell, those of `numbers` aligned to the right.
+pub(super) fn table_lines<const N: usize>(
+    heads: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    numbers: Range<usize>,
+) -> Vec<String> {
+    let rows = rows.map(|row| row.map(|cell| printable(&cell)));
+    let rows: Vec<_> = [heads.map(str::to_owned)].into_iter().chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; N] = array::from_fn(|column| width(column).unwrap_or(0));
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate();
         let cells = cells.map(|(column, (cell, width))| {
             if numbers.contains(&column) {
                 format!("{cell:>width$}")
@@ -25,14 +28,34 @@ pub(super) fn table_lines<R: AsRef<[String]>>(rows: &[R], numbers: Range<usize>)
     rows.iter().map(line).collect()
 }
 
+/// Prints a table without numbers.
+pub(super) fn print_table<const N: usize>(
+    heads: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) {
+    for line in table_lines(heads, rows, 0..0) {
+        print_line(&line);
+    }
+}
+
+/// The text without control characters, which a terminal would interpret.
+pub(super) fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned() {
-        let rows = [["A", "LONG", "END"], ["two", "1", "x"]].map(|row| row.map(str::to_owned));
-        assert_eq!(table_lines(&rows, 1..2), ["A    LONG  END", "two     1  x"]);
-        assert_eq!(table_lines(&rows, 0..0), ["A    LONG  END", "two  1     x"]);
+    fn columns_are_aligned_and_control_characters_are_not_shown() {
+        let lines = |last: &str, numbers| {
+            let row = ["two", "1", last].map(str::to_owned);
+            table_lines(["A", "LONG", "END"], [row].into_iter(), numbers)
+        };
+        assert_eq!(lines("x", 1..2), ["A    LONG  END", "two     1  x"]);
+        assert_eq!(lines("x", 0..0), ["A    LONG  END", "two  1     x"]);
+        let shown = lines("\u{1b}[2J", 0..0);
+        assert_eq!(shown, ["A    LONG  END", "two  1     \u{fffd}[2J"]);
     }
 }

@@ -1,12 +1,5 @@
 //! `signpost versions …`: the versions, their dates and backends, and who uses them.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 mod list;
 mod report;
 

@@ -38,25 +38,5 @@ pub(crate) const NO_APPLICATION: i64 = 0;
 /// Stands for all applications that a batch has no room for.
 pub(crate) const OTHER_APPLICATIONS: i64 = -1;
 
-/// All sources of a version, in the order of [`source_index`].
-pub(crate) const SOURCES: [VersionSource; 5] = [
-    VersionSource::Header,
-    VersionSource::App,
-    VersionSource::Default,
-    VersionSource::Unknown,
-    VersionSource::State,
-];
-
-/// A source's place in [`SOURCES`].
-pub(crate) const fn source_index(source: VersionSource) -> usize {
-    match source {
-        VersionSource::Header => 0,
-        VersionSource::App => 1,
-        VersionSource::Default => 2,
-        VersionSource::Unknown => 3,
-        VersionSource::State => 4,
-    }
-}
-
-/// Requests by source.
-pub(crate) type Counts = [u64; SOURCES.len()];
+/// Requests by source, in the order of [`VersionSource::ALL`].
+pub(crate) type Counts = [u64; VersionSource::ALL.len()];

@@ -7,7 +7,7 @@ use signpost_protocol::{
 };
 
 use crate::{
-    cli::{print_error, print_line, table::table_lines},
+    cli::{print_error, print_line, table::print_table},
     directory::apps::store::AppSummary,
 };
 
@@ -48,11 +48,7 @@ pub(super) fn table(all: &[AppSummary]) {
             app.name.clone(),
         ]
     });
-    let heads = ["IDENT", "STATE", "PROFILE", "RATE", "NAME"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(heads).chain(rows).collect();
-    for line in table_lines(&rows, 0..0) {
-        print_line(&line);
-    }
+    print_table(["IDENT", "STATE", "PROFILE", "RATE", "NAME"], rows);
 }
 
 fn details(app: &AppSummary) {

@@ -15,7 +15,7 @@ use signpost_kit::{
 };
 
 use crate::{
-    cli::table::table_lines,
+    cli::table::{print_table, printable},
     config::{
         AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
     },
@@ -40,9 +40,6 @@ struct Listing {
     /// Whether a reload would change the running gateway's configuration; `None` if none runs.
     differs: Option<bool>,
     versions: Vec<ListedVersion>,
-    /// Why the running gateway could not be asked, for people.
-    #[serde(skip)]
-    problem: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,96 +76,70 @@ struct ListedBackend {
     addresses: Vec<AddressStatus>,
 }
 
-/// What the running gateway answers.
-enum Running {
-    /// No gateway runs with this file.
-    None,
-    /// It cannot be asked.
-    Unknown(String),
-    Known(GatewayStatus),
-}
+/// What the running gateway knows: `None` if none runs with this file. The error is why it could not be asked, for people.
+type Running = Result<Option<GatewayStatus>, String>;
 
 pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(&arguments.config)?;
     let running = ask(&arguments.config);
-    let listing = Listing::new(&config.versions, running, SystemClock.now());
+    let listing = Listing::new(&config.versions, &running, SystemClock.now());
     if arguments.json {
         print_line(&serde_json::to_string(&listing)?);
     } else {
-        listing.print();
+        listing.print(&running);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the gateway that runs with this file.
 fn ask(file: &Path) -> Running {
     let reply = match send(file, Verb::Status) {
-        Ok(reply) => reply,
+        Ok(reply) if reply.is_success => reply.text,
+        Ok(reply) => return Err(reply.text),
         Err(error) => {
             // Nobody listens on the command's socket.
             let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            if kind == Some(io::ErrorKind::ConnectionRefused) {
-                return Running::None;
-            }
-            return Running::Unknown(format!("{error:#}"));
+            return match kind {
+                Some(io::ErrorKind::ConnectionRefused) => Ok(None),
+                _ => Err(format!("{error:#}")),
+            };
         }
     };
-    if !reply.is_success {
-        return Running::Unknown(reply.text);
-    }
-    match serde_json::from_str(&reply.text) {
-        Ok(status) => Running::Known(status),
-        Err(error) => Running::Unknown(format!("its response is malformed: {error}")),
-    }
+    let status = serde_json::from_str(&reply);
+    status.map_err(|error| format!("its response is malformed: {error}"))
 }
 
 impl Listing {
-    fn new(versions: &Versions, running: Running, now: Timestamp) -> Self {
-        let (gateway, differs, known, problem) = match running {
-            Running::None => ("none", None, Vec::new(), None),
-            Running::Unknown(problem) => ("unknown", None, Vec::new(), Some(problem)),
-            Running::Known(status) => ("running", Some(status.differs), status.backends, None),
+    fn new(versions: &Versions, running: &Running, now: Timestamp) -> Self {
+        let (gateway, status) = match running {
+            Ok(Some(status)) => ("running", Some(status)),
+            Ok(None) => ("none", None),
+            Err(_) => ("unknown", None),
         };
+        let known = status.map_or(&[][..], |status| &status.backends);
         let listed = |version: &ServedVersion| {
             let is_default = version.name() == versions.default().name();
-            ListedVersion::new(version, is_default, &known, now)
+            ListedVersion::new(version, is_default, known, now)
         };
         Self {
             gateway,
-            differs,
+            differs: status.map(|status| status.differs),
             versions: versions.iter().map(listed).collect(),
-            problem,
         }
     }
 
-    fn print(&self) {
-        print_table(
-            &[
-                "VERSION",
-                "STAGE",
-                "DEPRECATED",
-                "SUNSET",
-                "THEN",
-                "NEXT BROWN-OUT",
-                "LINK",
-            ],
-            self.versions.iter().map(ListedVersion::row),
-        );
+    fn print(&self, running: &Running) {
+        let versions = self.versions.iter();
+        print_table(VERSION_HEADS, versions.clone().map(ListedVersion::row));
         print_line("");
-        print_table(
-            &["BACKEND", "SHARE", "ADDRESS", "HEALTH", "IN FLIGHT"],
-            self.versions
-                .iter()
-                .flat_map(|version| &version.backends)
-                .flat_map(ListedBackend::rows),
-        );
-        match (self.gateway, &self.problem) {
-            ("none", _) => print_line("\nhealth: unknown, no gateway runs with this file"),
-            (_, Some(problem)) => {
+        let backends = versions.flat_map(|version| &version.backends);
+        print_table(BACKEND_HEADS, backends.flat_map(ListedBackend::rows));
+        match running {
+            Ok(Some(_)) => {}
+            Ok(None) => print_line("\nhealth: unknown, no gateway runs with this file"),
+            Err(problem) => {
                 let problem = problem.replace('\n', " ");
                 print_line(&format!("\nhealth: unknown, {}", printable(&problem)));
             }
-            _ => {}
         }
         if self.differs == Some(true) {
             print_line(
@@ -177,6 +148,21 @@ impl Listing {
             );
         }
     }
+}
+
+const VERSION_HEADS: [&str; 7] = [
+    "VERSION",
+    "STAGE",
+    "DEPRECATED",
+    "SUNSET",
+    "THEN",
+    "NEXT BROWN-OUT",
+    "LINK",
+];
+const BACKEND_HEADS: [&str; 5] = ["BACKEND", "SHARE", "ADDRESS", "HEALTH", "IN FLIGHT"];
+
+fn or_dash(text: Option<&str>) -> String {
+    text.unwrap_or("-").to_owned()
 }
 
 impl ListedVersion {
@@ -217,16 +203,15 @@ impl ListedVersion {
         }
     }
 
-    fn row(&self) -> Vec<String> {
-        let or_dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
+    fn row(&self) -> [String; VERSION_HEADS.len()] {
         let next = self.brownouts.first();
         let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
-        vec![
-            if self.is_default {
-                format!("{} (default)", self.version)
-            } else {
-                self.version.clone()
-            },
+        [
+            format!(
+                "{}{}",
+                self.version,
+                if self.is_default { " (default)" } else { "" }
+            ),
             self.stage.replace('_', " "),
             or_dash(self.deprecated.as_deref()),
             or_dash(self.sunset.as_deref()),
@@ -259,17 +244,16 @@ impl ListedBackend {
     }
 
     /// A row for each address; one if there is none.
-    fn rows(&self) -> Vec<Vec<String>> {
+    fn rows(&self) -> Vec<[String; BACKEND_HEADS.len()]> {
         let share = self.percent.map(|percent| format!("{percent} %"));
-        let share = share.unwrap_or_else(|| "-".to_owned());
         let row = |address: &str, health: &str, in_flight: Option<usize>| {
             let in_flight = in_flight.map(|number| number.to_string());
-            vec![
+            [
                 self.backend.clone(),
-                share.clone(),
+                or_dash(share.as_deref()),
                 address.to_owned(),
                 health.to_owned(),
-                in_flight.unwrap_or_else(|| "-".to_owned()),
+                or_dash(in_flight.as_deref()),
             ]
         };
         if self.addresses.is_empty() {
@@ -309,33 +293,6 @@ fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
     }
 }
 
-/// Prints rows below their heads. All columns but the last one are aligned.
-fn print_table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows: Vec<_> = std::iter::once(heads)
-        .chain(rows.map(printable_row))
-        .collect();
-    for line in table_lines(&rows, 0..0) {
-        print_line(&line);
-    }
-}
-
-fn printable_row(row: Vec<String>) -> Vec<String> {
-    row.iter().map(|cell| printable(cell)).collect()
-}
-
-/// The text without control characters, which a terminal would interpret.
-fn printable(text: &str) -> String {
-    let printable = |letter: char| {
-        if letter.is_control() {
-            char::REPLACEMENT_CHARACTER
-        } else {
-            letter
-        }
-    };
-    text.chars().map(printable).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,13 +311,13 @@ mod tests {
         [[versions.v2.routes]]\npath = '/orders/'\nbackend = '127.0.0.1:6'\n";
 
     fn json(running: Running) -> serde_json::Value {
-        let listing = Listing::new(&versions(TWO), running, NOW);
+        let listing = Listing::new(&versions(TWO), &running, NOW);
         serde_json::to_value(&listing).unwrap()
     }
 
     #[test]
     fn without_a_gateway_the_file_is_listed() {
-        let listed = json(Running::None);
+        let listed = json(Ok(None));
         assert_eq!(listed["gateway"], "none");
         assert_eq!(listed["differs"], serde_json::Value::Null);
         let one = &listed["versions"][0];
@@ -418,10 +375,10 @@ mod tests {
             backend: "v1".to_owned(),
             addresses,
         }];
-        let listed = json(Running::Known(GatewayStatus {
+        let listed = json(Ok(Some(GatewayStatus {
             backends,
             differs: true,
-        }));
+        })));
         assert_eq!(listed["gateway"], "running");
         assert_eq!(listed["differs"], true);
         let address = &listed["versions"][0]["backends"][0]["addresses"][0];
@@ -430,15 +387,5 @@ mod tests {
         // The running gateway does not have this backend yet.
         let address = &listed["versions"][1]["backends"][0]["addresses"][0];
         assert_eq!(address["health"], "unknown");
-    }
-
-    #[test]
-    fn columns_are_aligned_and_control_characters_are_not_shown() {
-        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        let rows = [row(["A", "LONG", "END"]), row(["two", "\u{1b}[2J", "x"])].map(printable_row);
-        assert_eq!(
-            table_lines(&rows, 0..0),
-            ["A    LONG  END", "two  \u{fffd}[2J  x"]
-        );
     }
 }

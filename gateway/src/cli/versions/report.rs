@@ -1,16 +1,9 @@
 //! `signpost versions report`: who uses each version, and what retiring it would break.
 
-#![allow(
-    clippy::doc_markdown,
-    rustdoc::bare_urls,
-    rustdoc::invalid_html_tags,
-    reason = "these comments are the help that a terminal shows"
-)]
-
 mod summary;
 mod text;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
@@ -19,12 +12,9 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::version::Version;
 use signpost_store::Store;
 
-use self::{
-    summary::{Known, Period, Summary},
-    text::lines,
-};
+use self::{summary::Summary, text::lines};
 use crate::{
-    cli::print_line,
+    cli::{CommonOptions, print_line},
     config::{Applications, Config},
     directory::apps::open::raise_statement_timeout,
     observe::usage::{KEEP_DAYS, day::Day, stored},
@@ -38,36 +28,29 @@ pub(in crate::cli) struct Report {
     /// The last days to report, today included (UTC).
     #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=i64::from(KEEP_DAYS)))]
     days: u16,
-    /// The gateway's configuration file, which names the store.
-    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
-    config: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: CommonOptions,
 }
 
 impl Report {
     pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
-        let mut config = Config::load(&self.config)?;
+        let mut config = Config::load(&self.common.config)?;
         if let Applications::Single(_) = &config.applications {
             bail!(
                 "{} serves a single application: the gateway then has no store, and counts no requests. With \
                  [applications] instead of [application] it does",
-                self.config.display()
+                self.common.config.display()
             );
         }
         raise_statement_timeout(&mut config.store);
         let store = Store::open(&config.store).await?;
-        let last = Day::at(SystemClock.now());
-        let period = Period {
-            days: self.days,
-            first: last.minus(self.days - 1),
-            last,
-        };
-        let usage = stored::read(&store, period.first, period.last).await?;
-        let mut summary = Summary::new(&usage, period, &Known::from_versions(&config.versions));
+        let (days, last) = (self.days, Day::at(SystemClock.now()));
+        let usage = stored::read(&store, last.minus(days - 1), last).await?;
+        let mut summary = Summary::new(&usage, days, last, &config.versions);
         if let Some(version) = &self.version {
-            summary.retain(version.as_str());
+            summary
+                .versions
+                .retain(|one| one.version == version.as_str());
             if summary.versions.is_empty() {
                 bail!(
                     "version {version} is not configured, and no request went to it in the last {} days",
@@ -75,7 +58,7 @@ impl Report {
                 );
             }
         }
-        if self.json {
+        if self.common.json {
             print_line(&json!(summary).to_string());
         } else {
             for line in lines(&summary) {

@@ -15,11 +15,10 @@ use signpost_kit::clock::{Clock, Timestamp};
 use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
-    Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
+    Counts, NO_APPLICATION, OTHER_APPLICATIONS,
     batch::{Batch, Client, RowKey},
     busiest::Busiest,
     day::Day,
-    source_index,
 };
 use crate::observe::{
     metrics::labels::{ClassCounts, status_class},
@@ -123,7 +122,7 @@ impl Usage {
         };
         slot.by_class[status_class(outcome.sent.status)] += 1;
         if let Some(route) = learnt.route {
-            slot.by_source[source_index(route.source)] += 1;
+            slot.by_source[route.source as usize] += 1;
         }
         if slot.client.is_none() && slot.ident.is_some() {
             slot.client = Some(outcome.client);
@@ -253,7 +252,7 @@ fn add<'s>(
     slots.entry(key).or_insert_with(|| Slot {
         version: version.cloned(),
         ident,
-        by_source: [0; SOURCES.len()],
+        by_source: Counts::default(),
         by_class: ClassCounts::default(),
         client: None,
         user_agent: String::new(),

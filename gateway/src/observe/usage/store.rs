@@ -4,9 +4,10 @@
 //! unknown is repeated with the same number, and the store ignores it if it was committed.
 
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::VersionSource;
 use signpost_store::{Store, StoreError, values};
 
-use super::{KEEP_DAYS, SOURCES, batch::Batch, day::Day};
+use super::{KEEP_DAYS, batch::Batch, day::Day};
 
 /// Length of a writer's id: random, so that no two processes have the same.
 pub(super) const ID_BYTES: usize = 16;
@@ -160,7 +161,7 @@ pub(super) async fn delete_old(store: &Store, now: Timestamp) -> Result<bool, St
 
 /// The counts that are not 0, with the words of their sources.
 fn by_source(counts: &[u64]) -> impl Iterator<Item = (&'static str, i64)> {
-    let counts = SOURCES.iter().zip(counts);
+    let counts = VersionSource::ALL.iter().zip(counts);
     let counts = counts.filter(|(_, count)| **count > 0);
     counts.map(|(source, count)| (source.as_str(), i64::try_from(*count).unwrap_or(i64::MAX)))
 }

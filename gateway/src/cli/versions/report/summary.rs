@@ -2,42 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::VersionSource;
 
 use crate::{
     config::{UnknownVersion, Versions},
     observe::usage::{
-        Counts, NO_APPLICATION, OTHER_APPLICATIONS, SOURCES,
+        Counts, NO_APPLICATION, OTHER_APPLICATIONS,
         day::Day,
-        stored::{StoredApp, StoredClient, StoredUsage},
+        stored::{StoredApp, StoredClient, StoredCount, StoredUsage},
     },
 };
 
 /// State of an application that the store no longer has.
 pub(super) const DELETED: &str = "deleted";
-
-/// The days of a report.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Period {
-    /// Their number.
-    pub days: u16,
-    /// The first one.
-    pub first: Day,
-    /// The last one: today.
-    pub last: Day,
-}
-
-/// What the configuration says of versions.
-#[derive(Clone, Debug)]
-pub(super) struct Known {
-    /// The configured ones.
-    pub versions: Vec<String>,
-    /// The one of the default route.
-    pub default: String,
-    /// Whether a request that names another one is rejected.
-    pub rejects_unknown: bool,
-}
 
 /// The report.
 #[derive(Clone, Debug, Serialize)]
@@ -86,27 +65,18 @@ pub(super) struct Requests {
     /// Those that were signed: nobody but the application can have sent them.
     pub signed: u64,
     /// By the words of `Acme-X-Version-Source`.
-    pub sources: Sources,
+    #[serde(serialize_with = "by_word")]
+    pub sources: Counts,
     /// Those of them that were signed.
     #[serde(skip)]
-    signed_sources: Sources,
+    signed_sources: Counts,
     /// When the last one was counted.
     pub last_seen: Option<Timestamp>,
 }
 
-/// Requests by source.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Sources {
-    /// The version was named in the header.
-    pub header: u64,
-    /// The application is pinned to it.
-    pub app: u64,
-    /// The default route.
-    pub default: u64,
-    /// The default route, since the named version does not exist.
-    pub unknown: u64,
-    /// Callbacks.
-    pub state: u64,
+fn by_word<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    let words = VersionSource::ALL.iter().map(|source| source.as_str());
+    serializer.collect_map(words.zip(counts))
 }
 
 /// The requests of an application.
@@ -163,50 +133,34 @@ pub(super) struct Retiring {
     pub only_unsigned: BTreeSet<String>,
 }
 
-impl Known {
-    /// The configured versions.
-    pub(super) fn from_versions(versions: &Versions) -> Self {
-        Self {
-            versions: versions.iter().map(|one| one.name().to_string()).collect(),
-            default: versions.default().name().to_string(),
-            rejects_unknown: versions.unknown == UnknownVersion::Reject,
-        }
-    }
-}
-
 impl Summary {
     /// Summarises what the store knows.
-    pub(super) fn new(usage: &StoredUsage, period: Period, known: &Known) -> Self {
-        let counted = usage.counts.iter().map(|count| &count.version);
-        let names: BTreeSet<_> = counted.chain(&known.versions).collect();
-        let began = usage.began_at;
+    pub(super) fn new(usage: &StoredUsage, days: u16, last: Day, configured: &Versions) -> Self {
+        let counted = usage.counts.iter().map(|count| &*count.version);
+        let configured_names = configured.iter().map(|one| one.name().as_str());
+        let names: BTreeSet<_> = counted.chain(configured_names).collect();
+        let (began, first) = (usage.began_at, last.minus(days - 1));
         Self {
-            days: period.days,
-            first_day: period.first.to_string(),
-            last_day: period.last.to_string(),
+            days,
+            first_day: first.to_string(),
+            last_day: last.to_string(),
             counted_since: began,
-            is_complete: began.is_some_and(|began| began <= period.first.begin()),
-            default_version: known.default.clone(),
-            rejects_unknown: known.rejects_unknown,
+            is_complete: began.is_some_and(|began| began <= first.begin()),
+            default_version: configured.default().name().to_string(),
+            rejects_unknown: configured.unknown == UnknownVersion::Reject,
             versions: names
                 .into_iter()
-                .map(|name| VersionSummary::new(name, usage, known))
+                .map(|name| VersionSummary::new(name, usage, configured))
                 .collect(),
         }
-    }
-
-    /// Drops all versions but one.
-    pub(super) fn retain(&mut self, version: &str) {
-        self.versions.retain(|one| one.version == version);
     }
 }
 
 impl VersionSummary {
-    fn new(name: &str, usage: &StoredUsage, known: &Known) -> Self {
+    fn new(name: &str, usage: &StoredUsage, configured: &Versions) -> Self {
         let mut requests: BTreeMap<i64, Requests> = BTreeMap::new();
         for count in usage.counts.iter().filter(|count| count.version == name) {
-            let sums = requests.entry(count.application).or_default();
-            sums.add(&count.source, count.is_signed, count.requests);
+            requests.entry(count.application).or_default().add(count);
         }
         let mut clients: BTreeMap<i64, Vec<&StoredClient>> = BTreeMap::new();
         for client in usage.clients.iter().filter(|one| one.version == name) {
@@ -235,8 +189,8 @@ impl VersionSummary {
         let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(name));
         Self {
             version: name.to_owned(),
-            is_configured: known.versions.iter().any(|one| one == name),
-            is_default: known.default == name,
+            is_configured: configured.named(name.as_bytes()).is_some(),
+            is_default: configured.default().name().as_str() == name,
             requests: all,
             retiring: Retiring::new(&applications, pinned),
             applications,
@@ -245,57 +199,40 @@ impl VersionSummary {
 }
 
 impl Requests {
-    fn add(&mut self, source: &str, is_signed: bool, requests: u64) {
-        self.requests += requests;
-        self.signed += if is_signed { requests } else { 0 };
-        let mut counts = Counts::default();
-        for (count, one) in counts.iter_mut().zip(SOURCES) {
-            *count = if one.as_str() == source { requests } else { 0 };
+    /// The number of a source.
+    pub(super) fn of(&self, source: VersionSource) -> u64 {
+        self.sources[source as usize]
+    }
+
+    fn add(&mut self, count: &StoredCount) {
+        self.requests += count.requests;
+        let mut sources = VersionSource::ALL.into_iter();
+        let source = sources.find(|source| source.as_str() == count.source);
+        if let Some(source) = source {
+            self.sources[source as usize] += count.requests;
         }
-        self.sources.include(counts);
-        if is_signed {
-            self.signed_sources.include(counts);
+        if count.is_signed {
+            self.signed += count.requests;
+            if let Some(source) = source {
+                self.signed_sources[source as usize] += count.requests;
+            }
         }
     }
 
     /// Whether there are requests of a source, but no signed ones: then that source may be a stranger's doing.
     fn has_unsigned_source(&self) -> bool {
-        let Self {
-            sources: all,
-            signed_sources: signed,
-            ..
-        } = self;
-        [
-            (all.header, signed.header),
-            (all.default, signed.default),
-            (all.unknown, signed.unknown),
-        ]
-        .into_iter()
-        .any(|(all, signed)| all > 0 && signed == 0)
+        use VersionSource::{Default, Header, Unknown};
+        let mut sources = [Header, Default, Unknown].into_iter();
+        sources.any(|source| self.of(source) > 0 && self.signed_sources[source as usize] == 0)
     }
 
     fn include(&mut self, other: &Self) {
         self.requests += other.requests;
         self.signed += other.signed;
-        let Sources {
-            header,
-            app,
-            default,
-            unknown,
-            state,
-        } = other.sources;
-        self.sources.include([header, app, default, unknown, state]);
+        for (sum, requests) in self.sources.iter_mut().zip(other.sources) {
+            *sum += requests;
+        }
         self.last_seen = self.last_seen.max(other.last_seen);
-    }
-}
-
-impl Sources {
-    fn include(&mut self, [header, app, default, unknown, state]: Counts) {
-        self.header += header;
-        self.app += app;
-        self.default += default;
-        self.unknown += unknown;
-        self.state += state;
     }
 }
 
@@ -351,10 +288,10 @@ impl Retiring {
             noticing.filter_map(|app| app.ident.clone()).collect()
         };
         Self {
-            named_by: with(|of| of.sources.header > 0),
+            named_by: with(|of| of.of(VersionSource::Header) > 0),
             pinned: pinned.map(|app| app.ident.clone()).collect(),
-            by_default: with(|of| of.sources.default > 0),
-            by_unknown: with(|of| of.sources.unknown > 0),
+            by_default: with(|of| of.of(VersionSource::Default) > 0),
+            by_unknown: with(|of| of.of(VersionSource::Unknown) > 0),
             only_unsigned: with(Requests::has_unsigned_source),
         }
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::summary::{AppKind, AppUsage, Requests, Summary, VersionSummary};
+use signpost_protocol::version::VersionSource;
+
+use super::summary::{AppKind, AppUsage, Summary, VersionSummary};
 use crate::{cli::table::table_lines, config::rfc3339};
 
 /// Limit of the applications that a sentence names.
@@ -10,14 +12,9 @@ const MAX_NAMED: usize = 10;
 
 /// The report, line by line.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let Summary {
-        days,
-        first_day,
-        last_day,
-        ..
-    } = summary;
     let mut lines = vec![format!(
-        "Requests from {first_day} to {last_day} ({days} days, UTC)"
+        "Requests from {} to {} ({} days, UTC)",
+        summary.first_day, summary.last_day, summary.days
     )];
     lines.extend(gap(summary));
     for version in &summary.versions {
@@ -46,23 +43,17 @@ fn gap(summary: &Summary) -> Option<String> {
 }
 
 fn heading(version: &VersionSummary) -> String {
-    let VersionSummary {
-        version: name,
-        requests: Requests {
-            requests, signed, ..
-        },
-        ..
-    } = version;
+    let (name, all) = (&version.version, &version.requests);
     let role = match (version.is_default, version.is_configured) {
         (true, _) => ", the default version",
         (false, true) => "",
         (false, false) => ", no longer configured",
     };
-    match requests {
+    match all.requests {
         0 => format!("{name}{role}: no requests"),
-        _ => format!(
+        requests => format!(
             "{name}{role}: {requests} requests, {} of them signed",
-            share(*signed, *requests)
+            share(all.signed, requests)
         ),
     }
 }
@@ -84,12 +75,9 @@ const HEADS: [&str; 10] = [
 /// The columns of [`HEADS`] with numbers, which are aligned to the right.
 const NUMBERS: Range<usize> = 2..8;
 
-fn table(version: &VersionSummary) -> Vec<String> {
-    let heads = HEADS.map(str::to_owned);
-    let rows = version.applications.iter().map(row);
-    let rows: Vec<_> = std::iter::once(heads).chain(rows).collect();
-    let lines = table_lines(&rows, NUMBERS);
-    lines.into_iter().map(|line| format!("  {line}")).collect()
+fn table(version: &VersionSummary) -> impl Iterator<Item = String> {
+    let lines = table_lines(HEADS, version.applications.iter().map(row), NUMBERS);
+    lines.into_iter().map(|line| format!("  {line}"))
 }
 
 fn row(app: &AppUsage) -> [String; HEADS.len()] {
@@ -99,14 +87,8 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         (AppKind::Callbacks, _) => "(callbacks)".to_owned(),
         (AppKind::Others, _) => "(others)".to_owned(),
     };
-    let Requests {
-        requests,
-        signed,
-        sources,
-        last_seen,
-        ..
-    } = &app.requests;
-    let of_all = |part| share(part, *requests);
+    let all = &app.requests;
+    let of_all = |part| share(part, all.requests);
     let client = app.client.as_ref().map(|client| {
         let claimed = if client.is_signed { "" } else { " (unsigned)" };
         let agent = client.user_agent.as_ref();
@@ -116,13 +98,13 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
     [
         name,
         app.state.clone().unwrap_or_default(),
-        requests.to_string(),
-        of_all(*signed),
-        of_all(sources.header),
-        of_all(sources.app),
-        of_all(sources.default),
-        of_all(sources.unknown),
-        last_seen.map(rfc3339).unwrap_or_default(),
+        all.requests.to_string(),
+        of_all(all.signed),
+        of_all(all.of(VersionSource::Header)),
+        of_all(all.of(VersionSource::App)),
+        of_all(all.of(VersionSource::Default)),
+        of_all(all.of(VersionSource::Unknown)),
+        all.last_seen.map(rfc3339).unwrap_or_default(),
         client.unwrap_or_default(),
     ]
 }
@@ -130,13 +112,17 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
 /// What retiring a version would break, in sentences.
 fn retiring(version: &VersionSummary, summary: &Summary) -> impl Iterator<Item = String> {
     let unused = (version.requests.requests == 0).then(|| unused(&version.version, summary));
-    let named = (!version.retiring.named_by.is_empty()).then(|| named(version, summary));
-    let pinned = (!version.retiring.pinned.is_empty()).then(|| pinned(version, summary));
-    let used = [unused, named, pinned, by_default(version, summary)];
+    let used = [
+        unused,
+        named(version, summary),
+        pinned(version, summary),
+        by_default(version, summary),
+    ];
     used.into_iter().chain(remarks(version)).flatten()
 }
 
-fn named(version: &VersionSummary, summary: &Summary) -> String {
+fn named(version: &VersionSummary, summary: &Summary) -> Option<String> {
+    let names = names(&version.retiring.named_by)?;
     let (name, rest) = (&version.version, rest(version, summary));
     let removed = if summary.rejects_unknown {
         "400 version_unknown"
@@ -151,13 +137,12 @@ fn named(version: &VersionSummary, summary: &Summary) -> String {
     } else {
         format!("they get {removed} now")
     };
-    let names = names(&version.retiring.named_by);
-    format!("Named in the version header by {names}: {what}.")
+    Some(format!("Named in the version header by {names}: {what}."))
 }
 
-fn pinned(version: &VersionSummary, summary: &Summary) -> String {
+fn pinned(version: &VersionSummary, summary: &Summary) -> Option<String> {
+    let names = names(&version.retiring.pinned)?;
     let (name, rest) = (&version.version, rest(version, summary));
-    let names = names(&version.retiring.pinned);
     let what = if version.is_configured {
         format!(
             "their requests that name no version would get 410 version_retired if {name} is retired with after_sunset = \
@@ -166,28 +151,25 @@ fn pinned(version: &VersionSummary, summary: &Summary) -> String {
     } else {
         format!("their requests that name no version go to {rest} now")
     };
-    format!(
+    Some(format!(
         "Pinned to {name}: {names}; {what}. To change that: signpost app update IDENT --default-version NAME."
-    )
+    ))
 }
 
 fn by_default(version: &VersionSummary, summary: &Summary) -> Option<String> {
-    let clients = &version.retiring.by_default;
-    match (version.is_default, clients.is_empty()) {
-        (true, true) => Some(
+    match (version.is_default, names(&version.retiring.by_default)) {
+        (true, None) => Some(
             "It is the default version: let default_version name another one first, otherwise requests that name none get \
              410 version_retired. No application was seen that uses it by default."
                 .to_owned(),
         ),
-        (true, false) => Some(format!(
-            "It is the default version: let default_version name another one first, which then serves {}. Otherwise they \
+        (true, Some(clients)) => Some(format!(
+            "It is the default version: let default_version name another one first, which then serves {clients}. Otherwise they \
              get 410 version_retired.",
-            names(clients)
         )),
-        (false, true) => None,
-        (false, false) => Some(format!(
-            "While it was the default version it served {}: they get {} now.",
-            names(clients),
+        (false, None) => None,
+        (false, Some(clients)) => Some(format!(
+            "While it was the default version it served {clients}: they get {} now.",
             rest(version, summary)
         )),
     }
@@ -197,23 +179,16 @@ fn by_default(version: &VersionSummary, summary: &Summary) -> Option<String> {
 fn remarks(version: &VersionSummary) -> [Option<String>; 4] {
     let name = &version.version;
     let of = &version.retiring;
-    let unknown = (!of.by_unknown.is_empty()).then(|| {
-        format!(
-            "Served instead of a version that does not exist: {}.",
-            names(&of.by_unknown)
-        )
-    });
-    let callbacks = match version.requests.sources.state {
+    let unknown = names(&of.by_unknown)
+        .map(|names| format!("Served instead of a version that does not exist: {names}."));
+    let callbacks = match version.requests.of(VersionSource::State) {
         0 => None,
         count => Some(format!(
             "{count} requests were callbacks: if {name} is retired, its logins in progress fail."
         )),
     };
-    let claimed = (!of.only_unsigned.is_empty()).then(|| {
-        format!(
-            "Seen this way in unsigned requests only, which anyone can send: {}.",
-            names(&of.only_unsigned)
-        )
+    let claimed = names(&of.only_unsigned).map(|names| {
+        format!("Seen this way in unsigned requests only, which anyone can send: {names}.")
     });
     let mut others = version.applications.iter();
     let others = others.find(|app| app.kind == AppKind::Others);
@@ -249,9 +224,11 @@ fn rest(version: &VersionSummary, summary: &Summary) -> String {
     }
 }
 
-fn names(idents: &BTreeSet<String>) -> String {
+/// How many applications, and the first ones; `None` without any.
+fn names(idents: &BTreeSet<String>) -> Option<String> {
     let shown: Vec<_> = idents.iter().take(MAX_NAMED).map(String::as_str).collect();
     let count = match idents.len() {
+        0 => return None,
         1 => "1 application".to_owned(),
         count => format!("{count} applications"),
     };
@@ -259,7 +236,7 @@ fn names(idents: &BTreeSet<String>) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{count} ({}{more})", shown.join(", "))
+    Some(format!("{count} ({}{more})", shown.join(", ")))
 }
 
 /// A part in percent. What is not 0 is not shown as 0, and what is not all not as 100.

@@ -4,26 +4,17 @@ use serde_json::json;
 use signpost_kit::clock::Timestamp;
 
 use super::*;
-use crate::{cli::versions::report::text::lines, observe::usage::stored::StoredCount};
+use crate::{cli::versions::report::text::lines, config::tests::versions};
 
 /// 2026-11-22.
 const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);
 
-fn period() -> Period {
-    let last = Day::at(TODAY);
-    Period {
-        days: 30,
-        first: last.minus(29),
-        last,
-    }
-}
-
-fn known(rejects_unknown: bool) -> Known {
-    Known {
-        versions: vec!["v1".to_owned(), "v2".to_owned()],
-        default: "v1".to_owned(),
-        rejects_unknown,
-    }
+/// v1, the default version, and v2.
+fn summary(usage: &StoredUsage, unknown: &str) -> Summary {
+    let configured = versions(&format!(
+        "unknown = '{unknown}'\n[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.v2]\nbackend = '127.0.0.1:2'\n"
+    ));
+    Summary::new(usage, 30, Day::at(TODAY), &configured)
 }
 
 fn count(
@@ -106,7 +97,7 @@ fn text(summary: &Summary) -> String {
 
 #[test]
 fn numbers_are_summed_by_version_and_application() {
-    let summary = Summary::new(&usage(), period(), &known(false));
+    let summary = summary(&usage(), "default");
     let value = json!(summary);
     assert_eq!(value["first_day"], "2026-10-24");
     assert_eq!(value["last_day"], "2026-11-22");
@@ -147,7 +138,7 @@ fn numbers_are_summed_by_version_and_application() {
 
 #[test]
 fn the_text_says_what_retiring_a_version_breaks() {
-    let text = text(&Summary::new(&usage(), period(), &known(true)));
+    let text = text(&summary(&usage(), "reject"));
     for part in [
         "Requests from 2026-10-24 to 2026-11-22 (30 days, UTC)",
         "v0, no longer configured: 1 requests, 100% of them signed",
@@ -190,7 +181,7 @@ fn a_source_without_signed_requests_is_reported_as_such() {
         }],
     };
     let unsigned = |usage: &StoredUsage| {
-        let summary = Summary::new(usage, period(), &known(false));
+        let summary = summary(usage, "default");
         summary.versions[0].retiring.only_unsigned.len()
     };
     assert_eq!(unsigned(&usage), 1);
@@ -204,7 +195,7 @@ fn a_version_without_requests_can_be_retired_as_far_as_was_counted() {
         began_at: Some(Timestamp::from_millis(0)),
         ..StoredUsage::default()
     };
-    let report = |usage: &StoredUsage| text(&Summary::new(usage, period(), &known(false)));
+    let report = |usage: &StoredUsage| text(&summary(usage, "default"));
     let unused =
         "No request used v2 in the last 30 days: retiring it breaks no client that was seen.";
     assert!(report(&usage).contains(unused), "{}", report(&usage));
@@ -233,7 +224,7 @@ fn a_sentence_names_ten_applications() {
             .applications
             .push(app(id, &format!("app-{id}"), "active", Some("v2")));
     }
-    let text = text(&Summary::new(&usage, period(), &known(false)));
+    let text = text(&summary(&usage, "default"));
     let line = text
         .lines()
         .find(|line| line.contains("Pinned to v2"))
@@ -242,13 +233,4 @@ fn a_sentence_names_ten_applications() {
         line.contains("32 applications (app-10,") && line.contains("app-19 and 22 more)"),
         "{line}"
     );
-}
-
-#[test]
-fn one_version_can_be_selected() {
-    let mut summary = Summary::new(&usage(), period(), &known(false));
-    summary.retain("v2");
-    assert_eq!(summary.versions.len(), 1);
-    summary.retain("v9");
-    assert!(summary.versions.is_empty());
 }

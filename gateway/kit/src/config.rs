@@ -59,9 +59,9 @@ pub fn load<T>(
 ) -> Result<Loaded<T>, ConfigError> {
     // Zeroized when dropped: the file may hold secrets.
     let text = std::fs::read_to_string(path).map(Zeroizing::new);
-    let text = text.map_err(|cause| ConfigError::Unreadable {
-        path: path.to_owned(),
-        cause,
+    let text = text.map_err(|cause| {
+        let unread = ReadFile::new(path, None);
+        ConfigError::new(path, format!("cannot be read: {cause}"), vec![unread])
     })?;
     parse(path, &text, read)
 }
@@ -76,15 +76,14 @@ pub fn parse<T>(
     text: &str,
     read: impl FnOnce(&mut Section<'_>) -> Read<T>,
 ) -> Result<Loaded<T>, ConfigError> {
-    let invalid = |problems, files| ConfigError::Invalid {
-        path: path.to_owned(),
-        problems,
-        files,
-    };
     let file = ReadFile::new(path, Some(text.as_bytes()));
     let (table, problems) = document::parse(text);
     if !problems.is_empty() {
-        return Err(invalid(problems, vec![file]));
+        return Err(ConfigError {
+            path: path.to_owned(),
+            problems,
+            files: vec![file],
+        });
     }
     let document = Document::new(path, text);
     document.add_file(file);
@@ -97,12 +96,13 @@ pub fn parse<T>(
         root.close();
         watch.and(config)
     };
-    match (config, document.finish()) {
-        (Ok(config), Ok(settings)) => Ok(Loaded { config, settings }),
-        (_, Err((problems, files))) => Err(invalid(problems, files)),
-        (Err(Invalid), Ok(settings)) => {
-            let problem = error::Problem::unexplained();
-            Err(invalid(vec![problem], settings.files))
+    let settings = document.finish()?;
+    match config {
+        Ok(config) => Ok(Loaded { config, settings }),
+        // A bug. The program must not start with half a configuration.
+        Err(Invalid) => {
+            let text = "internal error: a value was rejected without a reason; please report it";
+            Err(ConfigError::new(path, text.to_owned(), settings.files))
         }
     }
 }

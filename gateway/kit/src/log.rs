@@ -21,7 +21,7 @@ use std::{
     io::IsTerminal,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -65,7 +65,7 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
 pub struct Logging {
     writer: LogWriter,
     filter: reload::Handle<EnvFilter, Registry>,
-    style: Arc<StyleCell>,
+    style: Arc<Style>,
 }
 
 /// A changed configuration of the log whose file is open.
@@ -76,17 +76,12 @@ pub struct PreparedLog<'l> {
 }
 
 /// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    Plain,
+#[derive(Debug, Default)]
+struct Style {
+    is_json: AtomicBool,
     /// For a terminal.
-    Coloured,
-    Json,
+    is_coloured: AtomicBool,
 }
-
-/// The current style.
-#[derive(Debug)]
-struct StyleCell(AtomicU8);
 
 impl Logging {
     /// Starts the log for the whole process, including libraries that use the `log` crate. On the signals of `reopen` it
@@ -103,18 +98,28 @@ impl Logging {
             // Logs every start in detail, with or without migrations.
             .ignore_crate("refinery_core");
         bridge.init().context("cannot bridge log to tracing")?;
-        let writer = LogWriter::open(log)?;
-        let (subscriber, filter, style) = subscriber(log, &writer)?;
+        let (logging, subscriber) = Self::with_subscriber(log)?;
         tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;
         log_panics();
         reopen
-            .start(writer.clone())
+            .start(logging.writer.clone())
             .context("cannot start the thread that reopens log files")?;
-        Ok(Self {
+        Ok(logging)
+    }
+
+    fn with_subscriber(log: &Log) -> anyhow::Result<(Self, Box<dyn Subscriber + Send + Sync>)> {
+        let writer = LogWriter::open(log)?;
+        let (filtering, filter) = reload::Layer::new(filter(&log.filter)?);
+        let style = Arc::<Style>::default();
+        style.set(log);
+        let lines = lines::layer(&style, &writer);
+        let layered = tracing_subscriber::registry().with(filtering).with(lines);
+        let logging = Self {
             writer,
             filter,
             style,
-        })
+        };
+        Ok((logging, Box::new(layered)))
     }
 
     /// A log without output, for tests.
@@ -131,13 +136,8 @@ impl Logging {
             output: LogOutput::Stdout,
             access_sample: 1,
         };
-        let writer = LogWriter::open(&log).expect("a test has a standard output");
-        let (_, filter, style) = subscriber(&log, &writer).expect("the filter is valid");
-        Self {
-            writer,
-            filter,
-            style,
-        }
+        let started = Self::with_subscriber(&log);
+        started.expect("a test has a standard output").0
     }
 
     /// The writer of the lines.
@@ -175,7 +175,7 @@ impl PreparedLog<'_> {
             style,
         } = self.logging;
         writer.replace(self.output);
-        style.set(Style::of(&self.log));
+        style.set(&self.log);
         match filter(&self.log.filter) {
             // Fails only if the subscriber was dropped, which never happens.
             Ok(filter) => drop(handle.reload(filter)),
@@ -188,46 +188,12 @@ impl PreparedLog<'_> {
 }
 
 impl Style {
-    fn of(log: &Log) -> Self {
-        match log.format {
-            LogFormat::Json => Self::Json,
-            LogFormat::Human => {
-                let is_seen = log.output == LogOutput::Stdout && std::io::stdout().is_terminal();
-                if is_seen { Self::Coloured } else { Self::Plain }
-            }
-        }
+    fn set(&self, log: &Log) {
+        let is_json = log.format == LogFormat::Json;
+        let is_seen = log.output == LogOutput::Stdout && std::io::stdout().is_terminal();
+        self.is_json.store(is_json, Ordering::Relaxed);
+        self.is_coloured.store(is_seen, Ordering::Relaxed);
     }
-}
-
-impl StyleCell {
-    fn new(style: Style) -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(style as u8)))
-    }
-
-    fn set(&self, style: Style) {
-        self.0.store(style as u8, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Style {
-        let current = self.0.load(Ordering::Relaxed);
-        let is_current = |style: &Style| *style as u8 == current;
-        let styles = [Style::Plain, Style::Coloured, Style::Json];
-        styles.into_iter().find(is_current).unwrap_or(Style::Plain)
-    }
-}
-
-type Parts = (
-    Box<dyn Subscriber + Send + Sync>,
-    reload::Handle<EnvFilter, Registry>,
-    Arc<StyleCell>,
-);
-
-fn subscriber(log: &Log, writer: &LogWriter) -> anyhow::Result<Parts> {
-    let (filter, filter_handle) = reload::Layer::new(filter(&log.filter)?);
-    let style = StyleCell::new(Style::of(log));
-    let lines = lines::layer(&style, writer);
-    let layered = tracing_subscriber::registry().with(filter).with(lines);
-    Ok((Box::new(layered), filter_handle, style))
 }
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
@@ -237,7 +203,7 @@ fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
 /// A subscriber that writes plain lines, for the tests of the writer.
 #[cfg(test)]
 pub(crate) fn test_subscriber(writer: &LogWriter) -> impl Subscriber + Send + Sync + use<> {
-    tracing_subscriber::registry().with(lines::layer(&StyleCell::new(Style::Plain), writer))
+    tracing_subscriber::registry().with(lines::layer(&Arc::default(), writer))
 }
 
 #[cfg(test)]

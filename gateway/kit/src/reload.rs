@@ -103,27 +103,12 @@ impl ReloadSignals {
     }
 }
 
-/// The outcome of a reload, or of a comparison. `Display` is the output of the `reload` command.
+/// What a reload changed, or would change. `Display` is the output of the commands.
 #[derive(Debug)]
-pub struct Report {
+struct Report {
     file: PathBuf,
-    outcome: Outcome,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    /// The configuration was reloaded.
-    Applied(Differences),
-    /// What a reload would change.
-    Compared(Differences),
-    /// The file is invalid: the old configuration stays in effect.
-    Invalid(ConfigError),
-    /// The file could not be read in time, or not be applied: the old configuration stays in effect.
-    Failed(anyhow::Error),
-}
-
-#[derive(Debug)]
-struct Differences {
+    /// Otherwise it was only compared.
+    is_applied: bool,
     changed: Vec<Change>,
     needing_restart: Vec<Change>,
 }
@@ -155,7 +140,7 @@ impl<R: Reload> Reloader<R> {
             counts,
             hangups,
             commands: control::commands(&file),
-            watch: FileWatch::new(running.is_watched(), running.files().to_vec()),
+            watch: FileWatch::new(running.is_watched, running.files.clone()),
             program: Arc::new(program),
             file,
             running,
@@ -166,169 +151,131 @@ impl<R: Reload> Reloader<R> {
     pub async fn run(mut self) {
         loop {
             tokio::select! {
-                Some(()) = self.hangups.0.recv() => {
-                    self.reload().await;
-                }
+                Some(()) = self.hangups.0.recv() => drop(self.reload().await),
+                () = self.watch.changed() => drop(self.reload().await),
                 Some(command) = self.commands.recv() => {
-                    let report = match command.verb() {
-                        Verb::Reload => self.reload().await,
-                        Verb::Diff => self.compare().await,
-                        Verb::Upgrade => {
-                            match self.program.upgrade().await {
-                                Ok(text) => {
-                                    drop(self.commands);
-                                    // The next command reaches the new process.
-                                    control::wait_for_successor(&self.file).await;
-                                    return command.reply(true, &text).await;
-                                }
-                                Err(error) => command.reply(false, &format!("{error:#}")).await,
-                            }
-                            continue;
-                        }
-                        Verb::Status => {
-                            let differs = self.compare().await.differs();
-                            match self.program.status(differs) {
-                                Ok(text) => command.reply(true, &text).await,
-                                Err(error) => command.reply(false, &format!("{error:#}")).await,
-                            }
-                            continue;
-                        }
-                        Verb::HealthAddress => {
-                            let address = self.program.health_address();
-                            command.reply(true, &address.to_string()).await;
-                            continue;
-                        }
-                    };
-                    command.reply(report.is_success(), &report.to_string()).await;
-                }
-                () = self.watch.changed() => {
-                    self.reload().await;
+                    let reply = self.execute(command.verb).await;
+                    if command.verb == Verb::Upgrade && reply.is_ok() {
+                        self.commands.close();
+                        // The next command reaches the new process.
+                        control::wait_for_successor(&self.file).await;
+                        return command.reply(reply).await;
+                    }
+                    command.reply(reply).await;
                 }
             }
         }
     }
 
-    async fn reload(&mut self) -> Report {
+    async fn execute(&mut self, verb: Verb) -> anyhow::Result<String> {
+        let report = match verb {
+            Verb::Reload => self.reload().await,
+            Verb::Diff => self.compare().await,
+            Verb::Upgrade => return self.program.upgrade().await,
+            Verb::Status => {
+                // An invalid file differs, too.
+                let report = self.compare().await;
+                return self
+                    .program
+                    .status(!report.is_ok_and(|report| report.is_empty()));
+            }
+            Verb::HealthAddress => return Ok(self.program.health_address().to_string()),
+        };
+        report
+            .map(|report| report.to_string())
+            .map_err(|error| anyhow!("{error}\nnot reloaded: the old configuration stays"))
+    }
+
+    async fn reload(&mut self) -> Result<Report, ConfigError> {
         let loaded = self.load().await;
         // Also after a failure the watch continues from what was read: the same content is not tried again.
         let read = match &loaded {
-            Ok(loaded) => Some(loaded.settings.files().to_vec()),
-            Err(Outcome::Invalid(error)) => Some(error.files()),
-            Err(_) => None,
+            Ok(loaded) => loaded.settings.files.clone(),
+            Err(error) => error.files.clone(),
         };
-        let outcome = match loaded {
+        let report = match loaded {
             Ok(loaded) => self.apply(loaded).await,
-            Err(outcome) => outcome,
+            Err(error) => Err(error),
         };
-        if let Some(read) = read {
-            self.watch = FileWatch::new(self.running.is_watched(), read);
+        if !read.is_empty() {
+            self.watch = FileWatch::new(self.running.is_watched, read);
         }
-        let report = Report {
-            file: self.file.clone(),
-            outcome,
-        };
-        if report.is_success() {
-            self.counts.succeed(SystemClock.now());
-        } else {
-            self.counts.fail();
+        match &report {
+            Ok(report) => {
+                self.counts.succeed(SystemClock.now());
+                report.log();
+            }
+            Err(error) => {
+                self.counts.fail();
+                let file = self.file.display();
+                for problem in error.lines() {
+                    tracing::error!(%file, problem, "configuration not reloaded");
+                }
+            }
         }
-        report.log();
         report
     }
 
-    async fn compare(&self) -> Report {
-        let outcome = match self.load().await {
-            Ok(loaded) => Outcome::Compared(self.differences(&loaded.settings)),
-            Err(outcome) => outcome,
-        };
-        Report {
-            file: self.file.clone(),
-            outcome,
-        }
+    async fn compare(&self) -> Result<Report, ConfigError> {
+        let loaded = self.load().await?;
+        Ok(self.report(&loaded.settings, false))
     }
 
-    async fn load(&self) -> Result<Loaded<R::Config>, Outcome> {
+    async fn load(&self) -> Result<Loaded<R::Config>, ConfigError> {
         let (program, file) = (Arc::clone(&self.program), self.file.clone());
         let loading = tokio::task::spawn_blocking(move || program.load(&file));
+        let failed = |text| Err(ConfigError::new(&self.file, text, Vec::new()));
         match timeout(LOAD_TIMEOUT, loading).await {
-            Ok(Ok(loaded)) => loaded.map_err(Outcome::Invalid),
-            Ok(Err(cause)) => Err(Outcome::Failed(cause.into())),
-            Err(_) => Err(Outcome::Failed(anyhow!(
-                "a file cannot be read within {} s",
-                LOAD_TIMEOUT.as_secs()
-            ))),
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(cause)) => failed(cause.to_string()),
+            Err(_) => {
+                let seconds = LOAD_TIMEOUT.as_secs();
+                failed(format!("a file cannot be read within {seconds} s"))
+            }
         }
     }
 
-    async fn apply(&mut self, loaded: Loaded<R::Config>) -> Outcome {
-        let differences = self.differences(&loaded.settings);
-        if let Err(error) = self.program.apply(loaded.config).await {
-            return Outcome::Failed(error);
-        }
-        let kept = &differences.needing_restart;
+    async fn apply(&mut self, loaded: Loaded<R::Config>) -> Result<Report, ConfigError> {
+        let report = self.report(&loaded.settings, true);
+        let applied = self.program.apply(loaded.config).await;
+        applied.map_err(|error| ConfigError::new(&self.file, format!("{error:#}"), Vec::new()))?;
+        let kept = &report.needing_restart;
         let is_kept = |key: &str| kept.iter().any(|change| change.key == key);
         self.running = loaded.settings.with_kept_keys(&self.running, is_kept);
-        Outcome::Applied(differences)
+        Ok(report)
     }
 
-    fn differences(&self, new: &Settings) -> Differences {
+    fn report(&self, new: &Settings, is_applied: bool) -> Report {
         let all = self.running.changes(new);
         let keys: Vec<_> = all.iter().map(|change| change.key.as_str()).collect();
-        let needs_restart: Vec<_> = keys
+        let (needing_restart, changed) = all
             .iter()
-            .map(|key| self.program.needs_restart(key, &keys))
-            .collect();
-        let (needing_restart, changed): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .zip(needs_restart)
-            .partition(|(_, needs_restart)| *needs_restart);
-        let changes = |pairs: Vec<(Change, bool)>| pairs.into_iter().map(|(change, _)| change);
-        Differences {
-            changed: changes(changed).collect(),
-            needing_restart: changes(needing_restart).collect(),
+            .cloned()
+            .partition(|change| self.program.needs_restart(&change.key, &keys));
+        Report {
+            file: self.file.clone(),
+            is_applied,
+            changed,
+            needing_restart,
         }
     }
 }
 
 impl Report {
-    /// Whether the file is invalid, or a reload or restart would change something.
-    const fn differs(&self) -> bool {
-        match &self.outcome {
-            Outcome::Applied(found) | Outcome::Compared(found) => {
-                !found.changed.is_empty() || !found.needing_restart.is_empty()
-            }
-            Outcome::Invalid(_) | Outcome::Failed(_) => true,
-        }
-    }
-
-    /// Whether the file is valid, and was applied if that was requested.
-    #[must_use]
-    pub const fn is_success(&self) -> bool {
-        matches!(self.outcome, Outcome::Applied(_) | Outcome::Compared(_))
+    const fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.needing_restart.is_empty()
     }
 
     fn log(&self) {
         let file = self.file.display();
-        match &self.outcome {
-            Outcome::Applied(differences) => {
-                let changed = keys(&differences.changed);
-                let changed = or_nothing(&changed);
-                tracing::info!(%file, changed, "configuration reloaded");
-                if !differences.needing_restart.is_empty() {
-                    let keys = keys(&differences.needing_restart);
-                    tracing::warn!(%file, keys, "a restart is needed for some keys: the old values stay until then");
-                }
-            }
-            Outcome::Compared(_) => {}
-            Outcome::Invalid(error) => {
-                for problem in error.lines() {
-                    tracing::error!(%file, problem, "configuration not reloaded");
-                }
-            }
-            Outcome::Failed(error) => {
-                let problem = format!("{error:#}");
-                tracing::error!(%file, problem, "configuration not reloaded");
-            }
+        let changed = match keys(&self.changed) {
+            none if none.is_empty() => "nothing changed".to_owned(),
+            changed => changed,
+        };
+        tracing::info!(%file, changed, "configuration reloaded");
+        if !self.needing_restart.is_empty() {
+            let keys = keys(&self.needing_restart);
+            tracing::warn!(%file, keys, "a restart is needed for some keys: the old values stay until then");
         }
     }
 }
@@ -338,50 +285,22 @@ fn keys(changes: &[Change]) -> String {
     keys.join(", ")
 }
 
-fn or_nothing(changed: &str) -> &str {
-    if changed.is_empty() {
-        "nothing changed"
-    } else {
-        changed
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        let (differences, title, nothing) = match &self.outcome {
-            Outcome::Applied(differences) => (differences, "reloaded", "reloaded, nothing changed"),
-            Outcome::Compared(differences) => (
-                differences,
-                "OK, a reload would change:",
-                "OK, a reload would change nothing",
-            ),
-            Outcome::Invalid(error) => {
-                return write!(
-                    formatter,
-                    "{error}\nnot reloaded: the old configuration stays"
-                );
-            }
-            Outcome::Failed(error) => {
-                return write!(
-                    formatter,
-                    "{file}: {error:#}\nnot reloaded: the old configuration stays"
-                );
-            }
+        let title = match (self.is_applied, self.changed.is_empty()) {
+            (true, false) => "reloaded",
+            (true, true) => "reloaded, nothing changed",
+            (false, false) => "OK, a reload would change:",
+            (false, true) => "OK, a reload would change nothing",
         };
-        let is_empty = differences.changed.is_empty();
-        write!(
-            formatter,
-            "{file}: {}",
-            if is_empty { nothing } else { title }
-        )?;
-        for change in &differences.changed {
+        write!(formatter, "{}: {title}", self.file.display())?;
+        for change in &self.changed {
             write!(formatter, "\n  {change}")?;
         }
-        if !differences.needing_restart.is_empty() {
+        if !self.needing_restart.is_empty() {
             formatter.write_str("\na restart is needed for:")?;
         }
-        for change in &differences.needing_restart {
+        for change in &self.needing_restart {
             write!(formatter, "\n  {change}")?;
         }
         Ok(())

@@ -4,15 +4,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        PoisonError, RwLock, RwLockReadGuard,
-        atomic::{
-            AtomicU64,
-            Ordering::{Acquire, Relaxed, Release},
-        },
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
     },
     time::Duration,
 };
+
+use parking_lot::RwLock;
 
 /// Cached values are used for this long after the feed was lost, inclusive. CONTRACT 4.
 pub const MAX_OUTAGE: Duration = Duration::from_secs(5 * 60);
@@ -77,7 +76,7 @@ impl Freshness {
 
     /// A copy with the same state.
     pub(super) fn duplicate(&self) -> Self {
-        let losses = self.losses();
+        let losses = self.losses.read();
         Self {
             lifetime: self.lifetime,
             phase: AtomicU64::new(self.phase.load(Relaxed)),
@@ -123,7 +122,7 @@ impl Freshness {
         if self.phase.load(Acquire) == read_at.period {
             return Trust::Current;
         }
-        let losses = self.losses();
+        let losses = self.losses.read();
         let phase = self.phase.load(Relaxed);
         // The time counts from the first loss since the value was read: no return of the feed prolongs it.
         let first = usize::try_from(phase.div_ceil(2) - read_at.period / 2)
@@ -143,7 +142,7 @@ impl Freshness {
 
     /// The feed is lost from now on. If it is lost already, the first time counts.
     pub(super) fn mark_feed_lost(&self, now: Duration) {
-        let mut losses = self.losses.write().unwrap_or_else(PoisonError::into_inner);
+        let mut losses = self.losses.write();
         if self.is_lost() {
             return;
         }
@@ -161,7 +160,7 @@ impl Freshness {
     pub(super) fn mark_feed_restored(&self, now: Duration) {
         // Never without a loss: values from before must not count as current.
         self.mark_feed_lost(now);
-        let _losses = self.losses.write().unwrap_or_else(PoisonError::into_inner);
+        let _losses = self.losses.write();
         self.phase.fetch_add(1, Release);
         self.backs_off_until.store(0, Relaxed);
     }
@@ -190,10 +189,6 @@ impl Freshness {
 
     fn is_lost(&self) -> bool {
         self.phase.load(Relaxed) % 2 == 1
-    }
-
-    fn losses(&self) -> RwLockReadGuard<'_, VecDeque<Duration>> {
-        self.losses.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -295,6 +290,6 @@ mod tests {
                 assert!(freshness.is_expired(*read_at, end + MILLI));
             }
         }
-        assert!(freshness.losses().len() <= 6, "old losses are dropped");
+        assert!(freshness.losses.read().len() <= 6, "old losses are dropped");
     }
 }

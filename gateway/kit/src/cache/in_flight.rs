@@ -3,9 +3,9 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 type SharedResult<T> = watch::Receiver<Option<T>>;
@@ -56,17 +56,17 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
 
     /// Detaches the lookup in flight: it may have read before a change, so the next caller runs its own.
     pub(super) fn detach(&self, key: K) {
-        self.by_key().remove(&key);
+        self.by_key.lock().remove(&key);
     }
 
     /// Detaches all lookups in flight.
     pub(super) fn detach_all(&self) {
-        self.by_key().clear();
+        self.by_key.lock().clear();
     }
 
     /// Becomes the leader, or returns the leader's pending result.
     fn lead(&self, key: K) -> Result<Leader<'_, K, T>, SharedResult<T>> {
-        match self.by_key().entry(key) {
+        match self.by_key.lock().entry(key) {
             Entry::Occupied(in_flight) => Err(in_flight.get().clone()),
             Entry::Vacant(vacant) => {
                 let (result, pending) = watch::channel(None);
@@ -78,12 +78,6 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
                 })
             }
         }
-    }
-}
-
-impl<K, T> InFlight<K, T> {
-    fn by_key(&self) -> MutexGuard<'_, HashMap<K, SharedResult<T>>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,7 +93,7 @@ impl<K: Copy + Eq + Hash, T> Drop for Leader<'_, K, T> {
     fn drop(&mut self) {
         let ours = self.result.subscribe();
         // If this lookup was detached, the entry may be another leader's.
-        if let Entry::Occupied(in_flight) = self.in_flight.by_key().entry(self.key)
+        if let Entry::Occupied(in_flight) = self.in_flight.by_key.lock().entry(self.key)
             && in_flight.get().same_channel(&ours)
         {
             in_flight.remove();

@@ -5,7 +5,7 @@ use std::{cell::RefCell, ops::Range, path::Path};
 use toml::{Spanned, de::DeTable};
 
 use super::{
-    error::Problem,
+    error::{ConfigError, Problem},
     secret_files::SecretFiles,
     settings::{ReadFile, Settings},
 };
@@ -34,6 +34,13 @@ struct Key {
 }
 
 impl Key {
+    fn new(section: &str, name: &str) -> Self {
+        Self {
+            section: section.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     fn dotted(&self) -> String {
         dotted(&self.section, &self.name)
     }
@@ -51,11 +58,10 @@ pub(super) fn dotted(section: &str, name: &str) -> String {
 /// The file's tables and its syntax errors. The messages do not quote the file, which may hold secrets.
 pub(super) fn parse(text: &str) -> (Spanned<DeTable<'_>>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let problem = |error: toml::de::Error| Problem {
-        line: error.span().map(|span| line_of(text, &span)),
-        key: String::new(),
-        text: format!("not TOML: {}", error.message().replace('\n', ", ")),
-        is_missing: false,
+    let problem = |error: toml::de::Error| {
+        let line = error.span().map(|span| line_of(text, &span));
+        let message = error.message().replace('\n', ", ");
+        Problem::new(line, "", format!("not TOML: {message}"))
     };
     (table, errors.into_iter().map(problem).collect())
 }
@@ -94,28 +100,19 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn note_known(&self, section: &str, name: &str) {
-        let key = Key {
-            section: section.to_owned(),
-            name: name.to_owned(),
-        };
-        let mut known = self.known.borrow_mut();
-        if !known.contains(&key) {
-            known.push(key);
+        if !self.is_known(section, name) {
+            self.known.borrow_mut().push(Key::new(section, name));
         }
     }
 
     pub(super) fn is_known(&self, section: &str, name: &str) -> bool {
         let known = self.known.borrow();
-        known
-            .iter()
-            .any(|key| key.section == section && key.name == name)
+        let mut known = known.iter();
+        known.any(|key| key.section == section && key.name == name)
     }
 
     pub(super) fn note_unknown(&self, section: &str, name: &str, line: usize) {
-        let key = Key {
-            section: section.to_owned(),
-            name: name.to_owned(),
-        };
+        let key = Key::new(section, name);
         self.unknown.borrow_mut().push((key, line));
     }
 
@@ -147,25 +144,25 @@ impl<'d> Document<'d> {
     }
 
     /// Returns the settings; or all problems, and the files that were read.
-    pub(super) fn finish(self) -> Result<Settings, (Vec<Problem>, Vec<ReadFile>)> {
+    pub(super) fn finish(self) -> Result<Settings, ConfigError> {
         let known = self.known.into_inner();
         let mut problems = self.problems.into_inner();
         for (key, line) in self.unknown.into_inner() {
             let meant = suggestion(&key, &known);
             // A misspelled key that is also required is one problem, not two.
             problems.retain(|problem| !problem.is_missing || Some(&problem.key) != meant.as_ref());
-            problems.push(Problem {
-                line: Some(line),
-                text: unknown_key(&key, meant, &known),
-                key: key.dotted(),
-                is_missing: false,
-            });
+            let text = unknown_key(&key, meant, &known);
+            problems.push(Problem::new(Some(line), key.dotted(), text));
         }
         if problems.is_empty() {
             return Ok(self.settings.into_inner());
         }
         problems.sort_by_key(|problem| problem.line.unwrap_or_default());
-        Err((problems, self.settings.into_inner().files))
+        Err(ConfigError {
+            path: self.path.to_owned(),
+            problems,
+            files: self.settings.into_inner().files,
+        })
     }
 }
 

@@ -17,28 +17,17 @@ pub type Read<T> = Result<T, Invalid>;
 /// Why a configuration cannot be used. `Display` has a line for each problem: file, line, key, what was found, what is
 /// allowed.
 #[derive(Debug)]
-pub enum ConfigError {
-    /// The file does not exist or cannot be read.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// The file is not TOML, or has unknown keys or invalid values.
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// All problems, in the order of the file.
-        problems: Vec<Problem>,
-        /// The file and the files that it names, as they were read.
-        files: Vec<ReadFile>,
-    },
+pub struct ConfigError {
+    pub(super) path: PathBuf,
+    /// In the order of the file.
+    pub(super) problems: Vec<Problem>,
+    /// The file and the files that it names, as they were read.
+    pub(crate) files: Vec<ReadFile>,
 }
 
 /// One problem of a file.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Problem {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
     /// Counted from 1; `None` if the problem is a missing key.
     pub(super) line: Option<usize>,
     /// Dotted; empty if the problem concerns no key.
@@ -48,59 +37,15 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A reader failed without reporting a problem: a bug. The program must not start with half a configuration.
-    pub(super) fn unexplained() -> Self {
+    pub(super) fn new(line: Option<usize>, key: impl Into<String>, text: String) -> Self {
         Self {
-            line: None,
-            key: String::new(),
-            text: "internal error: a value was rejected without a reason; please report it"
-                .to_owned(),
+            line,
+            key: key.into(),
+            text,
             is_missing: false,
         }
     }
 
-    /// The key, dotted; empty if the problem concerns no key.
-    #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-}
-
-impl ConfigError {
-    /// The lines of `Display`, one for each problem.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Unreadable { path, cause } => {
-                vec![format!("{}: cannot be read: {cause}", path.display())]
-            }
-            Self::Invalid { path, problems, .. } => {
-                let line = |problem: &Problem| problem.in_file(path);
-                problems.iter().map(line).collect()
-            }
-        }
-    }
-
-    /// The configuration file and the files that it names, as they were read.
-    #[must_use]
-    pub fn files(&self) -> Vec<ReadFile> {
-        match self {
-            Self::Unreadable { path, .. } => vec![ReadFile::new(path, None)],
-            Self::Invalid { files, .. } => files.clone(),
-        }
-    }
-
-    /// The keys that have problems.
-    #[must_use]
-    pub fn keys(&self) -> Vec<&str> {
-        match self {
-            Self::Unreadable { .. } => Vec::new(),
-            Self::Invalid { problems, .. } => problems.iter().map(Problem::key).collect(),
-        }
-    }
-}
-
-impl Problem {
     fn in_file(&self, path: &Path) -> String {
         let line = self.line.map(|line| format!(":{line}"));
         let key = Some(&self.key).filter(|key| !key.is_empty());
@@ -115,6 +60,31 @@ impl Problem {
     }
 }
 
+impl ConfigError {
+    /// A problem of the whole file. `files` are those that were read.
+    pub(crate) fn new(path: &Path, text: String, files: Vec<ReadFile>) -> Self {
+        Self {
+            path: path.to_owned(),
+            problems: vec![Problem::new(None, "", text)],
+            files,
+        }
+    }
+
+    /// The lines of `Display`, one for each problem.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let line = |problem: &Problem| problem.in_file(&self.path);
+        self.problems.iter().map(line).collect()
+    }
+
+    /// The keys that have problems, dotted; empty if a problem concerns none.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&str> {
+        let keys = self.problems.iter().map(|problem| problem.key.as_str());
+        keys.collect()
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.lines().join("\n"))
@@ -122,9 +92,3 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-impl fmt::Debug for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.in_file(Path::new("")))
-    }
-}

@@ -53,7 +53,7 @@ impl<'d> Value<'d> {
             // The value is not shown: in place of a table, it may be a secret.
             return Err(self.invalid_unshown("a table"));
         };
-        let mut section = Section::new(self.document, key, Some(line), table);
+        let mut section = Section::new(self.document, key, Some(line), Some(table));
         let read = read(&mut section);
         section.close();
         read
@@ -62,20 +62,20 @@ impl<'d> Value<'d> {
 
 impl<'d> Section<'d> {
     pub(super) const fn root(document: &'d Document<'d>, table: &'d DeTable<'d>) -> Self {
-        Self::new(document, String::new(), None, table)
+        Self::new(document, String::new(), None, Some(table))
     }
 
     pub(super) const fn new(
         document: &'d Document<'d>,
         path: String,
         line: Option<usize>,
-        table: &'d DeTable<'d>,
+        table: Option<&'d DeTable<'d>>,
     ) -> Self {
         Self {
             document,
             path,
             line,
-            table: Some(table),
+            table,
         }
     }
 
@@ -121,12 +121,7 @@ impl<'d> Section<'d> {
     ) -> Read<T> {
         match self.find(key) {
             Some(value) => value.section(read),
-            None => read(&mut Section {
-                document: self.document,
-                path: self.key(key),
-                line: None,
-                table: None,
-            }),
+            None => read(&mut Section::new(self.document, self.key(key), None, None)),
         }
     }
 
@@ -293,11 +288,10 @@ impl<'d> Section<'d> {
     fn report(&self, key: &str, text: String, is_missing: bool) -> Invalid {
         let found = self.table.and_then(|table| table.get_key_value(key));
         let line = found.map(|(key, _)| self.document.line(&key.span()));
+        let problem = Problem::new(line.or(self.line), self.key(key), text);
         self.document.add_problem(Problem {
-            line: line.or(self.line),
-            key: self.key(key),
-            text,
             is_missing,
+            ..problem
         });
         Invalid
     }

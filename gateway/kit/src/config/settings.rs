@@ -17,8 +17,10 @@ use crate::secret::Secret;
 #[derive(Debug, Default)]
 pub struct Settings {
     all: Vec<Setting>,
-    pub(super) files: Vec<ReadFile>,
-    pub(super) is_watched: bool,
+    /// The file and the files that it names, as they were read.
+    pub files: Vec<ReadFile>,
+    /// Whether changes of these files trigger a reload.
+    pub is_watched: bool,
 }
 
 /// A file whose content is part of a configuration, in the state in which it was read.
@@ -101,18 +103,6 @@ impl Settings {
         if self.find(&key).is_none() {
             self.all.push(Setting { key, shown, secret });
         }
-    }
-
-    /// The configuration file and the files that it names, as they were read.
-    #[must_use]
-    pub fn files(&self) -> &[ReadFile] {
-        &self.files
-    }
-
-    /// Whether the program reloads by itself when one of [`Self::files`] changes.
-    #[must_use]
-    pub const fn is_watched(&self) -> bool {
-        self.is_watched
     }
 
     /// All keys with the values to display; secrets are hidden.

@@ -21,7 +21,7 @@ use crate::{
     secret::Secret,
     server::{
         management::{Hosts, ManagementSettings},
-        shutdown::{self, ShutdownSettings},
+        shutdown::ShutdownSettings,
     },
 };
 
@@ -215,16 +215,14 @@ fn check_management(
     insecure: bool,
     own: &[SocketAddr],
 ) -> Read<()> {
-    let found = address.to_string();
-    if own.contains(&address) {
-        let allowed = "an address other than listen";
-        return Err(section.problem(LISTEN, &found, allowed));
-    }
-    if address.ip().is_loopback() || insecure {
+    let allowed = if own.contains(&address) {
+        "an address other than listen"
+    } else if address.ip().is_loopback() || insecure {
         return Ok(());
-    }
-    let allowed = "a loopback address, or insecure = true in [management]";
-    Err(section.problem(LISTEN, &found, allowed))
+    } else {
+        "a loopback address, or insecure = true in [management]"
+    };
+    Err(section.problem(LISTEN, &address.to_string(), allowed))
 }
 
 /// Reads `threads`: worker threads, by default one per processor.
@@ -246,16 +244,10 @@ pub fn threads(root: &mut Section<'_>) -> Read<usize> {
 ///
 /// A value is invalid.
 pub fn shutdown(section: &mut Section<'_>) -> Read<ShutdownSettings> {
-    let drain_delay = section.seconds(
-        "drain_delay_seconds",
-        0..=shutdown::MAX_DRAIN_DELAY_SECONDS.into(),
-        shutdown::DRAIN_DELAY_SECONDS.into(),
-    );
-    let grace = section.seconds(
-        "grace_seconds",
-        1..=shutdown::MAX_GRACE_SECONDS.into(),
-        shutdown::GRACE_SECONDS.into(),
-    );
+    let default = ShutdownSettings::default();
+    let (drain_delay, grace) = (default.drain_delay.as_secs(), default.grace.as_secs());
+    let drain_delay = section.seconds("drain_delay_seconds", 0..=300, drain_delay);
+    let grace = section.seconds("grace_seconds", 1..=300, grace);
     Ok(ShutdownSettings {
         drain_delay: drain_delay?,
         grace: grace?,

@@ -234,8 +234,8 @@ fn a_change_of_a_secret_file_is_a_change_of_the_configuration() {
         file.display()
     );
     let before = settings(&text);
-    assert!(before.is_watched());
-    let paths: Vec<_> = before.files().iter().map(ReadFile::path).collect();
+    assert!(before.is_watched);
+    let paths: Vec<_> = before.files.iter().map(ReadFile::path).collect();
     assert_eq!(paths, [Path::new("a.toml"), &file]);
     std::fs::write(&file, "two\n").unwrap();
     let changes = before.changes(&settings(&text));
@@ -257,7 +257,7 @@ fn a_named_file_is_read_watched_and_compared_but_not_shown() {
     };
     let first = load(&path).unwrap();
     assert_eq!(first.config, b"hush one");
-    let files: Vec<_> = first.settings.files().iter().map(ReadFile::path).collect();
+    let files: Vec<_> = first.settings.files.iter().map(ReadFile::path).collect();
     assert_eq!(files, [Path::new("a.toml"), &path]);
     assert!(
         first
@@ -279,6 +279,6 @@ fn a_named_file_is_read_watched_and_compared_but_not_shown() {
             text.contains("a.toml:1: key: found ") && text.contains("which cannot be read"),
             "{text}"
         );
-        assert_eq!(error.files().len(), 2);
+        assert_eq!(error.files.len(), 2);
     }
 }

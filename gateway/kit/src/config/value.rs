@@ -96,12 +96,8 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn problem(&self, found: &str, allowed: &str) -> Invalid {
         let text = format!("found {found}; allowed: {allowed}");
-        self.document.add_problem(Problem {
-            line: Some(self.line()),
-            key: self.key.clone(),
-            text,
-            is_missing: false,
-        });
+        let problem = Problem::new(Some(self.line()), self.key.clone(), text);
+        self.document.add_problem(problem);
         Invalid
     }
 
@@ -114,7 +110,7 @@ impl<'d> Value<'d> {
     /// Reports the value as invalid, and shows only its type: it may be a secret.
     #[must_use]
     pub fn invalid_unshown(&self, allowed: &str) -> Invalid {
-        self.problem(&self.kind(), allowed)
+        self.problem(self.kind(), allowed)
     }
 
     /// The value as written. Of a URL only the scheme is shown, since it may hold a password. A value with an `@` is
@@ -136,7 +132,7 @@ impl<'d> Value<'d> {
         }
     }
 
-    fn kind(&self) -> String {
+    fn kind(&self) -> &'static str {
         match self.spanned.get_ref() {
             DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",
@@ -146,7 +142,6 @@ impl<'d> Value<'d> {
             DeValue::Array(_) => "a list",
             DeValue::Table(_) => "a table",
         }
-        .to_owned()
     }
 
     fn line(&self) -> usize {

@@ -2,9 +2,10 @@
 
 use std::{
     hash::{BuildHasher, Hash, RandomState},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Quota, Rate, SETS, WAYS};
 
@@ -94,7 +95,7 @@ impl Slots {
     /// Calls `visit` with each slot in use and its number, while the slot's set is locked.
     pub(super) fn for_each(&self, mut visit: impl FnMut(usize, &Slot)) {
         for (set, slots) in self.sets.iter().enumerate() {
-            let slots = slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let slots = slots.lock();
             for (way, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.key != 0) {
                 visit(set * WAYS + way, slot);
             }
@@ -114,8 +115,7 @@ impl Slots {
             reason = "the lower bits of a hash are as good as any"
         )]
         let set = key as usize % SETS;
-        let slots = self.sets[set].lock();
-        (set, slots.unwrap_or_else(PoisonError::into_inner))
+        (set, self.sets[set].lock())
     }
 }
 

@@ -6,9 +6,11 @@
 
 use std::{
     net::IpAddr,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::{
     Exceeded, Network, Quota, Rate, SITE_FACTOR, TRACKED_KEYS,
@@ -98,7 +100,7 @@ impl RateTable {
     pub fn begin_sharing(&self) {
         let create = || (0..TRACKED_KEYS).map(|_| Mutex::default()).collect();
         for noted in self.unreported.get_or_init(create) {
-            *lock(noted) = None;
+            *noted.lock() = None;
         }
     }
 
@@ -110,7 +112,7 @@ impl RateTable {
     pub fn count(&self, key: &Key, rate: Rate, now: Instant) -> Result<Quota, Exceeded> {
         let (pace, now) = (Pace::new(rate), self.slots.elapsed(now));
         let mut slot = self.slots.find_or_evict(key);
-        let mut noted = self.unreported.get().map(|all| lock(&all[slot.position]));
+        let mut noted = self.unreported.get().map(|all| all[slot.position].lock());
         let is_noted = |noted: &Unreported| noted.key == *key && noted.rate == rate;
         let is_known = !slot.is_new
             && noted
@@ -147,7 +149,7 @@ impl RateTable {
         };
         slot.give_back(Pace::new(rate));
         if let Some(all) = self.unreported.get()
-            && let Some(noted) = &mut *lock(&all[slot.position])
+            && let Some(noted) = &mut *all[slot.position].lock()
         {
             noted.count = noted.count.saturating_sub(1);
         }
@@ -199,7 +201,7 @@ impl RateTable {
         };
         let (mut found, now) = (Vec::new(), self.slots.elapsed(now));
         self.slots.for_each(|position, slot| {
-            let mut noted = lock(&all[position]);
+            let mut noted = all[position].lock();
             let Some(noted) = noted.as_mut().filter(|noted| noted.count > 0) else {
                 return;
             };
@@ -241,7 +243,7 @@ impl RateTable {
     fn with_noted(&self, used: &Used, act: impl FnOnce(&mut Unreported, &mut Slot)) {
         // A key that was evicted meanwhile has neither a slot nor a note.
         if let (Some(all), Some(mut slot)) = (self.unreported.get(), self.slots.find(&used.key)) {
-            let mut noted = lock(&all[slot.position]);
+            let mut noted = all[slot.position].lock();
             if let Some(noted) = noted.as_mut().filter(|noted| noted.rate == used.rate) {
                 act(noted, &mut slot);
             }
@@ -290,10 +292,6 @@ fn client_keys(rule: u64, client: IpAddr) -> (Key, Option<Key>) {
     };
     let (network, site) = Network::and_site(client);
     (key(network), site.map(key))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

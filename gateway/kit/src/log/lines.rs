@@ -6,7 +6,7 @@
 use std::{
     fmt::{self, Write},
     io,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use tracing::{
@@ -26,7 +26,7 @@ use tracing_subscriber::{
 };
 
 use super::{
-    ACCESS_TARGET, Style, StyleCell,
+    ACCESS_TARGET, Style,
     writer::{LogKind, LogWriter},
 };
 
@@ -44,7 +44,7 @@ const KEYS: [&str; 3] = ["timestamp", "level", "target"];
 
 /// Layers that write each event to the log, in the style that is set then. Both format the fields of each span, so that
 /// the style can change within a request.
-pub(super) fn layer<S>(style: &Arc<StyleCell>, writer: &LogWriter) -> impl Layer<S> + use<S>
+pub(super) fn layer<S>(style: &Arc<Style>, writer: &LogWriter) -> impl Layer<S> + use<S>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
 {
@@ -71,7 +71,7 @@ where
 
 /// Time, level, spans, message, fields.
 struct TextLines {
-    style: Arc<StyleCell>,
+    style: Arc<Style>,
     plain: Format<Full, SystemTime>,
     coloured: Format<Full, SystemTime>,
 }
@@ -86,18 +86,23 @@ where
         writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        match self.style.get() {
-            Style::Plain => self.plain.format_event(context, writer, event),
-            Style::Coloured => self.coloured.format_event(context, writer, event),
+        if self.style.is_json.load(Ordering::Relaxed) {
             // Nothing is written.
-            Style::Json => Err(fmt::Error),
+            return Err(fmt::Error);
         }
+        let is_coloured = self.style.is_coloured.load(Ordering::Relaxed);
+        let format = if is_coloured {
+            &self.coloured
+        } else {
+            &self.plain
+        };
+        format.format_event(context, writer, event)
     }
 }
 
 /// A flat object: the event's fields, then those of its spans that it does not have itself. `tracing-subscriber` would nest
 /// the spans, parse their fields again for each line, and bound nothing.
-struct JsonLines(Arc<StyleCell>);
+struct JsonLines(Arc<Style>);
 
 impl<S> FormatEvent<S, Fields<true>> for JsonLines
 where
@@ -109,7 +114,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        if self.0.get() != Style::Json {
+        if !self.0.is_json.load(Ordering::Relaxed) {
             return Err(fmt::Error);
         }
         // An event of the `log` crate has its own metadata among its fields.

@@ -1,9 +1,8 @@
 //! Log lines limited to one a minute: for events that clients can cause at will.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Short enough that the line is seen, long enough that it does not flood the log.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -31,7 +30,7 @@ impl OnceAMinute {
     /// Counts an event. If a line is due, returns the number of events since the last line, this one included.
     #[must_use]
     pub fn count(&self, now: Instant) -> Option<u64> {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.0.lock();
         counted.unlogged += 1;
         let is_due = counted
             .logged_at

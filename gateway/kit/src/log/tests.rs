@@ -18,15 +18,10 @@ impl TestLog {
     fn new(filter: &str, format: LogFormat) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = config(&folder, filter, format);
-        let writer = LogWriter::open(&log).unwrap();
-        let (subscriber, filter, style) = subscriber(&log, &writer).unwrap();
+        let (logging, subscriber) = Logging::with_subscriber(&log).unwrap();
         Self {
             folder,
-            logging: Logging {
-                writer,
-                filter,
-                style,
-            },
+            logging,
             subscriber: Some(subscriber),
         }
     }

@@ -15,12 +15,14 @@ mod sink;
 use std::{
     fmt, panic,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         mpsc::{self, SyncSender, sync_channel},
     },
     thread,
     time::{Duration, Instant},
 };
+
+use parking_lot::RwLock;
 
 pub use self::output::MAX_QUEUED_BYTES;
 pub(crate) use self::output::Output;
@@ -124,11 +126,7 @@ impl LogWriter {
     /// Uses another output, from the next line on. Waits for the lines of the old one, for [`FLUSH_TIMEOUT`] at most; if
     /// it is stalled, its thread goes on when it can.
     pub(crate) fn replace(&self, output: Arc<Output>) {
-        let mut current = self
-            .0
-            .output
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.output.write();
         let old = std::mem::replace(&mut *current, output);
         let is_kept = Arc::ptr_eq(&old, &current);
         drop(current);
@@ -139,8 +137,7 @@ impl LogWriter {
 
     /// Where lines go.
     pub(crate) fn output(&self) -> Arc<Output> {
-        let output = self.0.output.read();
-        Arc::clone(&output.unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.output.read())
     }
 
     /// The counters of dropped lines.

@@ -52,45 +52,36 @@ const MAX_QUEUED: usize = 1;
 
 /// A command to the running program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Verb {
     /// Reload, and report the changes.
-    Reload,
+    Reload = b'r',
     /// Report what a reload would change.
-    Diff,
+    Diff = b'd',
     /// Report the address of `/readyz`.
-    HealthAddress,
+    HealthAddress = b'h',
     /// Hand over to a new process of the program's new file.
-    Upgrade,
+    Upgrade = b'u',
     /// Report the program's state, in a format of its own.
-    Status,
+    Status = b's',
 }
 
 impl Verb {
-    const fn byte(self) -> u8 {
-        match self {
-            Self::Reload => b'r',
-            Self::Diff => b'd',
-            Self::HealthAddress => b'h',
-            Self::Upgrade => b'u',
-            Self::Status => b's',
-        }
-    }
-
-    const fn from_byte(byte: u8) -> Option<Self> {
-        match byte {
-            b'r' => Some(Self::Reload),
-            b'd' => Some(Self::Diff),
-            b'h' => Some(Self::HealthAddress),
-            b'u' => Some(Self::Upgrade),
-            b's' => Some(Self::Status),
-            _ => None,
-        }
+    fn from_byte(byte: u8) -> Option<Self> {
+        let all = [
+            Self::Reload,
+            Self::Diff,
+            Self::HealthAddress,
+            Self::Upgrade,
+            Self::Status,
+        ];
+        all.into_iter().find(|verb| *verb as u8 == byte)
     }
 }
 
 /// A received command and the connection for its reply.
 pub(super) struct Command {
-    verb: Verb,
+    pub(super) verb: Verb,
     stream: UnixStream,
 }
 
@@ -224,15 +215,13 @@ async fn read(mut stream: UnixStream) -> Option<Command> {
 }
 
 impl Command {
-    pub(super) const fn verb(&self) -> Verb {
-        self.verb
-    }
-
-    pub(super) async fn reply(mut self, is_success: bool, text: &str) {
-        let mut reply = vec![if is_success { b'+' } else { b'-' }];
-        reply.extend_from_slice(text.as_bytes());
+    pub(super) async fn reply(mut self, reply: anyhow::Result<String>) {
+        let reply = match reply {
+            Ok(text) => format!("+{text}"),
+            Err(error) => format!("-{error:#}"),
+        };
         // The sender may have given up.
-        let _ = timeout(IO_TIMEOUT, self.stream.write_all(&reply)).await;
+        let _ = timeout(IO_TIMEOUT, self.stream.write_all(reply.as_bytes())).await;
     }
 }
 
@@ -264,7 +253,7 @@ pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow:
     }
     let deadline = Instant::now() + timeout;
     stream.set_write_timeout(Some(timeout))?;
-    stream.write_all(&[verb.byte()])?;
+    stream.write_all(&[verb as u8])?;
     let mut reply = Vec::new();
     let mut piece = [0; 4096];
     while reply.len() < MAX_REPLY {

@@ -11,15 +11,6 @@ use tokio::{
     sync::watch,
 };
 
-/// Default of `shutdown.drain_delay_seconds`: without a load balancer in front, no delay is needed.
-pub const DRAIN_DELAY_SECONDS: u32 = 0;
-/// Maximum of `shutdown.drain_delay_seconds`.
-pub const MAX_DRAIN_DELAY_SECONDS: u32 = 300;
-/// Default of `shutdown.grace_seconds`: finishing a login takes up to 9.5 s at the provider.
-pub const GRACE_SECONDS: u32 = 10;
-/// Maximum of `shutdown.grace_seconds`.
-pub const MAX_GRACE_SECONDS: u32 = 300;
-
 /// Requests that wait for another server give up this long before the end of the grace period, so that there is time to
 /// store the outcome and to send the response. Three quarters of a short grace period.
 const WAIT_MARGIN: Duration = Duration::from_secs(2);
@@ -44,8 +35,10 @@ impl ShutdownSettings {
 impl Default for ShutdownSettings {
     fn default() -> Self {
         Self {
-            drain_delay: Duration::from_secs(DRAIN_DELAY_SECONDS.into()),
-            grace: Duration::from_secs(GRACE_SECONDS.into()),
+            // Without a load balancer in front, no delay is needed.
+            drain_delay: Duration::ZERO,
+            // Finishing a login takes up to 9.5 s at the provider.
+            grace: Duration::from_secs(10),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The queue of finished spans, and the thread that exports them.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, mpsc::SyncSender},
+    sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
 };
@@ -16,6 +16,7 @@ use opentelemetry_sdk::{
     Resource,
     trace::{SpanData, SpanExporter as _},
 };
+use parking_lot::Mutex;
 use tokio::{
     runtime::{self, Runtime},
     sync::mpsc::{self, error::TrySendError},
@@ -134,8 +135,7 @@ impl Client {
 
     /// Takes the cause of the last call's failure; `None` if the collector answered, with any status.
     fn take_failure(&self) -> Option<String> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.take()
+        self.failure.lock().take()
     }
 }
 
@@ -149,7 +149,7 @@ impl HttpClient for Client {
             cause.map_or_else(|| error.to_string(), with_causes)
         };
         let failure = response.as_ref().err().map(cause);
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self.failure.lock() = failure;
         response
     }
 }

@@ -7,22 +7,14 @@ use std::{
 
 use opentelemetry::{
     InstrumentationScope, KeyValue,
-    trace::{SpanContext, SpanKind, Status, TraceFlags, TraceState},
+    trace::{SpanContext, Status, TraceFlags, TraceState},
 };
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::context::{SpanId, TraceId};
 
 /// What a span describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A request that the program serves.
-    Server,
-    /// A request that it sends.
-    Client,
-    /// Work of its own.
-    Internal,
-}
+pub use opentelemetry::trace::SpanKind as Kind;
 
 /// A finished span.
 #[derive(Debug)]
@@ -65,11 +57,6 @@ impl Attributes {
 impl Span {
     /// The span as the exporter takes it.
     pub(super) fn into_data(self, trace: TraceId, scope: &InstrumentationScope) -> SpanData {
-        let kind = match self.kind {
-            Kind::Server => SpanKind::Server,
-            Kind::Client => SpanKind::Client,
-            Kind::Internal => SpanKind::Internal,
-        };
         let status = if self.is_error {
             Status::error("")
         } else {
@@ -85,7 +72,7 @@ impl Span {
             ),
             parent_span_id: opentelemetry::SpanId::from_bytes(self.parent.unwrap_or_default()),
             parent_span_is_remote: self.has_remote_parent,
-            span_kind: kind,
+            span_kind: self.kind,
             name: Cow::Borrowed(self.name),
             start_time: self.begun.max(UNIX_EPOCH),
             end_time: self.ended.max(self.begun),

@@ -148,22 +148,20 @@ impl Section<'_> {
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Read<Vec<T>> {
-        let (texts, value) = match self.find(key) {
-            None => (default.to_vec(), None),
-            Some(value) => {
-                let items = value.items();
-                let texts = items.and_then(|items| items.iter().map(Value::as_str).collect());
-                let texts: Option<Vec<_>> = texts;
-                match texts {
-                    Some(texts) => (texts, Some(value)),
-                    None => return Err(value.invalid(&format!("a list of {allowed}"))),
-                }
-            }
+        let value = self.find(key);
+        let texts: Option<Vec<_>> = match &value {
+            None => Some(default.to_vec()),
+            Some(value) => value
+                .items()
+                .and_then(|items| items.iter().map(Value::as_str).collect()),
         };
-        let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
-        let parsed = parsed.ok_or_else(|| match value {
-            Some(value) => value.invalid(&format!("a list of {allowed}")),
-            None => Invalid,
+        let parsed = texts.and_then(|texts| {
+            let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
+            Some((texts, parsed?))
+        });
+        let (texts, parsed) = parsed.ok_or_else(|| {
+            let allowed = format!("a list of {allowed}");
+            value.map_or(Invalid, |value| value.invalid(&allowed))
         })?;
         self.set(key, format!("{texts:?}"));
         Ok(parsed)

@@ -2,12 +2,13 @@
 
 use std::{
     cell::Cell,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
+use parking_lot::{Condvar, Mutex};
 
 use super::{
     DroppedLines, LogKind,
@@ -146,7 +147,7 @@ impl Output {
 
     /// Queues a line, or drops and counts it. It must end with its only line feed.
     pub(crate) fn push(&self, kind: LogKind, line: &[u8]) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         if state.batch.lines.len() + line.len() > MAX_QUEUED_BYTES && !IS_WRITER.get() {
             state.unreported += 1;
             self.queue.dropped.add(kind, 1);
@@ -159,7 +160,7 @@ impl Output {
 
     /// Opens the file again after the lines queued so far.
     pub(super) fn reopen(&self) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         let batch = &mut state.batch;
         batch.reopen_after = Some((batch.lines.len(), batch.kinds.len()));
         self.queue.wake(&state);
@@ -167,7 +168,7 @@ impl Output {
 
     /// Waits until all queued lines are written, until the deadline at most.
     pub(super) fn flush(&self, deadline: Instant) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         state.flushing += 1;
         // It may wait for the time of a report.
         self.queue.wake(&state);
@@ -176,8 +177,7 @@ impl Output {
             if left.is_zero() {
                 break;
             }
-            let waited = self.queue.flushed.wait_timeout(state, left);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            self.queue.flushed.wait_for(&mut state, left);
         }
         state.flushing -= 1;
     }
@@ -185,17 +185,13 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         state.is_closed = true;
         self.queue.wake(&state);
     }
 }
 
 impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wake(&self, state: &State) {
         if state.is_idle {
             self.work.notify_one();
@@ -205,21 +201,19 @@ impl Queue {
     /// Waits for lines, for dropped ones to report, or for the file to be opened again, and swaps what is queued for the
     /// empty `batch`. `false` if nothing is queued, and nothing can follow.
     fn take(&self, batch: &mut Batch) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while !state.has_work() {
             state.is_idle = true;
             self.flushed.notify_all();
             if state.is_closed {
                 return false;
             }
-            state = if state.has_unreported() {
+            if state.has_unreported() {
                 let left = state.until_report();
-                let waited = self.work.wait_timeout(state, left);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+                self.work.wait_for(&mut state, left);
             } else {
-                let waited = self.work.wait(state);
-                waited.unwrap_or_else(PoisonError::into_inner)
-            };
+                self.work.wait(&mut state);
+            }
         }
         state.is_idle = false;
         std::mem::swap(&mut state.batch, batch);
@@ -231,7 +225,7 @@ impl Queue {
         for kind in lost {
             self.dropped.add(*kind, 1);
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.unreported += lost.len() as u64;
         state.is_failing = is_failing;
         if !state.must_report() {
@@ -340,9 +334,9 @@ mod tests {
             let queue = queue();
             // No later report is due by its time.
             lose(&queue, 1);
-            queue.state().reported_at = Some(Instant::now() + 60 * REPORT_INTERVAL);
+            queue.state.lock().reported_at = Some(Instant::now() + 60 * REPORT_INTERVAL);
             assert_eq!(lose(&queue, 2), 0);
-            let mut state = queue.state();
+            let mut state = queue.state.lock();
             (state.is_closed, state.flushing) = (is_closed, usize::from(!is_closed));
             drop(state);
             assert!(queue.take(&mut Batch::default()));
@@ -358,7 +352,7 @@ mod tests {
         let queue = queue();
         let lost = [LogKind::Error, LogKind::Access, LogKind::Error];
         assert_eq!(queue.written(&lost, true), 0);
-        assert!(!queue.state().has_work());
+        assert!(!queue.state.lock().has_work());
         assert_eq!(queue.written(&[], false), 3);
     }
 }

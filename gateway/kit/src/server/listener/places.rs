@@ -1,10 +1,8 @@
 //! The places of a listener's open connections. If none is free, the longest idle connection makes room for a new one.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The places of a listener.
@@ -26,7 +24,7 @@ struct State {
 impl Places {
     /// Takes one of `max` places, or that of the longest idle connection; `None` if no connection is idle.
     pub(super) fn take(self: &Arc<Self>, max: usize) -> Option<Place> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.taken >= max {
             let (_, close) = state.idle.pop_first()?;
             close.notify_one();
@@ -47,10 +45,6 @@ impl Places {
             }
             freed.await;
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,7 +70,7 @@ impl Place {
     /// Offers the place to new connections until the entry is dropped.
     pub(super) fn offer(&self) -> Option<IdleEntry> {
         let places = self.places.as_ref()?;
-        let mut state = places.state();
+        let mut state = places.state.lock();
         let number = state.next_idle;
         state.next_idle += 1;
         state.idle.insert(number, Arc::clone(&self.close));
@@ -97,7 +91,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(places) = &self.places {
-            places.state().taken -= 1;
+            places.state.lock().taken -= 1;
             places.freed.notify_one();
         }
     }
@@ -112,6 +106,6 @@ pub(super) struct IdleEntry {
 
 impl Drop for IdleEntry {
     fn drop(&mut self) {
-        self.places.state().idle.remove(&self.number);
+        self.places.state.lock().idle.remove(&self.number);
     }
 }

@@ -1,7 +1,6 @@
 //! The state of a connection's current request, and its deadlines.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
@@ -59,17 +58,17 @@ impl Progress {
     }
 
     pub(super) fn stage(&self) -> Stage {
-        self.state().stage
+        self.state.lock().stage
     }
 
     /// Whether the client has closed its side.
     pub(super) fn saw_end(&self) -> bool {
-        self.state().saw_end
+        self.state.lock().saw_end
     }
 
     /// Whether a request has begun.
     pub(super) fn has_begun(&self) -> bool {
-        self.state().has_begun
+        self.state.lock().has_begun
     }
 
     pub(super) fn place(&self) -> &Place {
@@ -78,7 +77,7 @@ impl Progress {
 
     /// When the connection must be closed unless it makes progress.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let state = self.state();
+        let state = self.state.lock();
         let of_stage = match state.stage {
             Stage::Idle { until } | Stage::Head { until } => Some(until),
             Stage::Serving => None,
@@ -88,7 +87,7 @@ impl Progress {
 
     /// Records a read; a length of 0 is the end of the stream.
     pub(super) fn read(&self, length: usize) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if length == 0 {
             state.saw_end = true;
         } else if let Stage::Idle { .. } = state.stage {
@@ -100,7 +99,7 @@ impl Progress {
 
     /// Records that a head is complete.
     pub(super) fn begin_request(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stage = Stage::Serving;
         state.has_begun = true;
         state.idle = None;
@@ -108,7 +107,7 @@ impl Progress {
 
     /// Records that a response is complete.
     pub(super) fn end_request(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stage == Stage::Serving {
             let until = Instant::now() + (self.timeouts)().idle;
             state.stage = Stage::Idle { until };
@@ -118,15 +117,11 @@ impl Progress {
 
     /// Records a write that made progress or stalled.
     pub(super) fn write(&self, is_stalled: bool) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !is_stalled {
             state.send_deadline = None;
         } else if state.send_deadline.is_none() {
             state.send_deadline = Some(Instant::now() + (self.timeouts)().send);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -132,7 +132,8 @@ impl Config {
         let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
         let public_url = public_url(root, listeners.as_deref());
         let management = root.section("management", |section| {
-            shared_keys::management(section, DEFAULT_MANAGEMENT, &own)
+            let settings = shared_keys::management(section, Some(DEFAULT_MANAGEMENT), &own)?;
+            settings.ok_or(Invalid)
         });
         let addresses = management.iter().map(|one| one.listen);
         let own: Vec<_> = own.into_iter().chain(addresses).collect();

@@ -114,7 +114,7 @@ impl Config {
             headers,
             listen,
             management: root.section("management", |section| {
-                shared_keys::optional_management(section, &own)
+                shared_keys::management(section, None, &own)
             }),
             public_url: root.parsed("public_url", PUBLIC_URL, ORIGIN),
             store: shared_keys::store(root),

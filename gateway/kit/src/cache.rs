@@ -134,25 +134,21 @@ where
     /// Must not run while a change is delivered.
     #[must_use]
     pub fn resized(&self, entries: u64) -> Self {
-        let cache = Cache::builder().max_capacity(entries).build();
+        let settings = FeedCacheSettings {
+            entries,
+            ..self.settings
+        };
+        let resized = Self {
+            freshness: self.freshness.duplicate(),
+            lookups: Arc::clone(&self.lookups),
+            start: self.start,
+            ..Self::new(settings, Arc::clone(&self.clock))
+        };
         let fitting = usize::try_from(entries).unwrap_or(usize::MAX);
         for (key, entry) in self.cache.iter().take(fitting) {
-            cache.insert(*key, entry);
+            resized.cache.insert(*key, entry);
         }
-        Self {
-            settings: FeedCacheSettings {
-                entries,
-                ..self.settings
-            },
-            cache,
-            in_flight: InFlight::default(),
-            freshness: self.freshness.duplicate(),
-            changes: AtomicU64::new(0),
-            removals: AtomicU64::new(0),
-            lookups: Arc::clone(&self.lookups),
-            clock: Arc::clone(&self.clock),
-            start: self.start,
-        }
+        resized
     }
 
     /// Drops all values: for a cache that only requests in flight still use.
@@ -219,7 +215,16 @@ where
                     self.count_hit();
                     return Ok(entry.value);
                 }
-                State::Stale => return self.refresh(key, entry, read).await,
+                State::Stale => {
+                    // One caller reads while all others use the stale value. If the store does not answer, the reader
+                    // uses it, too.
+                    let lookup = self.lookup(key, read);
+                    let Some(found) = self.in_flight.find_first(key, lookup).await else {
+                        self.count_hit();
+                        return Ok(entry.value);
+                    };
+                    return self.found_or_cached(key, found);
+                }
                 State::Unconfirmed => {
                     let found = self.in_flight.find(key, self.lookup(key, read)).await;
                     return self.found_or_cached(key, found);
@@ -229,22 +234,6 @@ where
         }
         self.lookups.count(Lookup::Miss);
         self.in_flight.find(key, self.lookup(key, read)).await
-    }
-
-    /// One caller reads while all others use the stale value. If the store does not answer, the reader uses it, too.
-    async fn refresh(
-        &self,
-        key: K,
-        stale: Entry<V>,
-        read: impl Future<Output = Result<Option<V>, E>>,
-    ) -> LookupResult<V, E> {
-        match self.in_flight.find_first(key, self.lookup(key, read)).await {
-            None => {
-                self.count_hit();
-                Ok(stale.value)
-            }
-            Some(found) => self.found_or_cached(key, found),
-        }
     }
 
     /// The result of a lookup, or the cached value if the store did not answer. Taken from the cache again: it may have

@@ -91,7 +91,7 @@ pub fn parse<T>(
         let mut root = Section::root(&document, table.get_ref());
         // Watching is up to `reload`; reading the key here makes it known and lists it.
         let watch = root.flag("watch", false);
-        document.set_watched(matches!(watch, Ok(true)));
+        document.settings.borrow_mut().is_watched = matches!(watch, Ok(true));
         let config = read(&mut root);
         root.close();
         watch.and(config)

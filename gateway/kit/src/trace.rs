@@ -24,7 +24,7 @@ pub use self::exporter::FLUSH_TIMEOUT;
 use self::{exporter::Exporter, sampler::Sampler};
 use crate::{
     config::shared_keys::{Collector, TracingSettings},
-    metrics::{Scrape, cells::Counters},
+    metrics::{Scrape, cells::LabelCounters},
 };
 
 /// The program, as its spans name it.
@@ -96,10 +96,6 @@ crate::families! {
         "Spans that were exported, that the collector did not take, or that were dropped since the queue was full";
 }
 
-/// Counts spans by what became of them.
-#[derive(Debug)]
-pub struct SpanCounters(Counters);
-
 crate::label_enum! {
     /// What became of a span: the label `result`.
     pub enum SpanResult {
@@ -112,34 +108,18 @@ crate::label_enum! {
     }
 }
 
-impl Default for SpanCounters {
-    fn default() -> Self {
-        Self(Counters::new(SpanResult::ALL.len()))
-    }
-}
+crate::counted_label!(SpanResult);
 
-impl SpanCounters {
-    fn add(&self, result: SpanResult, spans: usize) {
-        self.0.add(result as usize, spans as u64);
-    }
+/// Counts spans by what became of them.
+pub type SpanCounters = LabelCounters<SpanResult>;
 
-    /// The number of spans.
-    #[must_use]
-    pub fn value(&self, result: SpanResult) -> u64 {
-        self.0.value(result as usize)
-    }
-
-    /// Writes the family.
-    ///
-    /// # Errors
-    ///
-    /// Those of `scrape`.
-    pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        scrape.counter(SPANS, |add| {
-            let mut results = SpanResult::ALL.into_iter();
-            results.try_for_each(|result| add(&[("result", result.as_str())], self.value(result)))
-        })
-    }
+/// Writes the family.
+///
+/// # Errors
+///
+/// Those of `scrape`.
+pub fn write_spans(scrape: &mut Scrape<'_>, spans: &SpanCounters) -> fmt::Result {
+    scrape.label_counters(SPANS, "result", spans)
 }
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ use std::{fmt, sync::Arc};
 
 use arc_swap::ArcSwap;
 use signpost_kit::{
-    log::writer::DroppedLines,
+    log::writer::{DroppedLines, write_dropped},
     metrics::{Metrics, Scrape, process, store},
+    trace::write_spans,
 };
 
 use self::requests::RequestSource;
@@ -44,8 +45,8 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLin
         .with(of_gateway(operation::write))
         .with(move |scrape| reloads.write(scrape))
         .with(of_gateway(write_store))
-        .with(move |scrape| dropped_lines.write(scrape))
-        .with(move |scrape| spans.write(scrape))
+        .with(move |scrape| write_dropped(scrape, &dropped_lines))
+        .with(move |scrape| write_spans(scrape, &spans))
         .with(|scrape| process::write(scrape, "signpost", env!("CARGO_PKG_VERSION")))
 }
 

@@ -5,7 +5,7 @@ use std::{net::TcpListener, sync::Arc};
 use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
-    log::writer::DroppedLines,
+    log::writer::{DroppedLines, write_dropped},
     metrics::{Metrics, process, store},
     reload::ReloadCounts,
     server::{
@@ -13,6 +13,7 @@ use signpost_kit::{
         management::{Management, ManagementSettings, Readiness, text},
         shutdown::Phase,
     },
+    trace::write_spans,
 };
 use tokio::sync::watch;
 
@@ -87,8 +88,8 @@ fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metri
         .with(move |scrape| store::write(scrape, Some(&store.statistics())))
         .with(move |scrape| counted.write(scrape))
         .with(move |scrape| counts.reloads.write(scrape))
-        .with(move |scrape| counts.dropped_lines.write(scrape))
-        .with(move |scrape| spans.write(scrape))
+        .with(move |scrape| write_dropped(scrape, &counts.dropped_lines))
+        .with(move |scrape| write_spans(scrape, &spans))
         .with(move |scrape| state.write_caches(scrape))
 }
 

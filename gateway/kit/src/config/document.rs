@@ -18,9 +18,9 @@ const LETTERS_PER_TYPO: usize = 3;
 pub(super) struct Document<'d> {
     path: &'d Path,
     text: &'d str,
-    problems: RefCell<Vec<Problem>>,
-    settings: RefCell<Settings>,
-    secrets: RefCell<SecretFiles>,
+    pub(super) problems: RefCell<Vec<Problem>>,
+    pub(super) settings: RefCell<Settings>,
+    pub(super) secrets: RefCell<SecretFiles>,
     /// Every key that a reader asked for.
     known: RefCell<Vec<Key>>,
     unknown: RefCell<Vec<(Key, usize)>>,
@@ -95,10 +95,6 @@ impl<'d> Document<'d> {
         self.text.get(span).unwrap_or_default()
     }
 
-    pub(super) fn add_problem(&self, problem: Problem) {
-        self.problems.borrow_mut().push(problem);
-    }
-
     pub(super) fn note_known(&self, section: &str, name: &str) {
         if !self.is_known(section, name) {
             self.known.borrow_mut().push(Key::new(section, name));
@@ -120,10 +116,6 @@ impl<'d> Document<'d> {
         self.settings.borrow_mut().add(key, shown, secret);
     }
 
-    pub(super) fn set_watched(&self, is_watched: bool) {
-        self.settings.borrow_mut().is_watched = is_watched;
-    }
-
     /// Adds a file whose content is part of the configuration.
     pub(super) fn add_file(&self, file: ReadFile) {
         self.settings.borrow_mut().files.push(file);
@@ -133,14 +125,6 @@ impl<'d> Document<'d> {
     pub(super) fn add_secret(&self, key: String, file: Option<&Path>) {
         let file = file.unwrap_or(self.path);
         self.secrets.borrow_mut().add(file, key);
-    }
-
-    pub(super) fn remove_secret(&self, key: &str) {
-        self.secrets.borrow_mut().remove(key);
-    }
-
-    pub(super) fn secret_warnings(&self) -> Vec<String> {
-        self.secrets.borrow().warnings()
     }
 
     /// Returns the settings; or all problems, and the files that were read.

@@ -289,7 +289,7 @@ impl<'d> Section<'d> {
         let found = self.table.and_then(|table| table.get_key_value(key));
         let line = found.map(|(key, _)| self.document.line(&key.span()));
         let problem = Problem::new(line.or(self.line), self.key(key), text);
-        self.document.add_problem(Problem {
+        self.document.problems.borrow_mut().push(Problem {
             is_missing,
             ..problem
         });

@@ -91,23 +91,16 @@ impl Log {
     /// A value is invalid.
     pub fn read(section: &mut Section<'_>) -> Read<Self> {
         let formats = [("human", LogFormat::Human), ("json", LogFormat::Json)];
-        let format = section.choice("format", &formats, LogFormat::Human);
-        let filter = section.parsed_by(
-            "filter",
-            "info",
-            "a filter, for example \"info\" or \"warn,login=debug,gateway=debug\"",
-            |filter| {
-                let parsed = EnvFilter::try_new(filter);
-                parsed.is_ok().then(|| filter.to_owned())
-            },
-        );
-        let output = section.parsed_by("output", "stdout", OUTPUT, LogOutput::parse);
-        let access_sample = section.number("access_sample", 0..=MAX_SAMPLE, 1);
-        Ok(Self {
-            format: format?,
-            filter: filter?,
-            output: output?,
-            access_sample: access_sample?,
+        let filters = "a filter, for example \"info\" or \"warn,login=debug,gateway=debug\"";
+        let filter = |filter: &str| {
+            let parsed = EnvFilter::try_new(filter);
+            parsed.is_ok().then(|| filter.to_owned())
+        };
+        crate::read_all!(Self {
+            format: section.choice("format", &formats, LogFormat::Human),
+            filter: section.parsed_by("filter", "info", filters, filter),
+            output: section.parsed_by("output", "stdout", OUTPUT, LogOutput::parse),
+            access_sample: section.number("access_sample", 0..=MAX_SAMPLE, 1),
         })
     }
 }
@@ -121,14 +114,13 @@ pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
     let prefix: Read<Prefix> = root.required("prefix", PREFIX);
     root.section("headers", |section| {
         let mut name = |key| section.optional(key, "a header name, for example \"Acme-X-App\"");
-        let (authorization, app) = (name("authorization"), name("app"));
-        let (language, version) = (name("language"), name("version"));
-        let overrides = HeaderOverrides {
-            authorization: authorization?,
-            app: app?,
-            language: language?,
-            version: version?,
-        };
+        let overrides = crate::read_all!(HeaderOverrides {
+            authorization: name("authorization"),
+            app: name("app"),
+            language: name("language"),
+            version: name("version"),
+        });
+        let overrides = overrides?;
         HeaderNames::new(&prefix?, &overrides).map_err(|error| {
             section.problem(error.key, "a name that cannot be used", &error.to_string())
         })
@@ -159,8 +151,8 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
     Ok(secret)
 }
 
-/// Reads `[management]`: the listener of `/healthz`, `/readyz` and `/metrics`, by default at `default`. `own` are the
-/// program's other addresses.
+/// Reads `[management]`: the listener of `/healthz`, `/readyz` and `/metrics`, at `default` if the file has
+/// no address; `None` without either. `own` are the program's other addresses.
 ///
 /// # Errors
 ///
@@ -168,36 +160,23 @@ pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
 /// something else than names.
 pub fn management(
     section: &mut Section<'_>,
-    default: &str,
-    own: &[SocketAddr],
-) -> Read<ManagementSettings> {
-    let (insecure, hosts) = (section.flag(INSECURE, false), hosts(section));
-    let listen = section.address(LISTEN, default)?;
-    check_management(section, listen, insecure?, own)?;
-    let hosts = hosts?;
-    Ok(ManagementSettings { listen, hosts })
-}
-
-/// As [`management`], without a default: `None` if the file has no address.
-///
-/// # Errors
-///
-/// As [`management`].
-pub fn optional_management(
-    section: &mut Section<'_>,
+    default: Option<&str>,
     own: &[SocketAddr],
 ) -> Read<Option<ManagementSettings>> {
-    let (insecure, hosts) = (section.flag(INSECURE, false), hosts(section));
-    let listen = section.optional(LISTEN, ADDRESS)?;
-    let (insecure, hosts) = (insecure?, hosts?);
+    let (insecure, hosts) = (section.flag("insecure", false), hosts(section));
+    let listen = match default {
+        Some(default) => Some(section.address(LISTEN, default)?),
+        None => section.optional(LISTEN, ADDRESS)?,
+    };
+    let insecure = insecure?;
     if let Some(listen) = listen {
         check_management(section, listen, insecure, own)?;
     }
+    let hosts = hosts?;
     Ok(listen.map(|listen| ManagementSettings { listen, hosts }))
 }
 
 const LISTEN: &str = "listen";
-const INSECURE: &str = "insecure";
 
 fn hosts(section: &mut Section<'_>) -> Read<Hosts> {
     let allowed = "host names without a port, for example \"gateway-a\"";
@@ -246,10 +225,8 @@ pub fn threads(root: &mut Section<'_>) -> Read<usize> {
 pub fn shutdown(section: &mut Section<'_>) -> Read<ShutdownSettings> {
     let default = ShutdownSettings::default();
     let (drain_delay, grace) = (default.drain_delay.as_secs(), default.grace.as_secs());
-    let drain_delay = section.seconds("drain_delay_seconds", 0..=300, drain_delay);
-    let grace = section.seconds("grace_seconds", 1..=300, grace);
-    Ok(ShutdownSettings {
-        drain_delay: drain_delay?,
-        grace: grace?,
+    crate::read_all!(ShutdownSettings {
+        drain_delay: section.seconds("drain_delay_seconds", 0..=300, drain_delay),
+        grace: section.seconds("grace_seconds", 1..=300, grace),
     })
 }

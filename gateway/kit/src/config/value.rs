@@ -97,7 +97,7 @@ impl<'d> Value<'d> {
     pub fn problem(&self, found: &str, allowed: &str) -> Invalid {
         let text = format!("found {found}; allowed: {allowed}");
         let problem = Problem::new(Some(self.line()), self.key.clone(), text);
-        self.document.add_problem(problem);
+        self.document.problems.borrow_mut().push(problem);
         Invalid
     }
 

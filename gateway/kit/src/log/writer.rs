@@ -28,7 +28,7 @@ pub use self::output::MAX_QUEUED_BYTES;
 pub(crate) use self::output::Output;
 use crate::{
     config::shared_keys::Log,
-    metrics::{Scrape, cells::Counters},
+    metrics::{Scrape, cells::LabelCounters},
 };
 
 /// Interval of attempts to queue a marker.
@@ -52,40 +52,18 @@ crate::families! {
         "Log lines that were lost: the reader or disk was too slow or full";
 }
 
-/// Counts the dropped lines of both kinds. Clones share the counters.
-#[derive(Clone, Debug)]
-pub struct DroppedLines(Arc<Counters>);
+crate::counted_label!(LogKind);
 
-impl Default for DroppedLines {
-    fn default() -> Self {
-        Self(Arc::new(Counters::new(LogKind::ALL.len())))
-    }
-}
+/// The dropped lines of both kinds.
+pub type DroppedLines = Arc<LabelCounters<LogKind>>;
 
-impl DroppedLines {
-    /// The lines of this kind that were dropped so far.
-    #[must_use]
-    pub fn value(&self, kind: LogKind) -> u64 {
-        self.0.value(kind as usize)
-    }
-
-    fn add(&self, kind: LogKind, lines: u64) {
-        self.0.add(kind as usize, lines);
-    }
-}
-
-impl DroppedLines {
-    /// Writes the family.
-    ///
-    /// # Errors
-    ///
-    /// Those of `scrape`.
-    pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        scrape.counter(DROPPED, |add| {
-            let mut kinds = LogKind::ALL.into_iter();
-            kinds.try_for_each(|kind| add(&[("log", kind.as_str())], self.value(kind)))
-        })
-    }
+/// Writes the family of the dropped lines.
+///
+/// # Errors
+///
+/// Those of `scrape`.
+pub fn write_dropped(scrape: &mut Scrape<'_>, dropped: &DroppedLines) -> fmt::Result {
+    scrape.label_counters(DROPPED, "log", dropped)
 }
 
 /// The output of the log. Clones share it.

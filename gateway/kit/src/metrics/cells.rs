@@ -96,41 +96,18 @@ impl<L: Label> Default for LabelCounters<L> {
 impl<L: Label> LabelCounters<L> {
     /// Adds 1 to the counter of a value.
     pub fn count(&self, value: L) {
-        self.0.add(value.index(), 1);
+        self.add(value, 1);
+    }
+
+    /// Adds to the counter of a value.
+    pub fn add(&self, value: L, amount: usize) {
+        self.0.add(value.index(), amount as u64);
     }
 
     /// The counter of a value.
     #[must_use]
     pub fn value(&self, value: L) -> u64 {
         self.0.value(value.index())
-    }
-}
-
-/// One counter.
-#[derive(Debug)]
-pub struct Counter(Counters);
-
-impl Default for Counter {
-    fn default() -> Self {
-        Self(Counters::new(1))
-    }
-}
-
-impl Counter {
-    /// Adds 1.
-    pub fn increment(&self) {
-        self.add(1);
-    }
-
-    /// Adds `amount`.
-    pub fn add(&self, amount: u64) {
-        self.0.add(0, amount);
-    }
-
-    /// The value.
-    #[must_use]
-    pub fn value(&self) -> u64 {
-        self.0.value(0)
     }
 }
 

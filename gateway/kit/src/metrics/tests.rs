@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::{
     Family, Metrics, Scrape,
-    cells::{Buckets, Counter, Counters, Histogram},
+    cells::{Buckets, Counters, Histogram},
     process,
 };
 
@@ -92,20 +92,20 @@ fn open_metrics_is_for_scrapers_that_name_it() {
 
 #[test]
 fn additions_of_many_threads_are_all_counted() {
-    let counted = Arc::new((Counter::default(), Counters::new(40)));
+    let counted = Arc::new((Counters::new(1), Counters::new(40)));
     let threads = (0..100).map(|_| {
         let counted = Arc::clone(&counted);
         thread::spawn(move || {
             for index in 0..40 {
                 counted.1.add(index, index as u64);
-                counted.0.increment();
+                counted.0.add(0, 1);
             }
         })
     });
     for thread in threads.collect::<Vec<_>>() {
         thread.join().unwrap();
     }
-    assert_eq!(counted.0.value(), 4_000);
+    assert_eq!(counted.0.value(0), 4_000);
     for index in 0..40 {
         assert_eq!(counted.1.value(index), 100 * index as u64);
     }

@@ -33,25 +33,17 @@ pub struct Health {
 ///
 /// # Errors
 ///
-/// As [`check`], or `from_file` fails.
+/// The connection fails, or there is no response; or `from_file` fails.
 pub fn check_program(
     file: &Path,
     from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
 ) -> anyhow::Result<Health> {
     let reported = control::send_within(file, Verb::HealthAddress, ADDRESS_TIMEOUT);
     let reported = reported.ok().and_then(|reply| reply.text.parse().ok());
-    check(match reported {
+    let listen = match reported {
         Some(address) => address,
         None => from_file()?,
-    })
-}
-
-/// Checks the program that listens on an address.
-///
-/// # Errors
-///
-/// The connection fails, or there is no response.
-pub fn check(listen: SocketAddr) -> anyhow::Result<Health> {
+    };
     let address = connectable(listen);
     let response = fetch(address).with_context(|| format!("http://{address}/readyz"))?;
     Ok(Health::from_response(&response))

@@ -148,15 +148,10 @@ async fn begins_with_health_check(stream: &TcpStream) -> bool {
 
 fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
     if let Some(refused) = full.count(Instant::now()) {
-        let HttpSettings {
-            name,
-            max_connections,
-            ..
-        } = settings;
         tracing::warn!(
-            listener = name,
+            listener = settings.name,
             refused,
-            max_connections,
+            max_connections = settings.max_connections,
             "all connections are in use: closed new ones"
         );
     }
@@ -164,8 +159,7 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
 
 fn log_failure(settings: &HttpSettings, cause: &io::Error, failed: &OnceAMinute) {
     if let Some(times) = failed.count(Instant::now()) {
-        let name = settings.name;
-        tracing::warn!(listener = name, times, %cause, "cannot accept connections");
+        tracing::warn!(listener = settings.name, times, %cause, "cannot accept connections");
     }
 }
 

@@ -120,25 +120,6 @@ struct Client {
     failure: Arc<Mutex<Option<String>>>,
 }
 
-impl Client {
-    /// A client with the collector's timeout, authorities and authorization.
-    ///
-    /// # Errors
-    ///
-    /// The authorities of the file or of the system cannot be used.
-    fn new(collector: &Collector) -> anyhow::Result<Self> {
-        Ok(Self {
-            client: client(collector)?,
-            failure: Arc::default(),
-        })
-    }
-
-    /// Takes the cause of the last call's failure; `None` if the collector answered, with any status.
-    fn take_failure(&self) -> Option<String> {
-        self.failure.lock().take()
-    }
-}
-
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -256,7 +237,10 @@ impl Worker {
         service: ServiceName,
         counters: &Arc<SpanCounters>,
     ) -> anyhow::Result<Self> {
-        let client = Client::new(collector)?;
+        let client = Client {
+            client: client(collector)?,
+            failure: Arc::default(),
+        };
         Ok(Self {
             exporter: span_exporter(collector, client.clone(), service)?,
             client,
@@ -305,11 +289,10 @@ impl Worker {
         let spans = batch.len();
         let failure = match timeout(self.timeout, self.exporter.export(batch)).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(
-                self.client
-                    .take_failure()
-                    .unwrap_or_else(|| error.to_string()),
-            ),
+            Ok(Err(error)) => {
+                let cause = self.client.failure.lock().take();
+                Some(cause.unwrap_or_else(|| error.to_string()))
+            }
             Err(_) => Some(format!("no answer within {} s", self.timeout.as_secs())),
         };
         let (endpoint, was_failing) = (&self.endpoint, self.is_failing);

@@ -107,13 +107,13 @@ impl Section<'_> {
 
     /// Notes that the value of a key is known to everyone, so that its file need not be kept from other users.
     pub fn note_public(&self, key: &str) {
-        self.document.remove_secret(&self.key(key));
+        self.document.secrets.borrow_mut().remove(&self.key(key));
     }
 
     /// A warning for each file that other users may read, and that holds a secret read so far. Blocks.
     #[must_use]
     pub fn secret_warnings(&self) -> Vec<String> {
-        self.document.secret_warnings()
+        self.document.secrets.borrow().warnings()
     }
 
     /// Reads a secret from its source, and records the file that it comes from.

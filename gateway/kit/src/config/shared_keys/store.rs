@@ -76,17 +76,13 @@ fn kind_of(address: &str) -> &'static str {
 
 fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {
     let default = PostgresSettings::default();
-    let pool_size = section.number("pool_size", PostgresSettings::POOL_SIZES, default.pool_size);
-    let mut seconds = |key, default: std::time::Duration| {
+    let seconds = |section: &mut Section<'_>, key, default: std::time::Duration| {
         section.seconds(key, PostgresSettings::SECONDS, default.as_secs())
     };
-    let wait = seconds("wait_seconds", default.wait);
-    let statement = seconds("statement_seconds", default.statement);
-    let root_certificate = section.path("root_certificate");
-    Ok(PostgresSettings {
-        pool_size: pool_size?,
-        wait: wait?,
-        statement: statement?,
-        root_certificate: root_certificate?,
+    crate::read_all!(PostgresSettings {
+        pool_size: section.number("pool_size", PostgresSettings::POOL_SIZES, default.pool_size),
+        wait: seconds(section, "wait_seconds", default.wait),
+        statement: seconds(section, "statement_seconds", default.statement),
+        root_certificate: section.path("root_certificate"),
     })
 }

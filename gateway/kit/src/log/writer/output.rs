@@ -87,12 +87,13 @@ impl Batch {
     fn split(&self) -> (Lines<'_>, Lines<'_>) {
         let end = (self.lines.len(), self.kinds.len());
         let (bytes, lines) = self.reopen_after.unwrap_or(end);
-        let (before, after) = self.lines.split_at(bytes);
-        let (kinds_before, kinds_after) = self.kinds.split_at(lines);
-        (
-            Lines::new(before, kinds_before),
-            Lines::new(after, kinds_after),
-        )
+        let (bytes, bytes_after) = self.lines.split_at(bytes);
+        let (kinds, kinds_after) = self.kinds.split_at(lines);
+        let after = Lines {
+            bytes: bytes_after,
+            kinds: kinds_after,
+        };
+        (Lines { bytes, kinds }, after)
     }
 
     fn clear(&mut self) {

@@ -27,14 +27,8 @@ const FILE_MODE: u32 = 0o640;
 /// Whole lines, and the kind of each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'l> {
-    bytes: &'l [u8],
-    kinds: &'l [LogKind],
-}
-
-impl<'l> Lines<'l> {
-    pub(super) const fn new(bytes: &'l [u8], kinds: &'l [LogKind]) -> Self {
-        Self { bytes, kinds }
-    }
+    pub(super) bytes: &'l [u8],
+    pub(super) kinds: &'l [LogKind],
 }
 
 /// An open destination.
@@ -167,6 +161,10 @@ fn unwritten(lines: &[u8], written: usize) -> (usize, &[u8]) {
 mod tests {
     use super::*;
 
+    fn lines<'l>(bytes: &'l [u8], kinds: &'l [LogKind]) -> Lines<'l> {
+        Lines { bytes, kinds }
+    }
+
     #[test]
     fn a_line_that_is_written_in_part_has_a_rest() {
         let lines = b"one\ntwo\nthree\n";
@@ -191,10 +189,7 @@ mod tests {
     fn a_full_disk_loses_lines_and_a_fifo_without_reader_is_refused() {
         let full = LogOutput::File("/dev/full".into());
         let mut sink = Sink::open(&full).unwrap();
-        let lost = sink.write(Lines::new(
-            b"one\ntwo\n",
-            &[LogKind::Error, LogKind::Access],
-        ));
+        let lost = sink.write(lines(b"one\ntwo\n", &[LogKind::Error, LogKind::Access]));
         assert_eq!(lost, [LogKind::Error, LogKind::Access]);
         assert!(sink.failure().is_some());
         let folder = tempfile::tempdir().unwrap();
@@ -210,12 +205,12 @@ mod tests {
         let path = folder.path().join("log");
         let mut sink = Sink::open(&LogOutput::File(path.clone())).unwrap();
         sink.rest = Some((b"st\n".to_vec(), LogKind::Access));
-        sink.write(Lines::new(b"second\n", &[LogKind::Error]));
+        sink.write(lines(b"second\n", &[LogKind::Error]));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "st\nsecond\n");
         sink.rest = Some((b"st\n".to_vec(), LogKind::Access));
         std::fs::rename(&path, folder.path().join("old")).unwrap();
         assert_eq!(sink.reopen(), Some(LogKind::Access));
-        sink.write(Lines::new(b"third\n", &[LogKind::Error]));
+        sink.write(lines(b"third\n", &[LogKind::Error]));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "third\n");
     }
 }

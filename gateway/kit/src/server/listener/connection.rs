@@ -97,21 +97,24 @@ pub(super) async fn serve_connection<H, F, B>(
     let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
     let mut stop = Stop::NotYet;
     let mut alarm = pin!(sleep_until(first_deadline));
-    let mut is_place_needed = pin!(progress.place().is_needed());
+    let mut is_place_needed = pin!(progress.place.is_needed());
     let ended = poll_fn(|context| {
         // Polled first: a request that has arrived is served before a stop closes idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
-        let is_idle = matches!(progress.stage(), Stage::Idle { .. });
-        if is_idle && progress.has_begun() && is_place_needed.as_mut().poll(context).is_ready() {
+        let (is_idle, has_begun) = {
+            let state = progress.state.lock();
+            (matches!(state.stage, Stage::Idle { .. }), state.has_begun)
+        };
+        if is_idle && has_begun && is_place_needed.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ended::WhileIdle);
         }
         if matches!(stop, Stop::NotYet) && closing.as_mut().poll(context).is_ready() {
             stop = Stop::Settling(Box::pin(sleep(SETTLE_TIME)));
         }
         if let Stop::Settling(settled) = &mut stop {
-            if is_idle && (progress.has_begun() || settled.as_mut().poll(context).is_ready()) {
+            if is_idle && (has_begun || settled.as_mut().poll(context).is_ready()) {
                 return Poll::Ready(Ended::WhileIdle);
             }
             if !is_idle {
@@ -125,7 +128,10 @@ pub(super) async fn serve_connection<H, F, B>(
         poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })
     .await;
-    let (stage, saw_end) = (progress.stage(), progress.saw_end());
+    let (stage, saw_end) = {
+        let state = progress.state.lock();
+        (state.stage, state.saw_end)
+    };
     let stream = connection.into_parts().io.into_inner().stream;
     finish(ended, stage, saw_end, stream).await;
 }

@@ -11,17 +11,19 @@ use super::{
 /// Shared by the stream, the service and the response body of one connection, which all run in the same task.
 pub(super) struct Progress {
     timeouts: Box<dyn Fn() -> HttpTimeouts + Send + Sync>,
-    place: Place,
-    state: Mutex<State>,
+    pub(super) place: Place,
+    pub(super) state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct State {
-    stage: Stage,
+pub(super) struct State {
+    pub(super) stage: Stage,
     /// Set while the client takes no bytes of a response.
     send_deadline: Option<Instant>,
-    saw_end: bool,
-    has_begun: bool,
+    /// The client has closed its side.
+    pub(super) saw_end: bool,
+    /// A request has begun.
+    pub(super) has_begun: bool,
     /// While the connection is idle after a request.
     idle: Option<IdleEntry>,
 }
@@ -55,24 +57,6 @@ impl Progress {
                 idle: None,
             }),
         }
-    }
-
-    pub(super) fn stage(&self) -> Stage {
-        self.state.lock().stage
-    }
-
-    /// Whether the client has closed its side.
-    pub(super) fn saw_end(&self) -> bool {
-        self.state.lock().saw_end
-    }
-
-    /// Whether a request has begun.
-    pub(super) fn has_begun(&self) -> bool {
-        self.state.lock().has_begun
-    }
-
-    pub(super) fn place(&self) -> &Place {
-        &self.place
     }
 
     /// When the connection must be closed unless it makes progress.

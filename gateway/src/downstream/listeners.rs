@@ -5,14 +5,13 @@
 
 mod not_established;
 mod pause;
-mod prefixed;
 mod proxy_protocol;
 mod socket;
 
 pub(crate) use self::socket::{bound_socket, start_listening};
 
 use std::{
-    io,
+    io::Cursor,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
@@ -23,7 +22,7 @@ use futures_util::FutureExt;
 use rustix::net::sockopt::set_socket_linger;
 use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
 use tokio::{
-    io::AsyncReadExt,
+    io::{self, AsyncReadExt},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
@@ -31,7 +30,6 @@ use tokio::{
 use self::{
     not_established::{NotEstablished, is_probe},
     pause::AcceptPause,
-    prefixed::Prefixed,
     proxy_protocol::read_header,
     socket::BACKLOG,
 };
@@ -308,7 +306,8 @@ impl Clients {
             let Ok(Ok((prefix, is_http_2))) = begun else {
                 return;
             };
-            let stream = Prefixed::new(prefix, stream);
+            let (read, write) = stream.into_split();
+            let stream = io::join(Cursor::new(prefix).chain(read), write);
             if is_http_2 {
                 clients.serve_http_2(stream, client, open);
             } else {

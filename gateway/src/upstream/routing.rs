@@ -13,7 +13,7 @@
 //! | [`status`] | what the commands and the metrics report of the addresses |
 //! | [`counts`] | what the metrics count of a backend |
 //!
-//! pingora-load-balancing provides the HTTP checks and the hash ring. The gateway chooses among addresses itself:
+//! pingora-load-balancing provides the hash ring. The gateway chooses among addresses itself:
 //! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
 //! least connections. The gateway also keeps the state of addresses itself, so that it survives a reload.
 //!
@@ -51,25 +51,18 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-pub(crate) use self::check::error_summary;
 use self::{
     address::Address,
     attempts::Attempts,
-    check::Check,
+    check::check,
     counts::{BackendCounts, BackendEvent},
     discovery::Discovery,
     selection::Addresses,
 };
 use crate::{
-    config::{Backend, BackendName, Balance, Balancing, Upstream},
+    config::{Backend, BackendName, Balance, Balancing, HealthChecks, Upstream},
     tls::backend::Endpoint,
 };
-
-/// The health check of addresses, and its interval.
-struct Checks {
-    check: Check,
-    interval: Duration,
-}
 
 /// Chooses among the addresses of one backend.
 pub struct Balancer {
@@ -77,7 +70,7 @@ pub struct Balancer {
     balance: Balance,
     discovery: Discovery,
     addresses: ArcSwap<Addresses>,
-    checks: Option<Checks>,
+    checks: Option<HealthChecks>,
     /// Notified if a request finds no healthy address: names should be resolved early.
     resolve_requested: Notify,
     /// Whether the last request found no healthy address. Only a change is logged.
@@ -126,17 +119,13 @@ impl Balancer {
             Some(before) => Addresses::with_balance(balancing.balance, &before.addresses.load()),
             None => Addresses::empty(balancing.balance),
         };
-        let checks = balancing.checks.as_ref().map(|checks| Checks {
-            check: Check::new(name, checks),
-            interval: checks.interval,
-        });
         let had_checks = before.is_some_and(|before| before.checks.is_some());
         let started = before.map_or_else(Instant::now, |before| before.started);
         let max_ejection_ms = millis(balancing.out);
         for address in addresses.iter() {
             // Results from before the checks were switched off are outdated.
             if !had_checks {
-                address.state.health.reset();
+                address.state.health.pass();
             }
             address
                 .state
@@ -150,7 +139,7 @@ impl Balancer {
             balance: balancing.balance,
             discovery,
             addresses: ArcSwap::from_pointee(addresses),
-            checks,
+            checks: balancing.checks.clone(),
             resolve_requested: Notify::new(),
             is_unavailable: AtomicBool::new(is_unavailable),
             max_ejection_ms,
@@ -184,11 +173,13 @@ impl Balancer {
 
     /// Checks all addresses once, concurrently.
     async fn check(&self) {
-        let Some(Checks { check, .. }) = &self.checks else {
+        let Some(checks) = &self.checks else {
             return;
         };
         let addresses = self.addresses.load_full();
-        let checked = addresses.iter().map(|address| check.run(address));
+        let checked = addresses
+            .iter()
+            .map(|address| check(&self.name, checks, address));
         for has_passed in join_all(checked).await {
             let [passed, failed] = BackendEvent::CHECKS;
             self.counts.count(if has_passed { passed } else { failed });

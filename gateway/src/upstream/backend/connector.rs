@@ -7,7 +7,7 @@ use std::{
 };
 
 use pingora::{
-    ErrorType,
+    Error, ErrorType,
     connectors::TransportConnector,
     protocols::{Stream as TcpStream, TcpKeepalive, l4::socket},
     upstreams::peer::HttpPeer,
@@ -18,10 +18,7 @@ use super::{
     failure::Failure,
     stream::{BackendStream, limit_receive_buffer},
 };
-use crate::{
-    tls::backend::{Endpoint, TlsPeer},
-    upstream::routing::error_summary,
-};
+use crate::tls::backend::{Endpoint, TlsPeer};
 
 /// Establishes connections to backends.
 pub(crate) struct Connector {
@@ -120,4 +117,13 @@ const fn is_backend_fault(kind: &ErrorType) -> bool {
             | ErrorType::ConnectNoRoute
             | ErrorType::ConnectError
     )
+}
+
+/// A short text for a connection's error. Not the error's own text: its context may hold bytes of a response.
+fn error_summary(error: &Error) -> String {
+    let root = error.root_cause();
+    match error.etype() {
+        kind if root.is::<Error>() => kind.as_str().to_owned(),
+        kind => format!("{} ({root})", kind.as_str()),
+    }
 }

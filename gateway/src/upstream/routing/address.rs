@@ -45,8 +45,7 @@ pub(super) struct AddressState {
 #[derive(Debug, Default)]
 pub(super) struct Health {
     is_unhealthy: AtomicBool,
-    /// Consecutive checks that contradict the current state.
-    contradictions: AtomicUsize,
+    failed_in_a_row: AtomicUsize,
 }
 
 /// Counts a request as in flight to an address until this is dropped.
@@ -162,25 +161,16 @@ impl Health {
         !self.is_unhealthy.load(Ordering::Relaxed)
     }
 
-    /// Records a check. Returns whether the state changed: after `threshold` consecutive checks that contradict it.
-    pub(super) fn note(&self, has_passed: bool, threshold: usize) -> bool {
-        if has_passed == self.is_healthy() {
-            self.contradictions.store(0, Ordering::Relaxed);
-            return false;
-        }
-        let in_a_row = self.contradictions.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_changed = in_a_row >= threshold;
-        if is_changed {
-            self.is_unhealthy.store(!has_passed, Ordering::Relaxed);
-            self.contradictions.store(0, Ordering::Relaxed);
-        }
-        is_changed
+    /// A check passed, or the address is not checked any more: it is healthy. Returns whether it was not before.
+    pub(super) fn pass(&self) -> bool {
+        self.failed_in_a_row.store(0, Ordering::Relaxed);
+        self.is_unhealthy.swap(false, Ordering::Relaxed)
     }
 
-    /// Resets the state to healthy: the address is not checked any more.
-    pub(super) fn reset(&self) {
-        self.is_unhealthy.store(false, Ordering::Relaxed);
-        self.contradictions.store(0, Ordering::Relaxed);
+    /// A check failed. Returns whether the address is unhealthy now, and was not before: at `threshold` in a row.
+    pub(super) fn fail(&self, threshold: usize) -> bool {
+        let in_a_row = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
+        in_a_row >= threshold && !self.is_unhealthy.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -291,26 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn enough_checks_in_a_row_change_the_health() {
+    fn enough_failed_checks_in_a_row_make_it_unhealthy_and_one_that_passes_healthy() {
         let health = Health::default();
-        for (has_passed, is_changed, is_healthy) in [
-            (false, false, true),
-            (false, false, true),
-            (true, false, true),
-            (false, false, true),
-            (false, false, true),
-            (false, true, false),
-            (false, false, false),
-        ] {
-            assert_eq!(health.note(has_passed, 3), is_changed);
-            assert_eq!(health.is_healthy(), is_healthy);
-        }
-        assert!(!health.note(true, 2) && !health.is_healthy());
-        assert!(!health.note(false, 3) && !health.is_healthy());
-        assert!(!health.note(true, 2) && health.note(true, 2) && health.is_healthy());
-        assert!(health.note(false, 1));
-        health.reset();
-        assert!(health.is_healthy());
+        let fails = || health.fail(3);
+        assert!(!fails() && !fails() && !health.pass());
+        // They count from the last one that passed.
+        assert!(!fails() && !fails() && health.is_healthy());
+        assert!(fails() && !health.is_healthy() && !fails());
+        assert!(health.pass() && health.is_healthy() && !health.pass());
+        assert!(health.fail(1) && !health.is_healthy());
     }
 
     #[test]
@@ -318,7 +297,7 @@ mod tests {
         let backend = |weight| Backend::new_with_weight("127.0.0.1:1", weight).unwrap();
         let before = Address::new(&backend(1), None).unwrap();
         let in_flight = InFlightRequest::begin(&before);
-        before.state.health.note(false, 1);
+        before.state.health.fail(1);
         let after = Address::new(&backend(2), Some(&before)).unwrap();
         assert_eq!(after.in_flight(), 1);
         assert!(!after.state.health.is_healthy());

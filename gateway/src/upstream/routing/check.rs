@@ -1,125 +1,103 @@
-//! Active health checks: pingora's HTTP check, or one through TLS, with one timeout for the whole check.
+//! Active health checks: a request with one timeout, through TLS if the address has it.
 
-mod https;
-
-use std::{sync::Arc, time::Duration};
-
-use http::{HeaderName, Uri, header, uri::PathAndQuery};
-use pingora::{
-    Error, ErrorType,
-    http::{RequestHeader, ResponseHeader},
+use http::uri::PathAndQuery;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
 };
-use pingora_load_balancing::health_check::{HealthCheck, HttpHealthCheck};
-use tokio::time::timeout;
 
 use super::address::Address;
 use crate::config::{BackendName, HealthChecks};
 
-/// The `Host` of checks: a backend has no name of its own.
-const HOST: &str = "localhost";
+/// Length of `HTTP/1.1 200`, all that matters of a response.
+const STATUS_END: usize = b"HTTP/1.1 200".len();
 
-/// The health check of one version.
-pub(super) struct Check {
-    name: BackendName,
-    http: HttpHealthCheck,
-    path: PathAndQuery,
-    timeout: Duration,
-    unhealthy_after: usize,
+/// Checks an address of backend `name` once. Only a change is logged. Returns whether the check passed.
+pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &Address) -> bool {
+    let checked = timeout(checks.timeout, send(&checks.path, address)).await;
+    let checked = checked.unwrap_or_else(|_| Err("timed out".to_owned()));
+    let socket = address.socket();
+    let health = &address.state.health;
+    let has_passed = checked.is_ok();
+    match checked {
+        Ok(()) => {
+            address.restore(name);
+            if health.pass() {
+                tracing::info!(
+                    backend = %name, version = %name.version, backend.addr = %socket,
+                    "the backend passes its checks again"
+                );
+            }
+        }
+        Err(why) => {
+            if health.fail(checks.unhealthy_after) {
+                tracing::warn!(
+                    backend = %name, version = %name.version, backend.addr = %socket, why,
+                    "the backend fails its checks and is unhealthy"
+                );
+            }
+        }
+    }
+    has_passed
 }
 
-impl Check {
-    pub(super) fn new(name: &BackendName, checks: &HealthChecks) -> Self {
-        let mut http = HttpHealthCheck::new(HOST, false);
-        let options = &mut http.peer_template.options;
-        for limit in [
-            &mut options.connection_timeout,
-            &mut options.total_connection_timeout,
-            &mut options.read_timeout,
-            &mut options.write_timeout,
+/// Sends one check. An error says why it failed.
+async fn send(path: &PathAndQuery, address: &Address) -> Result<(), String> {
+    let stream = TcpStream::connect(address.socket()).await.map_err(text)?;
+    match &address.endpoint.tls {
+        Some(tls) => request(path, tls.handshake(stream).await?).await,
+        None => request(path, stream).await,
+    }
+}
+
+async fn request(
+    path: &PathAndQuery,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+) -> Result<(), String> {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: signpost\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.map_err(text)?;
+    stream.flush().await.map_err(text)?;
+    let mut status = [0; STATUS_END + 1];
+    stream.read_exact(&mut status).await.map_err(text)?;
+    judge(status)
+}
+
+/// Whether a response that begins with these bytes has the status 200.
+fn judge(beginning: [u8; STATUS_END + 1]) -> Result<(), String> {
+    let (status, end) = (&beginning[9..STATUS_END], beginning[STATUS_END]);
+    let is_http = matches!(&beginning[..9], b"HTTP/1.1 " | b"HTTP/1.0 ")
+        && status.iter().all(u8::is_ascii_digit)
+        && matches!(end, b' ' | b'\r');
+    match status {
+        _ if !is_http => Err("its response is not HTTP/1".to_owned()),
+        b"200" => Ok(()),
+        _ => Err(format!("answered {}", status.escape_ascii())),
+    }
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_200_passes() {
+        for (beginning, expected) in [
+            (b"HTTP/1.1 200 ", Ok(())),
+            (b"HTTP/1.0 200\r", Ok(())),
+            (b"HTTP/1.1 204 ", Err("answered 204")),
+            (b"HTTP/1.1 503\r", Err("answered 503")),
+            (b"HTTP/1.1 2000", Err("its response is not HTTP/1")),
+            (b"HTTP/2.0 200 ", Err("its response is not HTTP/1")),
+            (b"SSH-2.0-OpenS", Err("its response is not HTTP/1")),
         ] {
-            *limit = Some(checks.timeout);
+            assert_eq!(judge(*beginning), expected.map_err(str::to_owned));
         }
-        prepare(&mut http.req, &checks.path);
-        http.validator = Some(Box::new(is_ok));
-        Self {
-            name: name.clone(),
-            http,
-            path: checks.path.clone(),
-            timeout: checks.timeout,
-            unhealthy_after: checks.unhealthy_after,
-        }
-    }
-
-    /// Checks an address once. Only a change is logged. Returns whether the check passed.
-    pub(super) async fn run(&self, address: &Arc<Address>) -> bool {
-        // pingora's timeouts are for each step; a response that trickles would never end.
-        let checked = timeout(self.timeout, self.check(address)).await;
-        let checked = checked.unwrap_or_else(|_| Err(ErrorType::ReadTimedout.as_str().to_owned()));
-        let (name, socket) = (&self.name, address.socket());
-        let health = &address.state.health;
-        let has_passed = checked.is_ok();
-        match checked {
-            Ok(()) => {
-                address.restore(name);
-                if health.note(true, 1) {
-                    tracing::info!(
-                        backend = %name, version = %name.version, backend.addr = %socket,
-                        "the backend passes its checks again"
-                    );
-                }
-            }
-            Err(why) => {
-                if health.note(false, self.unhealthy_after) {
-                    tracing::warn!(
-                        backend = %name, version = %name.version, backend.addr = %socket, why,
-                        "the backend fails its checks and is unhealthy"
-                    );
-                }
-            }
-        }
-        has_passed
-    }
-}
-
-impl Check {
-    /// Sends one check. An error says why it failed.
-    async fn check(&self, address: &Address) -> Result<(), String> {
-        match &address.endpoint.tls {
-            Some(tls) => https::check(address.socket(), tls, &self.path).await,
-            None => {
-                let checked = self.http.check(&address.backend).await;
-                checked.map_err(|error| error_summary(&error))
-            }
-        }
-    }
-}
-
-fn prepare(request: &mut RequestHeader, path: &PathAndQuery) {
-    request.set_uri(Uri::from(path.clone()));
-    let lines: [(HeaderName, &str); 2] = [
-        (header::USER_AGENT, "signpost"),
-        (header::CONNECTION, "close"),
-    ];
-    for (name, value) in lines {
-        // Cannot fail: both values are valid and short.
-        let _ = request.insert_header(name, value);
-    }
-}
-
-fn is_ok(response: &ResponseHeader) -> pingora::Result<()> {
-    if response.status == http::StatusCode::OK {
-        return Ok(());
-    }
-    Error::e_explain(ErrorType::HTTPStatus(response.status.as_u16()), "")
-}
-
-/// A short text for a connection's error. Not the error's own text: its context may hold bytes of a response.
-#[must_use]
-pub(crate) fn error_summary(error: &Error) -> String {
-    let root = error.root_cause();
-    match error.etype() {
-        ErrorType::HTTPStatus(status) => format!("answered {status}"),
-        kind if root.is::<Error>() => kind.as_str().to_owned(),
-        kind => format!("{} ({root})", kind.as_str()),
     }
 }

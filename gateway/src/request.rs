@@ -8,8 +8,6 @@ pub(crate) mod rejection;
 #[cfg(test)]
 pub(crate) mod scripted;
 
-use std::fmt;
-
 use http::HeaderName;
 
 use crate::wire::syntax::field::{Fields, NameAndValue, Span};
@@ -130,12 +128,8 @@ impl Headers for Head {
     }
 }
 
-/// Prints no content, which includes credentials.
-impl fmt::Debug for Head {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Head(…)")
-    }
-}
+// Prints no content, which includes credentials.
+signpost_protocol::hide_in_debug!(Head);
 
 /// The target as sent: a path, and a query without its `?`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

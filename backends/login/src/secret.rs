@@ -99,11 +99,7 @@ macro_rules! hash_type {
             }
         }
 
-        impl std::fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str(concat!(stringify!($name), "(…)"))
-            }
-        }
+        signpost_protocol::hide_in_debug!($name);
     };
 }
 pub(crate) use hash_type;

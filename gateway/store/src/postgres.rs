@@ -237,12 +237,8 @@ fn hook_failure(cause: HookError) -> StoreError {
     }
 }
 
-/// Prints nothing: the configuration holds the password.
-impl std::fmt::Debug for PostgresDatabase {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("PostgresDatabase(…)")
-    }
-}
+// Prints nothing: the configuration holds the password.
+signpost_protocol::hide_in_debug!(PostgresDatabase);
 
 #[cfg(test)]
 mod tests;

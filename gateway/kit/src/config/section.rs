@@ -49,11 +49,16 @@ impl<'d> Value<'d> {
     ///
     /// The value is not a table, or `read` fails.
     pub fn section<T>(&self, read: impl FnOnce(&mut Section<'d>) -> Read<T>) -> Read<T> {
-        let Some((table, key, line)) = self.as_table() else {
+        let Some(table) = self.spanned.get_ref().as_table() else {
             // The value is not shown: in place of a table, it may be a secret.
             return Err(self.invalid_unshown("a table"));
         };
-        let mut section = Section::new(self.document, key, Some(line), Some(table));
+        let mut section = Section::new(
+            self.document,
+            self.key.clone(),
+            Some(self.line()),
+            Some(table),
+        );
         let read = read(&mut section);
         section.close();
         read
@@ -94,7 +99,11 @@ impl<'d> Section<'d> {
     pub fn find(&mut self, key: &str) -> Option<Value<'d>> {
         self.document.note_known(&self.path, key);
         let spanned = self.table?.get(key)?;
-        Some(Value::new(self.document, self.key(key), spanned))
+        Some(Value {
+            document: self.document,
+            key: self.key(key),
+            spanned,
+        })
     }
 
     /// Where the table is in the file, for example `versions.v1`; empty for the root.

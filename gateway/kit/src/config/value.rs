@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use toml::{
-    Spanned,
-    de::{DeTable, DeValue},
-};
+use toml::{Spanned, de::DeValue};
 
 use super::{
     document::Document,
@@ -18,23 +15,11 @@ const MAX_SHOWN: usize = 80;
 /// A value and its key.
 pub struct Value<'d> {
     pub(super) document: &'d Document<'d>,
-    key: String,
-    spanned: &'d Spanned<DeValue<'d>>,
+    pub(super) key: String,
+    pub(super) spanned: &'d Spanned<DeValue<'d>>,
 }
 
 impl<'d> Value<'d> {
-    pub(super) const fn new(
-        document: &'d Document<'d>,
-        key: String,
-        spanned: &'d Spanned<DeValue<'d>>,
-    ) -> Self {
-        Self {
-            document,
-            key,
-            spanned,
-        }
-    }
-
     /// The string, if the value is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&'d str> {
@@ -61,12 +46,6 @@ impl<'d> Value<'d> {
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         self.spanned.get_ref().as_bool()
-    }
-
-    /// The table, with its key and line, if the value is one.
-    pub(super) fn as_table(&self) -> Option<(&'d DeTable<'d>, String, usize)> {
-        let table = self.spanned.get_ref().as_table()?;
-        Some((table, self.key.clone(), self.line()))
     }
 
     /// Whether the value is a table.
@@ -144,7 +123,7 @@ impl<'d> Value<'d> {
         }
     }
 
-    fn line(&self) -> usize {
+    pub(super) fn line(&self) -> usize {
         self.document.line(&self.spanned.span())
     }
 }

@@ -298,12 +298,8 @@ impl<const JSON: bool> Write for Escaping<'_, '_, JSON> {
             let mut letters = special.chars();
             let escaped = letters.next().map(Self::escape).unwrap_or_default();
             // An escape is not cut.
-            let kept = if escaped.len() > self.left {
-                0
-            } else {
-                escaped.len()
-            };
-            self.write_within(&escaped, kept)?;
+            let fits = escaped.len() <= self.left;
+            self.write_within(&escaped, if fits { escaped.len() } else { 0 })?;
             rest = letters.as_str();
         }
         self.write_within(rest, rest.floor_char_boundary(self.left))

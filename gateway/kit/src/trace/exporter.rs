@@ -18,7 +18,7 @@ use opentelemetry_sdk::{
 };
 use parking_lot::Mutex;
 use tokio::{
-    runtime::{self, Runtime},
+    runtime,
     sync::mpsc::{self, error::TrySendError},
     time::{Instant, timeout, timeout_at},
 };
@@ -201,7 +201,9 @@ fn run(
     counters: &Arc<SpanCounters>,
     mut queue: mpsc::Receiver<Queued>,
 ) {
-    let started = runtime().and_then(|runtime| {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start a runtime");
+    let started = runtime.and_then(|runtime| {
         let worker = Worker::new(collector, service, counters)?;
         Ok((runtime, worker))
     });
@@ -224,11 +226,6 @@ fn run(
             }
         }
     }
-}
-
-fn runtime() -> anyhow::Result<Runtime> {
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start a runtime")
 }
 
 impl Worker {

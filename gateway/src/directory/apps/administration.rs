@@ -3,7 +3,7 @@
 //! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
 //! file.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
@@ -216,11 +216,7 @@ pub(crate) enum AdministrationError {
     Store(#[from] AppStoreError),
 }
 
-impl fmt::Debug for Administration {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Administration(…)")
-    }
-}
+signpost_protocol::hide_in_debug!(Administration);
 
 #[cfg(test)]
 pub(crate) mod tests;

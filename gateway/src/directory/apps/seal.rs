@@ -208,11 +208,7 @@ impl Sealer {
     }
 }
 
-impl std::fmt::Debug for Sealer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Sealer(…)")
-    }
-}
+signpost_protocol::hide_in_debug!(Sealer);
 
 /// Creates a file with a random key, mode 0600, unless it exists. Of several concurrent processes, only one creates it.
 ///

@@ -1,7 +1,6 @@
 //! Writes a request to a backend and reads the head of its response.
 
 use std::{
-    fmt,
     future::poll_fn,
     io,
     task::{Context, Poll},
@@ -65,12 +64,8 @@ pub(crate) struct ExchangeFailure {
     pub has_response: bool,
 }
 
-/// Prints no content, which may include credentials.
-impl fmt::Debug for ReceivedHead {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ReceivedHead(…)")
-    }
-}
+// Prints no content, which may include credentials.
+signpost_protocol::hide_in_debug!(ReceivedHead);
 
 /// Sends a request and reads the head of its response. Skips interim responses; a 101 is an error.
 ///

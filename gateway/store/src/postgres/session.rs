@@ -174,9 +174,5 @@ impl Drop for Waiting {
     }
 }
 
-/// Prints nothing: a connection knows its password.
-impl std::fmt::Debug for Session {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Session(…)")
-    }
-}
+// Prints nothing: a connection knows its password.
+signpost_protocol::hide_in_debug!(Session);

@@ -63,11 +63,7 @@ impl LoginToken {
     }
 }
 
-impl fmt::Debug for LoginToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("LoginToken(…)")
-    }
-}
+signpost_protocol::hide_in_debug!(LoginToken);
 
 /// OAuth's `state` (RFC 6749 section 4.1.1): names the login and the version that issued it.
 #[derive(Clone, PartialEq, Eq)]

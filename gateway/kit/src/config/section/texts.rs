@@ -20,27 +20,18 @@ impl Section<'_> {
         choices: &[(&str, T)],
         default: T,
     ) -> Read<T> {
-        let quoted = |(word, _): &(&str, T)| format!("\"{word}\"");
-        let choice = match self.find(key) {
-            None => default,
-            Some(value) => {
-                let given = value.as_str();
-                let is_given = |(word, _): &&(&str, T)| given == Some(*word);
-                let found = choices.iter().find(is_given);
-                let (_, choice) = found.ok_or_else(|| {
-                    let words: Vec<_> = choices.iter().map(quoted).collect();
-                    let words = words.join(", ");
-                    match given {
-                        Some(_) => value.invalid(&words),
-                        None => value.invalid_unshown(&words),
-                    }
-                })?;
-                *choice
-            }
+        let words: Vec<_> = choices
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
+        let parse = |text: &str| {
+            let mut choices = choices.iter();
+            choices.find_map(|(word, choice)| (*word == text).then_some(*choice))
         };
-        let chosen = choices.iter().find(|(_, one)| *one == choice);
-        self.set(key, chosen.map(quoted).unwrap_or_default());
-        Ok(choice)
+        let mut all = choices.iter();
+        let default = all.find_map(|(word, choice)| (*choice == default).then_some(*word));
+        let default = default.unwrap_or_default();
+        self.parsed_by(key, default, &words.join(", "), parse)
     }
 
     /// Reads a string and parses it, if the file has the key.

@@ -32,6 +32,7 @@ pub(crate) struct CertificateWatch {
 }
 
 /// The files of one listener.
+#[derive(Clone)]
 struct Checked {
     tls: Arc<Tls>,
     /// What the last check found.
@@ -124,32 +125,21 @@ impl CertificateWatch {
 
 /// Reads the files again, and reloads TLS if they have changed and settled.
 async fn check(known: Checked, is_changed: &mut bool) -> Checked {
-    let Checked { tls, found, tried } = known;
-    let (known_tls, known_found, known_tried) = (Arc::clone(&tls), found.clone(), tried.clone());
+    let mut checked = known.clone();
     // A file may be on a server that does not answer.
-    let checked = tokio::task::spawn_blocking(move || {
-        let now: Vec<_> = found.iter().map(ReadFile::reread).collect();
-        if now != found || now == tried {
-            return (now, tried, false);
+    let checking = tokio::task::spawn_blocking(move || {
+        let now: Vec<_> = checked.found.iter().map(ReadFile::reread).collect();
+        let has_settled = now == checked.found && now != checked.tried;
+        let is_reloaded = has_settled && reload(&checked.tls, &now);
+        if has_settled {
+            checked.tried.clone_from(&now);
         }
-        let is_reloaded = reload(&tls, &now);
-        (now.clone(), now, is_reloaded)
+        checked.found = now;
+        (checked, is_reloaded)
     });
-    match checked.await {
-        Ok((found, tried, is_reloaded)) => {
-            *is_changed |= is_reloaded;
-            Checked {
-                tls: known_tls,
-                found,
-                tried,
-            }
-        }
-        Err(_) => Checked {
-            tls: known_tls,
-            found: known_found,
-            tried: known_tried,
-        },
-    }
+    let (checked, is_reloaded) = checking.await.unwrap_or((known, false));
+    *is_changed |= is_reloaded;
+    checked
 }
 
 /// Reloads TLS, and logs the result.

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    backend_head::{BackendHead, MalformedResponse, ResponseScanner},
+    backend_head::{BackendHead, ResponseScanner},
     failure::Failure,
 };
 use crate::{
@@ -89,12 +89,16 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
         received: Vec::new(),
         timeouts,
         drain,
+        has_response: false,
         deadline: None,
         next_check: None,
     };
     let head = exchange.receive_head().await;
     let Exchange {
-        received, sending, ..
+        received,
+        sending,
+        has_response,
+        ..
     } = exchange;
     match head {
         Ok((head, length)) => Ok(ReceivedHead {
@@ -104,8 +108,8 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
             bytes: received,
         }),
         Err(failure) => Err(ExchangeFailure {
-            failure: failure.0,
-            has_response: failure.1,
+            failure,
+            has_response,
         }),
     }
 }
@@ -118,6 +122,8 @@ struct Exchange<'e, S, C> {
     received: Vec<u8>,
     timeouts: ExchangeTimeouts,
     drain: &'e Drain,
+    /// Whether any byte of a response arrived.
+    has_response: bool,
     /// For the current wait: until the backend accepts bytes, or until the head of a response is complete.
     deadline: Option<Instant>,
     /// When to check next whether a stop is about to abort requests.
@@ -132,32 +138,28 @@ enum SendState {
 }
 
 impl<S: Stream, C: Client> Exchange<'_, S, C> {
-    /// Waits for the head of the response. An error has the failure, and whether any byte of a response arrived.
-    async fn receive_head(&mut self) -> Result<(BackendHead, usize), (Failure, bool)> {
-        let mut has_response = false;
+    /// Waits for the head of the response.
+    async fn receive_head(&mut self) -> Result<(BackendHead, usize), Failure> {
         let mut interim = 0;
         let mut scanner = ResponseScanner::default();
         loop {
-            let received = poll_fn(|context| self.poll_receive(context, has_response)).await;
-            received.map_err(|failure| (failure, has_response))?;
-            has_response = true;
-            let malformed = |MalformedResponse(why)| (Failure::Malformed(why), true);
-            while let Some(length) = scanner.scan(&self.received).map_err(malformed)? {
-                let head = BackendHead::read(&self.received[..length]).map_err(malformed)?;
+            poll_fn(|context| self.poll_receive(context)).await?;
+            self.has_response = true;
+            while let Some(length) = scanner.scan(&self.received)? {
+                let head = BackendHead::read(&self.received[..length])?;
                 if head.status == 101 {
                     // The gateway never forwards `Upgrade`.
-                    let why = "a 101 without an upgrade request";
-                    return Err((Failure::Malformed(why), true));
+                    return Err(Failure::Malformed("a 101 without an upgrade request"));
                 }
                 if head.is_interim() && !head.keeps_alive {
-                    return Err((Failure::Malformed("an interim response with a body"), true));
+                    return Err(Failure::Malformed("an interim response with a body"));
                 }
                 if !head.is_interim() {
                     return Ok((head, length));
                 }
                 interim += 1;
                 if interim > MAX_INTERIM {
-                    return Err((Failure::Malformed("too many interim responses"), true));
+                    return Err(Failure::Malformed("too many interim responses"));
                 }
                 self.received.drain(..length);
                 scanner = ResponseScanner::default();
@@ -167,11 +169,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
     }
 
     /// Sends what the backend accepts, until bytes of a response arrive.
-    fn poll_receive(
-        &mut self,
-        context: &mut Context<'_>,
-        has_response: bool,
-    ) -> Poll<Result<(), Failure>> {
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         while matches!(self.sending, SendState::InFlight) {
             match self.writer.poll_write(self.stream, context) {
                 Poll::Ready(Ok(0)) => (self.sending, self.deadline) = (SendState::Done, None),
@@ -191,7 +189,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         if self.client.poll_disconnected(context).is_ready() {
             return Poll::Ready(Err(Failure::ClientDisconnected));
         }
-        self.poll_timeout(context, has_response)
+        self.poll_timeout(context)
     }
 
     fn ended(&self) -> Failure {
@@ -201,11 +199,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         }
     }
 
-    fn poll_timeout(
-        &mut self,
-        context: &mut Context<'_>,
-        has_response: bool,
-    ) -> Poll<Result<(), Failure>> {
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         let timeout = match self.sending {
             SendState::InFlight => self.timeouts.send,
             SendState::Done | SendState::Failed(_) => self.timeouts.receive,
@@ -225,7 +219,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             .poll_deadline(context, deadline.min(check))
             .is_ready()
         {
-            let gives_up = !has_response && self.drain.is_giving_up();
+            let gives_up = !self.has_response && self.drain.is_giving_up();
             let now = Instant::now();
             if gives_up || now >= deadline {
                 return Poll::Ready(Err(Failure::TimedOut));

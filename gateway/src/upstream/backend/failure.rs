@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::backend_head::MalformedResponse;
 use crate::{request::rejection::Rejection, upstream::routing::counts::BackendEvent};
 
 /// Why a request got no response or an incomplete one.
@@ -49,6 +50,12 @@ impl Failure {
             Self::Malformed(_) => BackendEvent::Malformed,
             Self::ClientDisconnected => return None,
         })
+    }
+}
+
+impl From<MalformedResponse> for Failure {
+    fn from(MalformedResponse(why): MalformedResponse) -> Self {
+        Self::Malformed(why)
     }
 }
 

@@ -88,38 +88,40 @@ impl BackendClient {
         let mut endpoint = destination.choose()?;
         let mut was_repeated = false;
         loop {
-            let (failure, is_reused, has_response) =
-                match self.connect(&endpoint, request.is_get, was_repeated).await {
-                    Ok(Connection {
-                        mut stream,
-                        is_reused,
-                    }) => {
-                        // An idle connection shows that the address is healthy only once it brings a response.
-                        if !is_reused {
-                            destination.restore();
-                        }
-                        let response =
-                            exchange(&mut stream, request, client, self.timeouts, &self.drain);
-                        match response.await {
-                            Ok(received) => {
-                                if is_reused {
-                                    destination.restore();
-                                }
-                                return Ok(Response {
-                                    received,
-                                    stream,
-                                    endpoint,
-                                    timeout: self.timeouts.receive,
-                                });
-                            }
-                            Err(ExchangeFailure {
-                                failure,
-                                has_response,
-                            }) => (failure, is_reused, has_response),
-                        }
+            let connected = self.connect(&endpoint, request.is_get, was_repeated).await;
+            let is_reused = connected.as_ref().is_ok_and(|one| one.is_reused);
+            let exchanged = match connected {
+                Ok(Connection { mut stream, .. }) => {
+                    // An idle connection shows that the address is healthy only once it brings a response.
+                    if !is_reused {
+                        destination.restore();
                     }
-                    Err(failure) => (failure, false, false),
-                };
+                    let (timeouts, drain) = (self.timeouts, &*self.drain);
+                    let received = exchange(&mut stream, request, client, timeouts, drain).await;
+                    received.map(|received| (received, stream))
+                }
+                Err(failure) => Err(ExchangeFailure {
+                    failure,
+                    has_response: false,
+                }),
+            };
+            let ExchangeFailure {
+                failure,
+                has_response,
+            } = match exchanged {
+                Ok((received, stream)) => {
+                    if is_reused {
+                        destination.restore();
+                    }
+                    return Ok(Response {
+                        received,
+                        stream,
+                        endpoint,
+                        timeout: self.timeouts.receive,
+                    });
+                }
+                Err(failed) => failed,
+            };
             note_failure(destination, &failure);
             let attempt = Attempt {
                 is_get: request.is_get,

@@ -24,12 +24,11 @@ pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
     ])?;
     Ok(Routes::choosing(
         async move |request: Request| -> Response {
-            let choice = versions.choose(&request, &headers);
-            let (name, source, is_chosen_here) =
-                (choice.name.clone(), choice.source, choice.is_chosen_here);
-            let mut response = choice.routes.clone().serve(request).await;
+            let is_chosen_here = versions::is_chosen_here(&request);
+            let ((name, routes), source) = versions.choose(&request, &headers);
+            let mut response = routes.clone().serve(request).await;
             if is_chosen_here {
-                versions::set_version_headers(&mut response, &headers, &name, source);
+                versions::set_version_headers(&mut response, &headers, name, source);
             }
             response
         },

@@ -13,15 +13,6 @@ use signpost_protocol::{
 #[derive(Clone)]
 pub(crate) struct Versions(Vec<(Version, Routes)>);
 
-/// The selected version, and why it was selected.
-pub(crate) struct Choice<'a> {
-    pub(crate) name: &'a Version,
-    pub(crate) routes: &'a Routes,
-    pub(crate) source: VersionSource,
-    /// Whether this process selected it. Otherwise the gateway did, and it sets the response headers itself.
-    pub(crate) is_chosen_here: bool,
-}
-
 impl Versions {
     /// Creates the list from names and routes: at least one, the default route first.
     ///
@@ -40,32 +31,36 @@ impl Versions {
     }
 
     /// Selects by the gateway's choice; without one, by the version header, then by a login's `state`, then the default
-    /// route.
-    pub(crate) fn choose<B>(&self, request: &Request<B>, headers: &HeaderNames) -> Choice<'_> {
+    /// route. Also returns why.
+    pub(crate) fn choose<B>(
+        &self,
+        request: &Request<B>,
+        headers: &HeaderNames,
+    ) -> (&(Version, Routes), VersionSource) {
         let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
-        let by_gateway = value(&X_GATEWAY_VERSION);
-        let (found, source) = match by_gateway.or_else(|| value(&headers.version)) {
-            Some(asked) => match self.find(asked) {
-                Some(found) => (found, VersionSource::Header),
-                None => (&self.0[0], VersionSource::Unknown),
-            },
-            None => match issuer(request).and_then(|issuer| self.find(issuer.as_bytes())) {
-                Some(found) => (found, VersionSource::State),
-                None => (&self.0[0], VersionSource::Default),
-            },
+        let asked = value(&X_GATEWAY_VERSION).or_else(|| value(&headers.version));
+        let (found, source, otherwise) = match asked {
+            Some(asked) => (
+                self.find(asked),
+                VersionSource::Header,
+                VersionSource::Unknown,
+            ),
+            None => {
+                let found = issuer(request).and_then(|issuer| self.find(issuer.as_bytes()));
+                (found, VersionSource::State, VersionSource::Default)
+            }
         };
-        let (name, routes) = found;
-        Choice {
-            name,
-            routes,
-            source,
-            is_chosen_here: by_gateway.is_none(),
-        }
+        found.map_or((&self.0[0], otherwise), |found| (found, source))
     }
 
     fn find(&self, name: &[u8]) -> Option<&(Version, Routes)> {
         self.0.iter().find(|(version, _)| version.is_named_by(name))
     }
+}
+
+/// Whether this process selects the version. Otherwise the gateway did, and it sets the response headers itself.
+pub(crate) fn is_chosen_here<B>(request: &Request<B>) -> bool {
+    !request.headers().contains_key(X_GATEWAY_VERSION)
 }
 
 /// Sets the response headers that name the version and its source, as a gateway does.
@@ -75,13 +70,12 @@ pub(crate) fn set_version_headers(
     version: &Version,
     source: VersionSource,
 ) {
+    let headers = response.headers_mut();
     if let Ok(version) = HeaderValue::from_str(version.as_str()) {
-        response.headers_mut().insert(&names.version, version);
+        headers.insert(&names.version, version);
     }
-    response.headers_mut().insert(
-        &names.version_source,
-        HeaderValue::from_static(source.as_str()),
-    );
+    let source = HeaderValue::from_static(source.as_str());
+    headers.insert(&names.version_source, source);
 }
 
 /// The version that issued the `state` of a login's request. A state contains no characters that need decoding.
@@ -109,12 +103,9 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let choice = versions.choose(&request.body(()).unwrap(), &names);
-        (
-            choice.name.to_string(),
-            choice.source.as_str(),
-            choice.is_chosen_here,
-        )
+        let request = request.body(()).unwrap();
+        let ((name, _), source) = versions.choose(&request, &names);
+        (name.to_string(), source.as_str(), is_chosen_here(&request))
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod running;
 mod server;
 mod sweeper;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use clap::{Arg, Args as _, Command, FromArgMatches as _, Subcommand as _};
@@ -18,10 +18,7 @@ use signpost_kit::{
 };
 use signpost_store::{Store, changes::Watch};
 
-use self::{
-    management::ProcessCounts,
-    running::{ProgramReload, Running},
-};
+use self::{management::ProcessCounts, running::Running};
 use crate::{
     config::Config,
     http::{EndpointsError, Routes},
@@ -29,6 +26,7 @@ use crate::{
 };
 
 /// A program of this service.
+#[derive(Clone, Copy)]
 pub struct Program {
     /// Its name on the command line.
     pub name: &'static str,
@@ -45,13 +43,10 @@ pub struct Program {
 /// Runs a program until it is stopped, as its `main`.
 #[must_use]
 pub fn run(program: &Program) -> ExitCode {
-    match try_run(program) {
-        Ok(code) => code,
-        Err(error) => {
-            print_error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    try_run(program).unwrap_or_else(|error| {
+        write_final_line(format!("{error:#}"));
+        ExitCode::FAILURE
+    })
 }
 
 /// Opens the store, subscribes to its change feed, and creates the service.
@@ -63,24 +58,19 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     // An error means that one is installed already, for example by an earlier start in the same process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(&config.store).await?;
-    let address = &config.store.address;
-    tracing::info!(store = %address, "using the store");
-    let stores = Stores::new(&store);
-    let service = Service::new(config, stores, Arc::new(SystemClock))
+    tracing::info!(store = %config.store.address, "using the store");
+    let service = Service::new(config, Stores::new(&store), Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
     // Read now and not by the first request: with a slow store, all requests that need the key would queue for it.
     let seal = service.state.seal().await.map(drop);
     seal.context("cannot read the key of redirect logins from the store")?;
     let state = Arc::clone(&service.state);
-    let watch = store.watch(since_epoch, move |change| state.on_change(&change));
-    Ok((
-        service,
-        watch.context("cannot subscribe to the store's change feed")?,
-    ))
-}
-
-fn since_epoch() -> Duration {
-    SystemClock.now().since_epoch()
+    let watch = store.watch(
+        || SystemClock.now().since_epoch(),
+        move |change| state.on_change(&change),
+    );
+    let watch = watch.context("cannot subscribe to the store's change feed")?;
+    Ok((service, watch))
 }
 
 fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
@@ -105,28 +95,22 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let served = runtime.block_on(async {
         // Before all else: without a handler, a SIGHUP during the start would end the process.
         let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
-        let listen = config.listen;
         let (service, _watch) = start(config).await?;
-        let running = Running::new(program, service)?;
-        let reload = ProgramReload {
-            running: running.clone(),
-            log: log.clone(),
-            listen,
-        };
+        let running = Running::new(*program, service, log.clone())?;
         let counts = ProcessCounts {
             reloads: Arc::default(),
             dropped_lines: log.writer().dropped_lines(),
         };
         let reloads = Arc::clone(&counts.reloads);
-        let reloader = Reloader::new(reload, file, settings, hangups, reloads);
+        let reloader = Reloader::new(running.clone(), file, settings, hangups, reloads);
         tokio::spawn(reloader.run());
-        let served = server::serve(program, &running, counts).await;
+        let served = server::serve(&running, counts).await;
         served.map(|()| running.service())
     });
     // The server has waited for the remaining tasks as long as the grace period allows.
     runtime.shutdown_background();
-    if let Ok(service) = &served {
-        service.flush_spans();
+    if let Some(tracer) = served.iter().find_map(|service| service.tracer.as_ref()) {
+        tracer.flush();
     }
     log.writer().flush();
     served.map(|_| ExitCode::SUCCESS)
@@ -143,8 +127,4 @@ fn command(program: &Program) -> Command {
         .about(program.about)
         .mut_arg("config", with_default)
         .mut_subcommands(|command| command.mut_arg("config", with_default))
-}
-
-fn print_error(error: &anyhow::Error) {
-    write_final_line(format!("{error:#}"));
 }

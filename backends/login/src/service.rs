@@ -90,13 +90,6 @@ impl Service {
         self.state.descriptors.connection_limit(wanted)
     }
 
-    /// Exports the spans that are queued; blocks for at most [`signpost_kit::trace::FLUSH_TIMEOUT`].
-    pub(crate) fn flush_spans(&self) {
-        if let Some(tracer) = &self.tracer {
-            tracer.flush();
-        }
-    }
-
     /// The current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {

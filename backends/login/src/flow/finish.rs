@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use signpost_kit::server::shutdown::{Phase, wait_for_phase};
 use signpost_store::StoreError;
 use tracing::{Instrument, Span, field};
 
@@ -77,9 +78,8 @@ pub(crate) async fn finish_login(
         let claimed = claim(&own, found).await?;
         finish_claimed(&own, &claimed, grant).await
     };
-    let task = service
-        .state
-        .spawn_tracked(carried(work).instrument(Span::current()));
+    let work = carried(work).instrument(Span::current());
+    let task = service.state.tasks.spawn(work);
     let failed = |_| LoginError::Internal {
         what: "the task of a callback failed",
     };
@@ -169,7 +169,8 @@ async fn identify(
 ) -> Result<Username, FailureReason> {
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
-        () = service.state.wait_until_giving_up() => {
+        // Then there is time left to store the outcomes of logins.
+        () = wait_for_phase(&service.state.phase, Phase::GivingUp) => {
             tracing::warn!(provider = %login.provider, "login failed: the provider did not answer before the shutdown");
             return Err(FailureReason::ProviderTimeout);
         }

@@ -26,7 +26,7 @@ impl LoginMetrics {
     pub(crate) fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         self.write_requests(scrape)?;
         let providers = self.providers.all();
-        write_logins(&providers, self.providers.other(), scrape)?;
+        write_logins(&providers, &self.providers.other, scrape)?;
         write_calls(&providers, scrape)?;
         let in_flight = providers.iter().map(|(_, one)| one.in_flight());
         let in_flight = in_flight.sum::<usize>() as u64;
@@ -41,7 +41,7 @@ impl LoginMetrics {
             for version in &versions {
                 for (endpoint, status_class, number) in version.counted() {
                     let labels = [
-                        ("version", version.version()),
+                        ("version", version.version),
                         ("endpoint", endpoint),
                         ("status_class", status_class),
                     ];
@@ -52,8 +52,8 @@ impl LoginMetrics {
         })?;
         scrape.histogram(DURATION, |add| {
             for version in &versions {
-                let labels = [("version", version.version())];
-                add(&labels, &version.durations().observed())?;
+                let labels = [("version", version.version)];
+                add(&labels, &version.durations.observed())?;
             }
             Ok(())
         })

@@ -28,7 +28,7 @@ pub(super) const OTHER: &str = "other";
 pub(crate) struct Providers {
     known: Mutex<BTreeMap<ProviderName, Arc<ProviderMetrics>>>,
     /// The logins of providers that another process' configuration has.
-    other: Arc<ProviderMetrics>,
+    pub(super) other: Arc<ProviderMetrics>,
 }
 
 impl Providers {
@@ -45,16 +45,7 @@ impl Providers {
 
     /// All configured providers so far, by name.
     pub(super) fn all(&self) -> Vec<(ProviderName, Arc<ProviderMetrics>)> {
-        let known = self.lock();
-        let all = known
-            .iter()
-            .map(|(name, one)| (name.clone(), Arc::clone(one)));
-        all.collect()
-    }
-
-    /// All others.
-    pub(super) fn other(&self) -> &ProviderMetrics {
-        &self.other
+        self.lock().clone().into_iter().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ProviderName, Arc<ProviderMetrics>>> {
@@ -76,13 +67,12 @@ pub(crate) struct ProviderMetrics {
 
 impl Default for ProviderMetrics {
     fn default() -> Self {
+        let histogram = || Histogram::new(Buckets::DURATION);
         let calls = CallKind::ALL.len() * CallResult::ALL.len();
         Self {
             begun: Counters::new(LoginMode::ALL.len()),
             finished: Counters::new(LoginMode::ALL.len() * LoginOutcome::ALL.len()),
-            calls: (0..calls)
-                .map(|_| Histogram::new(Buckets::DURATION))
-                .collect(),
+            calls: std::iter::repeat_with(histogram).take(calls).collect(),
             in_flight: AtomicUsize::new(0),
         }
     }

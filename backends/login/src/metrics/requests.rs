@@ -46,17 +46,13 @@ impl Requests {
 /// The requests of a version.
 #[derive(Debug)]
 pub(crate) struct VersionRequests {
-    version: &'static str,
+    pub(super) version: &'static str,
     /// The paths of its routes, and [`OTHER`] at the end.
     endpoints: Vec<&'static str>,
     /// A counter for each endpoint and status class.
     counts: Counters,
-    durations: Histogram,
+    pub(super) durations: Histogram,
 }
-
-/// One of a version's endpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint(usize);
 
 impl VersionRequests {
     fn new(version: &'static str, routes: impl IntoIterator<Item = &'static str>) -> Self {
@@ -70,46 +66,31 @@ impl VersionRequests {
         }
     }
 
-    /// The endpoint of a path.
-    pub(crate) fn endpoint(&self, path: &str) -> Endpoint {
+    /// The number of a path's endpoint.
+    pub(crate) fn endpoint(&self, path: &str) -> usize {
         let other = self.endpoints.len() - 1;
-        let route = self.endpoints[..other]
-            .iter()
-            .position(|route| *route == path);
-        Endpoint(route.unwrap_or(other))
+        let mut routes = self.endpoints[..other].iter();
+        routes.position(|route| *route == path).unwrap_or(other)
     }
 
     /// Counts an answered request. `duration` is without the waits of `/check`.
-    pub(crate) fn count(&self, endpoint: Endpoint, status: StatusCode, duration: Duration) {
+    pub(crate) fn count(&self, endpoint: usize, status: StatusCode, duration: Duration) {
         let class = status_class(status.as_u16());
-        self.counts
-            .add(endpoint.0 * STATUS_CLASSES.len() + class, 1);
+        self.counts.add(endpoint * STATUS_CLASSES.len() + class, 1);
         self.durations.observe_duration(duration);
-    }
-
-    /// The version's name.
-    pub(super) const fn version(&self) -> &'static str {
-        self.version
     }
 
     /// The numbers of requests that are not 0: endpoint, status class, number.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
-        let all = self
-            .endpoints
-            .iter()
-            .enumerate()
-            .flat_map(move |(index, name)| {
-                let classes = STATUS_CLASSES.iter().enumerate();
-                classes.map(move |(class, class_name)| {
-                    let number = self.counts.value(index * STATUS_CLASSES.len() + class);
-                    (*name, *class_name, number)
-                })
-            });
+        let classes = STATUS_CLASSES.len();
+        let number = move |index: usize| {
+            let (endpoint, class) = (
+                self.endpoints[index / classes],
+                STATUS_CLASSES[index % classes],
+            );
+            (endpoint, class, self.counts.value(index))
+        };
+        let all = (0..self.endpoints.len() * classes).map(number);
         all.filter(|(.., number)| *number > 0)
-    }
-
-    /// The durations of all requests.
-    pub(super) const fn durations(&self) -> &Histogram {
-        &self.durations
     }
 }

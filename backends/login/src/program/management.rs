@@ -32,11 +32,6 @@ pub(super) struct ProcessCounts {
     pub dropped_lines: DroppedLines,
 }
 
-/// Keeps the management listener open.
-pub(super) struct RunningManagement {
-    _phase: watch::Sender<Phase>,
-}
-
 /// Binds the address, if the configuration has one.
 ///
 /// # Errors
@@ -54,27 +49,26 @@ pub(super) fn bind(service: &Service) -> anyhow::Result<Option<BoundManagement>>
 }
 
 impl BoundManagement {
-    /// Serves on a thread of its own, until the process ends.
+    /// Serves on a thread of its own, as long as what this returns is not dropped.
     ///
     /// # Errors
     ///
     /// The thread cannot be started.
     pub(super) fn start(
         self,
-        program: &Program,
         running: &Running,
         counts: ProcessCounts,
-    ) -> anyhow::Result<RunningManagement> {
+    ) -> anyhow::Result<watch::Sender<Phase>> {
         let ManagementSettings { listen, hosts } = self.settings;
         let management = Management {
             hosts,
-            readiness: LoginReadiness(running.clone()),
-            metrics: metrics(program, running.state(), counts),
+            readiness: running.clone(),
+            metrics: metrics(&running.program, running.state(), counts),
         };
         let (phase, phases) = watch::channel(Phase::Serving);
         management.start(self.listener, running.state().descriptors, phases)?;
         tracing::info!(management = %listen, "management is listening");
-        Ok(RunningManagement { _phase: phase })
+        Ok(phase)
     }
 }
 
@@ -93,16 +87,13 @@ fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metri
         .with(move |scrape| state.write_caches(scrape))
 }
 
-/// What decides whether the service is ready.
-struct LoginReadiness(Running);
-
-impl Readiness for LoginReadiness {
+impl Readiness for Running {
     fn timeouts(&self) -> HttpTimeouts {
-        self.0.http_settings().timeouts
+        self.http_settings().timeouts
     }
 
     async fn readiness(&self, _: Phase) -> Response<String> {
-        let state = self.0.state();
+        let state = self.state();
         if state.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }

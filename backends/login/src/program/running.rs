@@ -20,8 +20,8 @@ use crate::{
 /// The running program; clones share it.
 #[derive(Clone)]
 pub(super) struct Running {
-    name: &'static str,
-    router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
+    pub(super) program: Program,
+    log: Logging,
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
@@ -32,11 +32,15 @@ struct Snapshot {
 }
 
 impl Running {
-    pub(super) fn new(program: &Program, service: Arc<Service>) -> Result<Self, EndpointsError> {
-        let snapshot = Snapshot::new(program.router, service)?;
+    pub(super) fn new(
+        program: Program,
+        service: Arc<Service>,
+        log: Logging,
+    ) -> Result<Self, EndpointsError> {
+        let snapshot = Snapshot::new(program, service)?;
         let running = Self {
-            name: program.name,
-            router: program.router,
+            program,
+            log,
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
         };
         running.warn_of_descriptors();
@@ -63,20 +67,10 @@ impl Running {
         let snapshot = self.snapshot.load();
         let service = &snapshot.service;
         HttpSettings {
-            name: self.name,
+            name: self.program.name,
             max_connections: service.connection_limit(),
             timeouts: service.config().timeouts.connection,
         }
-    }
-
-    /// Applies a configuration to new requests. Those in flight keep the old one.
-    fn reload(&self, config: Config) -> Result<(), EndpointsError> {
-        let service = self.service().reloaded(config);
-        let snapshot = Snapshot::new(self.router, service)?;
-        self.snapshot.store(Arc::new(snapshot));
-        log_warnings(&self.service().config().warnings());
-        self.warn_of_descriptors();
-        Ok(())
     }
 
     fn warn_of_descriptors(&self) {
@@ -95,26 +89,13 @@ impl Running {
 }
 
 impl Snapshot {
-    fn new(
-        router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
-        service: Arc<Service>,
-    ) -> Result<Self, EndpointsError> {
-        Ok(Self {
-            routes: router(Arc::clone(&service))?,
-            service,
-        })
+    fn new(program: Program, service: Arc<Service>) -> Result<Self, EndpointsError> {
+        let routes = (program.router)(Arc::clone(&service))?;
+        Ok(Self { service, routes })
     }
 }
 
-/// Reloads a running program from its file.
-pub(super) struct ProgramReload {
-    pub(super) running: Running,
-    pub(super) log: Logging,
-    /// The address that it listens on; a reload does not change it.
-    pub(super) listen: SocketAddr,
-}
-
-impl Reload for ProgramReload {
+impl Reload for Running {
     type Config = Config;
 
     fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
@@ -125,15 +106,20 @@ impl Reload for ProgramReload {
         Config::needs_restart(key, changed)
     }
 
+    /// Applies a configuration to new requests. Those in flight keep the old one.
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
         let log = self.log.prepare(&config.log).await?;
         // The routes are those of the start, so this succeeds as the start did.
-        self.running.reload(config)?;
+        let snapshot = Snapshot::new(self.program, self.service().reloaded(config))?;
+        self.snapshot.store(Arc::new(snapshot));
+        log_warnings(&self.service().config.warnings());
+        self.warn_of_descriptors();
         log.apply();
         Ok(())
     }
 
+    /// A reload does not change the address.
     fn health_address(&self) -> SocketAddr {
-        self.listen
+        self.service().config.listen
     }
 }

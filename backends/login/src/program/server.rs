@@ -19,7 +19,6 @@ use tokio::{
 };
 
 use super::{
-    Program,
     management::{self, ProcessCounts},
     running::Running,
     sweeper::sweep_until_stopped,
@@ -27,11 +26,8 @@ use super::{
 use crate::http::Routes;
 
 /// Serves until SIGTERM or SIGINT.
-pub(super) async fn serve(
-    program: &Program,
-    running: &Running,
-    counts: ProcessCounts,
-) -> anyhow::Result<()> {
+pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::Result<()> {
+    let program = &running.program;
     let address = running.service().config().listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
@@ -44,7 +40,7 @@ pub(super) async fn serve(
     );
     // It goes on while the requests in flight finish.
     let _management = management
-        .map(|management| management.start(program, running, counts))
+        .map(|management| management.start(running, counts))
         .transpose()?;
     let sweeper = tokio::spawn(sweep_until_stopped(running.clone()));
     let (settings, current) = (running.clone(), running.clone());
@@ -53,7 +49,7 @@ pub(super) async fn serve(
     let server = listener::serve(
         listener,
         move || settings.http_settings(),
-        running.state().phases(),
+        running.state().phase.subscribe(),
         handler,
     );
     stop(running, signals, tokio::spawn(server)).await;
@@ -82,21 +78,22 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
         grace_seconds = grace.as_secs(),
         "stopping: new requests are served for the drain delay, then those in flight have the grace period"
     );
-    state.enter_phase(Phase::Draining);
+    state.phase.send_replace(Phase::Draining);
     tokio::select! {
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
-    state.enter_phase(Phase::Closing);
+    state.phase.send_replace(Phase::Closing);
     let closed_at = Instant::now();
     let all = async {
         // An error can only be a panic, which the panic hook has logged.
         let _ = server.await;
-        state.wait_for_tasks().await;
+        state.tasks.close();
+        state.tasks.wait().await;
     };
     let give_up = async {
         sleep_until(closed_at + settings.wait_timeout()).await;
-        state.enter_phase(Phase::GivingUp);
+        state.phase.send_replace(Phase::GivingUp);
         sleep_until(closed_at + grace).await;
     };
     tokio::select! {

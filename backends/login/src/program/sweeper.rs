@@ -21,14 +21,10 @@ const MAX_BATCHES: usize = 100;
 pub(super) async fn sweep_until_stopped(running: Running) {
     let state = running.state();
     loop {
-        let pause = match sweep(&running.service()).await {
-            Ok(Swept::All) => SWEEP_INTERVAL,
-            Ok(Swept::Part) => Duration::ZERO,
-            Err(error) => {
-                tracing::warn!(cause = %error, "cannot delete expired logins, credentials and events");
-                SWEEP_INTERVAL
-            }
-        };
+        let pause = sweep(&running.service()).await.unwrap_or_else(|error| {
+            tracing::warn!(cause = %error, "cannot delete expired logins, credentials and events");
+            SWEEP_INTERVAL
+        });
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = state.wait_until_closing() => return,
@@ -36,30 +32,21 @@ pub(super) async fn sweep_until_stopped(running: Running) {
     }
 }
 
-/// The result of a round.
-enum Swept {
-    /// No expired rows are left.
-    All,
-    /// More expired rows are left than one round deletes.
-    Part,
-}
-
-async fn sweep(service: &Service) -> Result<Swept, StoreError> {
+/// Deletes what has expired, and returns the pause before the next round: none if rows are left.
+async fn sweep(service: &Service) -> Result<Duration, StoreError> {
+    let (state, lifetimes) = (&service.state, &service.config.lifetimes);
     for _ in 0..MAX_BATCHES {
-        let state = &service.state;
         let now = state.clock.now();
-        let logins = state
-            .logins
-            .sweep(now.minus(LOGIN_RETENTION), now, BATCH_ROWS)
-            .await?;
+        let begun_before = now.minus(LOGIN_RETENTION);
+        let logins = state.logins.sweep(begun_before, now, BATCH_ROWS).await?;
         let credentials = state.credentials.sweep(now, BATCH_ROWS).await?;
-        let events = match service.config().lifetimes.event {
+        let events = match lifetimes.event {
             Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,
         };
         if logins.max(credentials).max(events) < BATCH_ROWS {
-            return Ok(Swept::All);
+            return Ok(SWEEP_INTERVAL);
         }
     }
-    Ok(Swept::Part)
+    Ok(Duration::ZERO)
 }

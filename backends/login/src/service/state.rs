@@ -13,10 +13,7 @@ use signpost_kit::{
     trace::SpanCounters,
 };
 use signpost_store::{Change, Store, StoreError, Topic};
-use tokio::{
-    sync::{OnceCell, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{OnceCell, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::{
@@ -78,8 +75,10 @@ pub(crate) struct State {
     pub(crate) clock: Arc<dyn Clock>,
     /// Read from the store at first use, which is at the start of a program.
     seal: OnceCell<SealKey>,
-    phase: watch::Sender<Phase>,
-    tasks: TaskTracker,
+    /// The phase of the shutdown.
+    pub(crate) phase: watch::Sender<Phase>,
+    /// Tasks that go on if their callers are cancelled. A shutdown waits for them during the grace period.
+    pub(crate) tasks: TaskTracker,
 }
 
 impl State {
@@ -126,16 +125,6 @@ impl State {
         }
     }
 
-    /// Enters a phase of the shutdown, and notifies all subscribers.
-    pub(crate) fn enter_phase(&self, phase: Phase) {
-        self.phase.send_replace(phase);
-    }
-
-    /// Subscribes to the phases of the shutdown.
-    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
-        self.phase.subscribe()
-    }
-
     /// Whether a shutdown has begun, so that new requests should go to other backends.
     pub(crate) fn is_draining(&self) -> bool {
         *self.phase.borrow() >= Phase::Draining
@@ -144,26 +133,6 @@ impl State {
     /// Waits until no new connections are accepted. Long polls are answered then.
     pub(crate) async fn wait_until_closing(&self) {
         wait_for_phase(&self.phase, Phase::Closing).await;
-    }
-
-    /// Waits until shortly before the end of the grace period. Calls to providers are aborted then, so that there is
-    /// time to store the outcomes of their logins.
-    pub(crate) async fn wait_until_giving_up(&self) {
-        wait_for_phase(&self.phase, Phase::GivingUp).await;
-    }
-
-    /// Spawns a task that continues if its caller is cancelled. A shutdown waits for it during the grace period.
-    pub(crate) fn spawn_tracked<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
-        self.tasks.spawn(work)
-    }
-
-    /// Waits for all tasks of [`Self::spawn_tracked`].
-    pub(crate) async fn wait_for_tasks(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
     }
 
     /// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.

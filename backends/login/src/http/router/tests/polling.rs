@@ -414,7 +414,7 @@ async fn a_waiting_check_responds_when_the_process_stops() {
     let setup = Setup::new().await;
     let begun = begin(&setup).await;
     let target = format!("/check?token={}&wait=30", begun.token);
-    setup.service.state.enter_phase(Phase::Closing);
+    setup.service.state.phase.send_replace(Phase::Closing);
     let response =
         tokio::time::timeout(Duration::from_secs(10), setup.call("POST", &target, &[])).await;
     assert_eq!(response.unwrap().json()["status"], "pending");

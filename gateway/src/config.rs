@@ -22,9 +22,9 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     version::{
-        AccountCheck, AfterSunset, Backend, BackendAddress, BackendName, Balance, Balancing,
-        HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
-        Upstream, rfc3339,
+        AccountCheck, AfterSunset, Backend, BackendAddress, BackendName, Balance, HealthChecks,
+        HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion, Upstream,
+        rfc3339,
     },
 };
 pub use self::{

@@ -17,8 +17,8 @@ use signpost_protocol::version::Version;
 
 pub(crate) use self::{
     backend::{
-        AccountCheck, Backend, BackendAddress, BackendName, Balance, Balancing, HealthChecks,
-        HostPort, Part, Upstream,
+        AccountCheck, Backend, BackendAddress, BackendName, Balance, HealthChecks, HostPort, Part,
+        Upstream,
     },
     canaries::StickyBy,
     life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},

@@ -121,7 +121,7 @@ impl Target {
     /// The state of its addresses.
     #[must_use]
     pub(crate) fn address_status(&self) -> Vec<AddressStatus> {
-        match (&self.balancer, self.backend.upstream.fixed()) {
+        match (&self.balancer, &self.backend.upstream.fixed) {
             (Some(balancer), _) => balancer.status(),
             (None, Some(endpoint)) => vec![AddressStatus {
                 address: endpoint.address.to_string(),

@@ -60,7 +60,7 @@ use self::{
     selection::Addresses,
 };
 use crate::{
-    config::{Backend, BackendName, Balance, Balancing, HealthChecks, Upstream},
+    config::{Backend, BackendName, Balance, HealthChecks, Upstream},
     tls::backend::Endpoint,
 };
 
@@ -97,31 +97,26 @@ impl Balancer {
         before: Option<&Self>,
         counts: &Arc<BackendCounts>,
     ) -> Option<Arc<Self>> {
-        match &backend.upstream {
-            Upstream::Fixed(_) => None,
-            Upstream::Balanced(balancing) => {
-                let counts = Arc::clone(counts);
-                let balancer = Self::balanced(&backend.name, balancing, before, counts);
-                Some(Arc::new(balancer))
-            }
-        }
+        let Backend { name, upstream, .. } = backend;
+        let is_balanced = upstream.fixed.is_none();
+        is_balanced.then(|| Arc::new(Self::balanced(name, upstream, before, Arc::clone(counts))))
     }
 
     fn balanced(
         name: &BackendName,
-        balancing: &Balancing,
+        upstream: &Upstream,
         before: Option<&Self>,
         counts: Arc<BackendCounts>,
     ) -> Self {
         let discovery = before.map(|before| &before.discovery);
-        let discovery = Discovery::new(name, &balancing.addresses, discovery);
+        let discovery = Discovery::new(name, &upstream.addresses, discovery);
         let addresses = match before {
-            Some(before) => Addresses::with_balance(balancing.balance, &before.addresses.load()),
-            None => Addresses::empty(balancing.balance),
+            Some(before) => Addresses::with_balance(upstream.balance, &before.addresses.load()),
+            None => Addresses::empty(upstream.balance),
         };
         let had_checks = before.is_some_and(|before| before.checks.is_some());
         let started = before.map_or_else(Instant::now, |before| before.started);
-        let max_ejection_ms = millis(balancing.out);
+        let max_ejection_ms = millis(upstream.out);
         for address in addresses.iter() {
             // Results from before the checks were switched off are outdated.
             if !had_checks {
@@ -136,10 +131,10 @@ impl Balancer {
             before.is_some_and(|before| before.is_unavailable.load(Ordering::Relaxed));
         Self {
             name: name.clone(),
-            balance: balancing.balance,
+            balance: upstream.balance,
             discovery,
             addresses: ArcSwap::from_pointee(addresses),
-            checks: balancing.checks.clone(),
+            checks: upstream.checks.clone(),
             resolve_requested: Notify::new(),
             is_unavailable: AtomicBool::new(is_unavailable),
             max_ejection_ms,

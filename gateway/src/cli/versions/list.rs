@@ -282,15 +282,10 @@ fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
         health: AddressHealth::Unknown,
         in_flight: None,
     };
-    match upstream {
-        Upstream::Fixed(endpoint) => vec![unknown(endpoint.address.to_string())],
-        Upstream::Balanced(balancing) => {
-            let addresses = balancing.addresses.iter();
-            addresses
-                .map(|address| unknown(address.host_port.to_string()))
-                .collect()
-        }
-    }
+    let addresses = upstream.addresses.iter();
+    addresses
+        .map(|address| unknown(address.host_port.to_string()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use signpost_protocol::version::Version;
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
     health::HealthChecks,
-    upstream::{Balance, Balancing, Upstream},
+    upstream::{Balance, Upstream},
 };
 use super::life_cycle::LifeCycle;
 

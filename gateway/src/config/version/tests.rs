@@ -21,11 +21,10 @@ fn upstream(version: &str) -> Upstream {
     versions.default().own().upstream.clone()
 }
 
-fn balancing(version: &str) -> Balancing {
-    match upstream(version) {
-        Upstream::Balanced(balancing) => balancing,
-        Upstream::Fixed(endpoint) => panic!("{version} has only {endpoint:?}"),
-    }
+fn balancing(version: &str) -> Upstream {
+    let upstream = upstream(version);
+    assert!(upstream.fixed.is_none(), "{version} has only {upstream:?}");
+    upstream
 }
 
 #[test]
@@ -38,7 +37,9 @@ fn one_address_needs_no_choice() {
     ] {
         let found = upstream(version);
         assert!(
-            matches!(found, Upstream::Fixed(endpoint) if endpoint.address.port() == 7001),
+            found
+                .fixed
+                .is_some_and(|endpoint| endpoint.address.port() == 7001),
             "{version}"
         );
     }

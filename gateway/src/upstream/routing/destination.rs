@@ -43,7 +43,7 @@ impl<'g> Destination<'g> {
         app: Option<&'g App>,
         client: IpAddr,
     ) -> Result<Self, Rejection> {
-        let choice = match (backend.upstream.fixed(), balancer) {
+        let choice = match (&backend.upstream.fixed, balancer) {
             (Some(endpoint), _) => Choice::Fixed(endpoint, counts),
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,

@@ -41,18 +41,11 @@ pub(crate) enum DefaultChecks {
 
 /// The address or addresses of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Upstream {
-    /// One address without health checks: nothing to choose from.
-    Fixed(Endpoint),
-    /// Several addresses, a host name, or one address with health checks.
-    Balanced(Balancing),
-}
-
-/// Load balancing of a backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Balancing {
+pub(crate) struct Upstream {
     /// The addresses: at least one, without duplicates.
     pub addresses: Vec<BackendAddress>,
+    /// The endpoint of one IP address without health checks: there is nothing to choose from.
+    pub fixed: Option<Endpoint>,
     /// How an address is chosen for a request.
     pub balance: Balance,
     /// Settings of health checks; `None`: no checks.
@@ -110,67 +103,43 @@ impl Upstream {
             [address] if checks.is_none() => address.endpoint(),
             _ => None,
         };
-        Ok(match fixed {
-            Some(endpoint) => Self::Fixed(endpoint),
-            None => Self::Balanced(Balancing {
-                addresses,
-                balance,
-                checks,
-                out,
-            }),
+        Ok(Self {
+            addresses,
+            fixed,
+            balance,
+            checks,
+            out,
         })
-    }
-
-    /// The endpoint of an [`Upstream::Fixed`].
-    #[must_use]
-    pub(crate) const fn fixed(&self) -> Option<&Endpoint> {
-        match self {
-            Self::Fixed(endpoint) => Some(endpoint),
-            Self::Balanced(_) => None,
-        }
     }
 
     /// Whether one of its addresses is in `own`, addresses of this machine.
     #[must_use]
     pub(crate) fn is_at(&self, own: &[SocketAddr]) -> bool {
-        match self {
-            Self::Fixed(endpoint) => HostPort::Address(endpoint.address).is_one_of(own),
-            Self::Balanced(balancing) => {
-                let mut addresses = balancing.addresses.iter();
-                addresses.any(|address| address.host_port.is_one_of(own))
-            }
-        }
+        let mut addresses = self.addresses.iter();
+        addresses.any(|address| address.host_port.is_one_of(own))
     }
 
     /// Whether one of its addresses is, or may be, on another machine.
     #[must_use]
     pub(crate) fn is_remote(&self) -> bool {
-        match self {
-            Self::Fixed(endpoint) => !endpoint.address.ip().is_loopback(),
-            Self::Balanced(balancing) => {
-                let mut addresses = balancing.addresses.iter();
-                addresses.any(|address| match &address.host_port {
-                    HostPort::Address(address) => !address.ip().is_loopback(),
-                    HostPort::Name(host, _) => host != "localhost",
-                })
-            }
-        }
+        self.addresses
+            .iter()
+            .any(|address| match &address.host_port {
+                HostPort::Address(address) => !address.ip().is_loopback(),
+                HostPort::Name(host, _) => host != "localhost",
+            })
     }
 
-    /// Whether requests reach it through TLS.
+    /// Whether requests reach it through TLS. All of its addresses have the same scheme.
     #[must_use]
     pub(crate) fn has_tls(&self) -> bool {
-        match self {
-            Self::Fixed(endpoint) => endpoint.tls.is_some(),
-            // All addresses of a version have the same scheme.
-            Self::Balanced(balancing) => balancing.addresses.iter().any(|one| one.tls.is_some()),
-        }
+        self.addresses.iter().any(|address| address.tls.is_some())
     }
 
     /// Whether the address is chosen by application.
     #[must_use]
     pub(crate) fn balances_by_app(&self) -> bool {
-        matches!(self, Self::Balanced(balancing) if balancing.balance == Balance::HashApp)
+        self.fixed.is_none() && self.balance == Balance::HashApp
     }
 }
 

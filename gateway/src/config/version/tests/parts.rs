@@ -115,7 +115,7 @@ fn a_canary_is_checked_by_default() {
     );
     let is_fixed: Vec<_> = versions
         .backends()
-        .map(|one| one.upstream.fixed().is_some())
+        .map(|one| one.upstream.fixed.is_some())
         .collect();
     assert_eq!(is_fixed, [true, false, true]);
 }

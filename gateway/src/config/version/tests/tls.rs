@@ -6,7 +6,7 @@ use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
 use super::{file, load, problems, upstream};
-use crate::{config::version::Upstream, tls::backend::Endpoint};
+use crate::tls::backend::Endpoint;
 
 /// A folder with a certificate that is its own authority, its key, and another key.
 struct Files(TempDir);
@@ -40,16 +40,11 @@ impl Files {
     }
 
     fn endpoint(&self, text: &str) -> Endpoint {
-        match upstream(&self.version(text)) {
-            Upstream::Fixed(endpoint) => endpoint,
-            Upstream::Balanced(balancing) => {
-                let first = &balancing.addresses[0];
-                Endpoint {
-                    address: "127.0.0.1:1".parse().unwrap(),
-                    tls: first.tls.clone(),
-                }
-            }
-        }
+        let upstream = upstream(&self.version(text));
+        upstream.fixed.unwrap_or_else(|| Endpoint {
+            address: "127.0.0.1:1".parse().unwrap(),
+            tls: upstream.addresses[0].tls.clone(),
+        })
     }
 
     fn problems(&self, text: &str) -> String {

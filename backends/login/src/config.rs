@@ -79,25 +79,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the file at `path`.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read, is not TOML, or has unknown keys or invalid values; the error lists all of them.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_settings(path).map(|loaded| loaded.config)
-    }
-
     /// Reads the file at `path`; also returns its settings, key by key.
     ///
     /// # Errors
     ///
-    /// As [`Self::load`].
-    pub fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values; the error lists all of them.
+    pub fn load(path: &Path) -> Result<Loaded<Self>, ConfigError> {
         engine::load(path, Self::read)
     }
 
-    /// As [`Self::load_settings`], but from text; `path` appears in messages only.
+    /// As [`Self::load`], but from text; `path` appears in messages only.
     ///
     /// # Errors
     ///

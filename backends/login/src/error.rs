@@ -17,7 +17,7 @@ macro_rules! login_errors {
         pub enum LoginError {
             $($(#[doc = $doc])* #[error($message $(, $argument)?)] $name $({ $($field)* })?,)*
             /// A problem that only this version has; usually the client's.
-            #[error("{}", .0.code())]
+            #[error("{}", .0.code)]
             Own(&'static OwnProblem),
             /// The store is locked, full or unavailable.
             #[error("the store is unavailable")]
@@ -174,7 +174,7 @@ impl LoginError {
     pub fn code(&self) -> &'static str {
         match self.kind() {
             ProblemKind::Shared(code) => code.as_str(),
-            ProblemKind::Own(problem) => problem.code(),
+            ProblemKind::Own(problem) => problem.code,
         }
     }
 
@@ -183,7 +183,7 @@ impl LoginError {
     pub fn status(&self) -> StatusCode {
         match self.kind() {
             ProblemKind::Shared(code) => code.status(),
-            ProblemKind::Own(problem) => problem.status(),
+            ProblemKind::Own(problem) => problem.status,
         }
     }
 }

@@ -149,7 +149,6 @@ impl From<Exceeded> for LoginError {
 struct ProviderCalls {
     limit: usize,
     total: Arc<Semaphore>,
-    site_limit: usize,
     /// The permits of each site that has a call in flight or waiting.
     sites: HeldValues<Network, Semaphore>,
 }
@@ -159,14 +158,13 @@ impl ProviderCalls {
         Self {
             limit,
             total: Arc::new(Semaphore::new(limit)),
-            site_limit: limit.div_ceil(SITE_SHARE),
             sites: HeldValues::default(),
         }
     }
 
     /// Waits for a permit; `None` after the timeout.
     async fn begin(&self, site: Network) -> Option<ProviderPermit> {
-        let permits = || Semaphore::new(self.site_limit);
+        let permits = || Semaphore::new(self.limit.div_ceil(SITE_SHARE));
         let site = self.sites.hold(site, usize::MAX, permits)?;
         let permits = async {
             let of_site = Arc::clone(site.value()).acquire_owned().await.ok()?;

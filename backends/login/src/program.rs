@@ -79,12 +79,12 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let matches = command(program).get_matches();
     if matches.subcommand().is_some() {
         return SharedCommand::from_arg_matches(&matches)?.run(
-            |file| Ok(Config::load_settings(file)?.config.warnings()),
-            |file| Ok(Config::load_settings(file)?.config.listen),
+            |file| Ok(Config::load(file)?.config.warnings()),
+            |file| Ok(Config::load(file)?.config.listen),
         );
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
-    let Loaded { config, settings } = Config::load_settings(&file)?;
+    let Loaded { config, settings } = Config::load(&file)?;
     let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()

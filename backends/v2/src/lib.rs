@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn the_example_configuration_is_valid() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/v2.toml");
-        let config = Config::load(&file).unwrap();
+        let config = Config::load(&file).unwrap().config;
         assert_eq!(config.listen.to_string(), "127.0.0.1:7002");
         assert_eq!(config.providers.all.len(), 1);
     }

@@ -52,17 +52,6 @@ pub(crate) enum Protocols {
 }
 
 impl ListenerSettings {
-    /// The listener of the short form.
-    fn plain(address: SocketAddr) -> Self {
-        Self {
-            address,
-            protocols: Protocols::Http1,
-            tls: None,
-            proxy_protocol: Vec::new(),
-            redirects_to_https: false,
-        }
-    }
-
     /// Whether clients on other machines can reach it without encryption.
     pub(super) fn is_open(&self) -> bool {
         self.tls.is_none() && !self.redirects_to_https && !self.address.ip().is_loopback()
@@ -98,9 +87,14 @@ impl ListenerSettings {
     pub(super) fn read_all(root: &mut Section<'_>) -> Read<Vec<Self>> {
         const KEY: &str = "listen";
         let Some(value) = root.find(KEY).filter(|value| value.items().is_some()) else {
-            return root
-                .address(KEY, DEFAULT_LISTEN)
-                .map(|address| vec![Self::plain(address)]);
+            let plain = Self {
+                address: root.address(KEY, DEFAULT_LISTEN)?,
+                protocols: Protocols::Http1,
+                tls: None,
+                proxy_protocol: Vec::new(),
+                redirects_to_https: false,
+            };
+            return Ok(vec![plain]);
         };
         let items = value.items().unwrap_or_default();
         if items.is_empty() || items.len() > MAX_LISTENERS {

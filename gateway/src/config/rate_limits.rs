@@ -62,6 +62,8 @@ enum By {
     Address,
 }
 
+const BY: [(&str, By); 2] = [("application", By::Application), ("address", By::Address)];
+
 impl RateLimits {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let is_shared = section.flag("shared", false);
@@ -138,8 +140,7 @@ fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {
         Method::from_bytes(text.as_bytes())
     });
     let path = section.required_by("path", "a path, for example \"/login\"", path);
-    let choices = [("application", By::Application), ("address", By::Address)];
-    let by = section.choice("by", &choices, By::Application);
+    let by = section.choice("by", &BY, By::Application);
     let rate = read_rate(section);
     let (method, path, by, rate) = (method?, path?, by?, rate?);
     let rule = rule_number(method, &path, by);
@@ -164,10 +165,8 @@ fn read_rate(section: &mut Section<'_>) -> Read<Rate> {
 
 fn rule_number(method: Option<Method>, path: &str, by: By) -> u64 {
     let method = method.map_or("", Method::as_str);
-    let by = match by {
-        By::Application => "application",
-        By::Address => "address",
-    };
+    let by = BY.iter().find(|(_, one)| *one == by);
+    let by = by.map_or("", |(word, _)| word);
     let text = format!("{by} {method} {path}");
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     let first = digest.as_ref().first_chunk().copied().unwrap_or_default();

@@ -30,14 +30,12 @@ impl ProviderName {
 }
 
 impl FromStr for ProviderName {
-    type Err = ParseProviderNameError;
+    type Err = Invalid;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
         let is_valid = (1..=32).contains(&name.len()) && name.bytes().all(is_allowed);
-        is_valid
-            .then(|| Self(name.to_owned()))
-            .ok_or(ParseProviderNameError)
+        is_valid.then(|| Self(name.to_owned())).ok_or(Invalid)
     }
 }
 
@@ -46,11 +44,6 @@ impl fmt::Display for ProviderName {
         formatter.write_str(&self.0)
     }
 }
-
-/// The text is not a valid provider name.
-#[derive(Debug, thiserror::Error)]
-#[error("1 to 32 lower-case letters, digits, underscores or hyphens")]
-pub struct ParseProviderNameError;
 
 /// Settings shared by providers of one kind.
 #[derive(Clone, Debug)]
@@ -158,7 +151,7 @@ impl ProviderConfig {
         sandbox_address?;
         read_all!(Self {
             // `Providers` reports an invalid name.
-            name: name.parse().map_err(|_| Invalid),
+            name: name.parse(),
             authorize_url: Ok(below(&auth_url, &kind.authorize_path)),
             token_url: Ok(below(&auth_url, &kind.token_path)),
             user_url: Ok(below(&api_url, &kind.user_path)),

@@ -37,9 +37,10 @@ use signpost_protocol::{language::Language, problem::ProblemCode};
 /// ```
 #[derive(Debug)]
 pub struct OwnProblem {
-    code: &'static str,
-    status: StatusCode,
-    texts: Texts,
+    /// The word in the body's `code`.
+    pub(crate) code: &'static str,
+    pub(crate) status: StatusCode,
+    pub(crate) texts: Texts,
 }
 
 /// The texts of a problem, in every language.
@@ -106,24 +107,6 @@ impl OwnProblem {
         }
     }
 
-    /// The word in the body's `code`.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.code
-    }
-
-    /// The HTTP status.
-    #[must_use]
-    pub const fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// The texts in one language.
-    #[must_use]
-    pub const fn text(&self, language: Language) -> Text {
-        self.texts.of(language)
-    }
-
     /// The response body: the members of [`signpost_protocol::problem::Problem`], in the same order. CONTRACT 7.
     pub(crate) fn to_json(&self, language: Language, request_id: &str) -> Vec<u8> {
         #[derive(Serialize)]
@@ -135,7 +118,7 @@ impl OwnProblem {
             detail: &'static str,
             request_id: &'a str,
         }
-        let Text { title, detail } = self.text(language);
+        let Text { title, detail } = self.texts.of(language);
         let body = Body {
             r#type: "about:blank",
             title,
@@ -149,7 +132,7 @@ impl OwnProblem {
 }
 
 impl Texts {
-    const fn of(&self, language: Language) -> Text {
+    pub(crate) const fn of(&self, language: Language) -> Text {
         match language {
             Language::En => self.en,
             Language::ZhCn => self.zh_cn,

@@ -53,9 +53,8 @@ pub(crate) async fn show_page(
     ensure_pending(&login, now)?;
     let provider = configured_provider(service, &login)?;
     if !service.config.polling.confirm {
-        return redirect_to_provider(service, &login, provider)
-            .await
-            .map(PageOrRedirect::Redirect);
+        let redirect = redirect_to_provider(service, &login, provider).await?;
+        return Ok(PageOrRedirect::Redirect(redirect));
     }
     let cookie = LoginCookie::generate();
     Ok(PageOrRedirect::Page(Page {

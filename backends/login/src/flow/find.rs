@@ -31,7 +31,8 @@ pub(super) async fn find_login(
     let found = service.state.logins.find(state.hash()).await?;
     let is_match = |login: &Login| login.state == state && can_access(request, login.application);
     let login = found.filter(is_match).ok_or(LoginError::LoginUnknown)?;
-    let application = active_application(service, login.application).await?;
+    let application = service.active_application(login.application).await?;
+    let application = application.ok_or(LoginError::LoginUnknown)?;
     Ok((login, application))
 }
 
@@ -69,7 +70,8 @@ async fn find_redirect_login(
     if !can_access(request, sealed.application) {
         return Err(LoginError::LoginUnknown);
     }
-    let application = active_application(service, sealed.application).await?;
+    let application = service.active_application(sealed.application).await?;
+    let application = application.ok_or(LoginError::LoginUnknown)?;
     if has_expired {
         return Err(LoginError::LoginExpired);
     }
@@ -138,13 +140,4 @@ fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
 /// Whether the request can access logins of this application. An unsigned request can access all.
 fn can_access(request: &BrowserRequest<'_>, application: AppId) -> bool {
     request.application.is_none_or(|named| named == application)
-}
-
-/// Returns the application of a login, unless it was deleted or disabled since the login began.
-async fn active_application(
-    service: &Service,
-    application: AppId,
-) -> Result<Arc<Application>, LoginError> {
-    let application = service.active_application(application).await?;
-    application.ok_or(LoginError::LoginUnknown)
 }

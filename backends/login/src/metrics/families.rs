@@ -73,30 +73,30 @@ fn write_logins(
         .iter()
         .map(|(name, provider)| (name.as_str(), &**provider, 0));
     let all: Vec<_> = known.chain([(OTHER, other, 1)]).collect();
+    let by_mode = || {
+        let all = all.iter();
+        all.flat_map(|one| LoginMode::ALL.map(|mode| (one, mode)))
+    };
     scrape.counter(BEGUN, |add| {
-        for (name, provider, min) in &all {
-            for mode in LoginMode::ALL {
-                let number = provider.begun(mode);
-                if number >= *min {
-                    add(&[("mode", mode.as_str()), ("provider", name)], number)?;
-                }
+        for ((name, provider, min), mode) in by_mode() {
+            let number = provider.begun(mode);
+            if number >= *min {
+                add(&[("mode", mode.as_str()), ("provider", name)], number)?;
             }
         }
         Ok(())
     })?;
     scrape.counter(FINISHED, |add| {
-        for (name, provider, min) in &all {
-            for mode in LoginMode::ALL {
-                for outcome in LoginOutcome::ALL {
-                    let labels = [
-                        ("mode", mode.as_str()),
-                        ("provider", name),
-                        ("outcome", outcome.as_str()),
-                    ];
-                    let number = provider.finished(mode, outcome);
-                    if number >= *min {
-                        add(&labels, number)?;
-                    }
+        for ((name, provider, min), mode) in by_mode() {
+            for outcome in LoginOutcome::ALL {
+                let labels = [
+                    ("mode", mode.as_str()),
+                    ("provider", name),
+                    ("outcome", outcome.as_str()),
+                ];
+                let number = provider.finished(mode, outcome);
+                if number >= *min {
+                    add(&labels, number)?;
                 }
             }
         }

@@ -99,7 +99,7 @@ impl Reload for Running {
     type Config = Config;
 
     fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
-        Config::load_settings(file)
+        Config::load(file)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {

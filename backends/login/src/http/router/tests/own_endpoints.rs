@@ -289,7 +289,7 @@ async fn a_problem_of_its_own_is_rendered_in_every_language() {
             full.json(),
             json!({
                 "type": "about:blank",
-                "title": LIST_FULL.text(language).title,
+                "title": LIST_FULL.texts.of(language).title,
                 "status": 409,
                 "code": "list_full",
                 "detail": "a detail",

@@ -48,7 +48,7 @@ pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes,
     let name = V::VERSION;
     let version = name
         .parse()
-        .map_err(|rule| EndpointsError::Version { name, rule })?;
+        .map_err(|rule| EndpointsError(format!("version {name:?}: not a name; allowed: {rule}")))?;
     own.check::<V>()?;
     let paths = shared_paths::<V>().into_iter().chain(own.paths());
     let requests = service.state.metrics.requests.of_version(name, paths);

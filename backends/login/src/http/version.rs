@@ -11,7 +11,6 @@ use axum::{
 };
 use http::{Method, header::ALLOW};
 use serde::Serialize;
-use signpost_protocol::ParseError;
 
 use super::HandlerContext;
 use crate::{error::LoginError, records::accounts::Account};
@@ -84,17 +83,21 @@ impl Endpoints {
     /// Checks that they can be served beside those of the library, which have the paths `taken`.
     pub(super) fn check_beside(&self, taken: &[&'static str]) -> Result<(), EndpointsError> {
         for (index, Endpoint { method, path, .. }) in self.0.iter().enumerate() {
-            if !is_path(path) {
-                return Err(EndpointsError::Path { path });
-            }
-            let method = method.clone();
-            if taken.contains(path) {
-                return Err(EndpointsError::Shared { method, path });
-            }
             let is_same = |other: &Endpoint| other.path == *path && other.method == method;
-            if self.0[..index].iter().any(is_same) {
-                return Err(EndpointsError::Twice { method, path });
-            }
+            let problem = if !is_path(path) {
+                format!(
+                    "{path:?}: not a path; allowed: a slash, then A-Z, a-z, 0-9, and / . _ ~ -, without parameters"
+                )
+            } else if taken.contains(path) {
+                format!(
+                    "{method} {path}: the login library has this path; allowed: a path of the version's own"
+                )
+            } else if self.0[..index].iter().any(is_same) {
+                format!("{method} {path}: added twice; allowed: once")
+            } else {
+                continue;
+            };
+            return Err(EndpointsError(format!("endpoint {problem}")));
         }
         Ok(())
     }
@@ -139,39 +142,5 @@ fn is_path(path: &str) -> bool {
 
 /// Why endpoints cannot be served. A program with such an error does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum EndpointsError {
-    /// The path is not an exact one.
-    #[error(
-        "endpoint {path:?}: not a path; allowed: a slash, then A-Z, a-z, 0-9, and / . _ ~ -, without parameters"
-    )]
-    Path {
-        /// The path.
-        path: &'static str,
-    },
-    /// The login library has this path, with whatever method. Versions cannot replace its endpoints.
-    #[error(
-        "endpoint {method} {path}: the login library has this path; allowed: a path of the version's own"
-    )]
-    Shared {
-        /// The method.
-        method: Method,
-        /// The path.
-        path: &'static str,
-    },
-    /// Two endpoints have the same method and path.
-    #[error("endpoint {method} {path}: added twice; allowed: once")]
-    Twice {
-        /// The method.
-        method: Method,
-        /// The path.
-        path: &'static str,
-    },
-    /// The version's name is invalid.
-    #[error("version {name:?}: not a name; allowed: {rule}")]
-    Version {
-        /// The name.
-        name: &'static str,
-        /// The rule.
-        rule: ParseError,
-    },
-}
+#[error("{0}")]
+pub struct EndpointsError(pub(super) String);

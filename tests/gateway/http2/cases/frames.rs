@@ -6,7 +6,7 @@ use end_to_end::raw_http2::{
 
 use super::{
     Expected::{Ends, Resets},
-    check, data, post, with,
+    check, data, post,
 };
 
 #[tokio::test]

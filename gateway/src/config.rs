@@ -52,7 +52,7 @@ use signpost_store::StoreSettings;
 
 use self::readers::networks;
 
-/// Default of `management.listen`. CONTRACT 10.
+/// Default of `management.listen`. `conf/README.md`.
 const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 
 /// Limit of `metrics.applications`: each has up to six samples in every scrape.

@@ -32,9 +32,9 @@ pub use self::{
     public_url::PublicUrl,
 };
 
-/// Default of `listen`: v1's address in CONTRACT 10.
+/// Default of `listen`: v1's address in `conf/README.md`.
 const LISTEN: &str = "127.0.0.1:7001";
-/// Default of `public_url`: the gateway of the demo. CONTRACT 10.
+/// Default of `public_url`: the gateway of the demo. `conf/README.md`.
 const PUBLIC_URL: &str = "http://127.0.0.1:8080";
 /// Allowed values of `public_url`, for messages.
 const ORIGIN: &str =

@@ -1,4 +1,4 @@
-//! Metrics of a program, in the text formats of Prometheus and OpenMetrics 1.0. CONTRACT 10.
+//! Metrics of a program, in the text formats of Prometheus and OpenMetrics 1.0. `conf/guides/operate.md`.
 //!
 //! Code that serves requests adds to [`cells`], which it alone or few threads write. Everything else is read when the
 //! metrics are scraped: a source writes the families of one subject, each family in one place.

@@ -1,4 +1,4 @@
-//! The listeners: `listen = "ADDRESS"`, or one `[[listen]]` table for each. CONTRACT 10.
+//! The listeners: `listen = "ADDRESS"`, or one `[[listen]]` table for each. `conf/guides/edge.md`.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::tls::{
     ALPN_HTTP_1_1, ALPN_HTTP_2, CertificateFiles, ClientAuth, LoadedTls, Tls, TlsError, TlsSettings,
 };
 
-/// Default of `listen`. CONTRACT 10.
+/// Default of `listen`. `conf/guides/edge.md`.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Limit of listeners: each has a socket for each thread.

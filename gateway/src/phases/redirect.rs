@@ -1,4 +1,4 @@
-//! Redirects a plain request to https. CONTRACT 10.
+//! Redirects a plain request to https. `conf/guides/edge.md`.
 
 use signpost_protocol::header::X_FORWARDED_PROTO;
 

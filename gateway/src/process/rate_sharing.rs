@@ -1,4 +1,4 @@
-//! Adds up what the keys of rate limits have used over all gateways on one store. CONTRACT 8.
+//! Adds up what the keys of rate limits have used over all gateways on one store. `conf/guides/limits.md`.
 //!
 //! Once a second, each gateway reports what its keys have used, and learns what they have used of all gateways. Requests
 //! never wait for it: between two reports each gateway decides by what it knows. If the store is unavailable, each
@@ -21,7 +21,7 @@ use self::store::{Added, HASH_BYTES, add_used, delete_refilled};
 use crate::{gateway::Gateway, request::quotas::RequestLimit};
 
 /// Interval of reports. With G gateways, a key is served at most G - 1 times its burst, and as often two intervals of its
-/// rate, more often than by one gateway. CONTRACT 8.
+/// rate, more often than by one gateway. `conf/guides/limits.md`.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Limit of the keys in a report, those that have used most: a flood of keys writes no more rows a second.

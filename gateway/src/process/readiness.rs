@@ -1,4 +1,4 @@
-//! What `/readyz` of the gateway's management listener says. CONTRACT 10. The listener is
+//! What `/readyz` of the gateway's management listener says. `conf/guides/operate.md`. The listener is
 //! `signpost_kit::server::management`.
 
 use std::{

@@ -1,4 +1,4 @@
-//! The `store` setting: the address of the database. CONTRACT 10.
+//! The `store` setting: the address of the database. `conf/gateway.toml`.
 
 use std::{
     fmt,

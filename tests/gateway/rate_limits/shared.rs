@@ -56,7 +56,7 @@ async fn two_gateways_keep_to_one_rate_and_overshoot_by_the_documented_bound() {
     let served = f64::from(u32::try_from(one.len() + other.len()).unwrap());
     let (rate, burst) = (f64::from(PER_SECOND), f64::from(BURST));
     let alone = rate * seconds + burst;
-    // CONTRACT 8, with two gateways. Two that count by themselves serve `2 * alone`.
+    // `conf/guides/limits.md`, with two gateways. Two that count by themselves serve `2 * alone`.
     let bound = alone + burst + 2.0 * rate;
     assert!(served <= bound, "{served} in {seconds} s; bound {bound}");
     assert!(

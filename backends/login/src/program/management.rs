@@ -1,4 +1,4 @@
-//! The management listener: what `/readyz` says, and the metrics of the program. CONTRACT 10.
+//! The management listener: what `/readyz` says, and the metrics of the program. `conf/guides/operate.md`.
 
 use std::{net::TcpListener, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The keys that all programs share, with the same names, defaults and units. CONTRACT 1, 9 and 10.
+//! The keys that all programs share, with the same names, defaults and units. CONTRACT 1 and 9.
 
 mod store;
 mod tracing;

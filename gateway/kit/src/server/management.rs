@@ -1,4 +1,4 @@
-//! The management listener of a program: `/healthz`, `/readyz` and `/metrics`, in plain text. CONTRACT 10.
+//! The management listener of a program: `/healthz`, `/readyz` and `/metrics`, in plain text. `conf/guides/operate.md`.
 //!
 //! It has its own thread and reserved file descriptors, so that it answers under any client load.
 

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_contract_names_every_known_header() {
-        let contract = include_str!("../../CONTRACT.md").to_lowercase();
+        let contract = include_str!("../../../../backends/CONTRACT.md").to_lowercase();
         let missing: Vec<_> = known()
             .map(|(_, name)| name)
             .filter(|name| !contract.contains(&format!("`{name}`")))

@@ -1,5 +1,5 @@
 //! `signpost versions list`: what the file says of each version, and what the running gateway knows of its backends.
-//! CONTRACT 10 has the members of the JSON.
+//! `conf/guides/versions.md` has the members of the JSON.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! The address of the store and the settings of Postgres connections: `store` and `[postgres]`. CONTRACT 10.
+//! The address of the store and the settings of Postgres connections: `store` and `[postgres]`. `conf/gateway.toml`.
 
 use signpost_store::{
     PostgresSettings, StoreAddress, StoreSettings, address::ParseStoreAddressError,
@@ -9,7 +9,7 @@ use crate::{
     secret::{Secret, SecretSource},
 };
 
-/// Default address: the embedded store, in the working directory. CONTRACT 10.
+/// Default address: the embedded store, in the working directory. `conf/gateway.toml`.
 const STORE: &str = "sqlite:data/signpost.db";
 
 /// Reads `store` and `[postgres]`. Messages show only the kind of an address, since it may hold a password.

@@ -1,4 +1,4 @@
-//! `[tracing]`: which requests are sampled, and where their spans are exported to. CONTRACT 10.
+//! `[tracing]`: which requests are sampled, and where their spans are exported to. `conf/gateway.toml`.
 
 use std::time::Duration;
 

@@ -119,7 +119,7 @@ fn two_processes_that_share_keep_to_the_rate_and_overshoot_by_a_known_bound() {
     }
     let alone = 10 * u32::try_from(seconds).unwrap() + 20;
     assert!(served >= alone - 10, "{served}");
-    // CONTRACT 8: (G - 1) times (burst and two seconds of the rate).
+    // `conf/guides/limits.md`: (G - 1) times (burst and two seconds of the rate).
     assert!(served <= alone + 20 + 2 * 10, "{served}");
 }
 

@@ -1,4 +1,4 @@
-//! The report as data. Its JSON is stable for scripts: CONTRACT 10.
+//! The report as data. Its JSON is stable for scripts: `conf/guides/versions.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -29,10 +29,7 @@ use signpost_kit::{
 pub use self::parse::parse;
 use crate::{
     config::{Applications, Config},
-    directory::apps::{
-        defaults::default_version_warnings,
-        inspect::{InspectionOutcome, inspect},
-    },
+    directory::apps::inspect::inspect,
     process::{
         start,
         upgrade::{TAKE_OVER, TakenOver},
@@ -141,18 +138,7 @@ fn run_server(arguments: RunArguments, reopen: ReopenSignals) -> anyhow::Result<
 async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
-        match inspect(config, multi).await? {
-            InspectionOutcome::Unreachable(error) => warnings.push(format!(
-                "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
-            )),
-            InspectionOutcome::Missing => {}
-            InspectionOutcome::Checked { unusable_defaults } => {
-                warnings.extend(default_version_warnings(
-                    &unusable_defaults,
-                    &config.versions,
-                ));
-            }
-        }
+        warnings.extend(inspect(config, multi).await?);
     }
     Ok(warnings)
 }

@@ -22,9 +22,12 @@ pub type CredentialClaims = credentials::CredentialClaims<Account>;
 /// An account, as the values of the headers that backends get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    id: Box<str>,
-    username: Box<str>,
-    kind: Box<str>,
+    /// The id, a decimal number.
+    pub(crate) id: Box<str>,
+    /// The username, percent-encoded.
+    pub(crate) username: Box<str>,
+    /// The provider's kind, percent-encoded.
+    pub(crate) kind: Box<str>,
 }
 
 impl Account {
@@ -36,24 +39,6 @@ impl Account {
             username: percent_encoded(username),
             kind: percent_encoded(kind),
         }
-    }
-
-    /// The id, a decimal number.
-    #[must_use]
-    pub(crate) fn id(&self) -> &[u8] {
-        self.id.as_bytes()
-    }
-
-    /// The username, percent-encoded.
-    #[must_use]
-    pub(crate) fn username(&self) -> &[u8] {
-        self.username.as_bytes()
-    }
-
-    /// The provider's kind, percent-encoded.
-    #[must_use]
-    pub(crate) fn kind(&self) -> &[u8] {
-        self.kind.as_bytes()
     }
 }
 

@@ -98,9 +98,9 @@ pub(crate) fn write_backend_headers(
         own(X_GATEWAY_APP, ident.as_str().as_bytes());
     }
     if let Some(account) = account.account() {
-        own(X_GATEWAY_ACCOUNT_ID, account.id());
-        own(X_GATEWAY_ACCOUNT_USERNAME, account.username());
-        own(X_GATEWAY_ACCOUNT_TYPE, account.kind());
+        own(X_GATEWAY_ACCOUNT_ID, account.id.as_bytes());
+        own(X_GATEWAY_ACCOUNT_USERNAME, account.username.as_bytes());
+        own(X_GATEWAY_ACCOUNT_TYPE, account.kind.as_bytes());
     }
     let route = routed.route();
     own(

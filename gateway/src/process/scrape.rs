@@ -25,7 +25,6 @@ use signpost_kit::{
     trace::write_spans,
 };
 
-use self::requests::RequestSource;
 use crate::gateway::Gateway;
 
 /// All sources of the gateway's metrics.
@@ -36,9 +35,8 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLin
         let current = Arc::clone(current);
         move |scrape: &mut Scrape<'_>| write(&current.load_full(), scrape)
     };
-    let requests = RequestSource::new(current);
     Metrics::default()
-        .with(move |scrape| requests.write(scrape))
+        .with(of_gateway(requests::write))
         .with(of_gateway(connections::write))
         .with(of_gateway(protection::write))
         .with(of_gateway(backends::write))

@@ -12,6 +12,7 @@ mod value;
 
 use std::path::{Path, PathBuf};
 
+pub use self::source::process_using;
 use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
@@ -94,15 +95,6 @@ async fn copy_table(
         rows,
         replaced,
     })
-}
-
-/// The id of a process that has a SQLite file open: its writes after the copy would be lost.
-///
-/// `Some(0)` is a process that is not visible from here, for example in another container. Call this before this
-/// process opens the file.
-#[must_use]
-pub fn process_using(file: &Path) -> Option<i32> {
-    source::process_using(file)
 }
 
 /// Why the copy failed.

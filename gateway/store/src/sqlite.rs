@@ -13,7 +13,7 @@ use refinery::Runner;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::pool::Pooled;
-use self::pool::{Access, Pool};
+use self::pool::{Access, Connect, Pool};
 use crate::{
     OpenError, StoreError,
     statistics::{Statistics, StoreStatistics},
@@ -65,18 +65,10 @@ impl SqliteDatabase {
     ///
     /// The file cannot be opened.
     pub(crate) fn open_read_only(path: &Path) -> Result<Option<Self>, OpenError> {
-        let folder = |cause| OpenError::Folder {
-            path: path.to_owned(),
-            cause,
-        };
-        if !path.try_exists().map_err(folder)? {
+        if !path.try_exists().map_err(|cause| no_folder(path, cause))? {
             return Ok(None);
         }
-        let opened = Pooled::connect(path, Self::CALL_TIMEOUT, pool::connect_read_only);
-        let pooled = opened.map_err(|cause| OpenError::File {
-            path: path.to_owned(),
-            cause,
-        })?;
+        let pooled = open_file(path, Self::CALL_TIMEOUT, pool::connect_read_only)?;
         let pool = Pool::new(path.to_owned(), Self::CALL_TIMEOUT, pooled);
         Ok(Some(Self {
             pool: Arc::new(pool),
@@ -84,31 +76,16 @@ impl SqliteDatabase {
     }
 
     fn open_with(path: &Path, timeout: Duration, migrations: &Runner) -> Result<Self, OpenError> {
-        let path = path.to_owned();
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)
-                .map_err(|cause| OpenError::Folder {
-                    path: folder.to_owned(),
-                    cause,
-                })?;
-        }
+        let folder = folder_of(path);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|cause| no_folder(folder, cause))?;
         // If several processes start at once, only one switches the new file to WAL and migrates it.
-        let _lock = take_startup_lock(&path)?;
-        create_if_missing(&path).map_err(|cause| OpenError::Folder {
-            path: path.clone(),
-            cause,
-        })?;
-        let mut pooled =
-            Pooled::connect(&path, timeout, pool::connect).map_err(|cause| OpenError::File {
-                path: path.clone(),
-                cause,
-            })?;
+        let _lock = take_startup_lock(path)?;
+        create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
+        let mut pooled = open_file(path, timeout, pool::connect)?;
         migrations
             .run(&mut pooled.connection)
             .map_err(|cause| OpenError::Migration {
@@ -116,7 +93,7 @@ impl SqliteDatabase {
                 cause,
             })?;
         Ok(Self {
-            pool: Arc::new(Pool::new(path, timeout, pooled)),
+            pool: Arc::new(Pool::new(path.to_owned(), timeout, pooled)),
         })
     }
 
@@ -175,23 +152,42 @@ impl SqliteDatabase {
     ///
     /// The file can no longer be opened.
     pub(crate) fn dedicated_connection(&self) -> rusqlite::Result<Pooled> {
-        Pooled::connect(self.pool.path(), Self::CALL_TIMEOUT, pool::connect)
+        Pooled::connect(&self.pool.path, Self::CALL_TIMEOUT, pool::connect)
     }
 
     /// Counts of calls, connections and changes.
     pub(crate) fn statistics(&self) -> StoreStatistics {
-        self.pool.statistics().read(self.pool.connections())
+        self.pool.statistics.read(self.pool.connections())
     }
 
     /// Where the change feed counts.
     pub(crate) fn counters(&self) -> &Statistics {
-        self.pool.statistics()
+        &self.pool.statistics
     }
 
     /// Whether a connection has the file open that is at the database's path now.
     pub(crate) fn is_current(&self, pooled: &Pooled) -> bool {
-        pooled.is_current(self.pool.path())
+        pooled.is_current(&self.pool.path)
     }
+}
+
+fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled, OpenError> {
+    Pooled::connect(path, timeout, connect).map_err(|cause| OpenError::File {
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn no_folder(path: &Path, cause: io::Error) -> OpenError {
+    let path = path.to_owned();
+    OpenError::Folder { path, cause }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// A folder that hands its group down (setgid), and that the group may write.
@@ -211,11 +207,7 @@ fn mode_of_files(folder: &Path) -> u32 {
 /// Creates a file if it is missing; `None` if it exists. An existing database is never opened here: closing it would release
 /// the locks that SQLite holds on it elsewhere in the process (POSIX locks).
 fn create_if_missing(path: &Path) -> io::Result<Option<File>> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mode = mode_of_files(folder);
+    let mode = mode_of_files(folder_of(path));
     let mut options = OpenOptions::new();
     match options.write(true).create_new(true).mode(mode).open(path) {
         Ok(file) => {
@@ -243,7 +235,7 @@ fn take_startup_lock(path: &Path) -> Result<File, OpenError> {
         file.lock()?;
         Ok(file)
     };
-    lock().map_err(|cause| OpenError::Folder { path, cause })
+    lock().map_err(|cause| no_folder(&path, cause))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::{
     sync::{
         LazyLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -141,31 +141,6 @@ impl CallDurations {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
-    }
-}
-
-/// A number of calls that wait, for a pool that does not count them itself.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting(AtomicUsize);
-
-impl Waiting {
-    /// Counts a call until the guard is dropped, also if its caller leaves.
-    pub(crate) fn begin(&self) -> WaitingCall<'_> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        WaitingCall(self)
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A call that waits.
-pub(crate) struct WaitingCall<'w>(&'w Waiting);
-
-impl Drop for WaitingCall<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

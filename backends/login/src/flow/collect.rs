@@ -131,7 +131,7 @@ pub(super) async fn issue_random(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let (new, result) = issue(service, completion, application, random_credential());
-    retry_store(|| service.state.credentials.insert(new.clone())).await?;
+    retry_store(|| service.state.credentials.store.insert(new.clone())).await?;
     Ok(result)
 }
 
@@ -162,7 +162,7 @@ async fn status(
             // same each time and from each backend, and if it was revoked, it stays revoked.
             let credential = token.credential();
             let (new, result) = issue(service, completion, login.application, credential);
-            service.state.credentials.insert(new).await?;
+            service.state.credentials.store.insert(new).await?;
             CheckedStatus::Complete(Box::new(result))
         }
     })

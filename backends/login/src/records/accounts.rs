@@ -3,10 +3,7 @@
 use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
 pub use signpost_store::tables::accounts::{Account, AccountId, Username};
-use signpost_store::{
-    Store, StoreError,
-    tables::accounts::{User, find_or_create},
-};
+use signpost_store::{Store, StoreError, tables::accounts::COLUMNS, values};
 
 use crate::config::{ProviderKind, ProviderName};
 
@@ -38,12 +35,42 @@ impl AccountStore for Store {
         username: &Username,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
-        let user = User {
-            provider: provider.as_str(),
-            kind: &kind.name,
-            username,
-        };
-        find_or_create(self, user, now).await
+        // Read first: most users already have an account, and need no write.
+        if let Some(account) = find(self, provider, kind, username).await? {
+            return Ok((account, false));
+        }
+        // Waits for a concurrent insert, so exactly one of several callers gets the new row.
+        let create = format!(
+            "INSERT INTO accounts (provider, username, kind, created_at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
+        );
+        let values = values![provider.as_str(), username.as_str(), &*kind.name, now];
+        if let Some(account) = self.write(&create, values).await?.pop() {
+            return Ok((account, true));
+        }
+        // A concurrent login created the account. Accounts are never deleted, so it is found.
+        let found = find(self, provider, kind, username).await?;
+        Ok((found.ok_or(StoreError::Malformed("username"))?, false))
+    }
+}
+
+/// The account, with its new kind if the configuration of its provider has changed.
+async fn find(
+    store: &Store,
+    provider: &ProviderName,
+    kind: &ProviderKind,
+    username: &Username,
+) -> Result<Option<Account>, StoreError> {
+    let find = format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2");
+    let values = values![provider.as_str(), username.as_str()];
+    let found: Option<Account> = store.row(&find, values).await?;
+    match found {
+        Some(account) if account.kind != kind.name => {
+            let change = format!("UPDATE accounts SET kind = $2 WHERE id = $1 RETURNING {COLUMNS}");
+            let values = values![account.id.get(), &*kind.name];
+            Ok(store.write(&change, values).await?.pop())
+        }
+        found => Ok(found),
     }
 }
 

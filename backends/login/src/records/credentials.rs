@@ -9,8 +9,8 @@ use signpost_kit::{
 };
 use signpost_protocol::app::AppId;
 pub(crate) use signpost_protocol::credential::{Credential, CredentialHash};
-pub(crate) use signpost_store::tables::credentials::{CredentialClaims, NewCredential};
-use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
+pub(crate) use signpost_store::tables::credentials::CredentialClaims;
+use signpost_store::{Change, Store, StoreError, Topic, tables::credentials, values};
 
 use crate::secret::{Secret, random};
 
@@ -32,6 +32,20 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
     lifetime: Duration::from_secs(5 * 60),
     unknown_keys: UnknownKeys::LookedUp,
 };
+
+/// Retention of revoked credentials: longer than any token can issue the same credential again.
+const REVOKED_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A credential to be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct NewCredential {
+    /// The hash under which it is stored.
+    pub(crate) hash: CredentialHash,
+    /// What it proves.
+    pub(crate) logged_in: CredentialClaims,
+    /// When the login was completed.
+    pub(crate) created_at: Timestamp,
+}
 
 /// The stored credentials.
 #[async_trait]
@@ -72,7 +86,17 @@ pub(crate) trait CredentialStore: Send + Sync {
 #[async_trait]
 impl CredentialStore for Store {
     async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
-        credentials::insert(self, credential).await
+        let insert = "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at) \
+                      VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) DO NOTHING";
+        let logged_in = credential.logged_in;
+        let values = values![
+            credential.hash.as_bytes(),
+            logged_in.account.id.get(),
+            logged_in.application.get(),
+            credential.created_at,
+            logged_in.expires_at,
+        ];
+        self.execute(insert, values).await.map(drop)
     }
 
     async fn find(
@@ -84,17 +108,35 @@ impl CredentialStore for Store {
     }
 
     async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError> {
-        credentials::revoke(self, hash, now).await
+        let revoke =
+            "UPDATE credentials SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL";
+        let values = values![hash.as_bytes(), now];
+        let revoked = self.change(Topic::Credential, (revoke, "hash"), values);
+        revoked.await.map(drop)
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        credentials::sweep(self, now, limit).await
+        // ORDER BY makes the server read the indexes. The limit is a literal, not a parameter: the plan of a prepared
+        // statement cannot depend on values, and without a known limit the DELETE would scan the table.
+        let ended = |column: &str, parameter: u8| {
+            format!(
+                "SELECT hash FROM (SELECT hash FROM credentials WHERE {column} <= ${parameter} \
+                 ORDER BY {column} LIMIT {limit}) AS {column}_ended"
+            )
+        };
+        let sweep = format!(
+            "DELETE FROM credentials WHERE hash IN ({} UNION {} LIMIT {limit})",
+            ended("expires_at", 1),
+            ended("revoked_at", 2)
+        );
+        let values = values![now, now.minus(REVOKED_RETENTION)];
+        self.execute(&sweep, values).await
     }
 }
 
 /// A read-through cache of the stored credentials.
 pub(crate) struct Credentials {
-    store: Arc<dyn CredentialStore>,
+    pub(crate) store: Arc<dyn CredentialStore>,
     cache: FeedCache<CredentialHash, Arc<CredentialClaims>, StoreError>,
 }
 
@@ -124,15 +166,6 @@ impl Credentials {
         Ok(found.filter(|found| found.application == application && found.expires_at > now))
     }
 
-    /// As [`CredentialStore::insert`].
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(crate) async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
-        self.store.insert(credential).await
-    }
-
     /// Revokes a credential: here at once, in other processes through the change feed. CONTRACT 8: within 1 s.
     ///
     /// # Errors
@@ -158,15 +191,6 @@ impl Credentials {
         self.cache.on_change(change, |key| {
             key.try_into().ok().map(CredentialHash::from_bytes)
         });
-    }
-
-    /// As [`CredentialStore::sweep`].
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(crate) async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.store.sweep(now, limit).await
     }
 }
 
@@ -212,10 +236,8 @@ mod tests {
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         assert!(!is_valid(&credentials, &credential, APP, now).await);
-        credentials
-            .insert(new_credential(&store, &credential, now).await)
-            .await
-            .unwrap();
+        let new = new_credential(&store, &credential, now).await;
+        credentials.store.insert(new).await.unwrap();
         let found = credentials
             .check(&credential, APP, now)
             .await
@@ -233,11 +255,11 @@ mod tests {
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         let new = new_credential(&store, &credential, now).await;
-        credentials.insert(new.clone()).await.unwrap();
+        credentials.store.insert(new.clone()).await.unwrap();
         assert!(is_valid(&credentials, &credential, APP, now).await);
         credentials.revoke(&credential, now).await.unwrap();
         assert!(!is_valid(&credentials, &credential, APP, now).await);
-        credentials.insert(new).await.unwrap();
+        credentials.store.insert(new).await.unwrap();
         assert!(!is_valid(&credentials, &credential, APP, now).await);
     }
 

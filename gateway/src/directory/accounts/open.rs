@@ -58,6 +58,7 @@ pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAcco
     })
 }
 
-fn since_epoch() -> Duration {
+/// The time since the Unix epoch, for the change feed.
+pub(crate) fn since_epoch() -> Duration {
     SystemClock.now().since_epoch()
 }

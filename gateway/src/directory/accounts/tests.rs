@@ -158,9 +158,9 @@ async fn the_store_finds_valid_credentials_with_their_accounts() {
     let directory = AccountDirectory::new(&store);
     let found = directory.find(valid.hash(), CLIENT, NOW).await.unwrap();
     let found = found.unwrap();
-    assert_eq!(found.account.username(), b"{ada}%20%25");
-    assert_eq!(found.account.kind(), b"bitbucket");
-    assert!(!found.account.id().is_empty());
+    assert_eq!(&*found.account.username, "{ada}%20%25");
+    assert_eq!(&*found.account.kind, "bitbucket");
+    assert!(!found.account.id.is_empty());
     assert_eq!(
         (found.application, found.expires_at.as_millis()),
         (APP, later)

@@ -85,17 +85,9 @@ struct RawApp {
     key: Zeroizing<String>,
     name: String,
     origins: Vec<String>,
-    profile: RawProfile,
+    /// A preset's name, or an object.
+    profile: Value,
     default_version: String,
-}
-
-/// A sign profile as written: a preset's name, or an object.
-#[derive(Default)]
-enum RawProfile {
-    #[default]
-    None,
-    Preset(String),
-    Settings(Value),
 }
 
 struct Reader<'r> {
@@ -223,7 +215,9 @@ impl Reader<'_> {
             (Field::DefaultVersion, Value::String(text)) => {
                 text.trim().clone_into(&mut raw.default_version);
             }
-            (Field::Origins, Value::String(text)) => raw.origins = split_origins(&text),
+            (Field::Origins, Value::String(text)) => {
+                raw.origins = text.split_whitespace().map(str::to_owned).collect();
+            }
             (Field::Origins, Value::Array(texts)) => {
                 let texts: Option<Vec<String>> = texts
                     .into_iter()
@@ -235,8 +229,7 @@ impl Reader<'_> {
                 }
             }
             (Field::Profile, Value::String(text)) if text.is_empty() => {}
-            (Field::Profile, Value::String(text)) => raw.profile = RawProfile::Preset(text),
-            (Field::Profile, value) => raw.profile = RawProfile::Settings(value),
+            (Field::Profile, value) => raw.profile = value,
             (field, _) => self.problem(line, Some(field), "must be a string"),
         }
     }
@@ -302,13 +295,13 @@ impl Reader<'_> {
         }
     }
 
-    fn profile(&mut self, line: u64, written: RawProfile) -> Option<SignProfile> {
+    fn profile(&mut self, line: u64, written: Value) -> Option<SignProfile> {
         let profile = match written {
-            RawProfile::None => return None,
-            RawProfile::Preset(name) => SignProfile::preset(&name).map(|preset| {
+            Value::Null => return None,
+            Value::String(name) => SignProfile::preset(&name).map(|preset| {
                 ProfileChoice::from_preset(preset).apply_to(self.rules.gateway_profile.clone())
             }),
-            RawProfile::Settings(settings) => serde_json::from_value(settings).ok(),
+            settings => serde_json::from_value(settings).ok(),
         };
         let profile = profile.filter(|profile| self.rules.is_allowed(profile));
         if profile.is_none() {
@@ -354,11 +347,6 @@ impl Reader<'_> {
             what: what.into(),
         });
     }
-}
-
-/// Splits a list of origins, which cannot contain white space.
-fn split_origins(text: &str) -> Vec<String> {
-    text.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

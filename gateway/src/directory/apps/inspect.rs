@@ -3,29 +3,16 @@
 
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::app::AppIdent;
-use signpost_store::{
-    Store, StoreError,
-    tables::applications::{self, PinnedApplication},
-};
+use signpost_store::{Store, StoreError, tables::applications};
 
-use super::{defaults::unusable_defaults, seal::Sealer};
+use super::{
+    defaults::{default_version_warnings, unusable_defaults},
+    seal::Sealer,
+};
 use crate::config::{Config, MultiApplications};
 
-/// The result of the checks.
-#[derive(Debug)]
-pub(crate) enum InspectionOutcome {
-    /// The store cannot be read now, so nothing was checked.
-    Unreachable(anyhow::Error),
-    /// The store does not exist yet; the first start creates it.
-    Missing,
-    /// The store was read, and the master key fits its newest key, if any.
-    Checked {
-        /// Applications whose default version is not configured, or retired.
-        unusable_defaults: Vec<PinnedApplication>,
-    },
-}
-
-/// Checks the configured store.
+/// Checks the configured store, and returns warnings about it. A store that does not exist yet has none: the first start
+/// creates it.
 ///
 /// # Errors
 ///
@@ -33,31 +20,32 @@ pub(crate) enum InspectionOutcome {
 pub(crate) async fn inspect(
     config: &Config,
     multi: &MultiApplications,
-) -> anyhow::Result<InspectionOutcome> {
+) -> anyhow::Result<Vec<String>> {
     let known = config.versions.names_in_service(SystemClock.now());
     let contents = async {
         let Some(database) = Store::open_read_only(&config.store).await? else {
-            return anyhow::Ok(None);
+            return anyhow::Ok((None, Vec::new()));
         };
-        let unusable_defaults = unusable_defaults(&database, &known).await?;
-        Ok(Some((newest_key(&database).await?, unusable_defaults)))
+        let unusable = unusable_defaults(&database, &known).await?;
+        Ok((newest_key(&database).await?, unusable))
     };
-    let (newest, unusable_defaults) = match contents.await {
-        Ok(Some(contents)) => contents,
-        Ok(None) => {
-            Sealer::existing(&multi.master_key, false)?;
-            return Ok(InspectionOutcome::Missing);
-        }
+    let (newest, warnings) = match contents.await {
+        Ok((newest, unusable)) => (
+            newest,
+            default_version_warnings(&unusable, &config.versions),
+        ),
         Err(error) => {
-            Sealer::existing(&multi.master_key, false)?;
-            return Ok(InspectionOutcome::Unreachable(error));
+            let warning = format!(
+                "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
+            );
+            (None, vec![warning])
         }
     };
     let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
     if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
         sealer.check(ident, &key)?;
     }
-    Ok(InspectionOutcome::Checked { unusable_defaults })
+    Ok(warnings)
 }
 
 /// Ident and sealed key of the newest application, with which the master key is checked.

@@ -18,7 +18,7 @@ use crate::{
     config::{Applications, Config, MultiApplications, Versions},
     directory::accounts::{
         directory::AccountDirectory,
-        open::{OpenAccounts, open_accounts},
+        open::{OpenAccounts, open_accounts, since_epoch},
     },
 };
 
@@ -86,7 +86,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         directory: AppDirectory::Multi(apps),
         accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
-        rate_key: sealer.map(|sealer| sealer.rate_key()),
+        rate_key: sealer.map(|sealer| sealer.rate_key),
         _watch: Some(watch),
     })
 }
@@ -142,10 +142,6 @@ pub async fn open_store(
         sealer.check(ident, &key)?;
     }
     Ok((database.clone(), StoredApps::new(database, sealer)))
-}
-
-fn since_epoch() -> Duration {
-    SystemClock.now().since_epoch()
 }
 
 /// Timeout of a statement that writes many applications: 100,000 take about 2 s on an ordinary machine, and only

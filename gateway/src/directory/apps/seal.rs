@@ -31,8 +31,9 @@ const FORMAT: &[u8] = b"signpost:application-key:2:";
 /// Seals and opens application keys.
 pub struct Sealer {
     key: LessSafeKey,
-    /// Hashes the keys of shared rate limits.
-    rate_key: hmac::Key,
+    /// Hashes whom a shared rate limit counts: all gateways on a store have the same key, and without it the store's hashes
+    /// do not tell addresses.
+    pub(crate) rate_key: hmac::Key,
 }
 
 /// Derives [`Sealer::rate_key`] from the master key.
@@ -137,20 +138,23 @@ impl Sealer {
         })
     }
 
-    /// The key that hashes whom a shared rate limit counts: all gateways on a store have the same, and without it the
-    /// store's hashes do not tell addresses.
-    #[must_use]
-    pub(crate) fn rate_key(&self) -> hmac::Key {
-        self.rate_key.clone()
-    }
-
     /// Seals a key for a slot of `ident`'s record: a random nonce, then the sealed key and its tag.
     ///
     /// # Errors
     ///
     /// The system has no random bytes.
     pub fn seal(&self, key: &AppKey, ident: AppIdent, slot: Slot) -> Result<Vec<u8>, SealError> {
-        self.seal_with(key, &slot.authenticated(ident))
+        let mut nonce = [0; NONCE_LEN];
+        getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
+        let mut sealed = key.expose().as_bytes().to_vec();
+        self.key
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(slot.authenticated(ident)),
+                &mut sealed,
+            )
+            .map_err(|_| SealError::NotSealed)?;
+        Ok([&nonce[..], &sealed].concat())
     }
 
     /// Opens what [`Self::seal`] sealed for the same ident and slot.
@@ -164,7 +168,19 @@ impl Sealer {
         ident: AppIdent,
         slot: Slot,
     ) -> Result<AppKey, SealError> {
-        self.open_with(sealed, &slot.authenticated(ident))
+        let (nonce, sealed) = sealed
+            .split_at_checked(NONCE_LEN)
+            .ok_or(SealError::NotOpened)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
+        let mut opened = Zeroizing::new(sealed.to_vec());
+        let key = self
+            .key
+            .open_in_place(nonce, Aad::from(slot.authenticated(ident)), &mut opened);
+        let key = key.map_err(|_| SealError::NotOpened)?;
+        std::str::from_utf8(key)
+            .ok()
+            .and_then(|key| key.parse().ok())
+            .ok_or(SealError::NotOpened)
     }
 
     /// Checks the master key with the current key of an application.
@@ -175,36 +191,6 @@ impl Sealer {
     pub(super) fn check(&self, ident: AppIdent, current: &[u8]) -> Result<(), MasterKeyError> {
         let opened = self.open(current, ident, Slot::Current);
         opened.map(drop).map_err(MasterKeyError::Wrong)
-    }
-
-    fn seal_with(&self, key: &AppKey, authenticated: &[u8]) -> Result<Vec<u8>, SealError> {
-        let mut nonce = [0; NONCE_LEN];
-        getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
-        let mut sealed = key.expose().as_bytes().to_vec();
-        self.key
-            .seal_in_place_append_tag(
-                Nonce::assume_unique_for_key(nonce),
-                Aad::from(authenticated),
-                &mut sealed,
-            )
-            .map_err(|_| SealError::NotSealed)?;
-        Ok([&nonce[..], &sealed].concat())
-    }
-
-    fn open_with(&self, sealed: &[u8], authenticated: &[u8]) -> Result<AppKey, SealError> {
-        let (nonce, sealed) = sealed
-            .split_at_checked(NONCE_LEN)
-            .ok_or(SealError::NotOpened)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
-        let mut opened = Zeroizing::new(sealed.to_vec());
-        let key = self
-            .key
-            .open_in_place(nonce, Aad::from(authenticated), &mut opened);
-        let key = key.map_err(|_| SealError::NotOpened)?;
-        std::str::from_utf8(key)
-            .ok()
-            .and_then(|key| key.parse().ok())
-            .ok_or(SealError::NotOpened)
     }
 }
 

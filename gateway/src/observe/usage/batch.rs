@@ -15,8 +15,8 @@ pub(super) const MAX_BATCH_KEYS: usize = 16_384;
 /// circle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
-    counts: BTreeMap<RowKey, Counts>,
-    clients: BTreeMap<ClientKey, Client>,
+    pub counts: BTreeMap<RowKey, Counts>,
+    pub clients: BTreeMap<ClientKey, Client>,
 }
 
 /// What counts have in common, but for their source.
@@ -78,23 +78,8 @@ impl Batch {
         }
     }
 
-    /// Whether there is nothing to write.
-    pub(super) fn is_empty(&self) -> bool {
-        self.counts.is_empty()
-    }
-
     /// The number of requests.
     pub(super) fn requests(&self) -> u64 {
         self.counts.values().flatten().sum()
-    }
-
-    /// The counts, in the order of their keys.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (&RowKey, &Counts)> {
-        self.counts.iter()
-    }
-
-    /// The clients, in the order of their keys.
-    pub(super) fn clients(&self) -> impl Iterator<Item = (&ClientKey, &Client)> {
-        self.clients.iter()
     }
 }

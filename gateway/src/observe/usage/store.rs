@@ -15,15 +15,6 @@ pub(super) const ID_BYTES: usize = 16;
 /// Limit of the rows of a table that are deleted at once, so that no statement takes long.
 pub(super) const MAX_DELETED: usize = 10_000;
 
-/// The number of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BatchNumber {
-    /// The process.
-    pub writer: [u8; ID_BYTES],
-    /// Its batches are numbered from 1.
-    pub sequence: i64,
-}
-
 /// Records when counting began, unless a gateway has done so before.
 ///
 /// # Errors
@@ -51,18 +42,18 @@ const REPLACE: &str = "INSERT INTO usage_clients \
     last_seen = excluded.last_seen, address = excluded.address, user_agent = excluded.user_agent \
     WHERE usage_clients.last_seen <= excluded.last_seen";
 
-/// Adds a batch, unless the store has it already.
+/// Adds the batch with this number of a writer, which numbers its batches from 1, unless the store has it already.
 ///
 /// # Errors
 ///
 /// The store is unavailable. The batch may have been added: repeat it with the same number.
 pub(super) async fn add(
     store: &Store,
-    number: BatchNumber,
+    (writer, sequence): (&[u8; ID_BYTES], i64),
     batch: &Batch,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let guard = values![&number.writer, number.sequence, now];
+    let guard = values![writer, sequence, now];
     store
         .write_once((GUARD, guard), vec![counts(batch), clients(batch)])
         .await
@@ -70,7 +61,7 @@ pub(super) async fn add(
 
 /// The rows of the counts.
 fn counts(batch: &Batch) -> signpost_store::Batch {
-    let counts = batch.counts().flat_map(|(key, counts)| {
+    let counts = batch.counts.iter().flat_map(|(key, counts)| {
         by_source(counts).map(|(source, requests)| {
             let (day, version) = (key.day.number(), key.version.as_str());
             values![
@@ -100,7 +91,8 @@ fn counts(batch: &Batch) -> signpost_store::Batch {
 /// The rows of the clients.
 fn clients(batch: &Batch) -> signpost_store::Batch {
     let clients = batch
-        .clients()
+        .clients
+        .iter()
         .map(|((version, application, is_signed), client)| {
             values![
                 version.as_str(),

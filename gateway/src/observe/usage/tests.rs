@@ -14,7 +14,7 @@ use super::{
     batch::{Batch, MAX_BATCH_KEYS, RowKey},
     counters::{MAX_KEYS, MAX_USER_AGENT},
     day::Day,
-    store::{self, BatchNumber},
+    store,
     stored::{StoredClient, StoredUsage, read},
     writer::UsageWriter,
     *,
@@ -239,10 +239,6 @@ async fn a_batch_that_is_written_again_counts_once() {
         &counting.route("v1", VersionSource::Header),
     );
     let (batch, now) = (Arc::new(counting.batch()), counting.clock.now());
-    let number = |writer, sequence| BatchNumber {
-        writer: [writer; 16],
-        sequence,
-    };
     for (writer, sequence, expected) in [
         (1, 1, 1),
         (1, 1, 1),
@@ -251,7 +247,7 @@ async fn a_batch_that_is_written_again_counts_once() {
         (1, 1, 3),
         (1, 2, 3),
     ] {
-        store::add(&store, number(writer, sequence), &batch, now)
+        store::add(&store, (&[writer; 16], sequence), &batch, now)
             .await
             .unwrap();
         let stored = counting.stored(&store).await;
@@ -274,13 +270,7 @@ async fn a_batch_that_is_written_twice_at_once_counts_once_and_gateways_add_up()
     let mut writing = tokio::task::JoinSet::new();
     for number in 0..8_u8 {
         let (store, batch) = (store.clone(), Arc::clone(&batch));
-        writing.spawn(async move {
-            let number = BatchNumber {
-                writer: [number % 4; 16],
-                sequence: 1,
-            };
-            store::add(&store, number, &batch, now).await
-        });
+        writing.spawn(async move { store::add(&store, (&[number % 4; 16], 1), &batch, now).await });
     }
     for outcome in writing.join_all().await {
         outcome.unwrap();
@@ -392,18 +382,19 @@ fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
     assert_eq!(batch.requests(), all + 1);
     // Those without a place, and those that the shard had no room for.
     assert_eq!(shown(&counting.usage, "other"), Some(all));
-    assert_eq!(batch.counts().count(), MAX_KEYS + 2);
+    assert_eq!(batch.counts.len(), MAX_KEYS + 2);
     let others = batch
-        .counts()
+        .counts
+        .iter()
         .find(|(key, _)| key.application == OTHER_APPLICATIONS);
     assert_eq!(others.unwrap().1[0], 1000);
     // Keys without requests are dropped.
-    assert!(counting.batch().is_empty());
+    assert!(counting.batch().counts.is_empty());
     let mut sum = Batch::default();
     for id in 0..i64::try_from(MAX_BATCH_KEYS).unwrap() + 700 {
         let (key, client) = (
-            batch.counts().next().unwrap().0,
-            batch.clients().next().unwrap().1,
+            batch.counts.iter().next().unwrap().0,
+            batch.clients.iter().next().unwrap().1,
         );
         let key = RowKey {
             application: id + 1,
@@ -412,9 +403,10 @@ fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
         sum.add(key, &[1, 0, 0, 0, 0], client.clone());
     }
     assert_eq!(sum.requests(), u64::try_from(MAX_BATCH_KEYS).unwrap() + 700);
-    assert_eq!(sum.counts().count(), MAX_BATCH_KEYS + 1);
+    assert_eq!(sum.counts.len(), MAX_BATCH_KEYS + 1);
     let (_, client) = sum
-        .clients()
+        .clients
+        .iter()
         .find(|((_, id, _), _)| *id == OTHER_APPLICATIONS)
         .unwrap();
     assert_eq!((client.address, &*client.user_agent), (None, ""));
@@ -431,8 +423,8 @@ fn a_flood_of_unsigned_requests_leaves_room_for_signed_ones() {
     counting.count(Some(&signed), true, &route);
     let batch = counting.batch();
     let is_of_signed = |key: &RowKey| key.is_signed && key.application == signed.id.get();
-    assert!(batch.counts().any(|(key, _)| is_of_signed(key)));
-    assert_eq!(batch.counts().count(), MAX_KEYS / 2 + 2);
+    assert!(batch.counts.iter().any(|(key, _)| is_of_signed(key)));
+    assert_eq!(batch.counts.len(), MAX_KEYS / 2 + 2);
 }
 
 #[test]
@@ -481,7 +473,7 @@ fn a_reload_keeps_the_counts_of_a_version() {
         &counting.route("v1", VersionSource::Header),
     );
     let batch = counting.batch();
-    let counts: Vec<_> = batch.counts().collect();
+    let counts: Vec<_> = batch.counts.iter().collect();
     assert_eq!((counts.len(), counts[0].1[0]), (1, 2));
 }
 

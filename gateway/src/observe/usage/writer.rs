@@ -20,7 +20,7 @@ use super::{
     Usage,
     batch::Batch,
     day::Day,
-    store::{self, BatchNumber, ID_BYTES},
+    store::{self, ID_BYTES},
 };
 
 /// Interval in which the counters are read, and of batches: what a kill can lose, and the age of what the report shows.
@@ -148,15 +148,15 @@ impl UsageWriter {
         }
         if self.unwritten.is_none() {
             let batch = self.usage.take_batch();
-            if !batch.is_empty() {
+            if !batch.counts.is_empty() {
                 self.sequence += 1;
-                self.last_keys = batch.counts().count();
+                self.last_keys = batch.counts.len();
                 self.unwritten = Some(Arc::new(batch));
             }
         }
         if let Some(batch) = &self.unwritten {
-            let (writer, sequence) = (self.id, self.sequence);
-            store::add(&self.store, BatchNumber { writer, sequence }, batch, now).await?;
+            let number = (&self.id, self.sequence);
+            store::add(&self.store, number, batch, now).await?;
             (self.unwritten, was_called) = (None, true);
         }
         if self.turns_until_deletion > 0 {

@@ -117,11 +117,8 @@ impl Fixture {
             name.eq_ignore_ascii_case("Acme-X-Authorization")
         };
         let is_passed = admitted.passed_fields.iter().any(is_credential);
-        let id = found.account().map(Account::id);
-        Ok((
-            id.map(|id| String::from_utf8(id.to_vec()).unwrap()),
-            is_passed,
-        ))
+        let id = found.account().map(|account| account.id.to_string());
+        Ok((id, is_passed))
     }
 }
 

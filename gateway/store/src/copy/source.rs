@@ -59,7 +59,12 @@ impl Source {
     }
 }
 
-pub(super) fn process_using(file: &Path) -> Option<i32> {
+/// The id of a process that has a SQLite file open: its writes after the copy would be lost.
+///
+/// `Some(0)` is a process that is not visible from here, for example in another container. Call this before this
+/// process opens the file.
+#[must_use]
+pub fn process_using(file: &Path) -> Option<i32> {
     let mut shared = file.as_os_str().to_owned();
     shared.push("-shm");
     // Testing for a write lock needs a file that is open for writing.

@@ -35,19 +35,9 @@ const CHANNEL: &str = "signpost_changes";
 /// key`. The extended statement returns as many rows. It is a single one, so that write and notification are atomic.
 #[must_use]
 pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
-    let topic = topic.as_str();
-    if database.can_notify() {
-        return format!(
-            "WITH changed AS ({write}), \
-             recorded AS (INSERT INTO changes (topic, key) SELECT '{topic}', key FROM changed) \
-             SELECT pg_notify('{CHANNEL}', '{topic}:' || encode(key, 'hex')) FROM changed"
-        );
-    }
+    let (record, notify) = recording(database, topic, "encode(key, 'hex')");
     format!(
-        "WITH changed AS ({write}), \
-         recorded AS (INSERT INTO changes (id, topic, key) \
-         SELECT {NOT_NOTIFIED_ID}, '{topic}', key FROM changed) \
-         SELECT 1 FROM changed"
+        "WITH changed AS ({write}), recorded AS ({record}, key FROM changed) SELECT {notify} FROM changed"
     )
 }
 
@@ -57,20 +47,29 @@ pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str)
 /// statement returns their number.
 #[must_use]
 pub fn with_bulk_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
-    let topic = topic.as_str();
-    let (columns, id, notify) = if database.can_notify() {
-        let notify = format!("pg_notify('{CHANNEL}', '{topic}:')");
-        ("topic, key", String::new(), notify)
-    } else {
-        let id = format!("{NOT_NOTIFIED_ID}, ");
-        ("id, topic, key", id, "1".to_owned())
-    };
+    let (record, notify) = recording(database, topic, "''");
     format!(
         "WITH changed AS ({write}), \
-         recorded AS (INSERT INTO changes ({columns}) \
-             SELECT {id}'{topic}', ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
+         recorded AS ({record}, ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
          SELECT count, {notify} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
     )
+}
+
+/// The beginning of a statement that records a change, to which the key is added, and the call that notifies of it.
+fn recording(database: &PostgresDatabase, topic: Topic, hex_key: &str) -> (String, String) {
+    let topic = topic.as_str();
+    if database.can_notify() {
+        (
+            format!("INSERT INTO changes (topic, key) SELECT '{topic}'"),
+            format!("pg_notify('{CHANNEL}', '{topic}:' || {hex_key})"),
+        )
+    } else {
+        let record = "INSERT INTO changes (id, topic, key) SELECT";
+        (
+            format!("{record} {NOT_NOTIFIED_ID}, '{topic}'"),
+            "1".to_owned(),
+        )
+    }
 }
 
 /// Whether `pg_notify` exists and the role may call it.

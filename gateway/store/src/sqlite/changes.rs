@@ -82,7 +82,12 @@ impl Watcher {
     }
 
     fn poll(&mut self, on_change: &mut impl FnMut(Change)) {
-        if let Err(cause) = self.read_new_records(on_change) {
+        let begun_at = Instant::now();
+        let read = self.read_new_records(on_change);
+        if read.is_ok() {
+            self.database.counters().feed_was_read(begun_at);
+        }
+        if let Err(cause) = read {
             // The file may have been replaced: start over. Changes since the last read are not reported.
             if self.pooled.take().is_some() {
                 log_lost(&cause.into());
@@ -97,13 +102,6 @@ impl Watcher {
     }
 
     fn read_new_records(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
-        let begun_at = Instant::now();
-        self.read_since_last(on_change)?;
-        self.database.counters().feed_was_read(begun_at);
-        Ok(())
-    }
-
-    fn read_since_last(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
         let current = self
             .pooled
             .as_ref()

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::{
     StoreError,
-    statistics::{PoolStatistics, Statistics, Waiting},
+    statistics::{PoolStatistics, Statistics},
 };
 
 /// Limit on concurrent calls, each with a connection and a blocking thread; also the limit on idle connections. In WAL
@@ -26,7 +26,7 @@ pub(super) const CONNECTIONS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Timeout for all waits of a call together.
     timeout: Duration,
     connect: Connect,
@@ -35,8 +35,9 @@ pub(super) struct Pool {
     /// One writer of this process at a time, in order of arrival. SQLite has no queue: a writer that finds the lock
     /// taken sleeps and retries, so among many writers some would always time out.
     writer: Arc<Semaphore>,
-    waiting: Waiting,
-    statistics: Statistics,
+    /// Each waiting call has a clone.
+    waiting: Arc<()>,
+    pub(super) statistics: Statistics,
 }
 
 /// The kind of a call.
@@ -56,13 +57,9 @@ impl Pool {
             idle: Mutex::new(vec![first]),
             permits: Arc::new(Semaphore::new(CONNECTIONS)),
             writer: Arc::new(Semaphore::new(1)),
-            waiting: Waiting::default(),
+            waiting: Arc::default(),
             statistics: Statistics::default(),
         }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Runs `work` on a blocking thread. If the caller is dropped before it begins, `work` is not run.
@@ -84,7 +81,7 @@ impl Pool {
         access: Access,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let waiting = self.waiting.begin();
+        let waiting = Arc::clone(&self.waiting);
         let turn = match access {
             Access::Write => Some(acquire(&self.writer, deadline).await?),
             Access::Read => None,
@@ -165,16 +162,12 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn statistics(&self) -> &Statistics {
-        &self.statistics
-    }
-
     /// The connections at this moment.
     pub(super) fn connections(&self) -> PoolStatistics {
         PoolStatistics {
             idle: self.idle().len(),
             in_use: CONNECTIONS - self.permits.available_permits().min(CONNECTIONS),
-            waiting: self.waiting.count(),
+            waiting: Arc::strong_count(&self.waiting) - 1,
         }
     }
 

@@ -113,10 +113,14 @@ async fn calls_that_wait_for_a_connection_are_shown_while_they_wait() {
         }
     };
     until(&store, |now| now.pool.in_use == 1);
-    let waiting = tokio::spawn({
+    let begin_waiting = || {
         let store = store.clone();
-        async move { change(&store).await }
-    });
+        tokio::spawn(async move { change(&store).await })
+    };
+    let (waiting, leaving) = (begin_waiting(), begin_waiting());
+    until(&store, |now| now.pool.waiting == 2);
+    // A caller that leaves no longer waits.
+    leaving.abort();
     let seen = until(&store, |now| now.pool.waiting == 1);
     assert_eq!(seen.pool.in_use, 1, "{seen:?}");
     let_go.send(()).unwrap();
@@ -124,10 +128,6 @@ async fn calls_that_wait_for_a_connection_are_shown_while_they_wait() {
     waiting.await.unwrap().unwrap();
     let rest = until(&store, |now| now.pool.in_use == 0);
     assert_eq!(rest.pool.waiting, 0);
-    // A caller that leaves no longer waits.
-    let guard = Waiting::default();
-    drop(guard.begin());
-    assert_eq!(guard.count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

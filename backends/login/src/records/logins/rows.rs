@@ -2,9 +2,7 @@
 
 use signpost_store::{FromRow, Parsed, Row, StoreError, tables::accounts::Account};
 
-use super::{
-    Claim, Completion, CookieHash, Login, LoginState, Mode, Outcome, StateHash, Status, TicketHash,
-};
+use super::{Claim, Completion, CookieHash, Login, LoginState, Mode, StateHash, Status};
 
 /// The columns for a [`Login`], of `logins` joined with `accounts`.
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
@@ -49,43 +47,6 @@ pub(super) fn return_to(mode: &Mode) -> Option<&str> {
     match mode {
         Mode::Redirect { return_to } => return_to.as_ref().map(url::Url::as_str),
         Mode::Polling { .. } => None,
-    }
-}
-
-/// An outcome as stored.
-pub(super) struct OutcomeValues<'a> {
-    pub(super) status: &'static str,
-    pub(super) reason: Option<&'static str>,
-    pub(super) account: Option<i64>,
-    pub(super) account_created: bool,
-    pub(super) ticket: Option<&'a TicketHash>,
-    pub(super) ticket_until: Option<i64>,
-}
-
-impl Outcome {
-    pub(super) fn values(&self) -> OutcomeValues<'_> {
-        match self {
-            Self::Complete {
-                account,
-                created,
-                ticket,
-            } => OutcomeValues {
-                status: "complete",
-                reason: None,
-                account: Some(account.get()),
-                account_created: *created,
-                ticket: ticket.as_ref().map(|(hash, _)| hash),
-                ticket_until: ticket.as_ref().map(|(_, until)| until.as_millis()),
-            },
-            Self::Failed(reason) => OutcomeValues {
-                status: "failed",
-                reason: Some(reason.as_str()),
-                account: None,
-                account_created: false,
-                ticket: None,
-                ticket_until: None,
-            },
-        }
     }
 }
 

@@ -124,15 +124,22 @@ impl LoginStore for Store {
         let values = move |waited: Duration| {
             // If the waits took longer than planned, the deadline moves.
             let deadline = times.deadline.max(times.at.plus(waited));
-            let outcome = outcome.values();
+            let (status, reason, account, created, ticket) = match &outcome {
+                Outcome::Complete {
+                    account,
+                    created,
+                    ticket,
+                } => ("complete", None, Some(account.get()), *created, *ticket),
+                Outcome::Failed(reason) => ("failed", Some(reason.as_str()), None, false, None),
+            };
             values![
                 state.as_bytes(),
-                outcome.status,
-                outcome.reason,
-                outcome.account,
-                outcome.account_created,
-                outcome.ticket.map(TicketHash::as_bytes),
-                outcome.ticket_until,
+                status,
+                reason,
+                account,
+                created,
+                ticket.as_ref().map(|(hash, _)| hash.as_bytes()),
+                ticket.map(|(_, until)| until),
                 times.at,
                 times.claimable_until,
                 deadline,

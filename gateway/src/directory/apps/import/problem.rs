@@ -12,7 +12,8 @@ pub(crate) const MAX_APPLICATIONS: usize = 250_000;
 /// Limit of problems that are listed; the rest are counted.
 pub(super) const MAX_SHOWN_PROBLEMS: usize = 50;
 
-/// Names of the columns, or members. `return_to` and `sign_profile` are aliases, as in `app list --json`.
+/// Names of the columns, or members. `return_to` and `sign_profile`, which follow the names themselves, are aliases, as
+/// in `app list --json`.
 const NAMES: [(&str, Field); 8] = [
     ("ident", Field::Ident),
     ("key", Field::Key),
@@ -40,15 +41,9 @@ impl Field {
         found.map(|(_, field)| *field)
     }
 
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ident => "ident",
-            Self::Key => "key",
-            Self::Name => "name",
-            Self::Origins => "origins",
-            Self::Profile => "profile",
-            Self::DefaultVersion => "default_version",
-        }
+    fn name(self) -> &'static str {
+        let found = NAMES.iter().find(|(_, field)| *field == self);
+        found.map_or("", |(name, _)| *name)
     }
 }
 
@@ -82,7 +77,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}: ", self.line)?;
         if let Some(field) = self.field {
-            write!(formatter, "{}: ", field.as_str())?;
+            write!(formatter, "{}: ", field.name())?;
         }
         formatter.write_str(&self.what)
     }

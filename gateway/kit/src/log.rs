@@ -169,16 +169,12 @@ impl Logging {
 impl PreparedLog<'_> {
     /// Changes format, filter and output, from the next line on.
     pub fn apply(self) {
-        let Logging {
-            writer,
-            filter: handle,
-            style,
-        } = self.logging;
-        writer.replace(self.output);
-        style.set(&self.log);
+        let logging = self.logging;
+        logging.writer.replace(self.output);
+        logging.style.set(&self.log);
         match filter(&self.log.filter) {
             // Fails only if the subscriber was dropped, which never happens.
-            Ok(filter) => drop(handle.reload(filter)),
+            Ok(filter) => drop(logging.filter.reload(filter)),
             // Unexpected: the filter was checked when it was read.
             Err(cause) => {
                 tracing::error!(%cause, "invalid log.filter: the old one stays in effect");

@@ -17,13 +17,9 @@ pub(crate) struct Word {
 impl Word {
     /// The hex digits of random bits.
     pub(crate) fn from_random(random: [u8; 16]) -> Self {
-        const LENGTH: u8 = 32;
         let mut bytes = [0; MAX_LENGTH];
-        hex::encode_to_slice(random, &mut bytes[..usize::from(LENGTH)]).expect("two digits a byte");
-        Self {
-            bytes,
-            length: LENGTH,
-        }
+        hex::encode_to_slice(random, &mut bytes[..32]).expect("two digits a byte");
+        Self { bytes, length: 32 }
     }
 
     #[inline]

@@ -159,10 +159,12 @@ impl Histogram {
     #[must_use]
     pub fn new(buckets: Buckets) -> Self {
         let bounds = buckets.bounds;
+        // The first bucket whose bound is not below a value.
+        let bucket_of = |value| bounds.partition_point(|bound| *bound < value);
         // That of the smallest value with so many digits.
         let first = |digits: usize| {
             let smallest = digits.checked_sub(1).map_or(0, |zeros| 1 << zeros);
-            u8::try_from(bucket_of(bounds, smallest)).unwrap_or(u8::MAX)
+            u8::try_from(bucket_of(smallest)).unwrap_or(u8::MAX)
         };
         Self {
             buckets,
@@ -207,11 +209,6 @@ impl Histogram {
                 .collect(),
         }
     }
-}
-
-/// The first bucket whose bound is not below a value.
-fn bucket_of(bounds: &[u64], value: u64) -> usize {
-    bounds.partition_point(|bound| *bound < value)
 }
 
 impl Observed {

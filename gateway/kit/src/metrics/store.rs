@@ -28,14 +28,11 @@ const MICROS_PER_SECOND: f64 = 1e6;
 /// Those of `scrape`.
 pub fn write(scrape: &mut Scrape<'_>, statistics: Option<&StoreStatistics>) -> fmt::Result {
     scrape.histogram(CALLS, |add| {
-        let Some(StoreStatistics {
-            succeeded, failed, ..
-        }) = statistics
-        else {
+        let Some(calls) = statistics else {
             return Ok(());
         };
-        add(&[("result", "success")], &observed(succeeded))?;
-        add(&[("result", "failure")], &observed(failed))
+        add(&[("result", "success")], &observed(&calls.succeeded))?;
+        add(&[("result", "failure")], &observed(&calls.failed))
     })?;
     let pool = statistics.map(|statistics| statistics.pool);
     scrape.gauge(CONNECTIONS, |add| {

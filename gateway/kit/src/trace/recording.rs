@@ -89,13 +89,9 @@ impl Recording {
 
     /// Hands the request's spans to the exporter; they are dropped and counted if its queue is full.
     pub fn finish(&self, spans: Vec<Span>) {
-        self.tracer.exporter.send(
-            FinishedSpans {
-                trace_id: self.trace_id,
-                spans,
-            },
-            &self.tracer.counters,
-        );
+        let trace_id = self.trace_id;
+        let finished = FinishedSpans { trace_id, spans };
+        self.tracer.exporter.send(finished, &self.tracer.counters);
     }
 
     /// The wall-clock time of an instant.

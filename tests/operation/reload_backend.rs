@@ -197,8 +197,9 @@ async fn an_invalid_file_keeps_the_old_configuration_and_is_reported_as_by_check
             "configuration not reloaded file={}",
             stack.config(Program::V1).display()
         );
-        let log = stack.log_with(Program::V1, &line).await;
-        assert!(log.contains(words), "{words}: {log}");
+        // Each problem has a line of its own.
+        let log = stack.log_with(Program::V1, words).await;
+        assert!(log.contains(&line), "{words}: {log}");
     }
     stack.running(Program::V1).reload_by_signal();
     assert!(logs_in(&stack.client()).await);

@@ -35,7 +35,7 @@ pub enum Fault {
     FieldMissing,
     /// 200 with JSON, with an object in its most important field.
     FieldNotText,
-    /// A redirect to a path that responses correctly. A caller that follows it would succeed; `elsewhere` counts it.
+    /// A redirect to a path that responds correctly. A caller that follows it would succeed; `elsewhere` counts it.
     Redirect,
     /// The correct answer, in more than 1 MiB.
     TooLarge,

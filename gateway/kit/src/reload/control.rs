@@ -245,7 +245,7 @@ pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow:
     let user = peer(&stream)?;
     if user != geteuid() {
         bail!(
-            "the process that responses for {} belongs to user {}, not to this command's: if that is the user of the \
+            "the process that answers for {} belongs to user {}, not to this command's: if that is the user of the \
              program, run the command as that user, otherwise end the process",
             file.display(),
             user.as_raw()

@@ -62,6 +62,38 @@ enum Stop {
     Begun,
 }
 
+/// When a connection ends that a stop closes.
+enum Ending {
+    AtOnce,
+    WithRequest,
+}
+
+impl Stop {
+    /// Ready once, when the stop decides on the end of the connection. `closing` is ready once idle connections close.
+    fn poll(
+        &mut self,
+        closing: Pin<&mut impl Future>,
+        is_idle: bool,
+        has_begun: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<Ending> {
+        if matches!(self, Self::NotYet) && closing.poll(context).is_ready() {
+            *self = Self::Settling(Box::pin(sleep(SETTLE_TIME)));
+        }
+        let Self::Settling(settled) = self else {
+            return Poll::Pending;
+        };
+        if !is_idle {
+            *self = Self::Begun;
+            return Poll::Ready(Ending::WithRequest);
+        }
+        if has_begun {
+            return Poll::Ready(Ending::AtOnce);
+        }
+        settled.as_mut().poll(context).map(|()| Ending::AtOnce)
+    }
+}
+
 /// Serves the requests of a connection.
 pub(super) async fn serve_connection<H, F, B>(
     stream: TcpStream,
@@ -103,37 +135,29 @@ pub(super) async fn serve_connection<H, F, B>(
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
-        let (is_idle, has_begun) = {
-            let state = progress.state.lock();
-            (matches!(state.stage, Stage::Idle { .. }), state.has_begun)
-        };
+        let (is_idle, has_begun) = progress.is_idle_and_has_begun();
         if is_idle && has_begun && is_place_needed.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ended::WhileIdle);
         }
-        if matches!(stop, Stop::NotYet) && closing.as_mut().poll(context).is_ready() {
-            stop = Stop::Settling(Box::pin(sleep(SETTLE_TIME)));
-        }
-        if let Stop::Settling(settled) = &mut stop {
-            if is_idle && (has_begun || settled.as_mut().poll(context).is_ready()) {
-                return Poll::Ready(Ended::WhileIdle);
-            }
-            if !is_idle {
-                stop = Stop::Begun;
+        match stop.poll(closing.as_mut(), is_idle, has_begun, context) {
+            Poll::Ready(Ending::AtOnce) => return Poll::Ready(Ended::WhileIdle),
+            Poll::Ready(Ending::WithRequest) => {
                 Pin::new(&mut connection).graceful_shutdown();
                 if Pin::new(&mut connection).poll(context).is_ready() {
                     return Poll::Ready(Ended::Closed);
                 }
             }
+            Poll::Pending => {}
         }
         poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })
     .await;
-    let (stage, saw_end) = {
-        let state = progress.state.lock();
-        (state.stage, state.saw_end)
-    };
-    let stream = connection.into_parts().io.into_inner().stream;
-    finish(ended, stage, saw_end, stream).await;
+    finish(
+        ended,
+        &progress,
+        connection.into_parts().io.into_inner().stream,
+    )
+    .await;
 }
 
 /// During a stop, asks the client to close the connection.
@@ -144,7 +168,11 @@ fn announce_close(headers: &mut HeaderMap, phase: Phase) {
 }
 
 /// Closes a connection that has ended.
-async fn finish(ended: Ended, stage: Stage, saw_end: bool, stream: TcpStream) {
+async fn finish(ended: Ended, progress: &Progress, stream: TcpStream) {
+    let (stage, saw_end) = {
+        let state = progress.state.lock();
+        (state.stage, state.saw_end)
+    };
     match (ended, stage) {
         (Ended::Closed, _) if !saw_end => linger(stream).await,
         (Ended::TimedOut, Stage::Head { .. }) => send_timeout_response(stream).await,

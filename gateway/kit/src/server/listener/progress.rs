@@ -81,6 +81,12 @@ impl Progress {
         }
     }
 
+    /// Whether no request is in flight, and whether a first one has begun.
+    pub(super) fn is_idle_and_has_begun(&self) -> (bool, bool) {
+        let state = self.state.lock();
+        (matches!(state.stage, Stage::Idle { .. }), state.has_begun)
+    }
+
     /// Records that a head is complete.
     pub(super) fn begin_request(&self) {
         let mut state = self.state.lock();

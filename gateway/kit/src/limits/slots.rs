@@ -10,6 +10,10 @@ use parking_lot::{Mutex, MutexGuard};
 use super::{Quota, Rate, SETS, WAYS};
 
 /// What all keys have used.
+///
+/// The hash of a key chooses one set of [`WAYS`] slots, so a flood of keys takes neither more memory nor more time. If a
+/// set is full, the key that would be refilled first gives up its slot: it has used least, so it gains least. The hash has
+/// a random key, so no client can find keys that share the set of another one.
 #[derive(Debug)]
 pub(super) struct Slots {
     sets: Box<[Mutex<[Slot; WAYS]>]>,

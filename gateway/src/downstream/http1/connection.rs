@@ -32,6 +32,10 @@ struct BadHead {
 
 /// Serves a client's connection until it ends, by the gateway of the current configuration. `beginning` ends with the
 /// first head.
+///
+/// Each turn reads one head and serves its request to the end. What the client sends ahead waits in the connection's
+/// buffer, so responses keep the order of their requests. A stop finds the connection in one of two places: waiting for a
+/// head, which `closing` ends, or serving, after which the response asks the client to close.
 pub(crate) async fn serve_connection<S: Stream>(
     current: &ArcSwap<Gateway>,
     stream: S,

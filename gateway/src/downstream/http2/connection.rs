@@ -195,6 +195,10 @@ struct Serving<'d, S: Stream, F> {
 
 impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     /// Ready once the connection and all its streams have ended.
+    ///
+    /// A turn advances the `h2` crate, which reads, writes and brings new streams; then the streams themselves; then what
+    /// may end the connection. The crate sends what a stream has written only when it is advanced again, and a stream may
+    /// have made room for the next one. So turns go on until one has changed nothing: then every waker is registered.
     fn poll<B>(&mut self, context: &mut Context<'_>, begin: &mut B) -> Poll<()>
     where
         B: FnMut(NewStream, Timer, InFlight<'d>) -> Begun<F>,

@@ -108,6 +108,8 @@ impl Watcher {
             .filter(|pooled| self.database.is_current(pooled));
         let connection = &current.ok_or_else(missing_file)?.connection;
         let data_version = data_version(connection)?;
+        // It changes with each commit of another connection, in this process or another one. So most turns read a few
+        // bytes of shared memory, and only a change costs a query.
         if data_version == self.data_version {
             return Ok(());
         }

@@ -108,10 +108,7 @@ pub(super) async fn serve_connection<H, F, B>(
 {
     let first_deadline = Instant::now() + timeouts().head;
     let progress = Arc::new(Progress::new(timeouts, place));
-    let stream = WatchedStream {
-        stream,
-        progress: Arc::clone(&progress),
-    };
+    let stream = WatchedStream::new(stream, &progress);
     let mut closing = phase.clone();
     let service = service_fn(|request| {
         progress.begin_request();
@@ -143,9 +140,8 @@ pub(super) async fn serve_connection<H, F, B>(
             Poll::Ready(Ending::AtOnce) => return Poll::Ready(Ended::WhileIdle),
             Poll::Ready(Ending::WithRequest) => {
                 Pin::new(&mut connection).graceful_shutdown();
-                if Pin::new(&mut connection).poll(context).is_ready() {
-                    return Poll::Ready(Ended::Closed);
-                }
+                // Polls the connection again.
+                context.waker().wake_by_ref();
             }
             Poll::Pending => {}
         }

@@ -19,10 +19,15 @@ use super::progress::Progress;
 /// A stream that records its reads and writes.
 pub(super) struct WatchedStream {
     pub(super) stream: TcpStream,
-    pub(super) progress: Arc<Progress>,
+    progress: Arc<Progress>,
 }
 
 impl WatchedStream {
+    pub(super) fn new(stream: TcpStream, progress: &Arc<Progress>) -> Self {
+        let progress = Arc::clone(progress);
+        Self { stream, progress }
+    }
+
     fn watch<T>(&self, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.progress.write(write.is_pending());
         write

@@ -157,6 +157,8 @@ impl<R: Reload> Reloader<R> {
                     let reply = self.execute(command.verb).await;
                     if command.verb == Verb::Upgrade && reply.is_ok() {
                         self.commands.close();
+                        // Their clients need not wait for the successor.
+                        while self.commands.try_recv().is_ok() {}
                         // The next command reaches the new process.
                         control::wait_for_successor(&self.file).await;
                         return command.reply(reply).await;

@@ -61,7 +61,7 @@ pub(crate) struct Clients {
 }
 
 /// A connection that was accepted.
-struct Accepted {
+struct AcceptedConnection {
     stream: TcpStream,
     client: ConnectionInfo,
     open: OpenConnection,
@@ -146,7 +146,7 @@ impl Clients {
         let Some(open) = open else {
             return refuse(stream);
         };
-        let accepted = Accepted {
+        let accepted = AcceptedConnection {
             stream,
             client: ConnectionInfo {
                 redirects_to_https: settings.redirects_to_https,
@@ -157,7 +157,7 @@ impl Clients {
         };
         let clients = Arc::clone(self);
         if settings.is_plain_http_1() {
-            let Accepted {
+            let AcceptedConnection {
                 stream,
                 client,
                 open,
@@ -177,7 +177,7 @@ impl Clients {
     /// for a handshake, which an established connection does not need.
     async fn negotiate(
         self: Arc<Self>,
-        accepted: Accepted,
+        accepted: AcceptedConnection,
         settings: &ListenerSettings,
         state: &State,
         limit: Duration,
@@ -205,10 +205,10 @@ impl Clients {
 
     async fn establish(
         self: &Arc<Self>,
-        accepted: Accepted,
+        accepted: AcceptedConnection,
         settings: &ListenerSettings,
     ) -> Result<(), NotEstablished> {
-        let Accepted {
+        let AcceptedConnection {
             mut stream,
             mut client,
             mut open,

@@ -158,7 +158,7 @@ fn report_holder(file: &Path, cause: &io::Error) {
     );
 }
 
-/// Waits until another process accepts commands. This one must have stopped: its receiver is dropped.
+/// Waits until another process accepts commands. This one must have stopped: its receiver is closed.
 pub(super) async fn wait_for_successor(file: &Path) {
     let bound = async {
         loop {

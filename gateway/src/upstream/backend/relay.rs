@@ -38,7 +38,8 @@ pub(crate) struct Relay<S> {
     head_waits: bool,
 }
 
-enum Body {
+/// What is left of a response's body.
+pub(crate) enum Body {
     None,
     Length { left: u64 },
     Chunked(ChunkDecoder),
@@ -46,10 +47,10 @@ enum Body {
 }
 
 /// The part of the received bytes that belongs to the body.
-struct Piece<'p> {
+pub(crate) struct Piece<'p> {
     data: &'p [u8],
     /// Whether the body ends with it.
-    is_last: bool,
+    pub is_last: bool,
     /// Whether surplus bytes follow the body.
     has_surplus: bool,
 }
@@ -59,12 +60,7 @@ impl<S: Stream> Relay<S> {
     pub(crate) fn new(stream: S, head: ReceivedHead, timeout: Duration) -> Self {
         Self {
             stream,
-            body: match head.head.body {
-                ResponseBody::None => Body::None,
-                ResponseBody::Length(left) => Body::Length { left },
-                ResponseBody::Chunked => Body::Chunked(ChunkDecoder::for_response()),
-                ResponseBody::UntilClose => Body::UntilClose,
-            },
+            body: Body::new(head.head.body),
             received: head.bytes,
             start: head.length,
             decoded: Vec::new(),
@@ -164,8 +160,22 @@ impl<S: Stream> Relay<S> {
 }
 
 impl Body {
+    /// The body that a head announces.
+    pub(crate) fn new(body: ResponseBody) -> Self {
+        match body {
+            ResponseBody::None => Self::None,
+            ResponseBody::Length(left) => Self::Length { left },
+            ResponseBody::Chunked => Self::Chunked(ChunkDecoder::for_response()),
+            ResponseBody::UntilClose => Self::UntilClose,
+        }
+    }
+
     /// Returns the part of `arrived` that belongs to the body. The data of chunks is stored in `decoded`.
-    fn take<'p>(
+    ///
+    /// # Errors
+    ///
+    /// Its chunks are malformed.
+    pub(crate) fn take<'p>(
         &mut self,
         arrived: &'p [u8],
         decoded: &'p mut Vec<u8>,

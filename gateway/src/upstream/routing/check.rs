@@ -2,16 +2,25 @@
 
 use http::uri::PathAndQuery;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
 
 use super::address::Address;
-use crate::config::{BackendName, HealthChecks};
+use crate::{
+    config::{BackendName, HealthChecks},
+    request::rejection::Rejection,
+    upstream::backend::{
+        backend_head::{BackendHead, ResponseScanner},
+        failure::Failure,
+        relay::Body,
+    },
+    wire::io::Stream,
+};
 
-/// Length of `HTTP/1.1 200`, all that matters of a response.
-const STATUS_END: usize = b"HTTP/1.1 200".len();
+/// Limit of the response to a check, in bytes.
+const MAX_RESPONSE: usize = 1024 * 1024;
 
 /// Checks an address of backend `name` once. Only a change is logged. Returns whether the check passed.
 pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &Address) -> bool {
@@ -42,62 +51,101 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
     has_passed
 }
 
-/// Sends one check. An error says why it failed.
+/// Sends one check, and reads the response to its end: one that hangs half-way is no sign of health. An error says why the
+/// check failed.
 async fn send(path: &PathAndQuery, address: &Address) -> Result<(), String> {
-    let stream = TcpStream::connect(address.socket()).await.map_err(text)?;
+    let stream = TcpStream::connect(address.socket()).await;
+    let stream = stream.map_err(|error| error.to_string())?;
     match &address.endpoint.tls {
         Some(tls) => request(path, tls.handshake(stream).await?).await,
         None => request(path, stream).await,
     }
 }
 
-async fn request(
-    path: &PathAndQuery,
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-) -> Result<(), String> {
+async fn request(path: &PathAndQuery, mut stream: impl Stream) -> Result<(), String> {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: signpost\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(request.as_bytes()).await.map_err(text)?;
-    stream.flush().await.map_err(text)?;
-    let mut status = [0; STATUS_END + 1];
-    stream.read_exact(&mut status).await.map_err(text)?;
-    judge(status)
-}
-
-/// Whether a response that begins with these bytes has the status 200.
-fn judge(beginning: [u8; STATUS_END + 1]) -> Result<(), String> {
-    let (status, end) = (&beginning[9..STATUS_END], beginning[STATUS_END]);
-    let is_http = matches!(&beginning[..9], b"HTTP/1.1 " | b"HTTP/1.0 ")
-        && status.iter().all(u8::is_ascii_digit)
-        && matches!(end, b' ' | b'\r');
-    match status {
-        _ if !is_http => Err("its response is not HTTP/1".to_owned()),
-        b"200" => Ok(()),
-        _ => Err(format!("answered {}", status.escape_ascii())),
+    let exchanged = async {
+        stream.write_all(request.as_bytes()).await?;
+        stream.flush().await?;
+        read_response(&mut stream).await
+    };
+    match exchanged.await {
+        Ok(200) => Ok(()),
+        Ok(status) => Err(format!("answered {status}")),
+        Err(Failure::Ended { why }) => Err(why),
+        Err(Failure::Malformed(why)) => Err(format!("malformed response: {why}")),
+        Err(other) => Err(Rejection::from(other).to_string()),
     }
 }
 
-fn text(error: std::io::Error) -> String {
-    error.to_string()
+/// Reads a response, and returns its status.
+async fn read_response(stream: &mut impl Stream) -> Result<u16, Failure> {
+    let (mut received, mut total) = (Vec::new(), 0);
+    let mut scanner = ResponseScanner::default();
+    let length = loop {
+        if stream.read_buf(&mut received).await? == 0 {
+            return Err(Failure::ended("closed without a response"));
+        }
+        if let Some(length) = scanner.scan(&received)? {
+            break length;
+        }
+    };
+    let head = BackendHead::read(&received[..length])?;
+    received.drain(..length);
+    let (mut body, mut decoded) = (Body::new(head.body), Vec::new());
+    while !body.take(&received, &mut decoded)?.is_last {
+        total += received.len();
+        if total > MAX_RESPONSE {
+            return Err(Failure::Malformed("its body is too large"));
+        }
+        received.clear();
+        if stream.read_buf(&mut received).await? == 0 {
+            return match body {
+                Body::UntilClose => Ok(head.status),
+                _ => Err(Failure::ended("closed within the response's body")),
+            };
+        }
+    }
+    Ok(head.status)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::scripted::{Script, Step};
 
-    #[test]
-    fn only_200_passes() {
-        for (beginning, expected) in [
-            (b"HTTP/1.1 200 ", Ok(())),
-            (b"HTTP/1.0 200\r", Ok(())),
-            (b"HTTP/1.1 204 ", Err("answered 204")),
-            (b"HTTP/1.1 503\r", Err("answered 503")),
-            (b"HTTP/1.1 2000", Err("its response is not HTTP/1")),
-            (b"HTTP/2.0 200 ", Err("its response is not HTTP/1")),
-            (b"SSH-2.0-OpenS", Err("its response is not HTTP/1")),
+    async fn status(response: &str) -> Result<u16, Failure> {
+        let steps = [Step::Give(response.into()), Step::End];
+        read_response(&mut Script::new(steps)).await
+    }
+
+    #[tokio::test]
+    async fn a_response_is_read_to_its_end() {
+        for (response, expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200),
+            ("HTTP/1.0 200\r\n\r\nok", 200),
+            ("HTTP/1.1 204 No Content\r\n\r\n", 204),
+            (
+                "HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
+                503,
+            ),
         ] {
-            assert_eq!(judge(*beginning), expected.map_err(str::to_owned));
+            assert_eq!(status(response).await, Ok(expected), "{response}");
         }
+        for response in [
+            "",
+            "SSH-2.0-OpenSSH\r\n",
+            "HTTP/1.1 2000 OK\r\n\r\n",
+            "HTTP/2.0 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
+        ] {
+            assert!(status(response).await.is_err(), "{response}");
+        }
+        let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(MAX_RESPONSE + 1));
+        assert!(status(&endless).await.is_err());
     }
 }

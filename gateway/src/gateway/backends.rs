@@ -85,7 +85,7 @@ impl Backends {
     /// Whether another configuration has the same backends at the same addresses.
     pub(super) fn are_same_upstreams(&self, versions: &Versions) -> bool {
         let same = |(old, new): (&Target, &Arc<Backend>)| {
-            old.backend.name == new.name && old.backend.upstream == new.upstream
+            old.backend.name == new.name && old.backend.upstream.is_same(&new.upstream)
         };
         let new = versions.backends();
         self.targets.len() == new.len() && self.targets().zip(new).all(same)

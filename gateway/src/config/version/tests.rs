@@ -255,6 +255,18 @@ fn every_problem_is_reported() {
 }
 
 #[test]
+fn all_problems_of_a_list_of_addresses_are_reported_at_once() {
+    let report = problems(&file("backends = ['a:1', 'bad', 'https://b:1', 'a:1']"));
+    for problem in [
+        "backends[1]: found 'bad', which has no port",
+        "backends[3]: found \"a:1\" twice",
+        "backends: found addresses with and without TLS",
+    ] {
+        assert!(report.contains(problem), "{problem}: {report}");
+    }
+}
+
+#[test]
 fn hash_app_with_one_application_is_warned_of() {
     let warnings = |balance: &str| {
         let version = format!("backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = '{balance}'");

@@ -63,7 +63,11 @@ impl StoredApps {
         let new = apps.into_iter().map(|app| self.new_row(app));
         let new = new.collect::<Result<_, _>>()?;
         match applications::insert(&self.store, new).await {
-            Err(error) if error.is_duplicate() => self.taken(&idents).await,
+            Err(error) if error.is_duplicate() => match self.taken(&idents).await? {
+                // Another process has deleted it again.
+                taken if taken.is_empty() => Err(error.into()),
+                taken => Ok(taken),
+            },
             inserted => Ok(inserted.map(|()| Vec::new())?),
         }
     }

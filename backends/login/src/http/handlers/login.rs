@@ -35,9 +35,10 @@ pub(crate) async fn login<V: Views>(
     State(context): State<HandlerContext>,
     info: RequestInfo,
     headers: HeaderMap,
-    parameters: Parameters,
+    parameters: Result<Parameters, LoginError>,
 ) -> Result<Response, LoginError> {
     let application = named_application(&headers, &context)?;
+    let parameters = parameters?;
     let Some(state) = parameters.optional("state")? else {
         return begin_redirect(&context, application, &parameters, &headers).await;
     };

@@ -10,7 +10,7 @@ use std::{
 use signpost_kit::config::{Read, Section, Value};
 
 use crate::{
-    config::readers::{check_unique, each},
+    config::readers::check_unique,
     tls::backend::{Endpoint, TlsPeer},
 };
 
@@ -206,15 +206,26 @@ fn address(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<Written
 fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     let items = value.items().filter(|items| !items.is_empty());
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED_LIST))?;
-    let addresses = each(&items, |item| item_address(item, own))?;
-    let known = addresses.iter().map(|(address, _)| &address.host_port);
-    let allowed = "each address once; set its weight instead";
-    check_unique(items.iter().zip(known), allowed)?;
-    let are_https = addresses.iter().any(|(_, is_https)| *is_https);
-    if are_https && !addresses.iter().all(|(_, is_https)| *is_https) {
+    let read: Vec<_> = items.iter().map(|item| item_address(item, own)).collect();
+    // All problems at once: these of the addresses that are valid.
+    let valid = || {
+        items
+            .iter()
+            .zip(&read)
+            .filter_map(|(item, read)| Some((item, read.as_ref().ok()?)))
+    };
+    let known = valid().map(|(item, (address, _))| (item, &address.host_port));
+    let is_unique = check_unique(known, "each address once; set its weight instead");
+    let are_https = valid().any(|(_, (_, is_https))| *is_https);
+    let is_alike = valid().all(|(_, (_, is_https))| *is_https == are_https);
+    let is_alike = if is_alike {
+        Ok(())
+    } else {
         let allowed = "addresses that all begin with https://, or none of them";
-        return Err(value.problem("addresses with and without TLS", allowed));
-    }
+        Err(value.problem("addresses with and without TLS", allowed))
+    };
+    let addresses = read.into_iter().collect::<Read<Vec<_>>>()?;
+    is_unique.and(is_alike)?;
     let shown: Vec<_> = addresses.iter().map(shown).collect();
     value.set(format!("[{}]", shown.join(", ")));
     let all = addresses.into_iter().map(|(address, _)| address).collect();

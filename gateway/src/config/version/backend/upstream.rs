@@ -68,6 +68,15 @@ pub(crate) enum Balance {
 }
 
 impl Upstream {
+    /// Whether requests are sent alike: of one fixed endpoint, the other settings have no effect.
+    #[must_use]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.fixed, &other.fixed) {
+            (Some(one), Some(other)) => one == other,
+            _ => self == other,
+        }
+    }
+
     /// Reads the keys of a backend in the table of a version, of a route or of a canary.
     pub(in crate::config::version) fn read(
         section: &mut Section<'_>,

@@ -146,31 +146,25 @@ impl Clients {
         let Some(open) = open else {
             return refuse(stream);
         };
+        let client = ConnectionInfo {
+            redirects_to_https: settings.redirects_to_https,
+            ..ConnectionInfo::plain(address)
+        };
+        if settings.is_plain_http_1() {
+            return self.serve_http_1(stream, client, open);
+        }
         let accepted = AcceptedConnection {
             stream,
-            client: ConnectionInfo {
-                redirects_to_https: settings.redirects_to_https,
-                ..ConnectionInfo::plain(address)
-            },
+            client,
             open,
             has_proxy_header,
         };
         let clients = Arc::clone(self);
-        if settings.is_plain_http_1() {
-            let AcceptedConnection {
-                stream,
-                client,
-                open,
-                ..
-            } = accepted;
-            clients.serve_http_1(stream, client, open);
-        } else {
-            let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
-            let limit = gateway.policy.bounds.timeouts.head;
-            tokio::spawn(async move {
-                clients.negotiate(accepted, &settings, &state, limit).await;
-            });
-        }
+        let (settings, state) = (Arc::clone(settings), Arc::clone(&gateway.state));
+        let limit = gateway.policy.bounds.timeouts.head;
+        tokio::spawn(async move {
+            clients.negotiate(accepted, &settings, &state, limit).await;
+        });
     }
 
     /// Reads what comes before HTTP, within `limit`. Ends with a new task for the connection, since this one has room

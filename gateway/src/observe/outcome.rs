@@ -1,7 +1,6 @@
 //! The outcome of a request.
 
 use std::{
-    borrow::Cow,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
@@ -137,14 +136,10 @@ impl Outcome<'_> {
 
     /// The problem code of the response: the gateway's, or the backend's.
     #[must_use]
-    pub(crate) fn problem_code(&self) -> Option<Cow<'static, str>> {
+    pub(crate) fn problem_code(&self) -> Option<&str> {
         match self.rejection.and_then(Rejection::code) {
-            Some(code) => Some(Cow::Borrowed(ProblemCode::as_str(code))),
-            None => self
-                .sent
-                .problem
-                .clone()
-                .map(|code| Cow::Owned(code.into())),
+            Some(code) => Some(ProblemCode::as_str(code)),
+            None => self.sent.problem.as_deref(),
         }
     }
 

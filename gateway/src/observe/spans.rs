@@ -147,7 +147,7 @@ impl RequestSpans {
             attributes.text("signpost.version.source", route.source.as_str());
         }
         if let Some(code) = outcome.problem_code() {
-            attributes.text("signpost.problem.code", code);
+            attributes.text("signpost.problem.code", code.to_owned());
         }
         span.attributes = attributes;
         span

@@ -58,7 +58,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        if ["tests", "testing", "scripted"].contains(&name) {
+        if ["tests", "both_stores", "testing", "scripted"].contains(&name) {
             continue;
         }
         if path.is_dir() {
@@ -73,7 +73,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// A file's code, without comments and tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let mut modules = text.match_indices("#[cfg(test)]\nmod ");
+    let tests = modules.find(|(at, _)| text[*at..].lines().nth(1).unwrap().ends_with('{'));
+    let text = &text[..tests.map_or(text.len(), |(at, _)| at)];
     let lines = text.lines().map(|line| line.split("//").next().unwrap());
     lines.collect::<Vec<_>>().join("\n")
 }

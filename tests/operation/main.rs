@@ -31,8 +31,6 @@ mod log_files;
 mod tracing;
 // Metrics of the gateway's state: connections, protection, backends, operation.
 mod metrics_state;
-// Metrics of the login service and of the store, and the listener that shows them.
-mod metrics_login;
 // The dashboard, the alerts and the metrics, read by a real Prometheus.
 mod prometheus;
 // Connections that clients leave open.

@@ -25,6 +25,11 @@ use end_to_end::{
 };
 use serde_json::Value;
 
+use super::{
+    commands::{OF_A_NEW_VERSION, document},
+    session::Session,
+};
+
 /// A deployed release that runs.
 struct Release {
     address: SocketAddr,
@@ -32,41 +37,26 @@ struct Release {
 }
 
 #[tokio::test]
-async fn a_new_version_is_tagged_deployed_and_replaced_without_downtime() {
+async fn a_version_of_the_documents_is_tagged_deployed_and_replaced_without_downtime() {
     let stack = Stack::start().await;
-    let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), "releases");
-    copy.copy();
-    copy.commit_first();
-    copy.share_built_crates();
-    let version = next_version();
-    let printed = copy.printed("scripts/new-version", &[&version]);
-    assert!(
-        printed.contains(&format!("cargo test --package login-{version}")),
-        "{printed}"
-    );
+    let session = Session::in_a_copy("releases");
+    session.run(&document(OF_A_NEW_VERSION));
+    let (copy, version) = (session.copy(), next_version());
     copy.commit("Add a version");
+    copy.share_built_crates();
 
-    let first = release(&copy, &stack, &version, "1.0.0").await;
+    let first = release(copy, &stack, &version, "1.0.0").await;
     route(&stack, &version, &[first.address]);
     let client = stack.client();
     let login = log_in(&client, &version).await;
     let user = user(&client, &version, credential(&login)).await;
-    assert!(user["created_at"].is_u64(), "{user}");
+    assert!(user["registered_at"].is_u64(), "{user}");
 
     let views = copy.path().join(format!("backends/{version}/src/views.rs"));
     let text = fs::read_to_string(&views).unwrap();
-    fs::write(
-        &views,
-        text.replace("    created_at: Timestamp", "    since: Timestamp")
-            .replace(
-                "            created_at: account",
-                "            since: account",
-            )
-            .replace("\"created_at\"", "\"since\""),
-    )
-    .unwrap();
+    fs::write(&views, text.replace("registered_at", "since")).unwrap();
     copy.commit("Rename a field");
-    let mut second = release(&copy, &stack, &version, "1.1.0").await;
+    let mut second = release(copy, &stack, &version, "1.1.0").await;
 
     // New address, reload, old address out, reload, old program out: no request fails.
     let load = Load::start(&client, &version, credential(&login));

@@ -1,11 +1,14 @@
-//! The life of a version: made by a script, tagged, deployed, and replaced without downtime, in a copy of the project.
+//! What the documents tell people to do: the commands that they show, and the life of a version, which is made by
+//! `backends/README.md`, tagged, deployed, and replaced without downtime. It all happens in copies of the project.
 //!
-//! A test program of its own: its builds load the processors, so no other test runs beside it.
+//! A test program of its own, which `scripts/test --all` runs: its builds load the processors.
 
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot continue fails at that line"
 )]
 
+mod commands;
 mod life;
 mod scripts;
+mod session;

@@ -7,5 +7,7 @@
 
 // Installation: containers, systemd, TLS in front.
 mod deployment;
+// The documents.
+mod documents;
 // The table of metrics, against what is served; what dashboard and alerts use of it.
 mod metrics_table;

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use signpost_store::time::{Timestamp, millis};
 
-#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
 pub use self::manual::ManualClock;
 
-#[cfg(any(test, feature = "testing"))]
 mod manual;
 
 /// A source of time: the system, or a test.

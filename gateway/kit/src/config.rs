@@ -108,7 +108,6 @@ pub fn parse<T>(
 }
 
 /// A commented-out key or table header of an example without its `# `; `None` for any other line.
-#[cfg(feature = "testing")]
 #[must_use]
 pub fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;

@@ -127,7 +127,7 @@ impl Logging {
     /// # Panics
     ///
     /// The process cannot get another descriptor or thread.
-    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     #[must_use]
     pub fn unused() -> Self {
         let log = Log {

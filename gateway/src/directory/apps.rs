@@ -100,4 +100,4 @@ impl AppState {
 }
 
 #[cfg(test)]
-mod tests;
+mod both_stores;

@@ -29,7 +29,7 @@ pub mod statements;
 pub mod statistics;
 pub mod store;
 pub mod tables;
-#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
 pub mod testing;
 pub mod time;
 mod value;

@@ -159,7 +159,7 @@ macro_rules! from_row {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use rusqlite::Connection;
 
     use super::*;

@@ -145,4 +145,4 @@ impl CallDurations {
 }
 
 #[cfg(test)]
-mod tests;
+mod both_stores;

@@ -165,7 +165,7 @@ pub enum OpenReadOnlyError {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use crate::{Store, testing::TestStore};
 
     #[tokio::test]

@@ -39,9 +39,20 @@ enum Cleanup {
 }
 
 impl TestStore {
-    /// A new store of the selected kind.
+    /// A new store of the selected kind, for a test in a module `both_stores`: those run on both kinds (`scripts/test`).
+    ///
+    /// # Panics
+    ///
+    /// The test stands in another module.
     #[must_use]
     pub fn chosen() -> Self {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or_default();
+        // With one thread of tests, that is the main one.
+        assert!(
+            test == "main" || test.contains("both_stores::"),
+            "{test} uses the chosen store: move it to a module `both_stores`"
+        );
         match env::var(KIND).as_deref() {
             Err(_) | Ok("sqlite") => Self::sqlite(),
             Ok("postgres") => Self::postgres(),

@@ -103,4 +103,4 @@ impl Endpoints {
 }
 
 #[cfg(test)]
-mod tests;
+mod both_stores;

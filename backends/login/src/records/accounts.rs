@@ -75,7 +75,7 @@ async fn find(
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use std::collections::HashSet;
 
     use super::*;

@@ -106,7 +106,7 @@ impl Applications {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use super::*;
     use crate::testing::TestStore;
 

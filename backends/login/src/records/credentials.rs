@@ -195,7 +195,7 @@ impl Credentials {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use signpost_kit::clock::SystemClock;
 
     use super::*;

@@ -187,4 +187,4 @@ impl EventPage {
 }
 
 #[cfg(test)]
-mod tests;
+mod both_stores;

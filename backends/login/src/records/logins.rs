@@ -305,4 +305,4 @@ pub(crate) trait LoginStore: Send + Sync {
 }
 
 #[cfg(test)]
-mod tests;
+mod both_stores;

@@ -65,7 +65,7 @@ fn observed(calls: &CallDurations) -> Observed {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use http::HeaderMap;
     use signpost_store::{Store, testing::TestStore};
 

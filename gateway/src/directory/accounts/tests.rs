@@ -141,58 +141,63 @@ fn usernames_are_percent_encoded_so_that_none_looks_like_another() {
     }
 }
 
-#[tokio::test]
-async fn the_store_finds_valid_credentials_with_their_accounts() {
-    let test = TestStore::chosen();
-    let store = test.open().await;
-    let [valid, expired, revoked] = [1, 2, 3].map(credential);
-    let (before, later) = (NOW.as_millis(), NOW.as_millis() + 1);
-    let rows = [
-        (valid.hash(), later, None),
-        (expired.hash(), before, None),
-        (revoked.hash(), later, Some(before)),
-    ];
-    for (hash, expires_at, revoked_at) in rows {
-        insert(&store, hash, expires_at, revoked_at).await;
-    }
-    let directory = AccountDirectory::new(&store);
-    let found = directory.find(valid.hash(), CLIENT, NOW).await.unwrap();
-    let found = found.unwrap();
-    assert_eq!(&*found.account.username, "{ada}%20%25");
-    assert_eq!(&*found.account.kind, "bitbucket");
-    assert!(!found.account.id.is_empty());
-    assert_eq!(
-        (found.application, found.expires_at.as_millis()),
-        (APP, later)
-    );
-    for unknown in [expired, revoked, credential(4)] {
-        let found = directory.find(unknown.hash(), CLIENT, NOW).await.unwrap();
-        assert!(found.is_none());
-    }
-}
+/// It runs on SQLite and on Postgres.
+mod both_stores {
+    use super::*;
 
-/// Inserts a credential of the account `{ada} %` as the login service does.
-async fn insert(store: &Store, hash: CredentialHash, expires_at: i64, revoked_at: Option<i64>) {
-    let accounts = "INSERT INTO accounts (provider, kind, username, created_at) \
-                    VALUES ('one', 'bitbucket', '{ada} %', 0) ON CONFLICT DO NOTHING";
-    let credentials = "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at, revoked_at) \
-                       SELECT $1, id, 3, 0, $2, $3 FROM accounts";
-    match store {
-        Store::Sqlite(database) => {
-            let inserted = database.write(move |transaction| {
-                transaction.execute(accounts, [])?;
-                let values = rusqlite::params![hash.as_bytes(), expires_at, revoked_at];
-                transaction.execute(credentials, values)
-            });
-            inserted.await.unwrap();
+    #[tokio::test]
+    async fn the_store_finds_valid_credentials_with_their_accounts() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        let [valid, expired, revoked] = [1, 2, 3].map(credential);
+        let (before, later) = (NOW.as_millis(), NOW.as_millis() + 1);
+        let rows = [
+            (valid.hash(), later, None),
+            (expired.hash(), before, None),
+            (revoked.hash(), later, Some(before)),
+        ];
+        for (hash, expires_at, revoked_at) in rows {
+            insert(&store, hash, expires_at, revoked_at).await;
         }
-        Store::Postgres(database) => {
-            let session = database.session().await.unwrap();
-            session.execute(accounts, &[]).await.unwrap();
-            let hash = hash.as_bytes().as_slice();
-            let values: signpost_store::postgres::Parameters<'_> =
-                &[&hash, &expires_at, &revoked_at];
-            session.execute(credentials, values).await.unwrap();
+        let directory = AccountDirectory::new(&store);
+        let found = directory.find(valid.hash(), CLIENT, NOW).await.unwrap();
+        let found = found.unwrap();
+        assert_eq!(&*found.account.username, "{ada}%20%25");
+        assert_eq!(&*found.account.kind, "bitbucket");
+        assert!(!found.account.id.is_empty());
+        assert_eq!(
+            (found.application, found.expires_at.as_millis()),
+            (APP, later)
+        );
+        for unknown in [expired, revoked, credential(4)] {
+            let found = directory.find(unknown.hash(), CLIENT, NOW).await.unwrap();
+            assert!(found.is_none());
+        }
+    }
+
+    /// Inserts a credential of the account `{ada} %` as the login service does.
+    async fn insert(store: &Store, hash: CredentialHash, expires_at: i64, revoked_at: Option<i64>) {
+        let accounts = "INSERT INTO accounts (provider, kind, username, created_at) \
+                    VALUES ('one', 'bitbucket', '{ada} %', 0) ON CONFLICT DO NOTHING";
+        let credentials = "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at, revoked_at) \
+                       SELECT $1, id, 3, 0, $2, $3 FROM accounts";
+        match store {
+            Store::Sqlite(database) => {
+                let inserted = database.write(move |transaction| {
+                    transaction.execute(accounts, [])?;
+                    let values = rusqlite::params![hash.as_bytes(), expires_at, revoked_at];
+                    transaction.execute(credentials, values)
+                });
+                inserted.await.unwrap();
+            }
+            Store::Postgres(database) => {
+                let session = database.session().await.unwrap();
+                session.execute(accounts, &[]).await.unwrap();
+                let hash = hash.as_bytes().as_slice();
+                let values: signpost_store::postgres::Parameters<'_> =
+                    &[&hash, &expires_at, &revoked_at];
+                session.execute(credentials, values).await.unwrap();
+            }
         }
     }
 }

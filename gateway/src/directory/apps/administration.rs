@@ -219,4 +219,4 @@ pub(crate) enum AdministrationError {
 signpost_protocol::hide_in_debug!(Administration);
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod both_stores;

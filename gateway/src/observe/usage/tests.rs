@@ -137,201 +137,207 @@ fn client_of(stored: &StoredUsage, application: i64, is_signed: bool) -> &Stored
     clients.find(is_it).unwrap()
 }
 
-#[tokio::test]
-async fn requests_are_counted_by_version_application_signature_and_source() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    let (one, other) = (app(1), app(2));
-    let named = counting.route("v1", VersionSource::Header);
-    for _ in 0..3 {
-        counting.count(Some(&one), true, &named);
-    }
-    counting.count(Some(&one), false, &named);
-    counting.count(Some(&one), true, &counting.route("v1", VersionSource::App));
-    counting.count(
-        Some(&other),
-        true,
-        &counting.route("v2", VersionSource::Default),
-    );
-    counting.count(
-        Some(&other),
-        true,
-        &counting.route("v2", VersionSource::Unknown),
-    );
-    counting.count(None, false, &counting.route("v1", VersionSource::State));
-    // Rejected before it had a route.
-    let rejected = Outcome {
-        learnt: Learnt {
-            app: Some(&one),
-            is_signed: true,
-            route: None,
-        },
-        ..Outcome::unrouted(&counting.id)
-    };
-    counting.usage.count(&rejected, || None);
-    let mut writer = counting.writer(&store);
-    writer.turn().await;
-    counting.count(Some(&one), true, &named);
-    writer.turn().await;
-    // Nothing is counted twice.
-    writer.turn().await;
-    let stored = counting.stored(&store).await;
-    let expected = [
-        "v1 0 unsigned state=1",
-        "v1 1 signed app=1",
-        "v1 1 signed header=4",
-        "v1 1 unsigned header=1",
-        "v2 2 signed default=1",
-        "v2 2 signed unknown=1",
-    ];
-    assert_eq!(counts(&stored), expected);
-    assert_eq!(stored.began_at, Some(counting.clock.now()));
-    let client = client_of(&stored, 1, true);
-    assert_eq!(client.ident.as_deref(), Some("app-1"));
-    assert_eq!(client.address.as_deref(), Some("192.0.2.1"));
-    assert_eq!(client.user_agent.as_deref(), Some("app/1.0"));
-    // A callback is a user's browser.
-    let callbacks = client_of(&stored, NO_APPLICATION, false);
-    assert_eq!(
-        (&callbacks.address, callbacks.user_agent.as_deref()),
-        (&None, Some(""))
-    );
-}
+/// They run on SQLite and on Postgres.
+mod both_stores {
+    use super::*;
 
-#[tokio::test]
-async fn only_the_last_client_is_kept_and_an_unsigned_one_replaces_no_signed_one() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
-    let mut writer = counting.writer(&store);
-    let hostile = format!("a\u{1b}[2J\r\n{}", "x".repeat(300));
-    for (last, agent, is_signed) in [
-        (1, "first", true),
-        (2, &*hostile, true),
-        (3, "anyone", false),
-    ] {
-        let address = IpAddr::from([192, 0, 2, last]);
-        counting.count_from(address, agent, Some(&one), is_signed, &route);
-        counting.clock.advance(Duration::from_secs(5));
-        writer.turn().await;
-    }
-    let stored = counting.stored(&store).await;
-    assert_eq!(stored.clients.len(), 2);
-    let signed = client_of(&stored, 1, true);
-    assert_eq!(signed.address.as_deref(), Some("192.0.2.2"));
-    let agent = signed.user_agent.as_deref().unwrap();
-    assert!(
-        agent.starts_with("a?[2J??xxx") && agent.len() == MAX_USER_AGENT,
-        "{agent}"
-    );
-    let unsigned = client_of(&stored, 1, false);
-    assert_eq!(unsigned.address.as_deref(), Some("192.0.2.3"));
-    assert_eq!(unsigned.last_seen, counting.clock.now());
-}
-
-#[tokio::test]
-async fn a_batch_that_is_written_again_counts_once() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    counting.count(
-        Some(&app(1)),
-        true,
-        &counting.route("v1", VersionSource::Header),
-    );
-    let (batch, now) = (Arc::new(counting.batch()), counting.clock.now());
-    for (writer, sequence, expected) in [
-        (1, 1, 1),
-        (1, 1, 1),
-        (2, 1, 2),
-        (1, 2, 3),
-        (1, 1, 3),
-        (1, 2, 3),
-    ] {
-        store::add(&store, (&[writer; 16], sequence), &batch, now)
-            .await
-            .unwrap();
-        let stored = counting.stored(&store).await;
-        assert_eq!(total(&stored), expected, "{writer} {sequence}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_that_is_written_twice_at_once_counts_once_and_gateways_add_up() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    for id in 1..=50 {
+    #[tokio::test]
+    async fn requests_are_counted_by_version_application_signature_and_source() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        let (one, other) = (app(1), app(2));
+        let named = counting.route("v1", VersionSource::Header);
+        for _ in 0..3 {
+            counting.count(Some(&one), true, &named);
+        }
+        counting.count(Some(&one), false, &named);
+        counting.count(Some(&one), true, &counting.route("v1", VersionSource::App));
         counting.count(
-            Some(&app(id)),
+            Some(&other),
+            true,
+            &counting.route("v2", VersionSource::Default),
+        );
+        counting.count(
+            Some(&other),
+            true,
+            &counting.route("v2", VersionSource::Unknown),
+        );
+        counting.count(None, false, &counting.route("v1", VersionSource::State));
+        // Rejected before it had a route.
+        let rejected = Outcome {
+            learnt: Learnt {
+                app: Some(&one),
+                is_signed: true,
+                route: None,
+            },
+            ..Outcome::unrouted(&counting.id)
+        };
+        counting.usage.count(&rejected, || None);
+        let mut writer = counting.writer(&store);
+        writer.turn().await;
+        counting.count(Some(&one), true, &named);
+        writer.turn().await;
+        // Nothing is counted twice.
+        writer.turn().await;
+        let stored = counting.stored(&store).await;
+        let expected = [
+            "v1 0 unsigned state=1",
+            "v1 1 signed app=1",
+            "v1 1 signed header=4",
+            "v1 1 unsigned header=1",
+            "v2 2 signed default=1",
+            "v2 2 signed unknown=1",
+        ];
+        assert_eq!(counts(&stored), expected);
+        assert_eq!(stored.began_at, Some(counting.clock.now()));
+        let client = client_of(&stored, 1, true);
+        assert_eq!(client.ident.as_deref(), Some("app-1"));
+        assert_eq!(client.address.as_deref(), Some("192.0.2.1"));
+        assert_eq!(client.user_agent.as_deref(), Some("app/1.0"));
+        // A callback is a user's browser.
+        let callbacks = client_of(&stored, NO_APPLICATION, false);
+        assert_eq!(
+            (&callbacks.address, callbacks.user_agent.as_deref()),
+            (&None, Some(""))
+        );
+    }
+
+    #[tokio::test]
+    async fn only_the_last_client_is_kept_and_an_unsigned_one_replaces_no_signed_one() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
+        let mut writer = counting.writer(&store);
+        let hostile = format!("a\u{1b}[2J\r\n{}", "x".repeat(300));
+        for (last, agent, is_signed) in [
+            (1, "first", true),
+            (2, &*hostile, true),
+            (3, "anyone", false),
+        ] {
+            let address = IpAddr::from([192, 0, 2, last]);
+            counting.count_from(address, agent, Some(&one), is_signed, &route);
+            counting.clock.advance(Duration::from_secs(5));
+            writer.turn().await;
+        }
+        let stored = counting.stored(&store).await;
+        assert_eq!(stored.clients.len(), 2);
+        let signed = client_of(&stored, 1, true);
+        assert_eq!(signed.address.as_deref(), Some("192.0.2.2"));
+        let agent = signed.user_agent.as_deref().unwrap();
+        assert!(
+            agent.starts_with("a?[2J??xxx") && agent.len() == MAX_USER_AGENT,
+            "{agent}"
+        );
+        let unsigned = client_of(&stored, 1, false);
+        assert_eq!(unsigned.address.as_deref(), Some("192.0.2.3"));
+        assert_eq!(unsigned.last_seen, counting.clock.now());
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_is_written_again_counts_once() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        counting.count(
+            Some(&app(1)),
             true,
             &counting.route("v1", VersionSource::Header),
         );
+        let (batch, now) = (Arc::new(counting.batch()), counting.clock.now());
+        for (writer, sequence, expected) in [
+            (1, 1, 1),
+            (1, 1, 1),
+            (2, 1, 2),
+            (1, 2, 3),
+            (1, 1, 3),
+            (1, 2, 3),
+        ] {
+            store::add(&store, (&[writer; 16], sequence), &batch, now)
+                .await
+                .unwrap();
+            let stored = counting.stored(&store).await;
+            assert_eq!(total(&stored), expected, "{writer} {sequence}");
+        }
     }
-    let (batch, now) = (Arc::new(counting.batch()), counting.clock.now());
-    let mut writing = tokio::task::JoinSet::new();
-    for number in 0..8_u8 {
-        let (store, batch) = (store.clone(), Arc::clone(&batch));
-        writing.spawn(async move { store::add(&store, (&[number % 4; 16], 1), &batch, now).await });
-    }
-    for outcome in writing.join_all().await {
-        outcome.unwrap();
-    }
-    assert_eq!(total(&counting.stored(&store).await), 4 * 50);
-}
 
-#[tokio::test]
-async fn counts_of_an_outage_are_written_later_and_once() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
-    let mut writer = counting.writer(&store);
-    writer.turn().await;
-    test.make_unavailable();
-    for _ in 0..3 {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_batch_that_is_written_twice_at_once_counts_once_and_gateways_add_up() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        for id in 1..=50 {
+            counting.count(
+                Some(&app(id)),
+                true,
+                &counting.route("v1", VersionSource::Header),
+            );
+        }
+        let (batch, now) = (Arc::new(counting.batch()), counting.clock.now());
+        let mut writing = tokio::task::JoinSet::new();
+        for number in 0..8_u8 {
+            let (store, batch) = (store.clone(), Arc::clone(&batch));
+            writing.spawn(
+                async move { store::add(&store, (&[number % 4; 16], 1), &batch, now).await },
+            );
+        }
+        for outcome in writing.join_all().await {
+            outcome.unwrap();
+        }
+        assert_eq!(total(&counting.stored(&store).await), 4 * 50);
+    }
+
+    #[tokio::test]
+    async fn counts_of_an_outage_are_written_later_and_once() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
+        let mut writer = counting.writer(&store);
+        writer.turn().await;
+        test.make_unavailable();
+        for _ in 0..3 {
+            counting.count(Some(&one), true, &route);
+            writer.turn().await;
+        }
+        test.make_available();
+        counting.count(Some(&one), true, &route);
+        // The first call may still get a pooled connection that was closed.
+        writer.turn().await;
+        writer.flush().await;
+        assert_eq!(
+            counts(&counting.stored(&store).await),
+            ["v1 1 signed header=4"]
+        );
+    }
+
+    #[tokio::test]
+    async fn requests_are_of_the_day_on_which_they_were_counted_and_kept_for_90_days() {
+        let (test, counting) = (TestStore::chosen(), Counting::new());
+        let store = test.open().await;
+        let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
+        let mut writer = counting.writer(&store);
+        counting.count(Some(&one), true, &route);
+        let first = Day::at(counting.clock.now());
+        // The batch is closed at midnight.
+        counting.clock.advance(first.rest(counting.clock.now()));
+        writer.turn().await;
+        counting.count(Some(&one), true, &route);
         counting.count(Some(&one), true, &route);
         writer.turn().await;
-    }
-    test.make_available();
-    counting.count(Some(&one), true, &route);
-    // The first call may still get a pooled connection that was closed.
-    writer.turn().await;
-    writer.flush().await;
-    assert_eq!(
-        counts(&counting.stored(&store).await),
-        ["v1 1 signed header=4"]
-    );
-}
-
-#[tokio::test]
-async fn requests_are_of_the_day_on_which_they_were_counted_and_kept_for_90_days() {
-    let (test, counting) = (TestStore::chosen(), Counting::new());
-    let store = test.open().await;
-    let (one, route) = (app(1), counting.route("v1", VersionSource::Header));
-    let mut writer = counting.writer(&store);
-    counting.count(Some(&one), true, &route);
-    let first = Day::at(counting.clock.now());
-    // The batch is closed at midnight.
-    counting.clock.advance(first.rest(counting.clock.now()));
-    writer.turn().await;
-    counting.count(Some(&one), true, &route);
-    counting.count(Some(&one), true, &route);
-    writer.turn().await;
-    let day = Duration::from_secs(86_400);
-    let second = Day::at(counting.clock.now());
-    for (day, expected) in [(first, 1), (second, 2)] {
-        assert_eq!(total(&read(&store, day, day).await.unwrap()), expected);
-    }
-    for (days, counted) in [(u32::from(KEEP_DAYS) - 2, 3), (1, 2), (1, 0)] {
-        counting.clock.advance(day * days);
-        // A writer that starts now deletes at its first turn.
-        counting.writer(&store).turn().await;
-        let stored = read(&store, first, Day::at(counting.clock.now()))
-            .await
-            .unwrap();
-        assert_eq!(total(&stored), counted);
-        assert_eq!(stored.clients.len(), usize::from(counted > 0));
+        let day = Duration::from_secs(86_400);
+        let second = Day::at(counting.clock.now());
+        for (day, expected) in [(first, 1), (second, 2)] {
+            assert_eq!(total(&read(&store, day, day).await.unwrap()), expected);
+        }
+        for (days, counted) in [(u32::from(KEEP_DAYS) - 2, 3), (1, 2), (1, 0)] {
+            counting.clock.advance(day * days);
+            // A writer that starts now deletes at its first turn.
+            counting.writer(&store).turn().await;
+            let stored = read(&store, first, Day::at(counting.clock.now()))
+                .await
+                .unwrap();
+            assert_eq!(total(&stored), counted);
+            assert_eq!(stored.clients.len(), usize::from(counted > 0));
+        }
     }
 }
-
 /// The requests of a label, of all classes.
 fn shown(usage: &Usage, label: &str) -> Option<u64> {
     let shown = usage.scrape();

@@ -97,7 +97,7 @@ fn micros(refill: Duration) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
+mod both_stores {
     use signpost_store::testing::TestStore;
 
     use super::*;

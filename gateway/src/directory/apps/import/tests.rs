@@ -3,7 +3,7 @@
 use signpost_store::testing::TestStore;
 
 use super::{problem::MAX_SHOWN_PROBLEMS, *};
-use crate::directory::apps::administration::tests::empty;
+use crate::directory::apps::administration::both_stores::empty;
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
@@ -167,25 +167,30 @@ fn the_size_of_a_file_is_limited() {
     assert_eq!(**read_file(&b"abc"[..], usize::MAX).unwrap(), *b"abc");
 }
 
-#[tokio::test]
-async fn one_problem_prevents_the_import_and_all_are_reported() {
-    let test_store = TestStore::chosen();
-    let apps = empty(&test_store).await;
-    let now = Timestamp::from_millis(1);
-    let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
-    let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
-    assert_eq!((imported.applications, imported.weak_keys), (2, 0));
-    // One problem of the file, and one with the store.
-    let file = format!("ident,key,name\nthree,{KEY},Three\ntwo,{KEY},Two\nfour,weak,Four\n");
-    let refused = apps.import(file.as_bytes(), false, now).await.unwrap_err();
-    let report = refused.to_string();
-    assert!(
-        report.contains("line 3: ident: the store already has"),
-        "{report}"
-    );
-    assert!(report.contains("line 4: key: a weak key"), "{report}");
-    assert_eq!(apps.store().list().await.unwrap().len(), 2);
-    let file = format!("ident,key,name\nthree,{KEY},Three\nfour,weak,Four\n");
-    let imported = apps.import(file.as_bytes(), true, now).await.unwrap();
-    assert_eq!((imported.applications, imported.weak_keys), (2, 1));
+/// It runs on SQLite and on Postgres.
+mod both_stores {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_problem_prevents_the_import_and_all_are_reported() {
+        let test_store = TestStore::chosen();
+        let apps = empty(&test_store).await;
+        let now = Timestamp::from_millis(1);
+        let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
+        let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
+        assert_eq!((imported.applications, imported.weak_keys), (2, 0));
+        // One problem of the file, and one with the store.
+        let file = format!("ident,key,name\nthree,{KEY},Three\ntwo,{KEY},Two\nfour,weak,Four\n");
+        let refused = apps.import(file.as_bytes(), false, now).await.unwrap_err();
+        let report = refused.to_string();
+        assert!(
+            report.contains("line 3: ident: the store already has"),
+            "{report}"
+        );
+        assert!(report.contains("line 4: key: a weak key"), "{report}");
+        assert_eq!(apps.store().list().await.unwrap().len(), 2);
+        let file = format!("ident,key,name\nthree,{KEY},Three\nfour,weak,Four\n");
+        let imported = apps.import(file.as_bytes(), true, now).await.unwrap();
+        assert_eq!((imported.applications, imported.weak_keys), (2, 1));
+    }
 }

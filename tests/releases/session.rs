@@ -22,7 +22,7 @@ use end_to_end::{
     versions::versions,
 };
 
-use super::is_run;
+use super::commands::is_run;
 
 /// For all commands of a document together; the longest of them builds a version.
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -121,6 +121,11 @@ impl Session {
         session.copy.commit_first();
         session.link_programs();
         session
+    }
+
+    /// The copy that the session runs in.
+    pub(super) fn copy(&self) -> &ProjectCopy {
+        &self.copy
     }
 
     /// All profiles are one here: a release build takes minutes more.

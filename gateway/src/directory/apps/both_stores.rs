@@ -16,7 +16,7 @@ use super::{
     AppState,
     administration::{
         AppChanges,
-        tests::{administration, new_app},
+        both_stores::{administration, new_app},
     },
     directory::CachedApps,
     rules::ProfileChoice,

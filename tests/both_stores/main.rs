@@ -1,0 +1,44 @@
+//! The whole installation, where its results can depend on the store: applications, logins, credentials, counts. These
+//! tests run on SQLite and on Postgres. One module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot continue fails at that line"
+)]
+
+// Which version serves a request.
+mod versions;
+// Who uses which version: counts and report.
+mod version_report;
+// Login by redirect.
+mod redirect_login;
+// Login by polling.
+mod polling_login;
+// Requests that wait for the outcome of a polling login.
+mod waiting_checks;
+// Attacks on a login.
+mod login_attacks;
+// Floods of logins and callbacks.
+mod login_floods;
+// Where a login may send the browser.
+mod return_to;
+// A login is valid only for its application.
+mod application_isolation;
+// Use and end of a credential.
+mod sessions;
+// Endpoints of a version's own: a person's events, by page.
+mod events;
+// Routes with accounts: the gateway checks the credential.
+mod accounts;
+// Many applications, and the commands that manage them.
+mod applications;
+// Changing and importing applications.
+mod administration;
+// Several gateways, several backends of each version.
+mod topology;
+// Outages of the store: stopped, killed or frozen Postgres, and recovery.
+mod store_faults;
+// Clients that disconnect during store calls.
+mod cancelled_calls;
+// Metrics of the login service and of the store, and the listener that shows them.
+mod metrics_login;

@@ -10,6 +10,7 @@
 //! | `section` | a table, and the readers of its keys |
 //! | `value` | one value, as written |
 //! | `settings` | the values of a file, and the changes from one file to the next |
+//! | [`keys`] | a description of all keys, for the command `keys` |
 //! | `fields` | structs whose fields are keys |
 //! | `error` | the problems of a file |
 //! | `secret_files` | warnings about files with secrets that other users may read |
@@ -20,6 +21,7 @@
 mod document;
 mod error;
 mod fields;
+pub mod keys;
 pub mod origin;
 mod secret_files;
 mod section;
@@ -89,10 +91,8 @@ pub fn parse<T>(
     document.add_file(file);
     let config = {
         let mut root = Section::root(&document, table.get_ref());
-        // Watching is up to `reload`; reading the key here makes it known and lists it.
-        let watch = root.flag("watch", false);
+        let (watch, config) = read_root(&mut root, read);
         document.settings.borrow_mut().is_watched = matches!(watch, Ok(true));
-        let config = read(&mut root);
         root.close();
         watch.and(config)
     };
@@ -107,12 +107,21 @@ pub fn parse<T>(
     }
 }
 
+/// Reads `watch`, which all programs have, and the program's own keys.
+fn read_root<'d, T>(
+    root: &mut Section<'d>,
+    read: impl FnOnce(&mut Section<'d>) -> Read<T>,
+) -> (Read<bool>, Read<T>) {
+    // Watching is up to `reload`; reading the key here makes it known and lists it.
+    (root.flag("watch", false), read(root))
+}
+
 /// A commented-out key or table header of an example without its `# `; `None` for any other line.
 #[must_use]
 pub fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_of_key = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    let is_of_key = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.');
     let is_key = !key.is_empty() && key.bytes().all(is_of_key);
     (is_key || line.starts_with('[')).then_some(line)
 }

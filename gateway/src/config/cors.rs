@@ -72,12 +72,13 @@ impl Cors {
 /// Reads `origins`; `None` if the list is empty.
 fn origins(section: &mut Section<'_>) -> Read<Option<AllowedOrigins>> {
     const KEY: &str = "origins";
-    let Some(value) = section.find(KEY) else {
+    let allowed = format!("a list of {ALLOWED_ORIGIN}");
+    let Some(value) = section.find(KEY, &allowed) else {
         section.set(KEY, "[]");
         return Ok(None);
     };
     let items = value.items();
-    let items = items.ok_or_else(|| value.invalid(&format!("a list of {ALLOWED_ORIGIN}")))?;
+    let items = items.ok_or_else(|| value.invalid(&allowed))?;
     let texts: Vec<_> = items.iter().filter_map(Value::as_str).collect();
     if texts.contains(&"*") && items.len() > 1 {
         return Err(value.problem(

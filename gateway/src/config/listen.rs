@@ -86,7 +86,10 @@ impl ListenerSettings {
     /// Reads all listeners: at least one.
     pub(super) fn read_all(root: &mut Section<'_>) -> Read<Vec<Self>> {
         const KEY: &str = "listen";
-        let Some(value) = root.find(KEY).filter(|value| value.items().is_some()) else {
+        let allowed = format!("{ADDRESS}, or 1 to {MAX_LISTENERS} [[listen]] tables");
+        let value = root.find(KEY, &allowed);
+        let Some(value) = value.filter(|value| value.items().is_some()) else {
+            root.describe_item(KEY, Self::read);
             let plain = Self {
                 address: root.address(KEY, DEFAULT_LISTEN)?,
                 protocols: Protocols::Http1,
@@ -98,7 +101,6 @@ impl ListenerSettings {
         };
         let items = value.items().unwrap_or_default();
         if items.is_empty() || items.len() > MAX_LISTENERS {
-            let allowed = format!("{ADDRESS}, or 1 to {MAX_LISTENERS} [[listen]] tables");
             return Err(value.problem(&format!("{} tables", items.len()), &allowed));
         }
         let listeners = each(&items, |item| item.section(Self::read))?;
@@ -210,7 +212,8 @@ fn report(section: &mut Section<'_>, settings: &TlsSettings, error: &TlsError) -
 fn certificates(section: &mut Section<'_>) -> Read<Vec<CertificateFiles>> {
     const KEY: &str = "certificates";
     const ALLOWED: &str = "a list of 1 to 1000, for example [{ certificate = \"tls/api.pem\", key = \"tls/api.key\" }]";
-    let Some(value) = section.find(KEY) else {
+    let Some(value) = section.find(KEY, ALLOWED) else {
+        section.describe_item(KEY, certificate_files);
         return Err(section.missing(KEY, ALLOWED));
     };
     let items = value.items();

@@ -10,7 +10,7 @@ use signpost_kit::{
 
 use super::{
     limits::{MAX_BURST, MAX_PER_SECOND, rate},
-    readers::{path, required_number},
+    readers::path,
 };
 use crate::request::Method;
 
@@ -157,10 +157,14 @@ fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {
 
 /// Reads `per_second` and `burst`.
 fn read_rate(section: &mut Section<'_>) -> Read<Rate> {
-    let per_second = required_number(section, "per_second", 1..=MAX_PER_SECOND);
-    let default = per_second.map_or(1, |rate| (rate * BURST_SECONDS).min(MAX_BURST));
-    let burst = section.number("burst", 1..=MAX_BURST, default);
-    rate(per_second?, burst?)
+    let per_second = section.required_number("per_second", &(1..=MAX_PER_SECOND));
+    let burst = section.optional_number("burst", &(1..=MAX_BURST))?;
+    if burst.is_none() {
+        section.set("burst", "twice per_second");
+    }
+    let per_second = per_second?;
+    let default = (per_second * BURST_SECONDS).min(MAX_BURST);
+    rate(per_second, burst.unwrap_or(default))
 }
 
 fn rule_number(method: Option<Method>, path: &str, by: By) -> u64 {

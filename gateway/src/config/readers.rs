@@ -1,30 +1,11 @@
 //! Readers that several tables need.
 
-use std::{fmt::Display, net::IpAddr, ops::RangeInclusive};
+use std::{fmt::Display, net::IpAddr};
 
 use ipnet::IpNet;
 use signpost_kit::config::{Read, Section, Value};
 
 use crate::wire::syntax::bytes::{PATH, is_made_of};
-
-/// Reads a whole number that has no default.
-pub(super) fn required_number<T>(
-    section: &mut Section<'_>,
-    key: &str,
-    range: RangeInclusive<T>,
-) -> Read<T>
-where
-    T: Copy + Display + PartialOrd + TryFrom<i64>,
-{
-    // Read in any case: a key that was looked for is known, so a misspelt one is compared with it.
-    let (first, last) = (*range.start(), *range.end());
-    let number = section.number(key, range, first)?;
-    if section.has(key) {
-        return Ok(number);
-    }
-    let allowed = format!("a whole number from {first} to {last}");
-    Err(section.missing(key, &allowed))
-}
 
 /// Reads a list of addresses and networks.
 pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>> {

@@ -144,10 +144,13 @@ impl ProviderConfig {
         }
         let sends_redirect_uri = section.flag("redirect_uri", true);
         let pkce = section.flag("pkce", kind.as_ref().is_ok_and(|kind| kind.pkce));
-        let origin = auth_url.as_ref().map(|url| url.origin());
-        let origin = origin.map_or("-".to_owned(), |origin| origin.ascii_serialization());
-        let issuer = section.parsed_by("issuer", &origin, TEXT, non_empty);
+        let issuer = section.optional_by("issuer", TEXT, non_empty);
+        if issuer == Ok(None) {
+            section.set("issuer", "the origin of auth_url");
+        }
         let (kind, auth_url, api_url) = (kind?, auth_url?, api_url?);
+        let origin = || auth_url.origin().ascii_serialization();
+        let issuer = issuer.map(|issuer| issuer.unwrap_or_else(origin));
         sandbox_address?;
         read_all!(Self {
             // `Providers` reports an invalid name.

@@ -24,20 +24,23 @@ pub(super) struct Document<'d> {
     /// Every key that a reader asked for.
     known: RefCell<Vec<Key>>,
     unknown: RefCell<Vec<(Key, usize)>>,
+    /// Whether the readers run to describe their keys, without a file.
+    pub(super) is_described: bool,
 }
 
-/// A key: the path of its section, and its name.
-#[derive(PartialEq, Eq)]
+/// A key: the path of its section, its name, and what its reader allows.
 struct Key {
     section: String,
     name: String,
+    allowed: String,
 }
 
 impl Key {
-    fn new(section: &str, name: &str) -> Self {
+    fn new(section: &str, name: &str, allowed: &str) -> Self {
         Self {
             section: section.to_owned(),
             name: name.to_owned(),
+            allowed: allowed.to_owned(),
         }
     }
 
@@ -82,6 +85,7 @@ impl<'d> Document<'d> {
             secrets: RefCell::default(),
             known: RefCell::default(),
             unknown: RefCell::default(),
+            is_described: false,
         }
     }
 
@@ -95,10 +99,19 @@ impl<'d> Document<'d> {
         self.text.get(span).unwrap_or_default()
     }
 
-    pub(super) fn note_known(&self, section: &str, name: &str) {
+    /// Notes that a reader asked for a key; the first one says what is allowed.
+    pub(super) fn note_known(&self, section: &str, name: &str, allowed: &str) {
         if !self.is_known(section, name) {
-            self.known.borrow_mut().push(Key::new(section, name));
+            let key = Key::new(section, name, allowed);
+            self.known.borrow_mut().push(key);
         }
+    }
+
+    /// The keys that readers asked for, dotted, each with its allowed values; and the settings.
+    pub(super) fn into_described(self) -> (Vec<(String, String)>, Settings) {
+        let known = self.known.into_inner().into_iter();
+        let known = known.map(|key| (key.dotted(), key.allowed));
+        (known.collect(), self.settings.into_inner())
     }
 
     pub(super) fn is_known(&self, section: &str, name: &str) -> bool {
@@ -108,7 +121,7 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn note_unknown(&self, section: &str, name: &str, line: usize) {
-        let key = Key::new(section, name);
+        let key = Key::new(section, name, "");
         self.unknown.borrow_mut().push((key, line));
     }
 
@@ -160,7 +173,8 @@ fn suggestion(key: &Key, known: &[Key]) -> Option<String> {
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, one)| one);
     // The right name in the wrong section.
-    let elsewhere = || known.iter().find(|one| one.name == key.name && one != &key);
+    let is_elsewhere = |one: &&Key| one.name == key.name && one.section != key.section;
+    let elsewhere = || known.iter().find(is_elsewhere);
     nearest.or_else(elsewhere).map(Key::dotted)
 }
 

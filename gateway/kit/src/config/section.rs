@@ -24,6 +24,10 @@ use crate::secret::Secret;
 pub const SECRET: &str = "\"env:NAME\", \"file:PATH\", or the secret itself";
 /// Allowed values of an address, for messages.
 pub const ADDRESS: &str = "an IP address and a port, for example \"127.0.0.1:7001\"";
+/// Allowed value of the key of a table.
+pub(super) const TABLE: &str = "a table";
+/// Stands for the name of a table that the file's author chooses, while keys are described.
+pub(super) const NAME: &str = "NAME";
 
 /// A table of the file. Each reader takes one key; keys that are never read are unknown.
 pub struct Section<'d> {
@@ -33,6 +37,11 @@ pub struct Section<'d> {
     line: Option<usize>,
     table: Option<&'d DeTable<'d>>,
 }
+
+/// A type of whole numbers.
+pub trait Number: Copy + Display + PartialOrd + TryFrom<i64> {}
+
+impl<T: Copy + Display + PartialOrd + TryFrom<i64>> Number for T {}
 
 /// A file that a key names.
 pub struct NamedFile {
@@ -51,7 +60,7 @@ impl<'d> Value<'d> {
     pub fn section<T>(&self, read: impl FnOnce(&mut Section<'d>) -> Read<T>) -> Read<T> {
         let Some(table) = self.spanned.get_ref().as_table() else {
             // The value is not shown: in place of a table, it may be a secret.
-            return Err(self.invalid_unshown("a table"));
+            return Err(self.invalid_unshown(TABLE));
         };
         let mut section = Section::new(
             self.document,
@@ -95,9 +104,9 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Returns the value of a key, if the file has it.
-    pub fn find(&mut self, key: &str) -> Option<Value<'d>> {
-        self.document.note_known(&self.path, key);
+    /// Returns the value of a key, if the file has it. `allowed` is for the description of the key.
+    pub fn find(&mut self, key: &str, allowed: &str) -> Option<Value<'d>> {
+        self.document.note_known(&self.path, key, allowed);
         let spanned = self.table?.get(key)?;
         Some(Value {
             document: self.document,
@@ -112,10 +121,23 @@ impl<'d> Section<'d> {
         &self.path
     }
 
-    /// Whether the file has the key.
+    /// Whether the file has the key. While keys are described, it has every table, so each key counts as present.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        self.table.is_some_and(|table| table.contains_key(key))
+        let is_present = self.table.is_some_and(|table| table.contains_key(key));
+        is_present || self.document.is_described
+    }
+
+    fn empty(&self, path: String) -> Self {
+        Section::new(self.document, path, None, None)
+    }
+
+    /// While keys are described, reads an empty table of the list of that name, so that its keys are described, too.
+    pub fn describe_item<T>(&self, key: &str, read: impl FnOnce(&mut Section<'d>) -> Read<T>) {
+        if self.document.is_described {
+            // Without a file, required keys are missing.
+            let _ = read(&mut self.empty(format!("{}[]", self.key(key))));
+        }
     }
 
     /// Reads the table of that name. If the file has none, an empty one is read.
@@ -128,9 +150,9 @@ impl<'d> Section<'d> {
         key: &str,
         read: impl FnOnce(&mut Section<'d>) -> Read<T>,
     ) -> Read<T> {
-        match self.find(key) {
+        match self.find(key, TABLE) {
             Some(value) => value.section(read),
-            None => read(&mut Section::new(self.document, self.key(key), None, None)),
+            None => read(&mut self.empty(self.key(key))),
         }
     }
 
@@ -144,8 +166,10 @@ impl<'d> Section<'d> {
         key: &str,
         read: impl FnOnce(&mut Section<'d>) -> Read<T>,
     ) -> Read<Option<T>> {
-        let value = self.find(key);
-        value.map(|value| value.section(read)).transpose()
+        if self.has(key) {
+            return self.section(key, read).map(Some);
+        }
+        Ok(self.find(key, TABLE).and(None))
     }
 
     /// Reads each table in the table of that name, in the order of their names. An invalid one is `None`.
@@ -160,7 +184,9 @@ impl<'d> Section<'d> {
     ) -> Read<Vec<(String, Option<T>)>> {
         self.section(key, |outer| {
             let names = outer.table.into_iter().flat_map(|table| table.keys());
-            let names: Vec<String> = names.map(|name| name.get_ref().to_string()).collect();
+            let names = names.map(|name| name.get_ref().to_string());
+            let any = outer.document.is_described.then(|| NAME.to_owned());
+            let names: Vec<String> = names.chain(any).collect();
             Ok(names
                 .into_iter()
                 .map(|name| {
@@ -184,17 +210,18 @@ impl<'d> Section<'d> {
         max: usize,
         read: impl FnMut(&mut Section<'d>) -> Read<T>,
     ) -> Read<Vec<(Value<'d>, T)>> {
-        let Some(value) = self.find(key) else {
+        let mut read = read;
+        let allowed = format!("at most {max} tables [[{}]]", self.key(key));
+        let Some(value) = self.find(key, &allowed) else {
+            self.describe_item(key, read);
             self.set(key, "0 tables");
             return Ok(Vec::new());
         };
-        let allowed = format!("at most {max} tables [[{}]]", self.key(key));
         let items = value.items();
         let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
         if items.len() > max {
             return Err(value.problem(&format!("{} tables", items.len()), &allowed));
         }
-        let mut read = read;
         let all: Vec<_> = items.iter().map(|item| item.section(&mut read)).collect();
         self.set(key, format!("{} tables", all.len()));
         items
@@ -210,11 +237,12 @@ impl<'d> Section<'d> {
     ///
     /// The value is neither.
     pub fn flag(&mut self, key: &str, default: bool) -> Read<bool> {
-        let flag = match self.find(key) {
+        const ALLOWED: &str = "true or false";
+        let flag = match self.find(key, ALLOWED) {
             None => default,
             Some(value) => value
                 .as_bool()
-                .ok_or_else(|| value.invalid_unshown("true or false"))?,
+                .ok_or_else(|| value.invalid_unshown(ALLOWED))?,
         };
         self.set(key, flag.to_string());
         Ok(flag)
@@ -225,27 +253,50 @@ impl<'d> Section<'d> {
     /// # Errors
     ///
     /// The value is not a whole number, or out of range.
-    pub fn number<T>(&mut self, key: &str, range: RangeInclusive<T>, default: T) -> Read<T>
-    where
-        T: Copy + Display + PartialOrd + TryFrom<i64>,
-    {
-        let number = match self.find(key) {
-            None => default,
-            Some(value) => {
-                let allowed =
-                    || format!("a whole number from {} to {}", range.start(), range.end());
-                let found = value.as_integer();
-                let Some(found) = found else {
-                    // Anything else may be a secret in the wrong place.
-                    return Err(value.invalid_unshown(&allowed()));
-                };
-                let number = T::try_from(found).ok();
-                let number = number.filter(|number| range.contains(number));
-                number.ok_or_else(|| value.invalid(&allowed()))?
-            }
+    pub fn number<T: Number>(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<T>,
+        default: T,
+    ) -> Read<T> {
+        let number = self.optional_number(key, &range)?;
+        Ok(number.unwrap_or_else(|| {
+            self.set(key, default.to_string());
+            default
+        }))
+    }
+
+    /// Reads a whole number in an inclusive range, if the file has the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::number`].
+    pub fn optional_number<T: Number>(
+        &mut self,
+        key: &str,
+        range: &RangeInclusive<T>,
+    ) -> Read<Option<T>> {
+        let allowed = numbers(range);
+        let Some(value) = self.find(key, &allowed) else {
+            return Ok(None);
         };
+        let found = value.as_integer();
+        // Anything else may be a secret in the wrong place.
+        let found = found.ok_or_else(|| value.invalid_unshown(&allowed))?;
+        let number = T::try_from(found).ok().filter(|one| range.contains(one));
+        let number = number.ok_or_else(|| value.invalid(&allowed))?;
         self.set(key, number.to_string());
-        Ok(number)
+        Ok(Some(number))
+    }
+
+    /// Reads a whole number in an inclusive range. It has no default.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::number`], or the key is missing.
+    pub fn required_number<T: Number>(&mut self, key: &str, range: &RangeInclusive<T>) -> Read<T> {
+        let number = self.optional_number(key, range)?;
+        number.ok_or_else(|| self.missing(key, &numbers(range)))
     }
 
     /// Reads a duration in whole seconds.
@@ -308,4 +359,9 @@ impl<'d> Section<'d> {
     fn key(&self, key: &str) -> String {
         dotted(&self.path, key)
     }
+}
+
+/// Allowed values of a whole number, for messages.
+fn numbers<T: Display>(range: &RangeInclusive<T>) -> String {
+    format!("a whole number from {} to {}", range.start(), range.end())
 }

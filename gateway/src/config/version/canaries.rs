@@ -5,7 +5,7 @@ use signpost_protocol::version::Version;
 
 use super::Reading;
 use crate::config::{
-    readers::{check_unique, required_number},
+    readers::check_unique,
     version::backend::upstream::{DefaultChecks, Upstream},
 };
 
@@ -50,7 +50,7 @@ pub(super) fn read_canaries(
 fn read_canary(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Canary> {
     let allowed = "1 to 32 letters, digits, dots, underscores or hyphens, for example \"next\"";
     let name = section.required::<Version>("name", allowed);
-    let percent = required_number(section, "percent", 0..=100);
+    let percent = section.required_number("percent", &(0..=100));
     // A canary that is down must be noticed, since its requests then go to the version's own backend.
     let upstream = Upstream::read(section, DefaultChecks::Always, reading);
     Ok((name?.as_str().into(), percent?, upstream?))

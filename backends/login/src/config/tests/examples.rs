@@ -62,6 +62,7 @@ fn every_example_loads_and_shows_the_defaults() {
             "postgres.password",
             "postgres.root_certificate",
             "provider_kinds.gitea.",
+            "providers.sandbox.issuer",
             "tracing.authorization",
             "tracing.endpoint",
         ];

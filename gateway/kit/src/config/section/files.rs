@@ -11,6 +11,9 @@ use crate::{
     secret::{Secret, SecretSource},
 };
 
+/// Allowed values of a file's path, for messages.
+const FILE: &str = "a file path";
+
 impl Section<'_> {
     /// Reads a file path, if the file has the key.
     ///
@@ -18,7 +21,7 @@ impl Section<'_> {
     ///
     /// The value is not a string, or empty.
     pub fn path(&mut self, key: &str) -> Read<Option<PathBuf>> {
-        self.optional_by(key, "a file path", |text| {
+        self.optional_by(key, FILE, |text| {
             (!text.is_empty()).then(|| PathBuf::from(text))
         })
     }
@@ -30,11 +33,11 @@ impl Section<'_> {
     ///
     /// The value is not a string, or empty, or the file cannot be read.
     pub fn file(&mut self, key: &str) -> Read<Option<NamedFile>> {
-        let Some(value) = self.find(key) else {
+        let Some(value) = self.find(key, FILE) else {
             return Ok(None);
         };
         let path = value.as_str().filter(|text| !text.is_empty());
-        let path = path.ok_or_else(|| value.invalid_unshown("a file path"))?;
+        let path = path.ok_or_else(|| value.invalid_unshown(FILE))?;
         let path = PathBuf::from(path);
         let content = read_regular(&path);
         let read = ReadFile::new(&path, content.as_ref().ok().map(|content| &content[..]));
@@ -78,7 +81,7 @@ impl Section<'_> {
     ///
     /// The value is not a string.
     pub fn secret_source(&mut self, key: &str, allowed: &str) -> Read<Option<SecretSource>> {
-        let Some(value) = self.find(key) else {
+        let Some(value) = self.find(key, allowed) else {
             return Ok(None);
         };
         let text = value.as_str();

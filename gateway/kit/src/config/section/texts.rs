@@ -54,7 +54,7 @@ impl Section<'_> {
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Read<Option<T>> {
-        let Some(value) = self.find(key) else {
+        let Some(value) = self.find(key, allowed) else {
             return Ok(None);
         };
         let text = value.as_str();
@@ -139,7 +139,8 @@ impl Section<'_> {
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Read<Vec<T>> {
-        let value = self.find(key);
+        let allowed = format!("a list of {allowed}");
+        let value = self.find(key, &allowed);
         let texts: Option<Vec<_>> = match &value {
             None => Some(default.to_vec()),
             Some(value) => value
@@ -150,10 +151,8 @@ impl Section<'_> {
             let parsed: Option<Vec<T>> = texts.iter().map(|text| parse(text)).collect();
             Some((texts, parsed?))
         });
-        let (texts, parsed) = parsed.ok_or_else(|| {
-            let allowed = format!("a list of {allowed}");
-            value.map_or(Invalid, |value| value.invalid(&allowed))
-        })?;
+        let (texts, parsed) =
+            parsed.ok_or_else(|| value.map_or(Invalid, |value| value.invalid(&allowed)))?;
         self.set(key, format!("{texts:?}"));
         Ok(parsed)
     }

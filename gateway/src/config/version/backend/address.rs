@@ -158,7 +158,10 @@ fn is_host_name(host: &str) -> bool {
 
 /// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
 pub(super) fn addresses(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
-    match (section.find("backend"), section.find("backends")) {
+    let one = section.find("backend", ALLOWED);
+    let several = section.find("backends", ALLOWED_LIST);
+    section.describe_item("backends", |item| table_address(item, own));
+    match (one, several) {
         (Some(value), None) => {
             let address = address(&value, ALLOWED, own)?;
             value.set(shown(&address));
@@ -236,16 +239,18 @@ fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
     if !item.is_table() {
         return address(item, ALLOWED_ITEM, own);
     }
-    item.section(|section| {
-        let found = match section.find("address") {
-            Some(value) => address(&value, ALLOWED_ITEM, own),
-            None => Err(section.missing("address", ALLOWED_ITEM)),
-        };
-        let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
-        let (mut address, is_https) = found?;
-        address.weight = weight?;
-        Ok((address, is_https))
-    })
+    item.section(|section| table_address(section, own))
+}
+
+fn table_address(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
+    let found = match section.find("address", ALLOWED) {
+        Some(value) => address(&value, ALLOWED_ITEM, own),
+        None => Err(section.missing("address", ALLOWED_ITEM)),
+    };
+    let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
+    let (mut address, is_https) = found?;
+    address.weight = weight?;
+    Ok((address, is_https))
 }
 
 /// An address as written in the file; the weight only if it is not 1.

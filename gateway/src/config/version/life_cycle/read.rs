@@ -63,7 +63,7 @@ impl LifeCycle {
 
 /// Reads a time, as a string or as a time of TOML.
 fn time(section: &mut Section<'_>, key: &str) -> Read<Option<Timestamp>> {
-    let Some(value) = section.find(key) else {
+    let Some(value) = section.find(key, ALLOWED_TIME) else {
         return Ok(None);
     };
     let text = value.as_time_text();
@@ -127,11 +127,11 @@ fn parse_link(text: &str) -> Option<Box<str>> {
 
 fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<Brownout>> {
     const KEY: &str = "brownouts";
-    let Some(value) = section.find(KEY) else {
+    let allowed = format!("a list of at most {MAX_BROWNOUTS}, each {ALLOWED_BROWNOUT}");
+    let Some(value) = section.find(KEY, &allowed) else {
         section.set(KEY, "[]");
         return Ok(Vec::new());
     };
-    let allowed = format!("a list of at most {MAX_BROWNOUTS}, each {ALLOWED_BROWNOUT}");
     let items = value.items();
     let items = items.ok_or_else(|| value.invalid_unshown(&allowed))?;
     if items.len() > MAX_BROWNOUTS {

@@ -31,6 +31,7 @@ use crate::{
     config::{Applications, Config},
     directory::apps::inspect::inspect,
     process::{
+        reload::needs_restart,
         start,
         upgrade::{TAKE_OVER, TakenOver},
     },
@@ -106,6 +107,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(arguments) => run_server(arguments, reopen),
         Command::Shared(command) => command.run(
+            || Config::keys(|key| needs_restart(key, &[key])),
             |file| wait_for(warnings(&Config::load(file)?)),
             |file| Ok(Config::load(file)?.management.listen),
         ),

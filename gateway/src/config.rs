@@ -40,6 +40,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     config::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
+        keys::{Key, keys},
         origin::Origin,
         shared_keys::{self, Log, TracingSettings},
     },
@@ -59,6 +60,12 @@ const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 const MAX_LISTED: usize = 1000;
 /// Default of `metrics.applications`: what a dashboard can show.
 const LISTED_APPLICATIONS: usize = 20;
+
+/// The examples, which explain every key.
+const EXAMPLES: [&str; 2] = [
+    include_str!("../../conf/gateway.toml"),
+    include_str!("../../conf/gateway-multi.toml"),
+];
 
 /// The gateway's configuration.
 #[derive(Clone, Debug)]
@@ -124,6 +131,11 @@ impl Config {
     /// As [`Self::load`].
     pub(crate) fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
         engine::load(path, Self::read)
+    }
+
+    /// Describes all keys.
+    pub(crate) fn keys(needs_restart: impl Fn(&str) -> bool) -> Vec<Key> {
+        keys(Self::read, &EXAMPLES, needs_restart)
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {

@@ -331,3 +331,70 @@ fn a_closed_pipe_ends_a_command_quietly_and_a_full_disk_is_reported() {
         "{error}"
     );
 }
+
+#[test]
+fn keys_explains_every_key_for_people_and_for_programs() {
+    let folder = Folder::create();
+    let run = |program: Program, arguments: &[&str]| {
+        program.run(folder.path(), &[&["keys"], arguments].concat())
+    };
+    let printed = text(&run(Program::Gateway, &["per_address"]));
+    let head = "connections.per_address  a whole number from 1 to 1000000, default 1000. Reload.\n    Open from";
+    assert!(printed.starts_with(head), "{printed}");
+    assert!(
+        printed.lines().all(|line| line.chars().count() <= 100),
+        "{printed}"
+    );
+    // A name as a file has it.
+    let printed = text(&run(
+        Program::Gateway,
+        &["listen[0].address", "versions.v1.backend"],
+    ));
+    let keys: Vec<_> = printed
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .collect();
+    assert!(
+        keys.len() == 2 && keys[0].starts_with("listen[].address  an IP address"),
+        "{keys:?}"
+    );
+    for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
+        let printed = text(&run(program, &["--json"]));
+        let keys: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let keys = keys.as_array().unwrap();
+        assert!(keys.len() > 60, "{program:?}: {}", keys.len());
+        for key in keys {
+            let is_text = |name: &str| key[name].as_str().is_some_and(|text| !text.is_empty());
+            assert!(
+                is_text("key") && is_text("meaning") && is_text("allowed"),
+                "{key}"
+            );
+            let is_null = |name: &str| key[name].is_null();
+            assert!(is_null("unit") || is_text("unit"), "{key}");
+            assert!(is_null("default") || is_text("default"), "{key}");
+            assert!(key["reload"].is_boolean(), "{key}");
+        }
+        let grace = keys
+            .iter()
+            .find(|key| key["key"] == "shutdown.grace_seconds")
+            .unwrap();
+        assert_eq!(
+            (&grace["unit"], &grace["default"]),
+            (&"seconds".into(), &"10".into())
+        );
+        let secret = keys
+            .iter()
+            .find(|key| key["key"] == "gateway_secret")
+            .unwrap();
+        assert_eq!(
+            secret["allowed"],
+            "\"env:NAME\", \"file:PATH\", or the secret itself"
+        );
+        assert!(secret["default"].is_null() && !printed.contains("sandbox-only-secret"));
+        let unknown = run(program, &["per_adress"]);
+        assert_eq!(unknown.status.code(), Some(1));
+        let error = String::from_utf8_lossy(&unknown.stderr);
+        assert!(error.contains("no key contains \"per_adress\""), "{error}");
+        assert!(unknown.stdout.is_empty());
+    }
+}

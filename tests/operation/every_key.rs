@@ -449,3 +449,23 @@ async fn every_key_of_the_backends_examples_is_reloaded() {
         every_key_is_reloaded(case).await;
     }
 }
+
+#[test]
+fn the_command_keys_says_which_keys_a_reload_applies() {
+    let folder = Folder::create();
+    for case in GATEWAYS.into_iter().chain(backends()) {
+        let output = case.program.run(folder.path(), &["keys", "--json"]);
+        let keys: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let reloaded = case.reloaded().into_iter().map(|(key, _)| (key, true));
+        let restart = case.restart().into_iter().map(|(key, _)| (key, false));
+        for (key, is_reloaded) in reloaded.chain(restart) {
+            let mut parts: Vec<_> = key.split('.').collect();
+            if matches!(parts[0], "versions" | "providers" | "provider_kinds") {
+                parts[1] = "NAME";
+            }
+            let name = parts.join(".");
+            let found = keys.iter().find(|key| key["key"] == *name);
+            assert_eq!(found.unwrap()["reload"], is_reloaded, "{key}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ use std::{net::SocketAddr, path::Path};
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Loaded, Read, Section,
+        keys::{Key, keys},
         shared_keys::{self, Log, TracingSettings},
     },
     read_all,
@@ -39,6 +40,9 @@ const PUBLIC_URL: &str = "http://127.0.0.1:8080";
 /// Allowed values of `public_url`, for messages.
 const ORIGIN: &str =
     "an http or https origin without a path, for example \"https://login.example\"";
+
+/// The example that explains every key.
+const EXAMPLE: &str = include_str!("../../../conf/v1.toml");
 
 /// The whole configuration of one process.
 #[derive(Clone, Debug)]
@@ -95,6 +99,13 @@ impl Config {
     /// As [`Self::load`].
     pub fn parse(path: &Path, text: &str) -> Result<Loaded<Self>, ConfigError> {
         engine::parse(path, text, Self::read)
+    }
+
+    /// Describes all keys.
+    #[must_use]
+    pub fn keys() -> Vec<Key> {
+        let needs_restart = |key: &str| Self::needs_restart(key, &[key]);
+        keys(Self::read, &[EXAMPLE], needs_restart)
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {

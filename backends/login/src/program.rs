@@ -79,6 +79,7 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     let matches = command(program).get_matches();
     if matches.subcommand().is_some() {
         return SharedCommand::from_arg_matches(&matches)?.run(
+            Config::keys,
             |file| Ok(Config::load(file)?.config.warnings()),
             |file| Ok(Config::load(file)?.config.listen),
         );
@@ -118,13 +119,16 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
 
 /// Without a command, the program serves requests.
 fn command(program: &Program) -> Command {
-    let with_default = |config: Arg| config.default_value(program.config);
+    let with_default = |arg: Arg| match arg.get_id() == "config" {
+        true => arg.default_value(program.config),
+        false => arg,
+    };
     let command = Command::new(program.name)
         .version(program.version)
         .args_conflicts_with_subcommands(true);
     // The texts of `--help` in the kit would replace the program's.
     SharedCommand::augment_subcommands(ConfigFile::augment_args(command))
         .about(program.about)
-        .mut_arg("config", with_default)
-        .mut_subcommands(|command| command.mut_arg("config", with_default))
+        .mut_args(with_default)
+        .mut_subcommands(|command| command.mut_args(with_default))
 }

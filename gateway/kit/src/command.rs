@@ -1,5 +1,7 @@
 //! The commands that all programs have, and the output and exit codes of all commands.
 
+mod keys;
+
 use std::{
     io::{self, Write as _},
     net::SocketAddr,
@@ -10,6 +12,7 @@ use std::{
 use clap::{Args, Subcommand};
 
 use crate::{
+    config::keys::Key,
     log::writer::write_final_line,
     reload::control::{self, Verb},
     server::health,
@@ -39,17 +42,29 @@ pub enum SharedCommand {
     Reload(ConfigFile),
     /// Check whether the running program is ready to serve requests; exit code 0 or 1.
     Health(ConfigFile),
+    /// Print the keys of the configuration file: allowed values, default, meaning, and whether a reload applies a change
+    /// ("Reload") or a new process is needed ("Restart").
+    Keys {
+        /// Print only keys that contain this text, for example health or connections.per, or that begin with this name as
+        /// a file has it, for example versions.v1. Exit code 1 if there is none.
+        #[arg(value_name = "PREFIX")]
+        prefixes: Vec<String>,
+        /// Print JSON: a list of objects with key, meaning, unit, allowed, default and reload (whether a reload applies it).
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl SharedCommand {
-    /// Runs the command. `warnings` checks the file; `listen` reads where the program serves `/readyz`, in case it does
-    /// not report that itself.
+    /// Runs the command. `keys` describes the program's keys; `warnings` checks the file; `listen` reads where the program
+    /// serves `/readyz`, in case it does not report that itself.
     ///
     /// # Errors
     ///
-    /// The file is invalid, or the running program cannot be reached.
+    /// The file is invalid, the running program cannot be reached, or there is no key of that name.
     pub fn run(
         self,
+        keys: impl FnOnce() -> Vec<Key>,
         warnings: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
         listen: impl FnOnce(&Path) -> anyhow::Result<SocketAddr>,
     ) -> anyhow::Result<ExitCode> {
@@ -68,6 +83,10 @@ impl SharedCommand {
                 let health = health::check_program(&file, || listen(&file))?;
                 print_line(&health.body);
                 Ok(ExitCode::from(u8::from(!health.is_ready)))
+            }
+            Self::Keys { prefixes, json } => {
+                print_line(&keys::text(keys(), &prefixes, json)?);
+                Ok(ExitCode::SUCCESS)
             }
         }
     }

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use signpost_kit::config::uncommented;
+use signpost_kit::config::keys::{Explained, explained, is_below, is_named};
 
 use super::*;
 
@@ -127,37 +127,30 @@ fn every_example_loads() {
 }
 
 #[test]
-fn keys_commented_out_in_an_example_are_known_and_in_the_right_table() {
-    for name in ["gateway.toml", "gateway-multi.toml"] {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("../conf")
-            .join(name);
-        let text = fs::read_to_string(path).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        let mut table = None;
-        let mut tried = 0;
-        for (index, line) in lines.iter().enumerate() {
-            match uncommented(line) {
-                _ if line.starts_with('[') => table = None,
-                Some(header) if header.starts_with('[') => table = Some(index),
-                Some(_) => {
-                    let uncomment = |(other, line): (usize, &&str)| {
-                        let is_meant = other == index || Some(other) == table;
-                        uncommented(line)
-                            .filter(|_| is_meant)
-                            .unwrap_or(line)
-                            .to_owned()
-                    };
-                    let with: Vec<String> = lines.iter().enumerate().map(uncomment).collect();
-                    let report = load(&with.join("\n")).err().map(|error| error.to_string());
-                    let report = report.unwrap_or_default();
-                    assert!(!report.contains("unknown key"), "{name}: {line}\n{report}");
-                    tried += 1;
-                }
-                None => {}
-            }
+fn readers_and_examples_have_the_same_keys_and_defaults() {
+    let keys = Config::keys(|_| false);
+    for key in &keys {
+        assert!(!key.meaning.is_empty(), "no example explains {}", key.key);
+    }
+    for example in EXAMPLES.iter().flat_map(|text| explained(text)) {
+        let Explained {
+            key: name,
+            value,
+            meaning,
+        } = example;
+        if value.is_empty() {
+            let is_known = keys.iter().any(|key| is_below(&key.key, &name));
+            assert!(is_known, "no key is in [{name}]");
+            continue;
         }
-        assert!(tried > 1, "{name}");
+        let key = keys.iter().find(|key| is_named(&key.key, &name));
+        let key = key.unwrap_or_else(|| panic!("no reader knows {name}"));
+        let is_said = key
+            .default
+            .as_deref()
+            .is_none_or(|default| default == value);
+        // An example can show another value, if its comment has the default.
+        assert!(is_said || meaning.contains("efault"), "{key:?}: {value}");
     }
 }
 

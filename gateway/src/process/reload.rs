@@ -80,16 +80,7 @@ impl Reload for GatewayReload {
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
-        let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
-        // A change between one application and many: the store is only opened at start.
-        let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
-        // The address of a [[listen]] table; its other keys are reloaded.
-        let is_listener = key.starts_with("listen[") && key.ends_with("].address");
-        is_of_mode
-            || is_listener
-            || NEED_RESTART
-                .iter()
-                .any(|known| *known == key || is_below(known))
+        needs_restart(key, changed)
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
@@ -200,6 +191,20 @@ impl GatewayReload {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a changed key needs a restart; `changed` has all changed keys.
+pub(crate) fn needs_restart(key: &str, changed: &[&str]) -> bool {
+    let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
+    // A change between one application and many: the store is only opened at start.
+    let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
+    // The address of a [[listen]] table; its other keys are reloaded.
+    let is_listener = key.starts_with("listen[") && key.ends_with("].address");
+    is_of_mode
+        || is_listener
+        || NEED_RESTART
+            .iter()
+            .any(|known| *known == key || is_below(known))
 }
 
 /// The applications of the new configuration: its single key, or those of the store, which stays open.

@@ -339,7 +339,7 @@ fn keys_explains_every_key_for_people_and_for_programs() {
         program.run(folder.path(), &[&["keys"], arguments].concat())
     };
     let printed = text(&run(Program::Gateway, &["per_address"]));
-    let head = "connections.per_address  a whole number from 1 to 1000000, default 1000. Reload.\n    Open from";
+    let head = "connections.per_address  a whole number from 1 to 1000000, default 1000. A reload applies it.\n    Open from";
     assert!(printed.starts_with(head), "{printed}");
     assert!(
         printed.lines().all(|line| line.chars().count() <= 100),

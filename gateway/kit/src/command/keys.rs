@@ -39,8 +39,12 @@ fn paragraphs(key: &Key) -> String {
         optional(" (", &key.unit, ")"),
         optional(", default ", &key.default, ""),
     );
-    let reload = if key.reload { "Reload" } else { "Restart" };
-    let allowed = format!("{}{unit}{default}. {reload}.", key.allowed);
+    let change = if key.reload {
+        "A reload applies it."
+    } else {
+        "A change needs a restart."
+    };
+    let allowed = format!("{}{unit}{default}. {change}", key.allowed);
     wrapped(format!("{} ", key.key), &allowed) + "\n" + &wrapped("   ".to_owned(), &key.meaning)
 }
 
@@ -106,9 +110,12 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "wait_seconds  a number (seconds), default 2. Reload."
+            "wait_seconds  a number (seconds), default 2. A reload applies it."
         );
-        assert_eq!(lines[3], "other_seconds  a number (seconds). Restart.");
+        assert_eq!(
+            lines[3],
+            "other_seconds  a number (seconds). A change needs a restart."
+        );
         assert_eq!(lines.len(), 6);
         for line in &lines[1..3] {
             assert!(

@@ -156,7 +156,8 @@ pub fn is_below(key: &str, name: &str) -> bool {
     let mut parts = key.split('.');
     let is_part = |part: &str, name: &str| {
         let item = part.strip_suffix(']');
-        part == NAME || part == name || item.is_some_and(|list| name.starts_with(list))
+        let is_item = |list: &str| name.starts_with(list) || list.strip_suffix('[') == Some(name);
+        part == NAME || part == name || item.is_some_and(is_item)
     };
     name.split('.')
         .all(|name| parts.next().is_some_and(|part| is_part(part, name)))

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use signpost_kit::config::keys::{Explained, explained, is_below, is_named};
+use signpost_kit::config::keys::testing::assert_explained;
 
 use super::*;
 
@@ -128,30 +128,7 @@ fn every_example_loads() {
 
 #[test]
 fn readers_and_examples_have_the_same_keys_and_defaults() {
-    let keys = Config::keys(|_| false);
-    for key in &keys {
-        assert!(!key.meaning.is_empty(), "no example explains {}", key.key);
-    }
-    for example in EXAMPLES.iter().flat_map(|text| explained(text)) {
-        let Explained {
-            key: name,
-            value,
-            meaning,
-        } = example;
-        if value.is_empty() {
-            let is_known = keys.iter().any(|key| is_below(&key.key, &name));
-            assert!(is_known, "no key is in [{name}]");
-            continue;
-        }
-        let key = keys.iter().find(|key| is_named(&key.key, &name));
-        let key = key.unwrap_or_else(|| panic!("no reader knows {name}"));
-        let is_said = key
-            .default
-            .as_deref()
-            .is_none_or(|default| default == value);
-        // An example can show another value, if its comment has the default.
-        assert!(is_said || meaning.contains("efault"), "{key:?}: {value}");
-    }
+    assert_explained(&Config::keys(|_| false), &EXAMPLES);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! Allowed values and defaults are those of the readers, which read no file for this. Meanings are the comments of the
 //! example files. A test of each program checks that readers and examples have the same keys and defaults.
 
+#[doc(hidden)]
+pub mod testing;
+
 use std::{mem::take, path::Path};
 
 use serde::Serialize;
@@ -45,13 +48,13 @@ pub struct Key {
 
 /// A key or a table of an example.
 #[derive(Debug)]
-pub struct Explained<'e> {
+struct Explained<'e> {
     /// Its dotted name.
-    pub key: String,
+    key: String,
     /// Its value as written, whether it is commented out or not; empty for a table.
-    pub value: &'e str,
+    value: &'e str,
     /// Its comment.
-    pub meaning: String,
+    meaning: String,
 }
 
 /// Describes the keys that `read` reads, in its order. If several examples have a key, the first one explains it.
@@ -86,8 +89,7 @@ pub fn keys<T>(
 /// The keys and tables of an example, commented out or not. A key's meaning is the comment above it, from the last line
 /// without text, and the one behind its value. Without both, it is the last comment above a key of the table, or above
 /// the table. Indented comments, which show commands, do not count.
-#[must_use]
-pub fn explained(text: &str) -> Vec<Explained<'_>> {
+fn explained(text: &str) -> Vec<Explained<'_>> {
     let (mut all, mut table) = (Vec::new(), String::new());
     let (mut above, mut last) = (String::new(), String::new());
     for line in text.lines() {
@@ -145,8 +147,7 @@ fn meaning(key: &str, explained: &[Explained<'_>]) -> Option<String> {
 }
 
 /// Whether a dotted name is this key of [`Key::key`], with any name for `NAME` and any index.
-#[must_use]
-pub fn is_named(key: &str, name: &str) -> bool {
+fn is_named(key: &str, name: &str) -> bool {
     key.split('.').count() == name.split('.').count() && is_below(key, name)
 }
 

@@ -5,11 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use signpost_kit::config::{
-    Settings,
-    keys::{Explained, explained, is_below, is_named},
-    uncommented,
-};
+use signpost_kit::config::{Settings, keys::testing::assert_explained, uncommented};
 
 use super::super::*;
 
@@ -79,30 +75,7 @@ fn every_example_loads_and_shows_the_defaults() {
 
 #[test]
 fn readers_and_example_have_the_same_keys_and_defaults() {
-    let keys = Config::keys();
-    for key in &keys {
-        assert!(!key.meaning.is_empty(), "the example lacks {}", key.key);
-    }
-    for example in explained(EXAMPLE) {
-        let Explained {
-            key: name,
-            value,
-            meaning,
-        } = example;
-        if value.is_empty() {
-            let is_known = keys.iter().any(|key| is_below(&key.key, &name));
-            assert!(is_known, "no key is in [{name}]");
-            continue;
-        }
-        let key = keys.iter().find(|key| is_named(&key.key, &name));
-        let key = key.unwrap_or_else(|| panic!("no reader knows {name}"));
-        let is_said = key
-            .default
-            .as_deref()
-            .is_none_or(|default| default == value);
-        // The example can show another value, if its comment has the default.
-        assert!(is_said || meaning.contains("efault"), "{key:?}: {value}");
-    }
+    assert_explained(&Config::keys(), &[EXAMPLE]);
 }
 
 #[test]

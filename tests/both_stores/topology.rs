@@ -142,11 +142,11 @@ async fn processes_that_start_at_once_migrate_once() {
         .start()
         .await;
     let history = |what| {
-        let query = format!("SELECT count({what}) FROM refinery_schema_history");
+        let query = format!("SELECT count({what}) FROM migrations");
         stack.store().query(&query).number()
     };
     assert!(history("*") >= 1);
-    assert_eq!(history("*"), history("DISTINCT version"));
+    assert_eq!(history("*"), history("DISTINCT number"));
 }
 
 /// Number of logins, and of the people they belong to.

@@ -93,10 +93,7 @@ impl Logging {
     pub fn start(log: &Log, reopen: ReopenSignals) -> anyhow::Result<Self> {
         // Below `info`, libraries log whole requests, responses and statements, with credentials, codes and tickets.
         // The cap is here so that no configured filter can enable that.
-        let bridge = LogTracer::builder()
-            .with_max_level(tracing_log::log::LevelFilter::Info)
-            // Logs every start in detail, with or without migrations.
-            .ignore_crate("refinery_core");
+        let bridge = LogTracer::builder().with_max_level(tracing_log::log::LevelFilter::Info);
         bridge.init().context("cannot bridge log to tracing")?;
         let (logging, subscriber) = Self::with_subscriber(log)?;
         tracing::subscriber::set_global_default(subscriber).context("cannot start logging")?;

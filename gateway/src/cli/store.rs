@@ -61,12 +61,29 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
         "copying sqlite:{} to {server} in one transaction",
         file.display()
     ));
-    let tables = copy(&file, &server, &settings, |table| print_line(&line(table))).await?;
+    let copied = copy(
+        &file,
+        &server,
+        &settings,
+        concat!("signpost ", env!("CARGO_PKG_VERSION")),
+        |table| print_line(&line(table)),
+    )
+    .await?;
     print_line(&format!(
         "copied in {:.1} s; all row counts match",
         begun.elapsed().as_secs_f32()
     ));
-    print_next_steps(&address_setting(&arguments.to, &server), &file, &tables);
+    if !copied.left_out.is_empty() {
+        print_error(&format!(
+            "warning: not copied, since they belong neither to Signpost nor to a version: {}",
+            copied.left_out.join(", ")
+        ));
+    }
+    print_next_steps(
+        &address_setting(&arguments.to, &server),
+        &file,
+        &copied.tables,
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,7 +117,7 @@ fn warn_if_open(file: &Path) {
     }
 }
 
-fn line(table: CopiedTable) -> String {
+fn line(table: &CopiedTable) -> String {
     let CopiedTable {
         name,
         rows,

@@ -1,4 +1,5 @@
-//! Migrating an installation from SQLite to Postgres: copies all rows of all tables in one transaction.
+//! Migrating an installation from SQLite to Postgres: copies all rows of all tables in one transaction, also of the
+//! versions' own tables. These are created by the migrations that the source has stored.
 //!
 //! The source is locked against writes meanwhile. The target must be empty, and stays empty if the copy fails, so that
 //! it can be repeated. Columns are read from the schema, so a column that a migration adds to both databases is copied,
@@ -16,26 +17,39 @@ pub use self::source::process_using;
 use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
-/// Tables to copy, in an order in which no row precedes one that it refers to. Not `changes`: no process has cached
-/// anything of the target yet. Nor `rate_limits`: its rows are only seconds old. Nor `usage_writers`: a copy begins
-/// after the gateways have stopped, and each has a new id at its next start.
-const TABLES: [&str; 9] = [
+/// Tables to copy, in an order in which no row precedes one that it refers to.
+const TABLES: [&str; 10] = [
     "applications",
     "accounts",
     "login_keys",
     "logins",
     "credentials",
     "events",
+    "account_values",
     "usage_start",
     "usage_counts",
     "usage_clients",
 ];
 
+/// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old
+/// (`rate_limits`), each gateway has a new id at its next start (`usage_writers`), or the target's own migrations are in
+/// it.
+const NOT_COPIED: [&str; 4] = ["changes", "migrations", "rate_limits", "usage_writers"];
+
+/// What was copied, and what was not.
+#[derive(Debug)]
+pub struct Copied {
+    /// The tables, in the order of the copy.
+    pub tables: Vec<CopiedTable>,
+    /// Tables that belong neither to Signpost nor to a version.
+    pub left_out: Vec<String>,
+}
+
 /// A copied table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Number of rows, the same in both databases.
     pub rows: u64,
     /// Number of texts from clients in which U+0000 was replaced by U+FFFD: Postgres cannot store it.
@@ -54,44 +68,50 @@ pub async fn copy(
     from: &Path,
     to: &PostgresAddress,
     settings: &PostgresSettings,
-    mut on_table: impl FnMut(CopiedTable),
-) -> Result<Vec<CopiedTable>, CopyError> {
-    let source = Source::open(from)?;
-    let database = PostgresDatabase::open(to, settings).await?;
+    program: &str,
+    mut on_table: impl FnMut(&CopiedTable),
+) -> Result<Copied, CopyError> {
+    let source = Source::open(from, program)?;
+    let database = PostgresDatabase::open(to, settings, program).await?;
+    let mut names: Vec<String> = TABLES.map(str::to_owned).into();
+    for schema in source.versions()? {
+        target::migrate(&database, &schema, program).await?;
+        names.extend(source.tables_of(&schema)?);
+    }
+    let mut left_out = source.tables()?;
+    left_out.retain(|name| !names.contains(name) && !NOT_COPIED.contains(&name.as_str()));
     let mut client = target::connect(&database).await?;
-    let target = Target::begin(&mut client).await?;
-    let mut all = Vec::new();
-    for name in TABLES {
+    let target = Target::begin(&mut client, &names).await?;
+    let mut tables = Vec::new();
+    for name in &names {
         let copied = copy_table(&source, &target, name).await?;
-        on_table(copied);
-        all.push(copied);
+        on_table(&copied);
+        tables.push(copied);
     }
     target.commit().await?;
-    Ok(all)
+    Ok(Copied { tables, left_out })
 }
 
 async fn copy_table(
     source: &Source,
     target: &Target<'_>,
-    name: &'static str,
+    name: &str,
 ) -> Result<CopiedTable, CopyError> {
     let columns = source.columns(name)?;
     let (written, replaced) = target.write(source, name, &columns).await?;
-    if columns.iter().any(|column| column == target::ID) {
-        target
-            .continue_ids_after(name, source.last_id(name)?)
-            .await?;
+    if let Some(last) = source.last_id(name)? {
+        target.continue_ids_after(name, last).await?;
     }
     let (expected, rows) = (source.count(name)?, target.count(name).await?);
     if rows != expected || written != expected {
         return Err(CopyError::Miscounted {
-            table: name,
+            table: name.to_owned(),
             expected,
             rows,
         });
     }
     Ok(CopiedTable {
-        name,
+        name: name.to_owned(),
         rows,
         replaced,
     })
@@ -111,7 +131,7 @@ pub enum CopyError {
     Open(#[from] OpenError),
     /// The source cannot be locked or read: another process holds the write lock, or the disk fails.
     #[error("cannot read the source")]
-    Source(#[from] rusqlite::Error),
+    Source(#[source] StoreError),
     /// The target, or the connection to it, failed.
     #[error("cannot write to the target")]
     Target(#[source] StoreError),
@@ -119,7 +139,7 @@ pub enum CopyError {
     #[error("the target is not empty: it has rows in {}. Copy into a new database", tables.join(", "))]
     NotEmpty {
         /// The tables that have rows.
-        tables: Vec<&'static str>,
+        tables: Vec<String>,
     },
     /// Another process writes to the target.
     #[error("the target is in use by another copy or by running programs. Stop them first")]
@@ -130,7 +150,7 @@ pub enum CopyError {
     )]
     Unfit {
         /// The table.
-        table: &'static str,
+        table: String,
         /// Its column.
         column: String,
     },
@@ -138,12 +158,18 @@ pub enum CopyError {
     #[error("{table} has {expected} rows in the source, but {rows} in the target")]
     Miscounted {
         /// The table.
-        table: &'static str,
+        table: String,
         /// Rows in the source.
         expected: u64,
         /// Rows in the target.
         rows: u64,
     },
+}
+
+impl From<rusqlite::Error> for CopyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Source(error.into())
+    }
 }
 
 impl From<tokio_postgres::Error> for CopyError {

@@ -4,6 +4,8 @@ use std::{error::Error, fmt, io, path::PathBuf};
 
 use tokio_postgres::error::SqlState;
 
+use crate::schema::SchemaError;
+
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -37,14 +39,14 @@ pub enum OpenError {
     /// The root certificates to verify the server cannot be read, or are missing.
     #[error("no root certificates to verify the database server: {0}")]
     Certificates(String),
-    /// A migration failed, or the database was migrated by a newer release.
-    #[error("cannot migrate the database {database}")]
-    Migration {
+    /// A migration failed, or a later release has migrated the database.
+    #[error("cannot use the database {database}")]
+    Schema {
         /// The file or server.
         database: String,
-        /// The migration's error.
+        /// The reason.
         #[source]
-        cause: refinery::Error,
+        cause: SchemaError,
     },
 }
 

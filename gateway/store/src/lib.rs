@@ -7,6 +7,7 @@
 //! | [`store`] | opening, probing and watching either database |
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
 //! | [`statements`] | statements that both databases understand |
+//! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
 //! | [`tables`] | the tables that several programs read: applications, accounts, credentials |
 //! | [`changes`] | the change feed |
@@ -14,8 +15,8 @@
 //! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
 //!
-//! Statements of other tables are in the modules of their callers. The whole schema is in `migrations/`, since all programs share one
-//! database.
+//! Statements of other tables are in the modules of their callers. The schema of all tables but the versions' own is in
+//! `migrations/`, since all programs share one database.
 
 pub mod address;
 pub mod changes;
@@ -23,6 +24,7 @@ pub mod copy;
 pub mod error;
 pub mod postgres;
 pub mod row;
+pub mod schema;
 pub mod settings;
 pub mod sqlite;
 pub mod statements;
@@ -40,6 +42,7 @@ pub use self::{
     error::{OpenError, PostgresError, StoreError},
     postgres::PostgresDatabase,
     row::{Column, FromRow, Parsed, Row},
+    schema::{Migration, Schema, SchemaError},
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
     statements::Batch,

@@ -17,7 +17,6 @@ use std::{
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
-use refinery::Runner;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -25,6 +24,7 @@ pub(crate) use self::connect::Notifications;
 pub use self::session::{Parameters, Session};
 use crate::{
     OpenError, PostgresAddress, PostgresSettings, StoreError,
+    schema::{SIGNPOST, Schema},
     statistics::{PoolStatistics, Statistics, StoreStatistics},
 };
 
@@ -36,6 +36,8 @@ pub struct PostgresDatabase {
 
 struct Shared {
     pool: Pool,
+    /// The address, without user and password.
+    server: String,
     settings: PostgresSettings,
     config: Config,
     tls: MakeRustlsConnect,
@@ -60,6 +62,7 @@ impl Shared {
         })?;
         let shared = Self {
             pool: pool(&config, &tls, settings),
+            server: address.to_string(),
             settings: settings.clone(),
             config,
             tls,
@@ -80,24 +83,35 @@ impl PostgresDatabase {
     pub async fn open(
         address: &PostgresAddress,
         settings: &PostgresSettings,
-    ) -> Result<Self, OpenError> {
-        Self::open_with(address, settings, &migrate::runner()).await
-    }
-
-    async fn open_with(
-        address: &PostgresAddress,
-        settings: &PostgresSettings,
-        migrations: &Runner,
+        program: &str,
     ) -> Result<Self, OpenError> {
         let server = address.to_string();
         let (mut client, mut shared) = Shared::connect(address, settings).await?;
-        migrate::migrate(&mut client, &server, migrations).await?;
+        migrate::migrate(&mut client, &server, &SIGNPOST, program).await?;
         let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
         let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
         shared.can_notify = can_notify.map_err(|cause| OpenError::Server { server, cause })?;
         Ok(Self {
             shared: Arc::new(shared),
         })
+    }
+
+    /// Applies the missing migrations of a version's tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(crate) async fn migrate(
+        &self,
+        schema: &Schema<'_>,
+        program: &str,
+    ) -> Result<(), OpenError> {
+        let server = self.shared.server.clone();
+        let (mut client, _) = match self.connect().await {
+            Ok(connected) => connected,
+            Err(cause) => return Err(OpenError::Server { server, cause }),
+        };
+        migrate::migrate(&mut client, &server, schema, program).await
     }
 
     /// Connects without applying the migrations, to inspect the database without changing it.

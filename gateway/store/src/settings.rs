@@ -11,6 +11,8 @@ pub struct StoreSettings {
     pub address: StoreAddress,
     /// The `[postgres]` table; ignored by SQLite.
     pub postgres: PostgresSettings,
+    /// The program that opens the store, with its release: recorded with the migrations that it applies.
+    pub program: &'static str,
 }
 
 impl StoreSettings {
@@ -20,6 +22,7 @@ impl StoreSettings {
         Self {
             address,
             postgres: PostgresSettings::default(),
+            program: concat!("Signpost ", env!("CARGO_PKG_VERSION")),
         }
     }
 }

@@ -9,27 +9,20 @@ use std::{
     time::Duration,
 };
 
-use refinery::Runner;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::pool::Pooled;
 use self::pool::{Access, Connect, Pool};
 use crate::{
     OpenError, StoreError,
+    schema::{SIGNPOST, Schema},
     statistics::{Statistics, StoreStatistics},
 };
 
 pub mod changes;
+mod migrate;
 mod pool;
 mod statements;
-
-mod embedded {
-    refinery::embed_migrations!("migrations/sqlite");
-}
-
-fn runner() -> Runner {
-    embedded::migrations::runner().set_grouped(true)
-}
 
 /// An open, migrated SQLite file. Clones are cheap and share it.
 #[derive(Clone, Debug)]
@@ -55,8 +48,20 @@ impl SqliteDatabase {
     /// # Errors
     ///
     /// The folder cannot be created, the file cannot be opened or is not a database, or a migration fails.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_with(path, Self::CALL_TIMEOUT, &runner())
+    pub fn open(path: &Path, program: &str) -> Result<Self, OpenError> {
+        Self::open_with(path, Self::CALL_TIMEOUT, program)
+    }
+
+    /// Applies the missing migrations of a version's tables.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(crate) fn migrate(&self, schema: &Schema<'_>, program: &str) -> Result<(), OpenError> {
+        let path = &self.pool.path;
+        let _lock = take_startup_lock(path)?;
+        let mut pooled = open_file(path, Self::CALL_TIMEOUT, pool::connect)?;
+        migrate_file(path, &mut pooled, schema, program)
     }
 
     /// Opens an existing file to read it; `None` if it does not exist.
@@ -75,7 +80,7 @@ impl SqliteDatabase {
         }))
     }
 
-    fn open_with(path: &Path, timeout: Duration, migrations: &Runner) -> Result<Self, OpenError> {
+    fn open_with(path: &Path, timeout: Duration, program: &str) -> Result<Self, OpenError> {
         let folder = folder_of(path);
         DirBuilder::new()
             .recursive(true)
@@ -86,12 +91,7 @@ impl SqliteDatabase {
         let _lock = take_startup_lock(path)?;
         create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
         let mut pooled = open_file(path, timeout, pool::connect)?;
-        migrations
-            .run(&mut pooled.connection)
-            .map_err(|cause| OpenError::Migration {
-                database: path.display().to_string(),
-                cause,
-            })?;
+        migrate_file(path, &mut pooled, &SIGNPOST, program)?;
         Ok(Self {
             pool: Arc::new(Pool::new(path.to_owned(), timeout, pooled)),
         })
@@ -174,6 +174,18 @@ impl SqliteDatabase {
 fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled, OpenError> {
     Pooled::connect(path, timeout, connect).map_err(|cause| OpenError::File {
         path: path.to_owned(),
+        cause,
+    })
+}
+
+fn migrate_file(
+    path: &Path,
+    pooled: &mut Pooled,
+    schema: &Schema<'_>,
+    program: &str,
+) -> Result<(), OpenError> {
+    migrate::migrate(&mut pooled.connection, schema, program).map_err(|cause| OpenError::Schema {
+        database: path.display().to_string(),
         cause,
     })
 }

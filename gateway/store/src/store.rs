@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     Change, OpenError, PostgresDatabase, SqliteDatabase, StoreAddress, StoreError, StoreSettings,
-    StoreStatistics, changes::Watch, postgres, sqlite, statistics::Statistics,
+    StoreStatistics, changes::Watch, postgres, schema::Schema, sqlite, statistics::Statistics,
 };
 
 /// Reads one table of each program: an open handle would not notice a missing file, nor a connection missing tables.
@@ -44,10 +44,28 @@ impl Store {
     /// The database cannot be opened, or a migration fails.
     pub async fn open(settings: &StoreSettings) -> Result<Self, OpenError> {
         match &settings.address {
-            StoreAddress::Sqlite(path) => SqliteDatabase::open(path).map(Self::Sqlite),
-            StoreAddress::Postgres(address) => PostgresDatabase::open(address, &settings.postgres)
-                .await
-                .map(Self::Postgres),
+            StoreAddress::Sqlite(path) => {
+                SqliteDatabase::open(path, settings.program).map(Self::Sqlite)
+            }
+            StoreAddress::Postgres(address) => {
+                let opened =
+                    PostgresDatabase::open(address, &settings.postgres, settings.program).await;
+                opened.map(Self::Postgres)
+            }
+        }
+    }
+
+    /// Applies the missing migrations of a version's tables, all or none. Blocks the thread if it is SQLite. `program`
+    /// is recorded with them.
+    ///
+    /// # Errors
+    ///
+    /// A migration fails, or touches what is not the version's own; or a later release has migrated the tables, and
+    /// programs as old as this one cannot work with them.
+    pub async fn migrate(&self, schema: &Schema<'_>, program: &str) -> Result<(), OpenError> {
+        match self {
+            Self::Sqlite(database) => database.migrate(schema, program),
+            Self::Postgres(database) => database.migrate(schema, program).await,
         }
     }
 

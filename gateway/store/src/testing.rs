@@ -17,15 +17,9 @@ use crate::{Store, StoreAddress, StoreSettings};
 const KIND: &str = "SIGNPOST_TEST_STORE";
 const SERVER: &str = "SIGNPOST_TEST_POSTGRES";
 
-/// The migrations of a later release: those of this one, and a second version that only tests have.
+/// Who opens the store in tests.
 #[cfg(test)]
-pub(crate) fn with_second_version(first: &refinery::Runner) -> refinery::Runner {
-    let second = "ALTER TABLE applications ADD COLUMN motto TEXT";
-    let second = refinery::Migration::unapplied("V2__motto", second).expect("a valid name");
-    let mut all = first.get_migrations().clone();
-    all.push(second);
-    refinery::Runner::new(&all).set_grouped(true)
-}
+pub(crate) const PROGRAM: &str = "test 1.0.0";
 
 /// A store of a test.
 pub struct TestStore {

@@ -5,8 +5,11 @@ use std::{fs::File, path::Path};
 use rusqlite::{Connection, Statement};
 use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, fcntl_getlk};
 
-use super::CopyError;
-use crate::SqliteDatabase;
+use super::{CopyError, target::ID};
+use crate::{
+    SqliteDatabase,
+    schema::{SIGNPOST, StoredSchema},
+};
 
 /// The byte of the `-shm` file that every connection has locked in WAL mode: `UNIX_SHM_DMS` of SQLite's `os_unix.c`.
 const IN_USE: u64 = 128;
@@ -18,16 +21,56 @@ pub(super) struct Source {
 
 impl Source {
     /// Migrates the file, so that it has the target's columns, and locks it.
-    pub(super) fn open(path: &Path) -> Result<Self, CopyError> {
+    pub(super) fn open(path: &Path, program: &str) -> Result<Self, CopyError> {
         if !path.is_file() {
             return Err(CopyError::NoSource {
                 path: path.to_owned(),
             });
         }
-        let database = SqliteDatabase::open(path)?;
+        let database = SqliteDatabase::open(path, program)?;
         let connection = database.dedicated_connection()?.connection;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         Ok(Self { connection })
+    }
+
+    /// The tables of the versions, as their programs have migrated them.
+    pub(super) fn versions(&self) -> rusqlite::Result<Vec<StoredSchema>> {
+        let query = "SELECT owner, name, sqlite, postgres, oldest FROM migrations WHERE owner <> ?1 \
+                     ORDER BY owner, number";
+        let mut statement = self.connection.prepare(query)?;
+        let mut rows = statement.query([SIGNPOST.owner])?;
+        let mut all: Vec<StoredSchema> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let owner: String = row.get(0)?;
+            if all.last().is_none_or(|last| last.owner != owner) {
+                all.push(StoredSchema {
+                    owner,
+                    ..StoredSchema::default()
+                });
+            }
+            if let Some(last) = all.last_mut() {
+                last.migrations
+                    .push([row.get(1)?, row.get(2)?, row.get(3)?]);
+                last.oldest = last.oldest.max(row.get(4)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// All tables, in the order of their creation: none refers to a later one.
+    pub(super) fn tables(&self) -> rusqlite::Result<Vec<String>> {
+        let query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+                     ORDER BY rowid";
+        let mut statement = self.connection.prepare(query)?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect()
+    }
+
+    /// Those of a version.
+    pub(super) fn tables_of(&self, schema: &StoredSchema) -> rusqlite::Result<Vec<String>> {
+        let mut tables = self.tables()?;
+        tables.retain(|name| schema.has(name));
+        Ok(tables)
     }
 
     pub(super) fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -49,13 +92,20 @@ impl Source {
         self.connection.query_row(&query, [], |row| row.get(0))
     }
 
-    /// The largest id ever assigned: ids of deleted rows must not be reused either.
-    pub(super) fn last_id(&self, table: &str) -> rusqlite::Result<i64> {
+    /// The largest id ever assigned: ids of deleted rows must not be reused either. `None` if the table has no column
+    /// [`ID`] of numbers.
+    pub(super) fn last_id(&self, table: &str) -> rusqlite::Result<Option<i64>> {
+        let has_ids =
+            "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2 AND type = 'INTEGER'";
+        let has_ids = self
+            .connection
+            .query_row(has_ids, [table, ID], |row| row.get(0))?;
         let query = format!(
             "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0), \
-             coalesce((SELECT max(id) FROM {table}), 0))"
+             coalesce((SELECT max({ID}) FROM {table}), 0))"
         );
-        self.connection.query_row(&query, [], |row| row.get(0))
+        let last = || self.connection.query_row(&query, [], |row| row.get(0));
+        if has_ids { last().map(Some) } else { Ok(None) }
     }
 }
 

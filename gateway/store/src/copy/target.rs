@@ -6,8 +6,8 @@ use tokio_postgres::{
     Client, Transaction, binary_copy::BinaryCopyInWriter, error::SqlState, types::Type,
 };
 
-use super::{CopyError, TABLES, source::Source, value};
-use crate::PostgresDatabase;
+use super::{CopyError, source::Source, value};
+use crate::{PostgresDatabase, schema::StoredSchema, values};
 
 /// The column with an auto-increment number, in tables that have one.
 pub(super) const ID: &str = "id";
@@ -15,6 +15,23 @@ pub(super) const ID: &str = "id";
 /// A copy has no timeout, except for waiting for locks: the operator should learn soon that the target is in use.
 const SESSION_SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
                        SET lock_timeout = '3s'";
+
+/// Creates a version's tables, unless its program has done so.
+pub(super) async fn migrate(
+    database: &PostgresDatabase,
+    schema: &StoredSchema,
+    program: &str,
+) -> Result<(), CopyError> {
+    let applied = "SELECT count(*) FROM migrations WHERE owner = $1";
+    let applied = database.rows::<(u64,)>(applied, values![schema.owner.as_str()]);
+    let applied = applied.await.map_err(CopyError::Target)?.pop();
+    if applied.is_none_or(|(applied,)| applied < schema.migrations.len() as u64) {
+        let migrations = schema.migrations();
+        let schema = schema.with(&migrations);
+        database.migrate(&schema, program).await?;
+    }
+    Ok(())
+}
 
 /// Opens the connection for the copy.
 pub(super) async fn connect(database: &PostgresDatabase) -> Result<Client, CopyError> {
@@ -31,9 +48,9 @@ pub(super) struct Target<'c> {
 
 impl<'c> Target<'c> {
     /// Locks the tables against other writers, for example another copy, and checks that they are empty.
-    pub(super) async fn begin(client: &'c mut Client) -> Result<Self, CopyError> {
+    pub(super) async fn begin(client: &'c mut Client, names: &[String]) -> Result<Self, CopyError> {
         let transaction = client.transaction().await?;
-        let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", TABLES.join(", "));
+        let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", names.join(", "));
         if let Err(error) = transaction.batch_execute(&lock).await {
             return Err(match error.code() {
                 Some(&SqlState::LOCK_NOT_AVAILABLE) => CopyError::InUse,
@@ -44,10 +61,10 @@ impl<'c> Target<'c> {
         // A program that was started on the target has created a key, or begun to count. That alone does not count as used.
         let created = "DELETE FROM login_keys; DELETE FROM usage_start";
         transaction.batch_execute(created).await?;
-        for table in TABLES {
+        for table in names {
             let query = format!("SELECT EXISTS (SELECT 1 FROM {table})");
             if transaction.query_one(&query, &[]).await?.try_get(0)? {
-                tables.push(table);
+                tables.push(table.clone());
             }
         }
         if tables.is_empty() {
@@ -61,7 +78,7 @@ impl<'c> Target<'c> {
     pub(super) async fn write(
         &self,
         source: &Source,
-        table: &'static str,
+        table: &str,
         columns: &[String],
     ) -> Result<(u64, u64), CopyError> {
         let types = self.types(table, columns).await?;

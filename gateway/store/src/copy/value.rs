@@ -15,11 +15,11 @@ const FREE_TEXT_TABLE: &str = "events";
 /// Reads a value, and whether characters were replaced; `table` and `column` are for the error.
 pub(super) fn read(
     value: ValueRef<'_>,
-    table: &'static str,
+    table: &str,
     column: &str,
 ) -> Result<(Value, bool), CopyError> {
     let unfit = || CopyError::Unfit {
-        table,
+        table: table.to_owned(),
         column: column.to_owned(),
     };
     let value = match value {
@@ -36,7 +36,7 @@ pub(super) fn read(
                 true => return Err(unfit()),
             }
         }
-        // No table has such a column.
+        // No migration may create such a column.
         ValueRef::Real(_) => return Err(unfit()),
     };
     Ok((value, false))

@@ -87,7 +87,7 @@ impl PostgresDatabase {
     }
 }
 
-fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, StoreError> {
+pub(super) fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, StoreError> {
     let rows = rows.iter();
     rows.map(|row| T::from_row(&Row::Postgres(row))).collect()
 }

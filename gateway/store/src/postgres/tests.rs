@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    Store, StoreAddress, StoreSettings, Topic,
-    testing::{TestStore, with_second_version},
+    Migration, Store, StoreAddress, StoreSettings, Topic,
+    testing::{PROGRAM, TestStore},
 };
 
 /// Far more than the timeouts of [`settings`], 1 s each, and far less than a test would wait without them.
@@ -34,7 +34,7 @@ fn settings() -> PostgresSettings {
 }
 
 async fn open(store: &TestStore) -> PostgresDatabase {
-    PostgresDatabase::open(&server(store), &settings())
+    PostgresDatabase::open(&server(store), &settings(), PROGRAM)
         .await
         .unwrap()
 }
@@ -62,31 +62,56 @@ async fn of_ten_concurrent_starts_one_migrates() {
         start.await.unwrap().unwrap();
     }
     let session = open(&store).await.session().await.unwrap();
-    let applied = "SELECT count(*), count(DISTINCT version) FROM refinery_schema_history";
+    let applied = "SELECT count(*), count(DISTINCT number) FROM migrations";
     let row = session.query_one(applied, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 1));
 }
 
 #[tokio::test]
-async fn a_later_release_migrates_what_is_stored_and_this_one_does_not_open_it_then() {
+async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long() {
     let store = TestStore::postgres();
-    drop(open(&store).await);
-    store.administer(
-        "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
-         VALUES ('one', 'One', 'active', 0, '', '[]')",
-    );
-    let later = with_second_version(&migrate::runner());
-    for _ in 0..2 {
-        let second = PostgresDatabase::open_with(&server(&store), &settings(), &later).await;
-        let session = second.unwrap().session().await.unwrap();
-        let query = "SELECT count(*) FROM applications WHERE name = 'One' AND motto IS NULL";
-        let row = session.query_one(query, &[]).await.unwrap();
-        assert_eq!(row.get::<_, i64>(0), 1);
-    }
-    let error = PostgresDatabase::open(&server(&store), &settings())
+    let database = open(&store).await;
+    let (reader, _connection) = database.connect().await.unwrap();
+    let reads = "BEGIN; SELECT count(*) FROM applications";
+    reader.batch_execute(reads).await.unwrap();
+    let migrating = tokio::spawn({
+        let database = database.clone();
+        async move {
+            let all = [
+                SIGNPOST.migrations[0],
+                Migration {
+                    name: "V2__motto",
+                    sqlite: "",
+                    postgres: "ALTER TABLE applications ADD COLUMN motto TEXT",
+                },
+            ];
+            let later = Schema {
+                migrations: &all,
+                ..SIGNPOST
+            };
+            database.migrate(&later, PROGRAM).await
+        }
+    });
+    let session = database.session().await.unwrap();
+    let is_waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while session
+        .query_one(is_waiting, &[])
         .await
-        .unwrap_err();
-    assert!(matches!(error, OpenError::Migration { .. }), "{error}");
+        .unwrap()
+        .get::<_, i64>(0)
+        == 0
+    {
+        tokio::task::yield_now().await;
+    }
+    // It queues behind the migration, which gives up within the timeout of this statement, and tries again.
+    let (other, _connection) = database.connect().await.unwrap();
+    let read = other.query_one("SELECT count(*) FROM applications", &[]);
+    tokio::time::timeout(MAX_WAIT, read).await.unwrap().unwrap();
+    assert!(!migrating.is_finished());
+    reader.batch_execute("COMMIT").await.unwrap();
+    migrating.await.unwrap().unwrap();
+    let read = "SELECT count(motto) FROM applications";
+    session.query_one(read, &[]).await.unwrap();
 }
 
 #[tokio::test]
@@ -95,7 +120,7 @@ async fn a_wrong_password_is_reported_without_repeating_it() {
     let StoreAddress::Postgres(address) = store.address().clone().with_password("hush-hush") else {
         panic!("a server")
     };
-    let error = PostgresDatabase::open(&address, &settings())
+    let error = PostgresDatabase::open(&address, &settings(), PROGRAM)
         .await
         .unwrap_err();
     let message = format!("{error:?} {error}");

@@ -150,14 +150,15 @@ mod tests {
 
     use super::*;
     use crate::sqlite::tests::Folder;
+    use crate::testing::PROGRAM;
 
     const DEADLINE: Duration = Duration::from_secs(1);
 
     #[tokio::test]
     async fn a_change_reaches_another_process_within_a_second() {
         let folder = Folder::new("watch");
-        let ours = SqliteDatabase::open(&folder.file()).unwrap();
-        let theirs = SqliteDatabase::open(&folder.file()).unwrap();
+        let ours = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
+        let theirs = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
         let (sender, receiver) = mpsc::channel();
         let _watch = watch(&ours, move |change| sender.send(change).unwrap()).unwrap();
         for key in [b"one", b"two"] {
@@ -177,7 +178,7 @@ mod tests {
     async fn a_replaced_file_is_a_loss_and_a_return() {
         let folder = Folder::new("replaced");
         let file = folder.file();
-        let database = SqliteDatabase::open(&file).unwrap();
+        let database = SqliteDatabase::open(&file, PROGRAM).unwrap();
         let mut watcher = Watcher::start(database.clone()).unwrap();
         let mut changes = Vec::new();
         std::fs::rename(&file, file.with_extension("old")).unwrap();
@@ -193,7 +194,7 @@ mod tests {
         for name in ["db-wal", "db-shm"] {
             let _ = std::fs::remove_file(file.with_extension(name));
         }
-        SqliteDatabase::open(&file).unwrap();
+        SqliteDatabase::open(&file, PROGRAM).unwrap();
         watcher.poll(&mut |change| changes.push(change));
         assert_eq!(changes, [Change::Lost, Change::Restored]);
         database
@@ -205,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn records_swept_before_they_were_read_mean_everything_may_have_changed() {
         let folder = Folder::new("swept");
-        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
         let mut watcher = Watcher::start(database.clone()).unwrap();
         database
             .write(|tx| {
@@ -223,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn old_records_are_swept() {
         let folder = Folder::new("sweep");
-        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
         let left = database
             .write(|tx| {
                 record(tx, Topic::Login, b"old")?;

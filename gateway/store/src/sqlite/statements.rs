@@ -104,7 +104,7 @@ impl SqliteDatabase {
     }
 }
 
-fn run<T: FromRow>(
+pub(super) fn run<T: FromRow>(
     connection: &Connection,
     sql: &str,
     values: &[Value],

@@ -1,7 +1,7 @@
 //! Opening, migrating and calling, on real files.
 
 use super::*;
-use crate::testing::with_second_version;
+use crate::testing::PROGRAM;
 
 mod cancelled;
 mod deadline;
@@ -35,7 +35,7 @@ async fn a_new_file_can_be_opened_many_times_at_once() {
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let file = folder.file();
-            std::thread::spawn(move || SqliteDatabase::open(&file).unwrap())
+            std::thread::spawn(move || SqliteDatabase::open(&file, PROGRAM).unwrap())
         })
         .collect();
     for thread in threads {
@@ -49,31 +49,10 @@ async fn a_new_file_can_be_opened_many_times_at_once() {
     }
 }
 
-#[test]
-fn a_later_release_migrates_what_is_stored_and_this_one_does_not_open_it_then() {
-    let folder = Folder::new("second-version");
-    let file = folder.file();
-    let first = SqliteDatabase::open(&file).unwrap();
-    let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
-                  VALUES ('one', 'One', 'active', 0, x'00', '[]')";
-    first.call_blocking(|all| all.execute(insert, [])).unwrap();
-    let later = with_second_version(&runner());
-    for _ in 0..2 {
-        let second =
-            SqliteDatabase::open_with(&file, SqliteDatabase::CALL_TIMEOUT, &later).unwrap();
-        let query = "SELECT count(*) FROM applications WHERE name = 'One' AND motto IS NULL";
-        let count =
-            second.call_blocking(|all| all.query_row(query, [], |row| row.get::<_, i64>(0)));
-        assert_eq!(count.unwrap(), 1);
-    }
-    let error = SqliteDatabase::open(&file).unwrap_err();
-    assert!(matches!(error, OpenError::Migration { .. }), "{error}");
-}
-
 #[tokio::test]
 async fn a_failed_write_is_rolled_back() {
     let folder = Folder::new("rollback");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let failed = database
         .write(move |transaction| {
@@ -93,7 +72,7 @@ async fn a_failed_write_is_rolled_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_for_each_other() {
     let folder = Folder::new("writers");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     let insert = "INSERT INTO changes (topic, key, changed_at) VALUES ('t', x'00', 0)";
     let writes: Vec<_> = (0..40)
         .map(|_| {
@@ -119,7 +98,7 @@ fn only_the_owner_can_read_the_files_unless_the_folder_is_shared() {
         let path = folder.file().parent().unwrap().to_owned();
         fs::create_dir_all(&path).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(folder_mode)).unwrap();
-        let database = SqliteDatabase::open(&folder.file()).unwrap();
+        let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
         database
             .call_blocking(|connection| connection.execute("DELETE FROM changes", []))
             .unwrap();
@@ -143,7 +122,7 @@ fn a_file_that_is_not_a_database_is_reported() {
         "this is a text, and a long enough one to be no database header",
     )
     .unwrap();
-    let error = SqliteDatabase::open(&file).unwrap_err();
+    let error = SqliteDatabase::open(&file, PROGRAM).unwrap_err();
     assert!(matches!(error, OpenError::File { .. }), "{error}");
     assert!(error.to_string().contains("signpost.db"));
 }
@@ -152,7 +131,7 @@ fn a_file_that_is_not_a_database_is_reported() {
 fn a_folder_that_cannot_be_created_is_reported() {
     let file = PathBuf::from("/dev/null/signpost.db");
     assert!(matches!(
-        SqliteDatabase::open(&file),
+        SqliteDatabase::open(&file, PROGRAM),
         Err(OpenError::Folder { .. })
     ));
 }

@@ -27,8 +27,8 @@ pub fn store(root: &mut Section<'_>) -> Read<StoreSettings> {
             None => address?,
         };
         Ok(StoreSettings {
-            address,
             postgres: postgres?,
+            ..StoreSettings::new(address)
         })
     })
 }

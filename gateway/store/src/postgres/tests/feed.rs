@@ -57,7 +57,9 @@ async fn a_change_reaches_another_process_within_a_second() {
 async fn a_change_also_reaches_another_process_without_notify() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
-    let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let ours = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
     assert!(!ours.can_notify());
     record(&ours, Topic::Login, b"before").await;
     let (changes, _watch) = watched(&ours);
@@ -75,7 +77,9 @@ async fn a_change_also_reaches_another_process_without_notify() {
 async fn a_listener_gets_changes_of_a_process_that_cannot_notify() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
-    let theirs = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let theirs = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
     // The owner of the function may still call it.
     let ours = open(&store).await;
     assert!(ours.can_notify() && !theirs.can_notify());
@@ -138,7 +142,9 @@ async fn a_wrong_clock_is_detected() {
 async fn without_notify_a_change_that_is_committed_late_is_reported() {
     let store = TestStore::postgres();
     let address = without_notify(&store);
-    let ours = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let ours = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
     let (changes, _watch) = watched(&ours);
     let (mut slow, _) = ours.connect().await.unwrap();
     let transaction = slow.transaction().await.unwrap();
@@ -180,7 +186,9 @@ async fn after_an_outage_the_feed_is_restored() {
 async fn without_a_separate_connection_changes_are_polled_with_pooled_ones() {
     let store = TestStore::postgres();
     let address = with_role(&store, "listener", "");
-    let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
     let (changes, _watch) = watched(&database);
     // Each of several steps may wait for the only connection, on a machine that runs many tests.
     let limit = Duration::from_secs(20);

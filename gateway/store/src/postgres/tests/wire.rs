@@ -69,7 +69,9 @@ async fn through_a_wire(store: &TestStore) -> (PostgresDatabase, Wire) {
         .dbname(config.get_dbname().unwrap());
     config = through;
     let address = PostgresAddress::from_config(config);
-    let database = PostgresDatabase::open(&address, &settings()).await.unwrap();
+    let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
+        .await
+        .unwrap();
     (database, wire)
 }
 

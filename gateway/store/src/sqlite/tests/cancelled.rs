@@ -49,7 +49,7 @@ async fn wait_until_at_rest(database: &SqliteDatabase) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn dropped_calls_never_exceed_the_connection_limit() {
     let folder = Folder::new("dropped");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     let gauge = Arc::new(Gauge::default());
     let mut most_open = 0;
     for round in 0..60_u64 {
@@ -86,7 +86,7 @@ async fn dropped_calls_never_exceed_the_connection_limit() {
 #[test]
 fn work_whose_caller_is_dropped_before_it_begins_is_not_run() {
     let folder = Folder::new("left");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(1)
@@ -119,7 +119,7 @@ fn work_whose_caller_is_dropped_before_it_begins_is_not_run() {
 #[tokio::test]
 async fn work_that_panics_releases_permit_and_connection() {
     let folder = Folder::new("panic");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     for _ in 0..2 * CONNECTIONS {
         let failed = database.write(|_| -> rusqlite::Result<()> { panic!("intended by the test") });
         assert!(matches!(failed.await, Err(StoreError::Interrupted)));
@@ -131,7 +131,7 @@ async fn work_that_panics_releases_permit_and_connection() {
 #[tokio::test]
 async fn blocking_calls_above_the_limit_leave_no_surplus_idle_connections() {
     let folder = Folder::new("surplus");
-    let database = SqliteDatabase::open(&folder.file()).unwrap();
+    let database = SqliteDatabase::open(&folder.file(), PROGRAM).unwrap();
     fn nested(database: &SqliteDatabase, depth: usize) -> Result<(), StoreError> {
         if depth == 0 {
             return Ok(());

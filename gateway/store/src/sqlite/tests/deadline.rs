@@ -16,7 +16,7 @@ fn locked(folder: &Folder) -> Connection {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_wait_for_the_turn_counts_towards_the_wait_for_the_lock() {
     let folder = Folder::new("deadline");
-    let database = SqliteDatabase::open_with(&folder.file(), TIMEOUT, &runner()).unwrap();
+    let database = SqliteDatabase::open_with(&folder.file(), TIMEOUT, PROGRAM).unwrap();
     let _lock = locked(&folder);
     let first = tokio::spawn({
         let database = database.clone();
@@ -36,7 +36,7 @@ async fn the_wait_for_the_turn_counts_towards_the_wait_for_the_lock() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_begins_when_the_lock_is_granted() {
     let folder = Folder::new("granted");
-    let database = SqliteDatabase::open_with(&folder.file(), TIMEOUT, &runner()).unwrap();
+    let database = SqliteDatabase::open_with(&folder.file(), TIMEOUT, PROGRAM).unwrap();
     let lock = locked(&folder);
     let write = tokio::spawn({
         let database = database.clone();

@@ -149,6 +149,29 @@ async fn processes_that_start_at_once_migrate_once() {
     assert_eq!(history("*"), history("DISTINCT number"));
 }
 
+#[tokio::test]
+async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
+    let mut stack = Stack::start().await;
+    // As a later release would have migrated it: first so that older ones still work with it, then not.
+    for (number, oldest, starts) in [(2, 0, true), (3, 3, false)] {
+        stack.store().query(&format!(
+            "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
+             VALUES ('signpost', {number}, 'V{number}__later', '', '', {oldest}, 'login-v3 v3/1.4.0') RETURNING number"
+        ));
+        stack.kill(Program::V1);
+        if starts {
+            stack.restart(Program::V1).await;
+            continue;
+        }
+        stack.restart_without_waiting(Program::V1);
+        assert!(!stack.wait_for_exit(Program::V1).await.success());
+        let log = stack.log(Program::V1);
+        let reason = "login-v3 v3/1.4.0 has migrated the store to V3__later of signpost. Programs need at least V3 of \
+                      signpost now; this one ends with V1.";
+        assert!(log.contains(reason), "{log}");
+    }
+}
+
 /// Number of logins, and of the people they belong to.
 const LOGINS: usize = 200;
 const PEOPLE: usize = 20;

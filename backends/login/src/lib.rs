@@ -113,12 +113,22 @@ pub use signpost_protocol::{
     request_id::RequestId,
 };
 
+/// The store, for tables of a version's own, and what their migrations and statements are made of.
+pub mod store {
+    pub use signpost_store::{
+        Batch, Column, FromRow, Migration, Parsed, Row, Schema, StoreError, Value, from_row,
+        migrations, values,
+    };
+
+    pub use crate::records::own::{OwnStore, Sweep};
+}
+
 pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{Endpoints, EndpointsError, HandlerContext, Routes, Views, request, router},
     records::{
         accounts::{self, Account},
-        events,
+        events, values,
     },
     service::Service,
 };

@@ -5,3 +5,5 @@ pub(crate) mod applications;
 pub(crate) mod credentials;
 pub mod events;
 pub(crate) mod logins;
+pub(crate) mod own;
+pub mod values;

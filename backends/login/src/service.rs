@@ -18,7 +18,7 @@ use crate::{
     error::LoginError,
     limits::Limits,
     provider::{HttpClient, ProviderClients},
-    records::applications::Application,
+    records::{applications::Application, own::OwnStore},
     trace,
 };
 
@@ -88,6 +88,12 @@ impl Service {
     pub(crate) fn connection_limit(&self) -> usize {
         let wanted = self.config.limits.connections;
         self.state.descriptors.connection_limit(wanted)
+    }
+
+    /// The store, for a version's own tables.
+    #[must_use]
+    pub fn store(&self) -> OwnStore {
+        OwnStore::new(self.state.database.clone())
     }
 
     /// The current time.

@@ -1,11 +1,11 @@
-//! Deletes expired logins, credentials and events, in small batches.
+//! Deletes expired logins, credentials, events and values, in small batches.
 
 use std::time::Duration;
 
 use signpost_store::StoreError;
 
 use super::running::Running;
-use crate::service::Service;
+use crate::{records::values, service::Service};
 
 /// Short enough that few rows accumulate. Several processes can sweep at once.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ pub(super) async fn sweep_until_stopped(running: Running) {
     let state = running.state();
     loop {
         let pause = sweep(&running.service()).await.unwrap_or_else(|error| {
-            tracing::warn!(cause = %error, "cannot delete expired logins, credentials and events");
+            tracing::warn!(cause = %error, "cannot delete expired rows");
             SWEEP_INTERVAL
         });
         tokio::select! {
@@ -44,7 +44,8 @@ async fn sweep(service: &Service) -> Result<Duration, StoreError> {
             Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,
         };
-        if logins.max(credentials).max(events) < BATCH_ROWS {
+        let values = values::sweep(&state.database, now, BATCH_ROWS).await?;
+        if logins.max(credentials).max(events).max(values) < BATCH_ROWS {
             return Ok(SWEEP_INTERVAL);
         }
     }

@@ -16,6 +16,7 @@ use crate::{
         accounts::Account,
         credentials::{Credential, CredentialClaims},
         events::{EventCursor, EventPage, EventQuery},
+        values::{Collection, Values},
     },
     service::Service,
 };
@@ -64,6 +65,18 @@ impl AuthenticatedUser {
             limit,
         };
         Ok(EventPage::read(&service.state.events, query).await?)
+    }
+
+    /// The values of a collection that are the user's, and were stored through the user's application.
+    #[must_use]
+    pub fn values<'a>(&self, service: &'a Service, collection: &'a Collection) -> Values<'a> {
+        Values {
+            collection,
+            store: &service.state.database,
+            account: self.account().id,
+            application: self.application(),
+            now: service.now(),
+        }
     }
 
     /// When the login ends, unless a logout ends it before.

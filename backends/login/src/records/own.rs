@@ -1,0 +1,106 @@
+//! The store, as a version's own tables need it.
+
+use signpost_kit::clock::Timestamp;
+use signpost_store::{Batch, FromRow, Store, StoreError, Value, values};
+
+/// The store for a version's own tables, whose names begin with the version's: `v3_notes`. Statements are those of both
+/// databases, with parameters `$1`, `$2`, …; where these differ, [`Self::dialect`] chooses.
+///
+/// All methods fail if the store is unavailable, or a row holds a value that its type does not have. `?` makes of that
+/// 503 `store_unavailable`.
+#[derive(Clone, Debug)]
+pub struct OwnStore(Store);
+
+#[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
+impl OwnStore {
+    pub(crate) const fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    /// The rows of a query.
+    pub async fn rows<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.0.rows(sql, values).await
+    }
+
+    /// The first row of a query.
+    pub async fn row<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Option<T>, StoreError> {
+        self.0.row(sql, values).await
+    }
+
+    /// Executes a statement that writes; the number of rows that it changed.
+    pub async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<usize, StoreError> {
+        self.0.execute(sql, values).await
+    }
+
+    /// Executes a statement that writes and returns rows.
+    pub async fn write<T: FromRow>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.0.write(sql, values).await
+    }
+
+    /// Writes what one statement of Postgres can, and several of SQLite, in one transaction. The rows of the first one;
+    /// without a row, the others are not executed.
+    pub async fn write_in_order<T: FromRow>(
+        &self,
+        sqlite: &[&str],
+        postgres: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.0.write_in_order(sqlite, postgres, values).await
+    }
+
+    /// Writes all rows, or none, and returns what the statement returns.
+    pub async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
+        self.0.write_batch(batch).await
+    }
+
+    /// The text of a statement in which the databases differ.
+    #[must_use]
+    pub fn dialect<'s>(&self, sqlite: &'s str, postgres: &'s str) -> &'s str {
+        self.0.dialect(sqlite, postgres)
+    }
+}
+
+/// Rows of a version's own table that are deleted once their time has come, in small batches, once a minute.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// The table.
+    pub table: &'static str,
+    /// Its key: one column.
+    pub key: &'static str,
+    /// The column with the time, in ms since the epoch, from which on a row can go; null: never. It needs an index.
+    pub expires_at: &'static str,
+}
+
+impl Sweep {
+    /// Deletes up to `limit` rows, and returns how many.
+    pub(crate) async fn run(
+        &self,
+        store: &Store,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        let Self {
+            table,
+            key,
+            expires_at,
+        } = self;
+        let sweep = format!(
+            "DELETE FROM {table} WHERE {key} IN \
+                 (SELECT {key} FROM {table} WHERE {expires_at} <= $1 ORDER BY {expires_at} LIMIT {limit}) \
+             AND {expires_at} <= $1"
+        );
+        store.execute(&sweep, values![now]).await
+    }
+}

@@ -87,6 +87,36 @@ async fn a_full_collection_takes_replacements_only() {
 }
 
 #[tokio::test]
+async fn a_flood_stores_little_more_than_is_allowed() {
+    let test = std::sync::Arc::new(Test::new().await);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..100 {
+        let test = std::sync::Arc::clone(&test);
+        calls.spawn(async move {
+            let notes = test.values(&NOTES, 1);
+            // Every second caller leaves.
+            let key = format!("key {number}");
+            let put = notes.put(&key, "x");
+            let wait = Duration::from_millis(if number % 2 == 0 { 0 } else { 60_000 });
+            let _ = tokio::time::timeout(wait, put).await;
+        });
+    }
+    calls.join_all().await;
+    let store = test.store.store();
+    let concurrent = match store {
+        Store::Sqlite(_) => 0,
+        Store::Postgres(_) => store.max_calls(),
+    };
+    let stored = test.store.count("account_values").await;
+    assert!(
+        (3..=3 + i64::try_from(concurrent).unwrap()).contains(&stored),
+        "{stored}"
+    );
+    let error = test.values(&NOTES, 1).put("more", "x").await.unwrap_err();
+    assert_eq!(code(&error), "values_full");
+}
+
+#[tokio::test]
 async fn keys_and_values_have_limits() {
     let test = Test::new().await;
     let notes = test.values(&NOTES, 1);

@@ -47,7 +47,13 @@ const OBJECTS: &str = "SELECT CAST(table_name AS text) AS table_name, CAST(table
                        column_name || ' ' || data_type || ' ' || is_nullable || ' ' || coalesce(column_default, '') \
                        AS definition FROM information_schema.columns WHERE table_schema = current_schema() \
                        UNION ALL SELECT CAST(tablename AS text), CAST(indexname AS text), indexdef FROM pg_indexes \
-                       WHERE schemaname = current_schema() ORDER BY 1, 2, 3";
+                       WHERE schemaname = current_schema() \
+                       UNION ALL SELECT CAST(event_object_table AS text), CAST(trigger_name AS text), \
+                       CAST(action_statement AS text) FROM information_schema.triggers \
+                       WHERE trigger_schema = current_schema() \
+                       UNION ALL SELECT CAST(routine_name AS text), CAST(routine_name AS text), \
+                       coalesce(routine_definition, '') FROM information_schema.routines \
+                       WHERE routine_schema = current_schema() ORDER BY 1, 2, 3";
 
 /// Applies the missing migrations, all or none.
 pub(super) async fn migrate(

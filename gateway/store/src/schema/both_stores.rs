@@ -148,6 +148,21 @@ async fn a_version_migrates_nothing_but_its_own() {
         ("DROP TABLE events", "events"),
         ("ALTER TABLE v3_notes ADD COLUMN theirs TEXT", "v3_notes"),
         ("CREATE VIEW people AS SELECT * FROM accounts", "people"),
+        (
+            store.dialect(
+                "CREATE TRIGGER v4_watch AFTER DELETE ON events BEGIN DELETE FROM accounts; END",
+                "CREATE FUNCTION v4_watch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
+                 CREATE TRIGGER v4_watch AFTER DELETE ON events EXECUTE FUNCTION v4_watch()",
+            ),
+            "v4_watch",
+        ),
+        (
+            store.dialect(
+                "CREATE TRIGGER watch AFTER DELETE ON v4_all BEGIN DELETE FROM accounts; END",
+                "CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+            ),
+            "watch",
+        ),
     ] {
         let own = Migration {
             name: "V1__all",

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use login::program::{Program, run};
+use login::program::{Program, run_all};
 
 fn main() -> ExitCode {
-    run(&Program {
+    let program = Program {
         name: "login-all",
         about: "Every version of Signpost's login service in one process",
         version: env!("CARGO_PKG_VERSION"),
         config: "conf/all.toml",
-        router: login_all::router,
-    })
+    };
+    run_all(&program, &login_all::versions())
 }

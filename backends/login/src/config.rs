@@ -1,6 +1,6 @@
 //! The configuration: parsed, typed and valid.
 //!
-//! [`Config::load`] reports all problems at once: file, line, key, the value found, the values allowed. `conf/v1.toml`
+//! `Config::load` reports all problems at once: file, line, key, the value found, the values allowed. `conf/v1.toml`
 //! explains the keys and their defaults; a test reads that file. Each module reads one group of keys.
 
 mod gateway_secret;
@@ -83,13 +83,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the file at `path`; also returns its settings, key by key.
+    /// Reads the file at `path`; also returns its settings, key by key. `own` reads the keys of versions.
     ///
     /// # Errors
     ///
     /// The file cannot be read, is not TOML, or has unknown keys or invalid values; the error lists all of them.
-    pub fn load(path: &Path) -> Result<Loaded<Self>, ConfigError> {
-        engine::load(path, Self::read)
+    pub(crate) fn load<T>(
+        path: &Path,
+        own: impl FnOnce(&mut Section<'_>) -> Read<T>,
+    ) -> Result<Loaded<(Self, T)>, ConfigError> {
+        engine::load(path, |root| Self::read(root, own))
     }
 
     /// As [`Self::load`], but from text; `path` appears in messages only.
@@ -97,18 +100,36 @@ impl Config {
     /// # Errors
     ///
     /// As [`Self::load`].
-    pub fn parse(path: &Path, text: &str) -> Result<Loaded<Self>, ConfigError> {
-        engine::parse(path, text, Self::read)
+    pub(crate) fn parse<T>(
+        path: &Path,
+        text: &str,
+        own: impl FnOnce(&mut Section<'_>) -> Read<T>,
+    ) -> Result<Loaded<(Self, T)>, ConfigError> {
+        engine::parse(path, text, |root| Self::read(root, own))
     }
 
-    /// Describes all keys.
-    #[must_use]
-    pub fn keys() -> Vec<Key> {
+    /// Describes all keys; `examples` explain those that `own` reads.
+    pub(crate) fn keys<T>(
+        own: impl FnOnce(&mut Section<'_>) -> Read<T>,
+        examples: &[String],
+    ) -> Vec<Key> {
         let needs_restart = |key: &str| Self::needs_restart(key, &[key]);
-        keys(Self::read, &[EXAMPLE], needs_restart)
+        let examples = examples.iter().map(String::as_str);
+        let examples: Vec<_> = [EXAMPLE].into_iter().chain(examples).collect();
+        keys(|root| Self::read(root, own), &examples, needs_restart)
     }
 
-    fn read(root: &mut Section<'_>) -> Read<Self> {
+    fn read<T>(
+        root: &mut Section<'_>,
+        own: impl FnOnce(&mut Section<'_>) -> Read<T>,
+    ) -> Read<(Self, T)> {
+        let (shared, own) = (Self::read_shared(root), own(root));
+        let (mut config, own) = (shared?, own?);
+        config.secret_warnings = root.secret_warnings();
+        Ok((config, own))
+    }
+
+    fn read_shared(root: &mut Section<'_>) -> Read<Self> {
         let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
         let own: Vec<_> = listen.iter().copied().collect();
@@ -131,7 +152,7 @@ impl Config {
             shutdown: root.section("shutdown", shared_keys::shutdown),
             log: root.section("log", Log::read),
             tracing: root.section("tracing", TracingSettings::read),
-            secret_warnings: Ok(root.secret_warnings()),
+            secret_warnings: Ok(Vec::new()),
         })
     }
 
@@ -139,8 +160,7 @@ impl Config {
     ///
     /// A secret can only be omitted on a loopback address. So if `listen` changes too, the keys of the secret also wait
     /// for the restart; otherwise an address beyond loopback could lose its secret.
-    #[must_use]
-    pub fn needs_restart(key: &str, changed: &[&str]) -> bool {
+    pub(crate) fn needs_restart(key: &str, changed: &[&str]) -> bool {
         match key {
             "listen" | "threads" | "store" => true,
             "gateway_secret" | "without_gateway" => changed.contains(&"listen"),
@@ -149,8 +169,7 @@ impl Config {
     }
 
     /// Returns this configuration with the values of `running` for all keys that need a restart.
-    #[must_use]
-    pub fn with_restart_keys_of(self, running: &Self) -> Self {
+    pub(crate) fn with_restart_keys_of(self, running: &Self) -> Self {
         let mut config = self;
         if config.listen != running.listen {
             config.gateway = running.gateway.clone();
@@ -163,8 +182,7 @@ impl Config {
     }
 
     /// Returns warnings about insecure settings, for the log at start and for `check`.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let store = self.store.address.weakness().map(str::to_owned);
         let providers = self.providers.all.iter().flat_map(ProviderConfig::warnings);
         let warnings = store.into_iter().chain(providers);

@@ -1,34 +1,61 @@
-//! The service over HTTP: routes, layers and handlers.
+//! The service over HTTP: routes, layers and handlers; and what a version is made of.
 
+mod endpoints;
 mod handlers;
 mod middleware;
+pub mod own;
 mod pages;
 pub mod request;
 mod router;
 mod version;
+mod versions;
+pub mod views;
 
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use signpost_protocol::version::Version;
+use signpost_protocol::version::Version as VersionName;
 
+use self::own::Own;
+pub(crate) use self::versions::Configured;
 pub use self::{
-    router::{Routes, router},
-    version::{Endpoints, EndpointsError, Views},
+    endpoints::{Endpoints, EndpointsError},
+    router::Routes,
+    version::Version,
+    versions::Versions,
 };
 use crate::service::Service;
 
-/// The shared state of handlers: the service, and the version that the router serves.
-///
-/// Extractors read it ([`request`]). A version's own handler gets the service as `State<Arc<Service>>`.
+/// What handlers of every version share: the service, and the version that the router serves.
 #[derive(Clone)]
-pub struct HandlerContext {
+pub(crate) struct Context {
     pub(crate) service: Arc<Service>,
-    pub(crate) version: Version,
+    pub(crate) version: VersionName,
 }
 
-impl FromRef<HandlerContext> for Arc<Service> {
-    fn from_ref(context: &HandlerContext) -> Self {
-        Self::clone(&context.service)
+/// The state of a version's handlers. Extractors read it ([`request`]).
+pub struct HandlerContext<V: Version> {
+    pub(crate) shared: Context,
+    pub(crate) own: Own<V>,
+}
+
+impl<V: Version> Clone for HandlerContext<V> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            own: self.own.clone(),
+        }
+    }
+}
+
+impl<V: Version> FromRef<HandlerContext<V>> for Context {
+    fn from_ref(context: &HandlerContext<V>) -> Self {
+        context.shared.clone()
+    }
+}
+
+impl<V: Version> FromRef<HandlerContext<V>> for Arc<Service> {
+    fn from_ref(context: &HandlerContext<V>) -> Self {
+        Self::clone(&context.shared.service)
     }
 }

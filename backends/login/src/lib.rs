@@ -17,7 +17,8 @@
 //!
 //! Each imports only those above it; `gateway/tests/structure.rs` checks that.
 //!
-//! Each version is a small crate: its views, its own endpoints if it has any, and a `main` that calls [`program::run`].
+//! Each version is a small crate: a type that implements [`Version`], the handlers of its own endpoints, and a `main` that
+//! calls [`program::run`]. [`own`] has an example with settings and state.
 //!
 //! # A version with an endpoint of its own
 //!
@@ -25,11 +26,9 @@
 //! limits, log, problems. Another method is 405 with `Allow`.
 //!
 //! ```
-//! use std::sync::Arc;
-//!
 //! use axum::{Json, http::StatusCode};
 //! use login::{
-//!     Account, Endpoints, EndpointsError, LoginError, Routes, Service, Views,
+//!     Account, Endpoints, LoginError, Version,
 //!     problem::{OwnProblem, Text, Texts},
 //!     request::{AuthenticatedUser, Parameters},
 //! };
@@ -37,29 +36,23 @@
 //!
 //! struct V9;
 //!
-//! impl Views for V9 {
-//!     const VERSION: &'static str = "v9";
-//!     type Account = AccountView;
-//! }
+//! impl Version for V9 {
+//!     const NAME: &'static str = "v9";
+//!     type Settings = ();
+//!     type State = ();
 //!
-//! #[derive(Serialize)]
-//! struct AccountView {
-//!     name: String,
-//! }
+//!     fn endpoints() -> Endpoints<Self> {
+//!         Endpoints::new().get("/greeting", greeting)
+//!     }
 //!
-//! impl From<&Account> for AccountView {
-//!     fn from(account: &Account) -> Self {
-//!         Self { name: account.username.as_str().to_owned() }
+//!     fn account(account: &Account) -> impl Serialize {
+//!         AccountView { name: account.username.as_str() }
 //!     }
 //! }
 //!
-//! /// The routes of this version: what its `main` gives to `login::program::run`.
-//! fn router(service: Arc<Service>) -> Result<Routes, EndpointsError> {
-//!     login::router::<V9>(service, endpoints())
-//! }
-//!
-//! fn endpoints() -> Endpoints {
-//!     Endpoints::new().get("/greeting", greeting)
+//! #[derive(Serialize)]
+//! struct AccountView<'a> {
+//!     name: &'a str,
 //! }
 //!
 //! async fn greeting(
@@ -86,9 +79,12 @@
 //!     },
 //! );
 //!
-//! // In a test of the version: a path of the library, or one that appears twice, is an error.
-//! endpoints().check::<V9>().unwrap();
-//! assert!(Endpoints::new().post("/user", async || "mine").check::<V9>().is_err());
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! // In a test of the version:
+//! let service = login::testing::TestService::new::<V9>().await;
+//! let greeting = service.logged_in("ada").get("/greeting").await;
+//! assert_eq!(greeting.json(), serde_json::json!(["Hello ada"]));
+//! # });
 //! ```
 
 pub mod config;
@@ -102,8 +98,7 @@ mod provider;
 mod records;
 mod secret;
 mod service;
-#[cfg(test)]
-mod testing;
+pub mod testing;
 mod trace;
 
 pub use signpost_kit::clock::Timestamp;
@@ -125,10 +120,21 @@ pub mod store {
 
 pub use self::{
     error::{LoginError, ParamRule, problem},
-    http::{Endpoints, EndpointsError, HandlerContext, Routes, Views, request, router},
+    http::{
+        Endpoints, EndpointsError, HandlerContext, Routes, Version, Versions, own, request, views,
+    },
     records::{
         accounts::{self, Account},
         events, values,
     },
     service::Service,
 };
+
+/// What reads the keys that a version has of its own: [`own::OwnSettings`].
+pub mod settings {
+    pub use signpost_kit::{
+        config::{Invalid, Read, Section, Value},
+        read_all,
+        secret::Secret,
+    };
+}

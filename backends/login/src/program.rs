@@ -5,23 +5,26 @@ mod running;
 mod server;
 mod sweeper;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use clap::{Arg, Args as _, Command, FromArgMatches as _, Subcommand as _};
 use signpost_kit::{
     clock::{Clock, SystemClock},
     command::{ConfigFile, SharedCommand},
-    config::Loaded,
+    config::{ConfigError, Loaded},
     log::{Logging, ReopenSignals, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader},
 };
 use signpost_store::{Store, changes::Watch};
 
-use self::{management::ProcessCounts, running::Running};
+use self::{
+    management::ProcessCounts,
+    running::{Running, Snapshot},
+};
 use crate::{
     config::Config,
-    http::{EndpointsError, Routes},
+    http::{Configured, Version, Versions},
     service::{Service, Stores},
 };
 
@@ -36,14 +39,18 @@ pub struct Program {
     pub version: &'static str,
     /// Default of `--config`.
     pub config: &'static str,
-    /// Creates its routes: at the start, and for each snapshot of a reload. An error ends the start.
-    pub router: fn(Arc<Service>) -> Result<Routes, EndpointsError>,
 }
 
-/// Runs a program until it is stopped, as its `main`.
+/// Runs the program of one version until it is stopped, as its `main`.
 #[must_use]
-pub fn run(program: &Program) -> ExitCode {
-    try_run(program).unwrap_or_else(|error| {
+pub fn run<V: Version>(program: &Program) -> ExitCode {
+    run_all(program, &Versions::one::<V>())
+}
+
+/// Runs a program that serves these versions until it is stopped, as its `main`.
+#[must_use]
+pub fn run_all(program: &Program, versions: &Versions) -> ExitCode {
+    try_run(program, versions).unwrap_or_else(|error| {
         write_final_line(format!("{error:#}"));
         ExitCode::FAILURE
     })
@@ -54,7 +61,7 @@ pub fn run(program: &Program) -> ExitCode {
 /// # Errors
 ///
 /// The database cannot be opened or migrated, or the HTTP client for the providers cannot be created.
-pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
+async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     // An error means that one is installed already, for example by an earlier start in the same process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(&config.store).await?;
@@ -73,19 +80,21 @@ pub async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     Ok((service, watch))
 }
 
-fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
+fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     let matches = command(program).get_matches();
     if matches.subcommand().is_some() {
+        let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
         return SharedCommand::from_arg_matches(&matches)?.run(
-            Config::keys,
-            |file| Ok(Config::load(file)?.config.warnings()),
-            |file| Ok(Config::load(file)?.config.listen),
+            || Config::keys(|root| versions.read(root), &versions.examples()),
+            |file| Ok(load(file)?.warnings()),
+            |file| Ok(load(file)?.listen),
         );
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
-    let Loaded { config, settings } = Config::load(&file)?;
+    let Loaded { config, settings } = load(&file, versions)?;
+    let (config, configured) = config;
     let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -97,7 +106,8 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
         // Before all else: without a handler, a SIGHUP during the start would end the process.
         let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
         let (service, _watch) = start(config).await?;
-        let running = Running::new(*program, service, log.clone())?;
+        let snapshot = Snapshot::new(service, configured).await?;
+        let running = Running::new(*program, versions.clone(), snapshot, log.clone());
         let counts = ProcessCounts {
             reloads: Arc::default(),
             dropped_lines: log.writer().dropped_lines(),
@@ -115,6 +125,11 @@ fn try_run(program: &Program) -> anyhow::Result<ExitCode> {
     }
     log.writer().flush();
     served.map(|_| ExitCode::SUCCESS)
+}
+
+/// Reads the keys of all versions, and those of each.
+fn load(file: &Path, versions: &Versions) -> Result<Loaded<(Config, Configured)>, ConfigError> {
+    Config::load(file, |root| versions.read(root))
 }
 
 /// Without a command, the program serves requests.

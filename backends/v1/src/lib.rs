@@ -1,32 +1,54 @@
-//! Version 1 of the login service: the shared routes, with this version's JSON.
+//! Version 1 of the login service: the shared endpoints, with this version's JSON of an account.
 
-mod views;
+use login::{Account, Timestamp, Version};
+use serde::Serialize;
 
-use std::sync::Arc;
+/// Version 1. CONTRACT 8.
+#[derive(Debug)]
+pub struct V1;
 
-use login::{Endpoints, EndpointsError, Routes};
+impl Version for V1 {
+    const NAME: &'static str = "v1";
+    type Settings = ();
+    type State = ();
 
-pub use self::views::V1;
+    fn account(account: &Account) -> impl Serialize {
+        AccountView {
+            username: account.username.as_str(),
+            kind: &account.kind,
+            created_at: account.created_at,
+        }
+    }
+}
 
-/// The routes of this version.
-///
-/// # Errors
-///
-/// An endpoint of its own cannot be served; this version has none.
-pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
-    login::router::<V1>(service, Endpoints::new())
+/// An account. The member `type` is its provider's kind.
+#[derive(Debug, Serialize)]
+struct AccountView<'a> {
+    username: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    created_at: Timestamp,
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use login::testing;
 
-    use login::config::Config;
+    use super::*;
+
+    #[test]
+    fn an_account_has_the_fields_of_this_version_and_no_others() {
+        let account = testing::account("ada");
+        assert_eq!(
+            serde_json::to_string(&V1::account(&account)).unwrap(),
+            r#"{"username":"ada","type":"bitbucket","created_at":5}"#
+        );
+    }
 
     #[test]
     fn the_example_configuration_is_valid() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/v1.toml");
-        let config = Config::load(&file).unwrap().config;
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/v1.toml");
+        let config = testing::example::<V1>(file);
         assert_eq!(config.listen.to_string(), "127.0.0.1:7001");
         assert_eq!(config.providers.all.len(), 1);
     }

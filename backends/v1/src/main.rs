@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use login::program::{Program, run};
 
 fn main() -> ExitCode {
-    run(&Program {
+    run::<login_v1::V1>(&Program {
         name: "login-v1",
         about: "Version 1 of Signpost's login service",
         version: env!("CARGO_PKG_VERSION"),
         config: "conf/v1.toml",
-        router: login_v1::router,
     })
 }

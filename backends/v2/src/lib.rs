@@ -1,45 +1,42 @@
-//! Version 2 of the login service: the shared routes, with this version's JSON, and an endpoint of its own.
+//! Version 2 of the login service: the shared endpoints, and one of its own.
 
 mod events;
-mod views;
 
-use std::sync::Arc;
+use login::{Endpoints, Version};
 
-use login::{Endpoints, EndpointsError, Routes};
+/// Version 2. CONTRACT 8.
+#[derive(Debug)]
+pub struct V2;
 
-pub use self::views::V2;
+impl Version for V2 {
+    const NAME: &'static str = "v2";
+    type Settings = ();
+    type State = ();
 
-/// The routes of this version.
-///
-/// # Errors
-///
-/// An endpoint of its own cannot be served; a test rules this out.
-pub fn router(service: Arc<login::Service>) -> Result<Routes, EndpointsError> {
-    login::router::<V2>(service, endpoints())
-}
-
-/// The endpoints that only this version has. CONTRACT 8.
-fn endpoints() -> Endpoints {
-    Endpoints::new().get("/events", events::events)
+    fn endpoints() -> Endpoints<Self> {
+        Endpoints::new().get("/events", events::events)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use login::config::Config;
+    use login::testing;
 
     use super::*;
 
     #[test]
-    fn the_endpoints_of_this_version_can_be_served() {
-        endpoints().check::<V2>().unwrap();
+    fn an_account_has_the_fields_of_this_version_and_no_others() {
+        let account = testing::account("ada");
+        assert_eq!(
+            serde_json::to_string(&V2::account(&account)).unwrap(),
+            r#"{"username":"ada","provider":"bitbucket","created_at":5}"#
+        );
     }
 
     #[test]
     fn the_example_configuration_is_valid() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/v2.toml");
-        let config = Config::load(&file).unwrap().config;
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/v2.toml");
+        let config = testing::example::<V2>(file);
         assert_eq!(config.listen.to_string(), "127.0.0.1:7002");
         assert_eq!(config.providers.all.len(), 1);
     }

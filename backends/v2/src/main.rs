@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use login::program::{Program, run};
 
 fn main() -> ExitCode {
-    run(&Program {
+    run::<login_v2::V2>(&Program {
         name: "login-v2",
         about: "Version 2 of Signpost's login service",
         version: env!("CARGO_PKG_VERSION"),
         config: "conf/v2.toml",
-        router: login_v2::router,
     })
 }

@@ -14,8 +14,13 @@ fn good() -> String {
     format!("prefix = \"Acme\"\n{provider}")
 }
 
+/// A version without keys of its own.
+fn none(_: &mut Section<'_>) -> Read<()> {
+    Ok(())
+}
+
 fn parse(text: &str) -> Result<Config, ConfigError> {
-    Config::parse(Path::new("v1.toml"), text).map(|loaded| loaded.config)
+    Config::parse(Path::new("v1.toml"), text, none).map(|loaded| loaded.config.0)
 }
 
 /// Returns the keys of all problems, and the whole message.
@@ -108,7 +113,7 @@ fn every_line_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("v1.toml");
     std::fs::write(&file, "prefix = \"1\"\nlisten = \"2\"\n").unwrap();
-    let message = Config::load(&file).unwrap_err().to_string();
+    let message = Config::load(&file, none).unwrap_err().to_string();
     let file = file.display();
     let lines = [
         format!("{file}: providers: missing; "),
@@ -119,7 +124,7 @@ fn every_line_names_the_file() {
     for (line, expected) in message.lines().zip(lines) {
         assert!(line.starts_with(&expected), "{message}");
     }
-    let missing = Config::load(Path::new("/nowhere/v1.toml"))
+    let missing = Config::load(Path::new("/nowhere/v1.toml"), none)
         .unwrap_err()
         .to_string();
     assert!(

@@ -5,9 +5,20 @@ mod login;
 mod results;
 mod user;
 
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
 pub(super) use self::{
     health::{healthz, hide_health, readyz},
     login::{begin_polling, login},
-    results::{LoginResultView, check, user_login},
+    results::{check, user_login},
     user::{event_send, user, user_logout},
 };
+
+/// A response of 200 with a version's JSON.
+fn json(view: impl Serialize) -> Response {
+    Json(view).into_response()
+}

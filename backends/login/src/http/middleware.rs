@@ -13,11 +13,11 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
-use super::{HandlerContext, handlers::hide_health};
+use super::{Context, handlers::hide_health};
 use crate::metrics::requests::VersionRequests;
 
 /// Wraps the endpoints of the contract and the 404 response. The last layer is the outermost.
-pub(crate) fn around_api(api: Router, context: &HandlerContext) -> Router {
+pub(crate) fn around_api(api: Router, context: &Context) -> Router {
     api
         // Inside the check of the secret, outside the handlers: each response must wait for the request's body.
         .layer(from_fn_with_state(context.clone(), admit::buffer_body))
@@ -35,7 +35,7 @@ pub(crate) fn around_health(health: Router) -> Router {
 /// Wraps all routes. The last layer is the outermost.
 pub(crate) fn around_everything(
     all: Router,
-    context: &HandlerContext,
+    context: &Context,
     requests: Arc<VersionRequests>,
 ) -> Router {
     all

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use axum::{Router, extract::Request, response::Response};
+use signpost_protocol::version::Version as VersionName;
 use tower::ServiceExt;
 
 use super::{
-    HandlerContext, handlers, middleware,
-    version::{Endpoints, EndpointsError, Views},
+    Context, HandlerContext, Own, Version,
+    endpoints::{Endpoints, EndpointsError},
+    handlers, middleware,
 };
 use crate::{error::LoginError, service::Service};
 
-/// Routes with all layers around them. [`crate::router()`] creates them, [`crate::program::Program`] serves them.
+/// The routes of a version, or of several, with all layers around them.
 ///
 /// This is not an axum router on purpose: a route that were added to one would run outside the layers, without the
 /// check of the gateway's secret, without limits, and without an access line.
@@ -38,66 +40,74 @@ impl Routes {
     }
 }
 
-/// The routes of one version: those of all versions (CONTRACT 8), and `own`, inside the same layers.
+/// The routes of one version: those of all versions (CONTRACT 8), and its own, inside the same layers.
 ///
 /// # Errors
 ///
-/// `own` has a path of the library, or the same endpoint twice; or the version's name is invalid. The program then does
-/// not start.
-pub fn router<V: Views>(service: Arc<Service>, own: Endpoints) -> Result<Routes, EndpointsError> {
-    let name = V::VERSION;
-    let version = name
-        .parse()
-        .map_err(|rule| EndpointsError(format!("version {name:?}: not a name; allowed: {rule}")))?;
-    own.check::<V>()?;
-    let paths = shared_paths::<V>().into_iter().chain(own.paths());
-    let requests = service.state.metrics.requests.of_version(name, paths);
-    let context = HandlerContext { service, version };
-    let api = own
-        .add_to(shared::<V>().add_to(Router::new()))
+/// An endpoint of its own has a path of the library, or is there twice; or the version's name is invalid. The program
+/// then does not start.
+pub(super) fn router<V: Version>(
+    service: Arc<Service>,
+    own: Own<V>,
+    endpoints: Endpoints<V>,
+) -> Result<Routes, EndpointsError> {
+    endpoints.check()?;
+    let paths = shared_paths::<V>().into_iter().chain(endpoints.paths());
+    let requests = service.state.metrics.requests.of_version(V::NAME, paths);
+    let version = name_of::<V>()?;
+    let shared = Context { service, version };
+    let context = HandlerContext {
+        shared: shared.clone(),
+        own,
+    };
+    let api = endpoints
+        .add_to(of_all_versions().add_to(Router::new()))
         .fallback(async || LoginError::NotFound)
         .with_state(context.clone());
-    let health = health().add_to(Router::new()).with_state(context.clone());
+    let health = health().add_to(Router::new()).with_state(context);
     Ok(Routes(middleware::around_everything(
-        middleware::around_health(health).fallback_service(middleware::around_api(api, &context)),
-        &context,
+        middleware::around_health(health).fallback_service(middleware::around_api(api, &shared)),
+        &shared,
         requests,
     )))
 }
 
 /// The endpoints of all versions. CONTRACT 8.
-fn shared<V: Views>() -> Endpoints {
+fn of_all_versions<V: Version>() -> Endpoints<V> {
     Endpoints::new()
         .get("/login", handlers::login::<V>)
-        .post("/login", handlers::begin_polling)
+        .post("/login", handlers::begin_polling::<V>)
         .get("/check", handlers::check::<V>)
         .post("/check", handlers::check::<V>)
         .post("/user/login", handlers::user_login::<V>)
-        .post("/user/logout", handlers::user_logout)
+        .post("/user/logout", handlers::user_logout::<V>)
         .get("/user", handlers::user::<V>)
-        .post("/event/send", handlers::event_send)
+        .post("/event/send", handlers::event_send::<V>)
 }
 
 /// The health endpoints, for operators.
-fn health() -> Endpoints {
+fn health<V: Version>() -> Endpoints<V> {
     Endpoints::new()
         .get("/healthz", handlers::healthz)
         .get("/readyz", handlers::readyz)
 }
 
 /// The paths that a version cannot have as its own.
-fn shared_paths<V: Views>() -> Vec<&'static str> {
-    let (shared, health) = (shared::<V>(), health());
+fn shared_paths<V: Version>() -> Vec<&'static str> {
+    let (shared, health) = (of_all_versions::<V>(), health::<V>());
     shared.paths().chain(health.paths()).collect()
 }
 
-impl Endpoints {
-    /// Checks what a program checks at its start. Call it in a test of the version.
-    ///
-    /// # Errors
-    ///
-    /// The first endpoint that cannot be served.
-    pub fn check<V: Views>(&self) -> Result<(), EndpointsError> {
+/// The parsed name of a version.
+pub(super) fn name_of<V: Version>() -> Result<VersionName, EndpointsError> {
+    let name = V::NAME;
+    let parsed = name.parse();
+    parsed.map_err(|rule| EndpointsError(format!("version {name:?}: not a name; allowed: {rule}")))
+}
+
+impl<V: Version> Endpoints<V> {
+    /// Checks that they can be served.
+    pub(super) fn check(&self) -> Result<(), EndpointsError> {
         self.check_beside(&shared_paths::<V>())
     }
 }

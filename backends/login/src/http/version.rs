@@ -1,146 +1,64 @@
-//! What differs by version: its name, the JSON of an account, and the endpoints that it has beyond those of the library.
-//!
-//! Endpoints are declared, not routed: [`crate::router()`] puts them inside all layers, beside the library's own.
+//! What differs by version.
 
-use std::collections::BTreeMap;
-
-use axum::{
-    Router,
-    handler::Handler,
-    routing::{MethodRouter, get, post},
-};
-use http::{Method, header::ALLOW};
 use serde::Serialize;
 
-use super::HandlerContext;
-use crate::{error::LoginError, records::accounts::Account};
+use super::{
+    Endpoints,
+    own::{OwnSettings, OwnState},
+    views::{self, Check, LoginResult, PollingLogin, SentEvent},
+};
+use crate::records::accounts::Account;
 
-/// A version of the service. All else is the same in all versions.
-pub trait Views: Send + Sync + 'static {
-    /// The version's name, in lower case. Its tokens and states begin with it. CONTRACT 8.
-    const VERSION: &'static str;
-
-    /// An account as this version's clients see it.
-    type Account: for<'a> From<&'a Account> + Serialize + Send;
-}
-
-/// Endpoints of a version's own.
+/// A version of the service: its name, its settings and state, its own endpoints, and the JSON of the library's. All else
+/// is the same in all versions.
 ///
-/// A handler is an async function of extractors ([`crate::http::request`]), as axum defines it. It returns `Result<T,
-/// LoginError>`: then every error is a problem of the contract. Extractors of axum that can fail, for example `Query`
-/// and `Json`, answer with plain text instead.
-#[derive(Clone, Debug, Default)]
-pub struct Endpoints(Vec<Endpoint>);
+/// The last functions say how an answer of the library's endpoints is written. Each has a default; a version has those
+/// that differ, and returns any type that serde can write. `signpost call` and `signpost login` read the names of the
+/// defaults, and problems are the same in all versions.
+pub trait Version: Sized + Send + Sync + 'static {
+    /// The version's name, in lower case. Its tokens and states begin with it. CONTRACT 8.
+    const NAME: &'static str;
 
-#[derive(Clone, Debug)]
-struct Endpoint {
-    method: Method,
-    path: &'static str,
-    handler: MethodRouter<HandlerContext>,
-}
+    /// Its own keys, the table `[own]` of its file; `()` for none.
+    type Settings: OwnSettings;
 
-impl Endpoints {
-    /// None, for a version that has the library's endpoints only.
+    /// What it remembers beyond a request, made once for a process; `()` for nothing.
+    type State: OwnState<Self>;
+
+    /// The endpoints that only this version has.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    fn endpoints() -> Endpoints<Self> {
+        Endpoints::new()
     }
 
-    /// Adds an endpoint for GET. It changes nothing, since a gateway can send a GET twice (CONTRACT 5).
-    #[must_use]
-    pub fn get<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, HandlerContext>,
-    ) -> Self {
-        self.with(Method::GET, path, get(handler))
+    /// An account: the whole response to `GET /user`, and `account` in the result of a login.
+    fn account(account: &Account) -> impl Serialize {
+        views::account(account)
     }
 
-    /// Adds an endpoint for POST.
-    #[must_use]
-    pub fn post<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, HandlerContext>,
-    ) -> Self {
-        self.with(Method::POST, path, post(handler))
+    /// The result of a login: the response to `POST /user/login` and to the callback of a redirect login without
+    /// `return_to`, and `login` in the response to `/check`.
+    fn login_result(result: &LoginResult) -> impl Serialize {
+        views::login_result(result, Self::account(&result.account))
     }
 
-    fn with(
-        mut self,
-        method: Method,
-        path: &'static str,
-        handler: MethodRouter<HandlerContext>,
-    ) -> Self {
-        self.0.push(Endpoint {
-            method,
-            path,
-            handler,
-        });
-        self
+    /// The response to `/check`.
+    fn check(check: &Check) -> impl Serialize {
+        views::check(check, check.login().map(Self::login_result))
     }
 
-    /// Checks that they can be served beside those of the library, which have the paths `taken`.
-    pub(super) fn check_beside(&self, taken: &[&'static str]) -> Result<(), EndpointsError> {
-        for (index, Endpoint { method, path, .. }) in self.0.iter().enumerate() {
-            let is_same = |other: &Endpoint| other.path == *path && other.method == method;
-            let problem = if !is_path(path) {
-                format!(
-                    "{path:?}: not a path; allowed: a slash, then A-Z, a-z, 0-9, and / . _ ~ -, without parameters"
-                )
-            } else if taken.contains(path) {
-                format!(
-                    "{method} {path}: the login library has this path; allowed: a path of the version's own"
-                )
-            } else if self.0[..index].iter().any(is_same) {
-                format!("{method} {path}: added twice; allowed: once")
-            } else {
-                continue;
-            };
-            return Err(EndpointsError(format!("endpoint {problem}")));
-        }
-        Ok(())
+    /// The response to `POST /login`.
+    fn polling_login(login: &PollingLogin) -> impl Serialize {
+        login
     }
 
-    /// The paths, one for each endpoint.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.0.iter().map(|endpoint| endpoint.path)
+    /// The response to `POST /event/send`.
+    fn sent_event(event: &SentEvent) -> impl Serialize {
+        event
     }
 
-    /// Adds these endpoints, which were checked, to a router. Other methods of their paths are 405 with `Allow`.
-    pub(super) fn add_to(self, router: Router<HandlerContext>) -> Router<HandlerContext> {
-        let mut paths: BTreeMap<&'static str, Vec<Endpoint>> = BTreeMap::new();
-        for endpoint in self.0 {
-            paths.entry(endpoint.path).or_default().push(endpoint);
-        }
-        let add = |router: Router<_>, (path, endpoints)| router.route(path, of_path(endpoints));
-        paths.into_iter().fold(router, add)
+    /// The response to `POST /user/logout`.
+    fn logged_out() -> impl Serialize {
+        views::Empty {}
     }
 }
-
-fn of_path(endpoints: Vec<Endpoint>) -> MethodRouter<HandlerContext> {
-    let has = |method| endpoints.iter().any(|one| one.method == method);
-    let allow = match (has(Method::GET), has(Method::POST)) {
-        (true, true) => "GET, POST",
-        (true, false) => "GET",
-        (false, _) => "POST",
-    };
-    let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
-    let handlers = endpoints.into_iter().map(|one| one.handler);
-    let merged = handlers.fold(MethodRouter::new(), MethodRouter::merge);
-    // Without a handler for HEAD, axum would serve it as GET.
-    merged.head(not_allowed).fallback(not_allowed)
-}
-
-/// Whether this is an exact path. Parameters in paths are not supported: a signature covers the parameters of query and
-/// form, but by default no path (CONTRACT 3), and paths are logged.
-fn is_path(path: &str) -> bool {
-    let is_allowed =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'~' | b'-');
-    path.starts_with('/') && path.bytes().all(is_allowed)
-}
-
-/// Why endpoints cannot be served. A program with such an error does not start.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct EndpointsError(pub(super) String);

@@ -10,10 +10,10 @@ use signpost_kit::{
     server::listener::HttpSettings,
 };
 
-use super::Program;
+use super::{Program, load};
 use crate::{
     config::Config,
-    http::{EndpointsError, Routes},
+    http::{Configured, Routes, Versions},
     service::{Service, State},
 };
 
@@ -21,12 +21,13 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Running {
     pub(super) program: Program,
+    versions: Versions,
     log: Logging,
     snapshot: Arc<ArcSwap<Snapshot>>,
 }
 
 /// A service and its routes.
-struct Snapshot {
+pub(super) struct Snapshot {
     service: Arc<Service>,
     routes: Routes,
 }
@@ -34,17 +35,18 @@ struct Snapshot {
 impl Running {
     pub(super) fn new(
         program: Program,
-        service: Arc<Service>,
+        versions: Versions,
+        snapshot: Snapshot,
         log: Logging,
-    ) -> Result<Self, EndpointsError> {
-        let snapshot = Snapshot::new(program, service)?;
+    ) -> Self {
         let running = Self {
             program,
+            versions,
             log,
             snapshot: Arc::new(ArcSwap::from_pointee(snapshot)),
         };
         running.warn_of_descriptors();
-        Ok(running)
+        running
     }
 
     /// The service of the current snapshot.
@@ -89,17 +91,22 @@ impl Running {
 }
 
 impl Snapshot {
-    fn new(program: Program, service: Arc<Service>) -> Result<Self, EndpointsError> {
-        let routes = (program.router)(Arc::clone(&service))?;
+    /// The routes of the versions under a configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Configured::routes`].
+    pub(super) async fn new(service: Arc<Service>, versions: Configured) -> anyhow::Result<Self> {
+        let routes = versions.routes(&service).await?;
         Ok(Self { service, routes })
     }
 }
 
 impl Reload for Running {
-    type Config = Config;
+    type Config = (Config, Configured);
 
-    fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
-        Config::load(file)
+    fn load(&self, file: &Path) -> Result<Loaded<Self::Config>, ConfigError> {
+        load(file, &self.versions)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {
@@ -107,10 +114,10 @@ impl Reload for Running {
     }
 
     /// Applies a configuration to new requests. Those in flight keep the old one.
-    async fn apply(&self, config: Config) -> anyhow::Result<()> {
+    async fn apply(&self, (config, versions): Self::Config) -> anyhow::Result<()> {
         let log = self.log.prepare(&config.log).await?;
         // The routes are those of the start, so this succeeds as the start did.
-        let snapshot = Snapshot::new(self.program, self.service().reloaded(config))?;
+        let snapshot = Snapshot::new(self.service().reloaded(config), versions).await?;
         self.snapshot.store(Arc::new(snapshot));
         log_warnings(&self.service().config.warnings());
         self.warn_of_descriptors();

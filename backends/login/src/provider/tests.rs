@@ -42,7 +42,7 @@ impl FakeProvider {
         let provider = testing::config_text_with_provider(&self.address, more);
         let text = format!("prefix = \"Acme\"\n{provider}");
         let config = testing::parse(&text);
-        testing::install_tls();
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let config = (config.providers.all[0].clone(), config.public_url.clone());
         Provider::new(
             &config.0,

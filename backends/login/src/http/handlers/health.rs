@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use signpost_protocol::header::X_GATEWAY_VERSION;
 
-use crate::{error::LoginError, http::HandlerContext};
+use crate::{error::LoginError, http::Context};
 
 /// Liveness: the process is up.
 pub(crate) async fn healthz() -> Json<Value> {
@@ -18,7 +18,7 @@ pub(crate) async fn healthz() -> Json<Value> {
 }
 
 /// Readiness: 200 if the store is available and no shutdown has begun, else 503.
-pub(crate) async fn readyz(State(context): State<HandlerContext>) -> Result<Response, LoginError> {
+pub(crate) async fn readyz(State(context): State<Context>) -> Result<Response, LoginError> {
     let version = context.version.as_str();
     if context.service.state.is_draining() {
         let stopping = Json(json!({ "status": "stopping", "version": version }));

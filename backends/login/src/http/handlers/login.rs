@@ -1,7 +1,6 @@
 //! `GET /login`, each step of a login in the browser, and `POST /login`. CONTRACT 8.
 
 use axum::{
-    Json,
     extract::State,
     response::{IntoResponse, Response},
 };
@@ -9,11 +8,10 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{LOCATION, SET_COOKIE},
 };
-use serde::Serialize;
 use signpost_protocol::app::AppId;
 use url::Url;
 
-use super::LoginResultView;
+use super::json;
 use crate::{
     error::LoginError,
     flow::{
@@ -21,18 +19,19 @@ use crate::{
         ProviderRedirect,
     },
     http::{
-        HandlerContext, Views, pages,
+        Context, Version, pages,
         request::{
             ClaimedApplication, Parameters, RequestInfo, named_application, required_application,
         },
+        views::{LoginResult, PollingLogin},
     },
     records::logins::remove_oldest,
 };
 
 /// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback: the parameters
 /// decide which of the steps is meant.
-pub(crate) async fn login<V: Views>(
-    State(context): State<HandlerContext>,
+pub(crate) async fn login<V: Version>(
+    State(context): State<Context>,
     info: RequestInfo,
     headers: HeaderMap,
     parameters: Result<Parameters, LoginError>,
@@ -69,7 +68,7 @@ pub(crate) async fn login<V: Views>(
 
 /// `GET /login` (`provider`, `return_to`): redirects the browser to the provider.
 async fn begin_redirect(
-    context: &HandlerContext,
+    context: &Context,
     application: Option<AppId>,
     parameters: &Parameters,
     headers: &HeaderMap,
@@ -91,7 +90,7 @@ async fn begin_redirect(
 
 /// `GET /login?state=…`: shows a polling login's page; with `polling.confirm = false`, redirects to the provider instead.
 async fn show_page(
-    context: &HandlerContext,
+    context: &Context,
     info: &RequestInfo,
     request: &BrowserRequest<'_>,
 ) -> Result<Response, LoginError> {
@@ -105,8 +104,8 @@ async fn show_page(
 }
 
 /// `GET /login?state=…&code=…` and `&error=…`: completes or fails the login, and removes its cookie in both cases.
-async fn callback<V: Views>(
-    context: &HandlerContext,
+async fn callback<V: Version>(
+    context: &Context,
     info: &RequestInfo,
     request: &BrowserRequest<'_>,
     callback: Callback<'_>,
@@ -114,9 +113,10 @@ async fn callback<V: Views>(
     let finished = flow::finish_login(&context.service, request, callback).await?;
     let response = match finished.outcome {
         BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
-        BrowserOutcome::Result(result) => {
-            Json(LoginResultView::<V>::new(&result, context.service.now())).into_response()
-        }
+        BrowserOutcome::Result(result) => json(V::login_result(&LoginResult::new(
+            result,
+            context.service.now(),
+        ))),
         BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     };
@@ -141,24 +141,12 @@ fn cookie(set_cookie: HeaderValue) -> [(HeaderName, HeaderValue); 1] {
     [(SET_COOKIE, set_cookie)]
 }
 
-/// The response: the client keeps the token, shows the code, and opens the URL in a browser.
-#[derive(Serialize)]
-pub(crate) struct PollingLogin {
-    token: String,
-    authorize_url: String,
-    user_code: String,
-    /// Seconds until the login expires.
-    expires_in: u64,
-    /// Seconds to wait between two checks without `wait`.
-    interval: u64,
-}
-
 /// `POST /login` (`provider`): begins a polling login. No other response contains the token.
-pub(crate) async fn begin_polling(
-    State(context): State<HandlerContext>,
+pub(crate) async fn begin_polling<V: Version>(
+    State(context): State<Context>,
     ClaimedApplication { application, .. }: ClaimedApplication,
     parameters: Parameters,
-) -> Result<Json<PollingLogin>, LoginError> {
+) -> Result<Response, LoginError> {
     let service = &context.service;
     let login_request = LoginRequest {
         version: &context.version,
@@ -167,11 +155,11 @@ pub(crate) async fn begin_polling(
     };
     let begun = flow::begin_polling(service, login_request).await?;
     let state = begun.token.state().encode();
-    Ok(Json(PollingLogin {
+    Ok(json(V::polling_login(&PollingLogin {
         token: begun.token.as_str().to_owned(),
         authorize_url: service.config.public_url.page(&state).into(),
         user_code: begun.user_code.as_str().to_owned(),
         expires_in: begun.expires_at.seconds_from(service.now()),
         interval: service.config.polling.interval.as_secs(),
-    }))
+    })))
 }

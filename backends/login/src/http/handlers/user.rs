@@ -1,52 +1,43 @@
 //! The endpoints of a logged-in user. CONTRACT 8.
 
-use axum::{Json, extract::State};
-use serde::Serialize;
-use serde_json::{Map, Value};
-use signpost_kit::clock::Timestamp;
+use axum::{extract::State, response::Response};
 
+use super::json;
 use crate::{
     error::{LoginError, ParamRule},
     http::{
-        HandlerContext, Views,
+        Context, Version,
         request::{AuthenticatedUser, Parameters},
+        views::SentEvent,
     },
     records::events::{EventName, NewEvent},
 };
 
 /// `GET /user`: returns the account in the format of the version.
-pub(crate) async fn user<V: Views>(user: AuthenticatedUser) -> Json<V::Account> {
-    Json(user.account().into())
+pub(crate) async fn user<V: Version>(user: AuthenticatedUser) -> Response {
+    json(V::account(user.account()))
 }
 
 /// `POST /user/logout`: revokes the request's credential in all processes.
-pub(crate) async fn user_logout(
-    State(context): State<HandlerContext>,
+pub(crate) async fn user_logout<V: Version>(
+    State(context): State<Context>,
     user: AuthenticatedUser,
-) -> Result<Json<Map<String, Value>>, LoginError> {
+) -> Result<Response, LoginError> {
     let service = &context.service;
     let credentials = &service.state.credentials;
     credentials.revoke(&user.credential, service.now()).await?;
-    Ok(Json(Map::new()))
+    Ok(json(V::logged_out()))
 }
 
 /// Limit of `data`. CONTRACT 8.
 const MAX_DATA_BYTES: usize = 4096;
 
-/// The response.
-#[derive(Serialize)]
-pub(crate) struct StoredEvent {
-    id: i64,
-    event: String,
-    received_at: Timestamp,
-}
-
 /// `POST /event/send` `event` (`data`): stores the event for the user's account.
-pub(crate) async fn event_send(
-    State(context): State<HandlerContext>,
+pub(crate) async fn event_send<V: Version>(
+    State(context): State<Context>,
     user: AuthenticatedUser,
     parameters: Parameters,
-) -> Result<Json<StoredEvent>, LoginError> {
+) -> Result<Response, LoginError> {
     let invalid = |name, rule| LoginError::ParamInvalid { name, rule };
     let allowed = || ParamRule::Values("[a-z0-9_.]{1,64}".to_owned());
     let name = parameters.required("event")?.parse::<EventName>();
@@ -66,9 +57,9 @@ pub(crate) async fn event_send(
         received_at,
     };
     let id = service.state.events.insert(event).await?;
-    Ok(Json(StoredEvent {
+    Ok(json(V::sent_event(&SentEvent {
         id,
         event: name.as_str().to_owned(),
         received_at,
-    }))
+    })))
 }

@@ -11,7 +11,7 @@ use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SEC
 
 use crate::{
     error::LoginError,
-    http::{HandlerContext, request::BufferedBody},
+    http::{Context, request::BufferedBody},
 };
 
 /// Limit of a request's body, as the gateway's. CONTRACT 2.
@@ -21,7 +21,7 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 ///
 /// Rejections are marked with a header. It shows the gateway that its secret is wrong, and not the client's request.
 pub(super) async fn require_gateway(
-    State(context): State<HandlerContext>,
+    State(context): State<Context>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -41,7 +41,7 @@ pub(super) async fn require_gateway(
 /// was read, hyper would close the connection without notice. The gateway's next request on it would fail, and a POST
 /// must not be retried. So if the body was not read to its end, the response has `Connection: close`.
 pub(super) async fn buffer_body(
-    State(context): State<HandlerContext>,
+    State(context): State<Context>,
     request: Request,
     next: Next,
 ) -> Response {

@@ -15,7 +15,7 @@ use signpost_protocol::{
 
 use super::render::Unrendered;
 use crate::{
-    http::{HandlerContext, request::RequestInfo},
+    http::{Context, request::RequestInfo},
     metrics::{checks::with_waits, requests::VersionRequests},
     trace::RequestTrace,
 };
@@ -36,7 +36,7 @@ pub(super) async fn measure(
 
 /// Serves a request within its trace, if it is sampled. Off by default; then it costs a branch.
 pub(super) async fn trace(
-    State(context): State<HandlerContext>,
+    State(context): State<Context>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -51,7 +51,7 @@ pub(super) async fn trace(
     }
 }
 
-fn attributes(request: &Request, context: &HandlerContext) -> Attributes {
+fn attributes(request: &Request, context: &Context) -> Attributes {
     let mut attributes = Attributes::with_capacity(8);
     let method = log_text::method(request.method().as_str()).into_owned();
     attributes.text("http.request.method", method);

@@ -24,12 +24,12 @@ use tracing::{Instrument, Span, field};
 use super::render::Unrendered;
 use crate::{
     error::LoginError,
-    http::{HandlerContext, request::RequestInfo},
+    http::{Context, request::RequestInfo},
 };
 
 /// Reads the [`RequestInfo`], serves the request in its span, adds the headers, and logs the result.
 pub(super) async fn observe(
-    State(context): State<HandlerContext>,
+    State(context): State<Context>,
     request: Request,
     next: Next,
 ) -> Response {

@@ -11,7 +11,10 @@ use signpost_protocol::{
 
 use super::Parameters;
 use crate::{
-    config::Gateway, error::LoginError, http::HandlerContext, records::applications::Application,
+    config::Gateway,
+    error::LoginError,
+    http::{Context, HandlerContext, Version},
+    records::applications::Application,
 };
 
 /// The application that a request names: it exists and is enabled.
@@ -59,13 +62,8 @@ impl Deref for SignedApplication {
     }
 }
 
-impl FromRequestParts<HandlerContext> for ClaimedApplication {
-    type Rejection = LoginError;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        context: &HandlerContext,
-    ) -> Result<Self, LoginError> {
+impl ClaimedApplication {
+    pub(super) async fn read(parts: &Parts, context: &Context) -> Result<Self, LoginError> {
         let named = named_application(&parts.headers, context)?;
         let application = required_application(context, named).await?;
         // The gateway sends it in multi-application mode.
@@ -76,15 +74,26 @@ impl FromRequestParts<HandlerContext> for ClaimedApplication {
     }
 }
 
-impl FromRequestParts<HandlerContext> for SignedApplication {
+impl<V: Version> FromRequestParts<HandlerContext<V>> for ClaimedApplication {
     type Rejection = LoginError;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HandlerContext,
+        context: &HandlerContext<V>,
     ) -> Result<Self, LoginError> {
-        let application = ClaimedApplication::from_request_parts(parts, context).await?;
-        let is_verified = match &context.service.config.gateway {
+        Self::read(parts, &context.shared).await
+    }
+}
+
+impl<V: Version> FromRequestParts<HandlerContext<V>> for SignedApplication {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext<V>,
+    ) -> Result<Self, LoginError> {
+        let application = ClaimedApplication::read(parts, &context.shared).await?;
+        let is_verified = match &context.shared.service.config.gateway {
             Gateway::Absent => true,
             // The gateway forwards a request with parameters only if its signature is right. A callback, which is
             // unsigned, names no application.
@@ -104,7 +113,7 @@ impl FromRequestParts<HandlerContext> for SignedApplication {
 /// The application that the gateway names; `None` for an unsigned request.
 pub(crate) fn named_application(
     headers: &HeaderMap,
-    context: &HandlerContext,
+    context: &Context,
 ) -> Result<Option<AppId>, LoginError> {
     let parse = |id: &HeaderValue| id.to_str().ok()?.parse().ok().map(AppId::new);
     let id = gateway_header(headers, context, &X_GATEWAY_APP_ID)?;
@@ -115,7 +124,7 @@ pub(crate) fn named_application(
 /// A header that only the gateway sets, at most once. Without a gateway there is none.
 fn gateway_header<'h>(
     headers: &'h HeaderMap,
-    context: &HandlerContext,
+    context: &Context,
     name: &HeaderName,
 ) -> Result<Option<&'h HeaderValue>, LoginError> {
     if matches!(context.service.config.gateway, Gateway::Absent) {
@@ -130,7 +139,7 @@ fn gateway_header<'h>(
 
 /// Returns the application that the gateway named, or the single application if there is no gateway.
 pub(crate) async fn required_application(
-    context: &HandlerContext,
+    context: &Context,
     named: Option<AppId>,
 ) -> Result<Arc<Application>, LoginError> {
     let service = &context.service;

@@ -11,7 +11,7 @@ use tracing::Span;
 use super::ClaimedApplication;
 use crate::{
     error::LoginError,
-    http::HandlerContext,
+    http::{Context, HandlerContext, Version},
     records::{
         accounts::Account,
         credentials::{Credential, CredentialClaims},
@@ -86,14 +86,14 @@ impl AuthenticatedUser {
     }
 }
 
-impl OptionalFromRequestParts<HandlerContext> for AuthenticatedUser {
+impl<V: Version> OptionalFromRequestParts<HandlerContext<V>> for AuthenticatedUser {
     type Rejection = LoginError;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HandlerContext,
+        context: &HandlerContext<V>,
     ) -> Result<Option<Self>, LoginError> {
-        match <Self as FromRequestParts<_>>::from_request_parts(parts, context).await {
+        match Self::read(parts, &context.shared).await {
             Ok(user) => Ok(Some(user)),
             Err(LoginError::AuthorizationMissing) => Ok(None),
             Err(error) => Err(error),
@@ -101,14 +101,20 @@ impl OptionalFromRequestParts<HandlerContext> for AuthenticatedUser {
     }
 }
 
-impl FromRequestParts<HandlerContext> for AuthenticatedUser {
+impl<V: Version> FromRequestParts<HandlerContext<V>> for AuthenticatedUser {
     type Rejection = LoginError;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        context: &HandlerContext,
+        context: &HandlerContext<V>,
     ) -> Result<Self, LoginError> {
-        let application = ClaimedApplication::from_request_parts(parts, context).await?;
+        Self::read(parts, &context.shared).await
+    }
+}
+
+impl AuthenticatedUser {
+    async fn read(parts: &Parts, context: &Context) -> Result<Self, LoginError> {
+        let application = ClaimedApplication::read(parts, context).await?;
         let service = &context.service;
         let name = &service.config.headers.authorization;
         let mut values = parts.headers.get_all(name).into_iter();

@@ -43,27 +43,30 @@ struct TestAccount {
     name_of_this_version: String,
 }
 
-impl Views for Test {
-    const VERSION: &'static str = "v1";
-    type Account = TestAccount;
-}
+impl Version for Test {
+    const NAME: &'static str = "v1";
+    type Settings = ();
+    type State = ();
 
-impl From<&Account> for TestAccount {
-    fn from(account: &Account) -> Self {
-        Self {
+    fn account(account: &Account) -> impl serde::Serialize {
+        TestAccount {
             username: account.username.as_str().to_owned(),
             name_of_this_version: account.kind.clone(),
         }
     }
 }
 
-/// The routes of a version without endpoints of its own, as a tower service.
-fn router<V: Views>(service: Arc<Service>) -> Router {
-    router_with::<V>(service, Endpoints::new())
+/// Nothing of its own.
+fn nothing<V: Version<Settings = (), State = ()>>() -> Own<V> {
+    Own {
+        settings: Arc::new(()),
+        state: Arc::new(()),
+    }
 }
 
-fn router_with<V: Views>(service: Arc<Service>, own: Endpoints) -> Router {
-    let routes = super::router::<V>(service, own).unwrap();
+/// The routes of a version without settings and state, as a tower service.
+fn router<V: Version<Settings = (), State = ()>>(service: Arc<Service>) -> Router {
+    let routes = super::router::<V>(service, nothing(), V::endpoints()).unwrap();
     Router::new().fallback(async move |request| routes.serve(request).await)
 }
 
@@ -93,7 +96,7 @@ impl Setup {
             testing::config_text_with_provider(&provider, "")
         );
         let config = testing::parse(&text);
-        testing::install_tls();
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let store = TestStore::new().await;
         let clock = ManualClock::default();
         let stores = change(store.stores());

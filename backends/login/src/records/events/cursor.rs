@@ -12,8 +12,9 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub struct EventCursor(i64);
 
 impl EventCursor {
-    /// The position behind the event with this id.
-    pub(super) fn behind(id: i64) -> Self {
+    /// The position behind the event with this id: of a page's last event, it is where the next page begins.
+    #[must_use]
+    pub fn behind(id: i64) -> Self {
         Self(id)
     }
 

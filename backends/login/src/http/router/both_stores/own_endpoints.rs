@@ -35,29 +35,37 @@ static LIST_FULL: OwnProblem = OwnProblem::new(
 );
 
 /// A version with an endpoint for each extractor.
-fn own() -> Endpoints {
-    Endpoints::new()
-        .get("/who", who)
-        .post("/who", who)
-        .get("/guest", guest)
-        .get("/signed", async |app: SignedApplication| shown(&app))
-        .post("/signed", async |app: SignedApplication| shown(&app))
-        .get("/claimed", async |app: ClaimedApplication| shown(&app))
-        .post("/parameters", parameters)
-        .get("/info", async |info: RequestInfo| {
-            Json(json!([
-                info.id.as_str(),
-                info.language.tag(),
-                info.client_address
-            ]))
-        })
-        .get("/clock", async |State(service): State<Arc<Service>>| {
-            Json(service.now())
-        })
-        .get("/full", async || -> Result<(), LoginError> {
-            Err((&LIST_FULL).into())
-        })
-        .get("/panic", async || -> StatusCode { panic!("as asked") })
+struct Extractors;
+
+impl Version for Extractors {
+    const NAME: &'static str = "v1";
+    type Settings = ();
+    type State = ();
+
+    fn endpoints() -> Endpoints<Self> {
+        Endpoints::new()
+            .get("/who", who)
+            .post("/who", who)
+            .get("/guest", guest)
+            .get("/signed", async |app: SignedApplication| shown(&app))
+            .post("/signed", async |app: SignedApplication| shown(&app))
+            .get("/claimed", async |app: ClaimedApplication| shown(&app))
+            .post("/parameters", parameters)
+            .get("/info", async |info: RequestInfo| {
+                Json(json!([
+                    info.id.as_str(),
+                    info.language.tag(),
+                    info.client_address
+                ]))
+            })
+            .get("/clock", async |State(service): State<Arc<Service>>| {
+                Json(service.now())
+            })
+            .get("/full", async || -> Result<(), LoginError> {
+                Err((&LIST_FULL).into())
+            })
+            .get("/panic", async || -> StatusCode { panic!("as asked") })
+    }
 }
 
 async fn who(user: AuthenticatedUser) -> Json<Value> {
@@ -88,7 +96,7 @@ fn shown(application: &ClaimedApplication) -> Json<Value> {
 impl Setup {
     async fn with_own_endpoints(more: &str) -> Self {
         let mut setup = Self::with(more).await;
-        setup.router = router_with::<Test>(Arc::clone(&setup.service), own());
+        setup.router = router::<Extractors>(Arc::clone(&setup.service));
         setup
     }
 
@@ -374,7 +382,7 @@ async fn own_endpoints_use_the_snapshot_of_a_reload() {
     );
     let old = setup.router.clone();
     let service = setup.service.reloaded(testing::parse(&text));
-    setup.router = router_with::<Test>(service, own());
+    setup.router = router::<Extractors>(service);
     assert_eq!(
         setup.call("GET", "/claimed", &[]).await.json()[2],
         "Renamed"

@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn checked(own: &Endpoints) -> String {
-    own.check::<Test>().unwrap_err().to_string()
+fn checked(own: &Endpoints<Test>) -> String {
+    own.check().unwrap_err().to_string()
 }
 
 async fn any() -> StatusCode {
     StatusCode::OK
 }
 
-#[tokio::test]
-async fn a_path_of_the_library_is_an_error_by_any_method() {
+#[test]
+fn a_path_of_the_library_is_an_error_by_any_method() {
     for path in [
         "/login",
         "/check",
@@ -31,9 +31,6 @@ async fn a_path_of_the_library_is_an_error_by_any_method() {
                 "endpoint {method} {path}: the login library has this path; allowed: a path of the version's own"
             );
             assert_eq!(checked(&own), expected);
-            let setup = Setup::new().await;
-            let routes = super::super::router::<Test>(setup.service, own);
-            assert_eq!(routes.unwrap_err().to_string(), expected);
         }
     }
 }
@@ -41,7 +38,7 @@ async fn a_path_of_the_library_is_an_error_by_any_method() {
 #[test]
 fn an_endpoint_may_be_added_once() {
     let own = Endpoints::new().get("/mine", any).post("/mine", any);
-    own.check::<Test>().unwrap();
+    own.check().unwrap();
     assert_eq!(
         checked(&own.get("/mine", any)),
         "endpoint GET /mine: added twice; allowed: once"
@@ -51,7 +48,7 @@ fn an_endpoint_may_be_added_once() {
 #[test]
 fn a_path_is_an_exact_one() {
     for good in ["/", "/a", "/a/b-c.d_e~f", "/users", "/user/"] {
-        Endpoints::new().get(good, any).check::<Test>().unwrap();
+        Endpoints::<Test>::new().get(good, any).check().unwrap();
     }
     for bad in [
         "",
@@ -72,15 +69,14 @@ fn a_path_is_an_exact_one() {
     }
 }
 
-#[tokio::test]
-async fn an_invalid_name_of_a_version_is_an_error() {
+#[test]
+fn an_invalid_name_of_a_version_is_an_error() {
     struct Odd;
-    impl Views for Odd {
-        const VERSION: &'static str = "v 1";
-        type Account = TestAccount;
+    impl Version for Odd {
+        const NAME: &'static str = "v 1";
+        type Settings = ();
+        type State = ();
     }
-    let setup = Setup::new().await;
-    let routes = super::super::router::<Odd>(setup.service, Endpoints::new());
-    let message = routes.unwrap_err().to_string();
+    let message = name_of::<Odd>().unwrap_err().to_string();
     assert!(message.contains("version \"v 1\": not a name"), "{message}");
 }

@@ -235,7 +235,7 @@ async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
 #[tokio::test]
 async fn a_panic_becomes_a_problem() {
     let mut setup = Setup::new().await;
-    let context = HandlerContext {
+    let context = Context {
         service: Arc::clone(&setup.service),
         version: "v1".parse().unwrap(),
     };

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, Method, Request};
-use login::{EndpointsError, Routes};
+use login::Routes;
 use signpost_protocol::{
     header::{HeaderNames, X_GATEWAY_VERSION},
     login_state::version_of,
@@ -11,25 +11,9 @@ use signpost_protocol::{
 
 /// All versions of this process, the default route first.
 #[derive(Clone)]
-pub(crate) struct Versions(Vec<(Version, Routes)>);
+pub(crate) struct Choice(pub(crate) Vec<(Version, Routes)>);
 
-impl Versions {
-    /// Creates the list from names and routes: at least one, the default route first.
-    ///
-    /// # Errors
-    ///
-    /// The first version whose routes cannot be served.
-    pub(crate) fn new<const N: usize>(
-        versions: [(&str, Result<Routes, EndpointsError>); N],
-    ) -> Result<Self, EndpointsError> {
-        const { assert!(N > 0) };
-        let parsed = versions.map(|(name, routes)| {
-            let routes = routes?;
-            Ok((name.parse().expect("its routes have this name"), routes))
-        });
-        parsed.into_iter().collect::<Result<_, _>>().map(Self)
-    }
-
+impl Choice {
     /// Selects by the gateway's choice; without one, by the version header, then by a login's `state`, then the default
     /// route. Also returns why.
     pub(crate) fn choose<B>(
@@ -95,8 +79,9 @@ mod tests {
     use super::*;
 
     fn chosen(uri: &str, headers: &[(&str, &str)]) -> (String, &'static str, bool) {
-        let routes = || Ok(Routes::choosing(async |_| Response::default()));
-        let versions = Versions::new([("v1", routes()), ("v2", routes())]).unwrap();
+        let routes = || Routes::choosing(async |_| Response::default());
+        let versions = ["v1", "v2"].map(|name| (name.parse().unwrap(), routes()));
+        let versions = Choice(versions.into());
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let mut request = Request::get(uri);

@@ -1,0 +1,178 @@
+//! What a version has of its own: settings, state, tasks and metrics.
+//!
+//! ```
+//! use std::{error::Error, sync::atomic::{AtomicU64, Ordering::Relaxed}};
+//!
+//! use axum::Json;
+//! use login::{
+//!     Endpoints, LoginError, Version,
+//!     own::{Own, OwnSettings, OwnState, Start},
+//!     settings::{Read, Section, read_all},
+//! };
+//!
+//! struct V9;
+//!
+//! impl Version for V9 {
+//!     const NAME: &'static str = "v9";
+//!     type Settings = Settings;
+//!     type State = State;
+//!
+//!     fn endpoints() -> Endpoints<Self> {
+//!         Endpoints::new().get("/next", next)
+//!     }
+//! }
+//!
+//! /// `[own]` of its file.
+//! struct Settings {
+//!     first: u64,
+//! }
+//!
+//! impl OwnSettings for Settings {
+//!     const EXAMPLE: &'static str = "[own]\n# The first number.\nfirst = 1\n";
+//!
+//!     fn read(own: &mut Section<'_>) -> Read<Self> {
+//!         read_all!(Settings { first: own.number("first", 1..=100, 1) })
+//!     }
+//! }
+//!
+//! struct State {
+//!     given: AtomicU64,
+//! }
+//!
+//! impl OwnState<V9> for State {
+//!     async fn start(start: &Start<V9>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+//!         let stopping = start.stopping();
+//!         start.spawn(async {
+//!             // What it does until then.
+//!             stopping.await;
+//!         });
+//!         Ok(Self { given: AtomicU64::new(0) })
+//!     }
+//! }
+//!
+//! async fn next(own: Own<V9>) -> Result<Json<u64>, LoginError> {
+//!     Ok(Json(own.settings.first + own.state.given.fetch_add(1, Relaxed)))
+//! }
+//! ```
+
+use std::{convert::Infallible, error::Error, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use signpost_kit::config::{Read, Section};
+use tokio::sync::watch;
+
+use super::{HandlerContext, Version};
+use crate::service::Service;
+
+/// The settings of a version: the keys in the table `[own]` of its file, in `login-all`'s in `[own.NAME]`. They are read as
+/// all others: a problem names file, line and key, `check` and `reload` report it with all others, `keys` lists them. A
+/// reload applies every key, at once with all others.
+pub trait OwnSettings: Sized + Send + Sync + 'static {
+    /// An example that explains each key in a comment above it, for the command `keys`: usually the version's file, by
+    /// `include_str!`.
+    const EXAMPLE: &'static str;
+
+    /// Reads the keys. [`read_all`](crate::settings::read_all) reads all before the first problem ends it.
+    ///
+    /// # Errors
+    ///
+    /// A value is invalid. The reader that found it has recorded why.
+    fn read(own: &mut Section<'_>) -> Read<Self>;
+}
+
+/// No settings: a table `[own]` is unknown.
+impl OwnSettings for () {
+    const EXAMPLE: &'static str = "";
+
+    fn read(_: &mut Section<'_>) -> Read<Self> {
+        Ok(())
+    }
+}
+
+/// The state of a version `V`: made once for a process, before the first request, and dropped with it. A reload keeps it.
+/// What a client can add to it needs a bound.
+pub trait OwnState<V: Version>: Sized + Send + Sync + 'static {
+    /// Makes it.
+    ///
+    /// # Errors
+    ///
+    /// The program does not start, and says why.
+    fn start(
+        start: &Start<V>,
+    ) -> impl Future<Output = Result<Self, Box<dyn Error + Send + Sync>>> + Send;
+}
+
+/// No state.
+impl<V: Version> OwnState<V> for () {
+    async fn start(_: &Start<V>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+}
+
+/// What a version has of its own, for a handler: an extractor.
+pub struct Own<V: Version> {
+    /// The settings of the configuration that serves the request.
+    pub settings: Arc<V::Settings>,
+    /// The state.
+    pub state: Arc<V::State>,
+}
+
+impl<V: Version> Clone for Own<V> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            state: Arc::clone(&self.state),
+        }
+    }
+}
+
+impl<V: Version> FromRequestParts<HandlerContext<V>> for Own<V> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        _: &mut Parts,
+        context: &HandlerContext<V>,
+    ) -> Result<Self, Infallible> {
+        Ok(context.own.clone())
+    }
+}
+
+/// What a state is made of.
+pub struct Start<V: Version> {
+    service: Arc<Service>,
+    settings: watch::Receiver<Arc<V::Settings>>,
+}
+
+impl<V: Version> Start<V> {
+    pub(super) const fn new(
+        service: Arc<Service>,
+        settings: watch::Receiver<Arc<V::Settings>>,
+    ) -> Self {
+        Self { service, settings }
+    }
+
+    /// The service, under the configuration of the start.
+    #[must_use]
+    pub const fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// The settings, for a task: `borrow` is the present ones, `changed` waits for a reload.
+    #[must_use]
+    pub fn settings(&self) -> watch::Receiver<Arc<V::Settings>> {
+        self.settings.clone()
+    }
+
+    /// Spawns a task. The end of the process waits for it as for a request in flight, within
+    /// `shutdown.grace_seconds`; so it ends soon after [`Self::stopping`].
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.service.state.tasks.spawn(task);
+    }
+
+    /// Waits until the process stops: it accepts no more requests, and those in flight may finish.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<V> {
+        let state = Arc::clone(&self.service.state);
+        async move { state.wait_until_closing().await }
+    }
+}

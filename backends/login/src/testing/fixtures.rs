@@ -1,0 +1,129 @@
+//! For this crate's tests: a store of the kind under test, and configurations.
+
+use std::path::Path;
+
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppId;
+use signpost_store::{Store, testing};
+
+use crate::{
+    config::Config,
+    records::accounts::{Account, Username},
+    service::Stores,
+};
+
+/// An open store for one test, removed at its end.
+pub(crate) struct TestStore {
+    database: testing::TestStore,
+    store: Store,
+}
+
+impl TestStore {
+    pub(crate) async fn new() -> Self {
+        let database = testing::TestStore::chosen();
+        let store = database.open().await;
+        Self { database, store }
+    }
+
+    /// The database, for example to make it unavailable.
+    pub(crate) fn database(&self) -> &testing::TestStore {
+        &self.database
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn stores(&self) -> Stores {
+        Stores::new(&self.store)
+    }
+
+    /// Returns stores over new connections to the same database, as of another process.
+    pub(crate) async fn of_another_process(&self) -> Stores {
+        Stores::new(&self.database.open().await)
+    }
+
+    /// Executes a statement that no program of this service executes.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match &self.store {
+            Store::Sqlite(database) => {
+                let sql = sql.to_owned();
+                let done = database.write(move |transaction| transaction.execute_batch(&sql));
+                done.await.unwrap();
+            }
+            Store::Postgres(_) => self.database.administer(sql),
+        }
+    }
+
+    /// The number of rows in a table.
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        let query = format!("SELECT count(*) FROM {table}");
+        match &self.store {
+            Store::Sqlite(database) => database
+                .call(move |connection| connection.query_row(&query, [], |row| row.get(0)))
+                .await
+                .unwrap(),
+            Store::Postgres(database) => {
+                let session = database.session().await.unwrap();
+                session.query_one(&query, &[]).await.unwrap().get(0)
+            }
+        }
+    }
+
+    pub(crate) async fn account(&self, username: &str) -> Account {
+        let config = config("");
+        let provider = &config.providers.all[0];
+        let username = Username::new(username.to_owned()).unwrap();
+        let now = Timestamp::from_millis(1);
+        self.stores()
+            .accounts
+            .find_or_create(&provider.name, &provider.kind, &username, now)
+            .await
+            .unwrap()
+            .0
+    }
+
+    /// Inserts an application as the gateway does.
+    pub(crate) async fn application(&self, name: &'static str, origins: &'static str) -> AppId {
+        // SQLite numbers parameters by their first appearance.
+        let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                      VALUES ($1, $1, 'active', 0, $2, $3) RETURNING id";
+        let key: &[u8] = &[0];
+        let id: i64 = match &self.store {
+            Store::Sqlite(database) => database
+                .write(move |transaction| {
+                    transaction.query_row(insert, (name, key, origins), |row| row.get(0))
+                })
+                .await
+                .unwrap(),
+            Store::Postgres(database) => {
+                let session = database.session().await.unwrap();
+                let row = session.query_one(insert, &[&name, &key, &origins]).await;
+                row.unwrap().get(0)
+            }
+        };
+        AppId::new(id)
+    }
+}
+
+/// A configuration with one unreachable provider; `more` is inserted above its section.
+pub(crate) fn config(more: &str) -> Config {
+    parse(&format!(
+        "prefix = \"Acme\"\n{more}\n{}",
+        config_text_with_provider("http://127.0.0.1:1", "")
+    ))
+}
+
+/// Parses a valid configuration.
+pub(crate) fn parse(text: &str) -> Config {
+    let parsed = Config::parse(Path::new("test.toml"), text, |_| Ok(()));
+    parsed.unwrap().config.0
+}
+
+/// A provider at `address`; `more` is appended to its section.
+pub(crate) fn config_text_with_provider(address: &str, more: &str) -> String {
+    format!(
+        "[providers.sandbox]\nkind = \"bitbucket\"\nauth_url = \"{address}\"\napi_url = \"{address}\"\n\
+         client_id = \"id\"\nclient_secret = \"secret\"\n{more}\n"
+    )
+}

@@ -18,6 +18,7 @@ use signpost_kit::{
 };
 use signpost_store::{Store, changes::Watch};
 
+pub(crate) use self::sweeper::sweep;
 use self::{
     management::ProcessCounts,
     running::{Running, Snapshot},
@@ -94,7 +95,8 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
     let Loaded { config, settings } = load(&file, versions)?;
-    let (config, configured) = config;
+    let (mut config, configured) = config;
+    config.store.program = format!("{} {}", program.name, program.version);
     let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -45,6 +45,7 @@ pub(crate) use self::fixtures::{TestStore, config, config_text_with_provider, pa
 use crate::{
     config::Config,
     http::{Configured, Routes, Version, Versions},
+    program,
     records::{
         accounts::{Account, AccountId, Username},
         credentials::{CredentialClaims, NewCredential, random_credential},
@@ -136,6 +137,11 @@ impl TestService {
     ///
     /// The configuration is invalid, or a version cannot start.
     pub async fn of(versions: Versions, toml: &str) -> Self {
+        let started = Self::try_of(versions, toml).await;
+        started.unwrap_or_else(|error| panic!("{error:#}"))
+    }
+
+    pub(crate) async fn try_of(versions: Versions, toml: &str) -> anyhow::Result<Self> {
         let (config, configured) = read(&versions, toml);
         let database = Database::chosen();
         let (store, clock) = (database.open().await, ManualClock::default());
@@ -143,14 +149,13 @@ impl TestService {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let service = Service::new(config, Stores::new(&store), Arc::new(clock.clone()));
         let service = service.expect("an HTTP client can be created");
-        let routes = configured.routes(&service).await;
-        let routes = routes.unwrap_or_else(|error| panic!("{error:#}"));
-        Self {
+        let routes = configured.routes(&service).await?;
+        Ok(Self {
             versions,
             snapshot: Mutex::new((service, routes)),
             clock,
             _database: database,
-        }
+        })
     }
 
     /// Replaces the configuration, as a reload does: requests from now on use it, and state stays.
@@ -177,6 +182,16 @@ impl TestService {
     /// Moves the clock, which stands still otherwise.
     pub fn advance(&self, duration: Duration) {
         self.clock.advance(duration);
+    }
+
+    /// Deletes the rows whose time has come, as a program does once a minute.
+    ///
+    /// # Panics
+    ///
+    /// The store is unavailable.
+    pub async fn sweep(&self) {
+        let swept = program::sweep(&self.service()).await;
+        swept.expect("the store is available");
     }
 
     /// The service under the present configuration.

@@ -12,7 +12,7 @@ pub struct StoreSettings {
     /// The `[postgres]` table; ignored by SQLite.
     pub postgres: PostgresSettings,
     /// The program that opens the store, with its release: recorded with the migrations that it applies.
-    pub program: &'static str,
+    pub program: String,
 }
 
 impl StoreSettings {
@@ -22,7 +22,7 @@ impl StoreSettings {
         Self {
             address,
             postgres: PostgresSettings::default(),
-            program: concat!("Signpost ", env!("CARGO_PKG_VERSION")),
+            program: concat!("Signpost ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
 }

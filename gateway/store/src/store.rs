@@ -45,11 +45,11 @@ impl Store {
     pub async fn open(settings: &StoreSettings) -> Result<Self, OpenError> {
         match &settings.address {
             StoreAddress::Sqlite(path) => {
-                SqliteDatabase::open(path, settings.program).map(Self::Sqlite)
+                SqliteDatabase::open(path, &settings.program).map(Self::Sqlite)
             }
             StoreAddress::Postgres(address) => {
                 let opened =
-                    PostgresDatabase::open(address, &settings.postgres, settings.program).await;
+                    PostgresDatabase::open(address, &settings.postgres, &settings.program).await;
                 opened.map(Self::Postgres)
             }
         }

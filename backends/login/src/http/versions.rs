@@ -13,7 +13,7 @@ use super::{
     own::{OwnSettings, OwnState, Start},
     router::{Routes, name_of, router},
 };
-use crate::{config::Config, service::Service};
+use crate::{config::Config, service::Service, store::Schema};
 
 /// The table of the keys that a version has of its own.
 const OWN: &str = "own";
@@ -193,6 +193,8 @@ impl<V: Version> AnyConfigured for WithSettings<V> {
         endpoints.check()?;
         let name = name_of::<V>()?;
         let start = async || {
+            let tables = prepare_tables::<V>(service).await;
+            tables.with_context(|| format!("version {name} cannot use its tables"))?;
             let sender = watch::Sender::new(Arc::clone(&settings));
             let start = Start::new(Arc::clone(service), sender.subscribe());
             let state = V::State::start(&start).await;
@@ -211,5 +213,26 @@ impl<V: Version> AnyConfigured for WithSettings<V> {
         };
         let routes = router::<V>(Arc::clone(service), own, endpoints)?;
         Ok((name, routes))
+    }
+}
+
+/// Migrates a version's tables, and has them swept.
+async fn prepare_tables<V: Version>(service: &Service) -> anyhow::Result<()> {
+    let (store, config) = (&service.state.database, service.config());
+    if let Some(schema) = const { schema::<V>() } {
+        store.migrate(&schema, &config.store.program).await?;
+    }
+    for sweep in V::SWEEPS {
+        sweep.check(V::NAME, store).await?;
+    }
+    service.state.sweep(V::SWEEPS);
+    Ok(())
+}
+
+const fn schema<V: Version>() -> Option<Schema<'static>> {
+    if V::MIGRATIONS.is_empty() {
+        None
+    } else {
+        Some(Schema::new(V::NAME, V::MIGRATIONS).needs(V::NEEDS))
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn sweep_until_stopped(running: Running) {
 }
 
 /// Deletes what has expired, and returns the pause before the next round: none if rows are left.
-async fn sweep(service: &Service) -> Result<Duration, StoreError> {
+pub(crate) async fn sweep(service: &Service) -> Result<Duration, StoreError> {
     let (state, lifetimes) = (&service.state, &service.config.lifetimes);
     for _ in 0..MAX_BATCHES {
         let now = state.clock.now();
@@ -45,7 +45,11 @@ async fn sweep(service: &Service) -> Result<Duration, StoreError> {
             None => 0,
         };
         let values = values::sweep(&state.database, now, BATCH_ROWS).await?;
-        if logins.max(credentials).max(events).max(values) < BATCH_ROWS {
+        let mut largest = logins.max(credentials).max(events).max(values);
+        for sweep in state.sweeps() {
+            largest = largest.max(sweep.run(&state.database, now, BATCH_ROWS).await?);
+        }
+        if largest < BATCH_ROWS {
             return Ok(SWEEP_INTERVAL);
         }
     }

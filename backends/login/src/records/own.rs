@@ -1,5 +1,6 @@
 //! The store, as a version's own tables need it.
 
+use anyhow::Context as _;
 use signpost_kit::clock::Timestamp;
 use signpost_store::{Batch, FromRow, Store, StoreError, Value, values};
 
@@ -84,6 +85,31 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Checks that the table is the version's, and has these columns.
+    ///
+    /// # Errors
+    ///
+    /// It is not, or has not; or the store is unavailable.
+    pub(crate) async fn check(&self, version: &str, store: &Store) -> anyhow::Result<()> {
+        let Self {
+            table,
+            key,
+            expires_at,
+        } = self;
+        let is_own = table
+            .strip_prefix(version)
+            .is_some_and(|rest| rest.starts_with('_'));
+        anyhow::ensure!(
+            is_own,
+            "sweep of {table}: not a table of its own; allowed: {version}_NAME"
+        );
+        let columns = format!("SELECT {key}, {expires_at} FROM {table} LIMIT 0");
+        let columns = store.rows::<()>(&columns, Vec::new()).await;
+        columns
+            .with_context(|| format!("sweep of {table} by {key} and {expires_at}"))
+            .map(drop)
+    }
+
     /// Deletes up to `limit` rows, and returns how many.
     pub(crate) async fn run(
         &self,

@@ -1,6 +1,9 @@
 //! The state that outlives a configuration: stores, caches, waiting requests, metrics, and the phase of a shutdown.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use signpost_kit::{
     cache::write_caches,
@@ -25,6 +28,7 @@ use crate::{
         credentials::{CredentialStore, Credentials},
         events::Events,
         logins::{LoginStore, SealKey, StateHash},
+        own::Sweep,
     },
 };
 
@@ -73,6 +77,8 @@ pub(crate) struct State {
     /// The limit on the process' open files.
     pub(crate) descriptors: Descriptors,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The versions' own tables whose rows expire.
+    sweeps: Mutex<Vec<Sweep>>,
     /// Read from the store at first use, which is at the start of a program.
     seal: OnceCell<SealKey>,
     /// The phase of the shutdown.
@@ -95,10 +101,25 @@ impl State {
             metrics: Arc::default(),
             descriptors: Descriptors::raise_limit(),
             clock,
+            sweeps: Mutex::default(),
             seal: OnceCell::new(),
             phase: watch::Sender::new(Phase::Serving),
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// Has tables swept from now on.
+    pub(crate) fn sweep(&self, tables: &[Sweep]) {
+        self.swept().extend(tables);
+    }
+
+    /// The versions' own tables whose rows expire.
+    pub(crate) fn sweeps(&self) -> Vec<Sweep> {
+        self.swept().clone()
+    }
+
+    fn swept(&self) -> MutexGuard<'_, Vec<Sweep>> {
+        self.sweeps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The seal of redirect logins, whose key all processes share.

@@ -28,6 +28,7 @@ mod flaky_store;
 mod metrics;
 mod own_endpoints;
 mod own_endpoints_errors;
+mod own_tables;
 mod polling;
 mod redirect;
 mod reload;

@@ -172,7 +172,7 @@ impl TestService {
     }
 
     /// Stops, as a program does: tasks are told so, and this waits until they have ended.
-    pub async fn stop(self) {
+    pub async fn stop(&self) {
         let state = Arc::clone(&self.service().state);
         state.phase.send_replace(Phase::Closing);
         state.tasks.close();

@@ -72,39 +72,32 @@ impl From<Event> for EventView {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod both_stores {
+    use login::testing::TestService;
+    use serde_json::json;
 
-    fn event(id: i64, data: Option<&str>) -> Event {
-        Event {
-            id,
-            name: "level.up".parse().unwrap(),
-            data: data.map(str::to_owned),
-            received_at: Timestamp::from_millis(5),
-        }
-    }
+    use crate::V2;
 
-    #[test]
-    fn a_page_has_these_fields_and_no_others() {
-        let next = "AAAAAAAAAAc".parse().unwrap();
-        let page = EventPage {
-            events: vec![event(8, Some("{}")), event(7, None)],
-            next: Some(next),
-        };
-        assert_eq!(
-            serde_json::to_string(&EventsView::from(page)).unwrap(),
-            concat!(
-                r#"{"events":[{"id":8,"event":"level.up","data":"{}","received_at":5},"#,
-                r#"{"id":7,"event":"level.up","received_at":5}],"next":"AAAAAAAAAAc"}"#
-            )
-        );
-        let last = EventPage {
-            events: vec![],
-            next: None,
-        };
-        assert_eq!(
-            serde_json::to_string(&EventsView::from(last)).unwrap(),
-            r#"{"events":[]}"#
-        );
+    #[tokio::test]
+    async fn a_user_reads_the_own_events_by_page() {
+        let service = TestService::new::<V2>().await;
+        let ada = service.logged_in("ada");
+        assert_eq!(ada.get("/events").await.json(), json!({ "events": [] }));
+        let level = [("event", "level.up"), ("data", "{}")];
+        let first = ada.post("/event/send", level).await.json();
+        let last = ada.post("/event/send", [("event", "level.down")]).await;
+        let page = ada.get("/events?limit=1").await.json();
+        assert_eq!(page["events"], json!([last.json()]));
+        let next = page["next"].as_str().unwrap();
+        let mut expected = first;
+        expected["data"] = "{}".into();
+        let page = ada.get(&format!("/events?before={next}")).await;
+        assert_eq!(page.json(), json!({ "events": [expected] }));
+        let grace = service.logged_in("grace").get("/events").await;
+        assert_eq!(grace.json(), json!({ "events": [] }));
+        let odd = ada.get("/events?before=x").await;
+        assert_eq!(odd.problem(), "param_invalid");
+        let stranger = service.get("/events").await;
+        assert_eq!(stranger.problem(), "authorization_missing");
     }
 }

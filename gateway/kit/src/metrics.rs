@@ -67,18 +67,18 @@ impl<W: Fn(&mut Scrape<'_>) -> fmt::Result + Send + Sync + 'static> Collector fo
 
 /// A family: its name without the suffixes of its type, and what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct Family<'n> {
     /// For example `signpost_requests`; a counter's samples end in `_total`, which the writer adds.
-    pub name: &'static str,
+    pub name: &'n str,
     /// One sentence, for `# HELP`.
-    pub help: &'static str,
+    pub help: &'n str,
 }
 
 /// Defines families as constants: `NAME = "name", "help";`.
 #[macro_export]
 macro_rules! families {
     ($($constant:ident = $name:literal, $help:literal;)*) => {
-        $(const $constant: $crate::metrics::Family = $crate::metrics::Family {
+        $(const $constant: $crate::metrics::Family<'static> = $crate::metrics::Family {
             name: $name,
             help: $help,
         };)*
@@ -100,7 +100,7 @@ impl Scrape<'_> {
     /// The library cannot write the text, which does not happen in memory.
     pub fn counter<V: EncodeCounterValue>(
         &mut self,
-        family: Family,
+        family: Family<'_>,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
         let mut metric = self.begin(family, MetricType::Counter)?;
@@ -118,7 +118,7 @@ impl Scrape<'_> {
     /// As [`Self::counter`].
     pub fn label_counters<L: Label>(
         &mut self,
-        family: Family,
+        family: Family<'_>,
         label: &'static str,
         counters: &LabelCounters<L>,
     ) -> fmt::Result {
@@ -135,7 +135,7 @@ impl Scrape<'_> {
     /// As [`Self::counter`].
     pub fn gauge<V: EncodeGaugeValue>(
         &mut self,
-        family: Family,
+        family: Family<'_>,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
         let mut metric = self.begin(family, MetricType::Gauge)?;
@@ -151,7 +151,7 @@ impl Scrape<'_> {
     /// As [`Self::counter`].
     pub fn histogram(
         &mut self,
-        family: Family,
+        family: Family<'_>,
         samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, &Observed) -> fmt::Result) -> fmt::Result,
     ) -> fmt::Result {
         let mut metric = self.begin(family, MetricType::Histogram)?;
@@ -168,15 +168,15 @@ impl Scrape<'_> {
     /// # Errors
     ///
     /// As [`Self::counter`].
-    pub fn info(&mut self, family: Family, labels: Labels<'_>) -> fmt::Result {
+    pub fn info(&mut self, family: Family<'_>, labels: Labels<'_>) -> fmt::Result {
         self.begin(family, MetricType::Info)?.encode_info(&labels)
     }
 
-    fn begin(
-        &mut self,
-        Family { name, help }: Family,
+    fn begin<'s>(
+        &'s mut self,
+        Family { name, help }: Family<'s>,
         metric_type: MetricType,
-    ) -> Result<MetricEncoder<'_>, fmt::Error> {
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
         self.0.encode_descriptor(name, help, None, metric_type)
     }
 }

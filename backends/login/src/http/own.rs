@@ -1,12 +1,12 @@
 //! What a version has of its own: settings, state, tasks and metrics.
 //!
 //! ```
-//! use std::{error::Error, sync::atomic::{AtomicU64, Ordering::Relaxed}};
+//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 //!
 //! use axum::Json;
 //! use login::{
 //!     Endpoints, LoginError, Version,
-//!     own::{Own, OwnSettings, OwnState, Start},
+//!     own::{Counter, Own, OwnSettings, OwnState, Start, StartError},
 //!     settings::{Read, Section, read_all},
 //! };
 //!
@@ -37,20 +37,26 @@
 //!
 //! struct State {
 //!     given: AtomicU64,
+//!     /// `signpost_own_v9_numbers_total` in `/metrics`.
+//!     numbers: Counter,
 //! }
 //!
 //! impl OwnState<V9> for State {
-//!     async fn start(start: &Start<V9>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+//!     async fn start(start: &Start<V9>) -> Result<Self, StartError> {
 //!         let stopping = start.stopping();
 //!         start.spawn(async {
 //!             // What it does until then.
 //!             stopping.await;
 //!         });
-//!         Ok(Self { given: AtomicU64::new(0) })
+//!         Ok(Self {
+//!             given: AtomicU64::new(0),
+//!             numbers: start.counter("numbers", "Numbers that were given")?,
+//!         })
 //!     }
 //! }
 //!
 //! async fn next(own: Own<V9>) -> Result<Json<u64>, LoginError> {
+//!     own.state.numbers.add(1);
 //!     Ok(Json(own.settings.first + own.state.given.fetch_add(1, Relaxed)))
 //! }
 //! ```
@@ -63,7 +69,8 @@ use signpost_kit::config::{Read, Section};
 use tokio::sync::watch;
 
 use super::{HandlerContext, Version};
-use crate::service::Service;
+pub use crate::metrics::own::{Counter, Histogram, MetricError};
+use crate::{metrics::own::OwnMetrics, service::Service};
 
 /// The settings of a version: the keys in the table `[own]` of its file, in `login-all`'s in `[own.NAME]`. They are read as
 /// all others: a problem names file, line and key, `check` and `reload` report it with all others, `keys` lists them. A
@@ -90,6 +97,9 @@ impl OwnSettings for () {
     }
 }
 
+/// Why a state cannot be made: any error, or a text by `.into()`.
+pub type StartError = Box<dyn Error + Send + Sync>;
+
 /// The state of a version `V`: made once for a process, before the first request, and dropped with it. A reload keeps it.
 /// What a client can add to it needs a bound.
 pub trait OwnState<V: Version>: Sized + Send + Sync + 'static {
@@ -98,14 +108,12 @@ pub trait OwnState<V: Version>: Sized + Send + Sync + 'static {
     /// # Errors
     ///
     /// The program does not start, and says why.
-    fn start(
-        start: &Start<V>,
-    ) -> impl Future<Output = Result<Self, Box<dyn Error + Send + Sync>>> + Send;
+    fn start(start: &Start<V>) -> impl Future<Output = Result<Self, StartError>> + Send;
 }
 
 /// No state.
 impl<V: Version> OwnState<V> for () {
-    async fn start(_: &Start<V>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+    async fn start(_: &Start<V>) -> Result<Self, StartError> {
         Ok(())
     }
 }
@@ -164,6 +172,48 @@ impl<V: Version> Start<V> {
         self.settings.clone()
     }
 
+    /// Makes a counter, which `/metrics` shows as `signpost_own_VERSION_NAME_total`. `help` is one sentence.
+    ///
+    /// # Errors
+    ///
+    /// `name` is not 1 to 64 of `[a-z0-9_]` with a letter first, ends in `_total`, or is that of another metric.
+    pub fn counter(&self, name: &'static str, help: &'static str) -> Result<Counter, MetricError> {
+        self.metrics().counter(V::NAME, [name, help])
+    }
+
+    /// Makes a counter for each word of a label, for example `let [hit, miss] = start.counters("lookups", "Lookups",
+    /// "result", ["hit", "miss"])?;`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`]; or `label` is no such name.
+    pub fn counters<const N: usize>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        words: [&'static str; N],
+    ) -> Result<[Counter; N], MetricError> {
+        self.metrics().counters(V::NAME, [name, help], label, words)
+    }
+
+    /// Makes a histogram of durations, which `/metrics` shows as `signpost_own_VERSION_NAME`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::counter`]; or `name` does not end in `_seconds`.
+    pub fn histogram(
+        &self,
+        name: &'static str,
+        help: &'static str,
+    ) -> Result<Histogram, MetricError> {
+        self.metrics().histogram(V::NAME, [name, help])
+    }
+
+    fn metrics(&self) -> &OwnMetrics {
+        &self.service.state.metrics.own
+    }
+
     /// Spawns a task. The end of the process waits for it as for a request in flight, within
     /// `shutdown.grace_seconds`; so it ends soon after [`Self::stopping`].
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -176,3 +226,6 @@ impl<V: Version> Start<V> {
         async move { state.wait_until_closing().await }
     }
 }
+
+#[cfg(test)]
+mod both_stores;

@@ -32,7 +32,8 @@ impl LoginMetrics {
         let in_flight = in_flight.sum::<usize>() as u64;
         scrape.gauge(IN_FLIGHT, |add| add(&[], in_flight))?;
         let waiting = self.checks.count() as u64;
-        scrape.gauge(WAITING, |add| add(&[], waiting))
+        scrape.gauge(WAITING, |add| add(&[], waiting))?;
+        self.own.write(scrape)
     }
 
     fn write_requests(&self, scrape: &mut Scrape<'_>) -> fmt::Result {

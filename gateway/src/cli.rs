@@ -39,7 +39,7 @@ use crate::{
 
 /// A gateway that verifies signed requests and routes them by version.
 #[derive(Debug, Parser)]
-#[command(name = "signpost", version, arg_required_else_help = true)]
+#[command(name = "signpost", version = crate::RELEASE, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

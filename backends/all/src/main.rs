@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     run(&Program {
         name: "login-all",
         about: "Every version of Signpost's login service in one process",
-        version: env!("CARGO_PKG_VERSION"),
+        version: login::release!(),
         config: "conf/all.toml",
         router: login_all::router,
     })

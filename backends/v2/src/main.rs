@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     run(&Program {
         name: "login-v2",
         about: "Version 2 of Signpost's login service",
-        version: env!("CARGO_PKG_VERSION"),
+        version: login::release!(),
         config: "conf/v2.toml",
         router: login_v2::router,
     })

@@ -9,6 +9,7 @@
 
 mod app;
 mod call;
+mod login;
 mod parse;
 mod sign;
 mod source;
@@ -39,7 +40,7 @@ use crate::{
 
 /// A gateway that verifies signed requests and routes them by version.
 #[derive(Debug, Parser)]
-#[command(name = "signpost", version, arg_required_else_help = true)]
+#[command(name = "signpost", version = crate::RELEASE, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -73,6 +74,8 @@ enum Command {
     Sign(sign::SignArguments),
     /// Sign a request, send it, and print the response.
     Call(Box<call::CallArguments>),
+    /// Log in by polling, and print the credential, for `call --authorization`.
+    Login(Box<login::LoginArguments>),
 }
 
 #[derive(Debug, clap::Args)]
@@ -117,6 +120,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),
+        Command::Login(arguments) => wait_for(login::run(*arguments)),
     }
 }
 

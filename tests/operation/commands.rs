@@ -1,15 +1,17 @@
-//! The command line: `sign`, `call` and `app`; and what the log contains.
+//! The command line: `sign`, `call`, `login` and `app`; and what the log contains.
 
 use std::{
     fs::File,
-    io::pipe,
-    os::fd::OwnedFd,
-    process::{Output, Stdio},
+    io::{BufRead as _, BufReader, pipe},
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
+    process::{Command, Output, Stdio},
     sync::Mutex,
 };
 
 use end_to_end::{
+    browser::{Browser, Decision},
     folder::Folder,
+    logins::log_in_by_redirect,
     program::Program,
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
@@ -19,6 +21,7 @@ use end_to_end::{
     stack::{APP_KEY, Stack},
     waiting::until,
 };
+use serde_json::Value;
 
 fn text(output: &Output) -> String {
     assert!(
@@ -64,7 +67,7 @@ async fn call_signs_sends_and_prints() {
         Program::Gateway.run(stack.folder(), &arguments)
     };
     let begun = text(&call(&["POST", "/login"]));
-    let begun: serde_json::Value = serde_json::from_str(&begun).unwrap();
+    let begun: Value = serde_json::from_str(&begun).unwrap();
     let token = format!("token={}", begun["token"].as_str().unwrap());
     let checked = text(&call(&["POST", "/check", &token]));
     assert!(checked.contains("pending"), "{checked}");
@@ -87,7 +90,7 @@ async fn applications_are_listed_for_people_and_for_programs() {
     for word in ["First", "Second", &one.ident, &two.ident, "active"] {
         assert!(table.contains(word), "{word}: {table}");
     }
-    let json: serde_json::Value =
+    let json: Value =
         serde_json::from_str(&text(&stack.command(&["app", "list", "--json"]))).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 2, "{json}");
     let shown = text(&stack.command(&["app", "show", &one.ident]));
@@ -129,7 +132,7 @@ async fn each_request_is_logged_in_one_line_without_secrets() {
             .filter(|line| line.contains(&request_id))
             .collect();
         assert_eq!(lines.len(), 1, "{log}");
-        serde_json::from_str::<serde_json::Value>(lines[0]).unwrap()
+        serde_json::from_str::<Value>(lines[0]).unwrap()
     };
     let fields = line(&passed).await.to_string();
     for word in [
@@ -192,6 +195,119 @@ async fn no_log_filter_reveals_secrets() {
     ] {
         assert!(!log.contains(secret), "{secret}: {log}");
     }
+}
+
+/// `login`, at the stack's gateway and version 2.
+fn login(stack: &Stack) -> Command {
+    let mut command = Program::Gateway.command(stack.folder());
+    command.args(["login", "--version", "v2", "--config"]);
+    command.arg(stack.config(Program::Gateway));
+    command
+}
+
+#[tokio::test]
+async fn login_as_a_user_of_the_sandbox_gives_call_its_credential() {
+    let stack = Stack::start().await;
+    let file = stack.folder().join("ada.credential");
+    std::fs::write(&file, "an older one, which others could read").unwrap();
+    let output = login(&stack)
+        .args(["--user", "ada", "--output"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(text(&output), "");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let called = Program::Gateway
+        .command(stack.folder())
+        .args(["call", "--version", "v2", "GET", "/user", "--authorization"])
+        .arg(format!("file:{}", file.display()))
+        .arg("--config")
+        .arg(stack.config(Program::Gateway))
+        .output()
+        .unwrap();
+    let user: Value = serde_json::from_str(&text(&called)).unwrap();
+    let client = stack.client();
+    let ada = log_in_by_redirect(&client, "ada").await["account"]["username"].clone();
+    assert_eq!(user["username"], ada);
+
+    // On standard output there is nothing but the credential.
+    let printed = text(&login(&stack).args(["--user", "any:Zoë"]).output().unwrap());
+    let call = client.get("/user").version("v2");
+    let user = call.authorization(&printed).send().await.ok();
+    assert_ne!(user["username"], ada);
+
+    let unknown = login(&stack).args(["--user", "nobody"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&unknown.stderr);
+    assert_eq!(unknown.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("no such user"), "{stderr}");
+}
+
+#[tokio::test]
+async fn login_waits_for_a_browser() {
+    let stack = Stack::start().await;
+    let mut waiting = login(&stack)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let opens = lines.next().unwrap().unwrap();
+    let code = lines.next().unwrap().unwrap();
+    let mut browser = Browser::default();
+    let page = browser.open(opens.strip_prefix("Open ").unwrap()).await;
+    let code = code.strip_prefix("and compare the code: ").unwrap();
+    assert!(page.text().contains(code), "{code}");
+    let provider = browser.confirm(&page).await;
+    let done = browser
+        .decide_and_follow(&provider, "grace", Decision::Allow)
+        .await;
+    assert_eq!(done.response.status, 200);
+    let printed = text(&waiting.wait_with_output().unwrap());
+    let client = stack.client();
+    let call = client.get("/user").version("v2");
+    let user = call.authorization(&printed).send().await.ok();
+    let grace = log_in_by_redirect(&client, "grace").await;
+    assert_eq!(user["username"], grace["account"]["username"]);
+
+    // A login that is denied has no credential.
+    let mut waiting = login(&stack).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let opens = lines.next().unwrap().unwrap();
+    let page = browser.open(opens.strip_prefix("Open ").unwrap()).await;
+    let provider = browser.confirm(&page).await;
+    browser
+        .decide_and_follow(&provider, "grace", Decision::Deny)
+        .await;
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
+    assert_eq!(waiting.wait().unwrap().code(), Some(1));
+    assert!(
+        rest.contains(&"the login is failed: access_denied".to_owned()),
+        "{rest:?}"
+    );
+}
+
+/// Nothing of a user goes to a real provider, also if it has an address of this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn login_as_a_user_refuses_all_but_the_sandbox() {
+    let other = RecordingBackend::start().await;
+    let address = other.address();
+    for provider in [
+        format!("http://{address}"),
+        "https://provider.example".into(),
+    ] {
+        let toml = format!("[providers.bitbucket]\nauth_url = '{provider}'\nclient_secret = 'x'\n");
+        let stack = Stack::builder().program(Program::V2, &toml).start().await;
+        let output = login(&stack).args(["--user", "ada"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let reason = format!("{provider} is not the sandbox provider");
+        assert!(stderr.contains(&reason), "{stderr}");
+        // Its query would have the state.
+        assert!(!stderr.contains("state="), "{stderr}");
+    }
+    let targets: Vec<_> = other.requests().into_iter().map(|one| one.target).collect();
+    assert_eq!(targets, ["/_sandbox/counts"]);
 }
 
 #[tokio::test]
@@ -360,7 +476,7 @@ fn keys_explains_every_key_for_people_and_for_programs() {
     );
     for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
         let printed = text(&run(program, &["--json"]));
-        let keys: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let keys: Value = serde_json::from_str(&printed).unwrap();
         let keys = keys.as_array().unwrap();
         assert!(keys.len() > 60, "{program:?}: {}", keys.len());
         for key in keys {

@@ -79,7 +79,7 @@ fn new_process(output: &Output) -> u32 {
     assert!(output.status.success(), "{text}");
     let id = text
         .strip_prefix("process ")
-        .and_then(|rest| rest.split_once(" serves; process "));
+        .and_then(|rest| rest.split_once(" serves, signpost 0.1.0 (no release); process "));
     let (id, rest) = id.unwrap_or_else(|| panic!("unexpected: {text}"));
     assert!(rest.contains("finishes its requests"), "{text}");
     id.parse().unwrap()

@@ -63,7 +63,7 @@ fn wrong_arguments_change_nothing() {
         ),
         (
             &["scripts/tag-version", "v2", "1.9.9"],
-            "lower than the version's last tag, v2/1.10.0",
+            "lower than the last tag, v2/1.10.0",
         ),
         (&["scripts/deploy"], usage),
         (&["scripts/deploy", "v2/1.3.0"], usage),
@@ -218,4 +218,76 @@ fn assert_nothing_left(copy: &ProjectCopy) {
     assert!(names.is_empty(), "{names:?}");
     let trees = copy.printed("git", &["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
+}
+
+/// What `scripts/deploy` lays out, with a stand-in for cargo whose programs print the release that they were built as.
+#[test]
+fn a_release_has_its_program_configuration_and_unit() {
+    let copy = repository("deployed-release");
+    let bin = copy.around().join("building");
+    write_program(
+        &bin.join("cargo"),
+        "#!/bin/sh\n[ \"$1\" = build ] || exit 0\nwhile [ $# -gt 1 ]; do\n    case $1 in --target-dir) target=$2 ;; --bin) bin=$2 ;; esac\n    \
+         shift\ndone\nmkdir -p \"$target/dist\"\nprintf '#!/bin/sh\\necho \"%s\"\\n' \"$SIGNPOST_RELEASE\" \
+         >\"$target/dist/$bin\"\n",
+    );
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let addresses = [
+        "--listen",
+        "127.0.0.1:7500",
+        "--management",
+        "127.0.0.1:7501",
+    ];
+    for (name, program, unit) in [
+        ("v2", "login-v2", "login-v2-1.3.0.service"),
+        ("gateway", "signpost", "signpost-1.3.0.service"),
+    ] {
+        let tag = format!("{name}/1.3.0");
+        let mut tag_version = copy.command("scripts/tag-version");
+        let tagged = tag_version.args([name, "1.3.0"]).env("PATH", &path);
+        assert!(tagged.status().unwrap().success());
+        let commit = copy.printed("git", &["rev-parse", "--short=12", "HEAD"]);
+        let shown = format!("{tag} ({})", commit.trim());
+        assert_eq!(copy.printed("scripts/release", &[program]).trim(), shown);
+
+        let folder = copy.around().join(format!("release-of-{name}"));
+        let _ = fs::remove_dir_all(&folder);
+        let mut deploy = copy.command("scripts/deploy");
+        let deploy = deploy.arg(&tag).arg(&folder).args(addresses);
+        let output = deploy.env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{}", output_text(&output));
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        assert!(read(program).contains(&shown), "{}", read(program));
+        assert!(read("RELEASE").starts_with(&format!("{tag}\n")));
+        let configuration = read(&format!("{name}.toml"));
+        for address in ["7500", "7501"] {
+            let line = format!("\nlisten = \"127.0.0.1:{address}\"\n");
+            assert!(configuration.contains(&line), "{configuration}");
+        }
+        // The unit names this version only, and its own paths.
+        let unit = read(unit);
+        let file = folder.join(format!("{name}.toml"));
+        assert!(unit.contains(&format!("{} ", folder.join(program).display())));
+        assert!(unit.contains(&format!("--config {}\n", file.display())));
+        for other in ["v1", "%i", "/usr/local/bin", "/etc/signpost/"] {
+            assert!(!unit.contains(other), "{other}: {unit}");
+        }
+    }
+    // Two gateways on one machine cannot have the default address of management both.
+    assert_rejected(
+        &copy,
+        &[
+            "scripts/deploy",
+            "gateway/1.3.0",
+            "x",
+            "--listen",
+            "127.0.0.1:7500",
+        ],
+        "needs --management",
+    );
+    // A changed tree, or a commit without a tag, is no release.
+    fs::write(copy.path().join("CHANGELOG.md"), "changed").unwrap();
+    assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
+    copy.commit("Change");
+    assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
 }

@@ -149,11 +149,16 @@ impl Session {
         for profile in ["debug", "programs"] {
             symlink("release", target.join(profile)).unwrap();
         }
+        let frameworks = root().join("target/examples").canonicalize();
+        let frameworks = frameworks.expect("run scripts/prerequisites examples");
+        symlink(frameworks, target.join("examples")).unwrap();
     }
 
     /// Puts the free ports into a file, or into all files of a folder.
     fn replace_in(&self, path: &Path) {
-        if path.is_dir() {
+        if path.ends_with("package-lock.json") {
+            // Digits in its hashes are no ports.
+        } else if path.is_dir() {
             for entry in fs::read_dir(path).unwrap() {
                 self.replace_in(&entry.unwrap().path());
             }

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     let program = Program {
         name: "login-all",
         about: "Every version of Signpost's login service in one process",
-        version: env!("CARGO_PKG_VERSION"),
+        version: login::release!(),
         config: "conf/all.toml",
     };
     run_all(&program, &login_all::versions())

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     run::<login_v1::V1>(&Program {
         name: "login-v1",
         about: "Version 1 of Signpost's login service",
-        version: env!("CARGO_PKG_VERSION"),
+        version: login::release!(),
         config: "conf/v1.toml",
     })
 }

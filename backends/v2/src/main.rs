@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     run::<login_v2::V2>(&Program {
         name: "login-v2",
         about: "Version 2 of Signpost's login service",
-        version: env!("CARGO_PKG_VERSION"),
+        version: login::release!(),
         config: "conf/v2.toml",
     })
 }

@@ -30,6 +30,22 @@ pub(super) struct CallArguments {
     /// Unencoded parameters: sent in the query of a GET, in the form of a POST.
     #[arg(value_name = "KEY=VALUE")]
     params: Vec<String>,
+    #[command(flatten)]
+    gateway: GatewayOptions,
+    /// The language of error texts: en, zh-CN, zh-TW, ja or ko.
+    #[arg(long)]
+    language: Option<String>,
+    /// The user's credential, as env:NAME or file:PATH.
+    #[arg(long, value_name = "SOURCE")]
+    authorization: Option<SecretSource>,
+    /// Also print the response's headers.
+    #[arg(short, long)]
+    include: bool,
+}
+
+/// Options of the commands that call a gateway.
+#[derive(Debug, clap::Args)]
+pub(super) struct GatewayOptions {
     /// Take prefix, address, sign profile and, in single-application mode, the key from this gateway configuration.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -48,140 +64,139 @@ pub(super) struct CallArguments {
     /// The version to request.
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
-    /// The language of error texts: en, zh-CN, zh-TW, ja or ko.
-    #[arg(long)]
-    language: Option<String>,
-    /// The user's credential, as env:NAME or file:PATH.
-    #[arg(long, value_name = "SOURCE")]
-    authorization: Option<SecretSource>,
     #[command(flatten)]
     rules: SignRules,
-    /// Also print the response's headers.
-    #[arg(short, long)]
-    include: bool,
 }
 
 /// The gateway to call, and how to sign for it.
-struct CallTarget {
+pub(super) struct CallTarget {
     names: HeaderNames,
     url: Url,
     profile: SignProfile,
     key: Option<AppKey>,
+    app: Option<String>,
+    version: Option<String>,
 }
 
 pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
-    let target = call_target(&arguments)?;
-    let request = request(&arguments, target)?;
-    let response = request.send().await.context("cannot call the gateway")?;
-    show(response, arguments.include).await
-}
-
-fn call_target(arguments: &CallArguments) -> anyhow::Result<CallTarget> {
-    let derive = |prefix: &Prefix| HeaderNames::new(prefix, &HeaderOverrides::default());
-    let default_prefix: Prefix = "Acme".parse()?;
-    let base = match &arguments.config {
-        Some(file) => {
-            let config = Config::load(file)?;
-            let key = match config.applications {
-                Applications::Single(key) => Some(key),
-                Applications::Multi(_) => None,
-            };
-            let profile = config.sign.profile;
-            CallTarget {
-                names: config.headers,
-                url: config.public_url.to_url(),
-                profile,
-                key,
-            }
-        }
-        None => CallTarget {
-            names: derive(&default_prefix)?,
-            url: Url::parse("http://127.0.0.1:8080")?,
-            profile: SignProfile::default(),
-            key: None,
-        },
-    };
-    Ok(CallTarget {
-        names: arguments.prefix.as_ref().map_or(Ok(base.names), derive)?,
-        url: arguments.url.clone().unwrap_or(base.url),
-        profile: arguments.rules.profile(base.profile),
-        key: base.key,
-    })
-}
-
-/// The address of the request, without parameters.
-fn url(arguments: &CallArguments, target: &CallTarget) -> anyhow::Result<Url> {
-    if !arguments.path.starts_with('/') || arguments.path.contains(['?', '#']) {
-        bail!(
-            "'{}': the path must begin with '/' and have no query; give parameters as KEY=VALUE",
-            arguments.path
-        );
-    }
-    let url = target.url.join(&arguments.path).context("the path")?;
-    if url.origin() != target.url.origin() {
-        bail!(
-            "'{}' points to another host than {}",
-            arguments.path,
-            target.url
-        );
-    }
-    Ok(url)
-}
-
-fn request(arguments: &CallArguments, target: CallTarget) -> anyhow::Result<RequestBuilder> {
-    // Fails only if a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        .redirect(redirect::Policy::none())
-        .timeout(TIMEOUT)
-        .no_proxy()
-        .build()?;
-    let mut url = url(arguments, &target)?;
-    let method = arguments.method.to_ascii_uppercase();
-    let has_params = !arguments.params.is_empty() || method == "POST";
-    let signed = if has_params {
-        let key = match (&arguments.key, target.key) {
-            (Some(source), _) => read_key(source)?,
-            (None, Some(key)) => key,
-            (None, None) => read_key(&SecretSource::from("env:SIGNPOST_APP_KEY"))?,
-        };
-        let unsigned = with_time(&arguments.params)?;
-        Some(signed(
-            &unsigned,
-            &target.profile,
-            &key,
-            &method,
-            url.path(),
-        )?)
-    } else {
-        None
-    };
-    let mut request = match method.as_str() {
-        "GET" => {
-            url.set_query(signed.as_deref());
-            client.get(url)
-        }
-        "POST" => client
-            .post(url)
-            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(signed.unwrap_or_default()),
-        other => bail!("'{other}': the method must be GET or POST"),
-    };
-    let given = [
-        (&target.names.app, &arguments.app),
-        (&target.names.version, &arguments.version),
-        (&target.names.language, &arguments.language),
-    ];
-    for (name, value) in given {
-        if let Some(value) = value {
-            request = request.header(name, value);
-        }
+    let target = arguments.gateway.target()?;
+    let (method, path) = (&arguments.method, &arguments.path);
+    let mut request = target.request(&client()?, method, path, &arguments.params)?;
+    if let Some(language) = &arguments.language {
+        request = request.header(&target.names.language, language);
     }
     if let Some(source) = &arguments.authorization {
         let credential = read_secret(source, "--authorization", "credential")?;
         request = request.header(&target.names.authorization, credential.expose());
     }
-    Ok(request)
+    let response = request.send().await.context("cannot call the gateway")?;
+    show(response, arguments.include).await
+}
+
+/// Follows no redirect.
+pub(super) fn client() -> anyhow::Result<Client> {
+    // Fails only if a provider is installed already, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .redirect(redirect::Policy::none())
+        .timeout(TIMEOUT)
+        .no_proxy();
+    Ok(client.build()?)
+}
+
+impl GatewayOptions {
+    pub(super) fn target(&self) -> anyhow::Result<CallTarget> {
+        let derive = |prefix: &Prefix| HeaderNames::new(prefix, &HeaderOverrides::default());
+        let key = self.key.as_ref().map(read_key).transpose()?;
+        let (names, url, profile, own_key) = match &self.config {
+            Some(file) => {
+                let config = Config::load(file)?;
+                let own_key = match config.applications {
+                    Applications::Single(key) => Some(key),
+                    Applications::Multi(_) => None,
+                };
+                let url = config.public_url.to_url();
+                (config.headers, url, config.sign.profile, own_key)
+            }
+            None => (
+                derive(&"Acme".parse()?)?,
+                Url::parse("http://127.0.0.1:8080")?,
+                SignProfile::default(),
+                None,
+            ),
+        };
+        Ok(CallTarget {
+            names: self.prefix.as_ref().map_or(Ok(names), derive)?,
+            url: self.url.clone().unwrap_or(url),
+            profile: self.rules.profile(profile),
+            key: key.or(own_key),
+            app: self.app.clone(),
+            version: self.version.clone(),
+        })
+    }
+}
+
+impl CallTarget {
+    /// The address of a request, without parameters.
+    fn url(&self, path: &str) -> anyhow::Result<Url> {
+        if !path.starts_with('/') || path.contains(['?', '#']) {
+            bail!(
+                "'{path}': the path must begin with '/' and have no query; give parameters as KEY=VALUE"
+            );
+        }
+        let url = self.url.join(path).context("the path")?;
+        if url.origin() != self.url.origin() {
+            bail!("'{path}' points to another host than {}", self.url);
+        }
+        Ok(url)
+    }
+
+    /// A request; signed, if it has parameters or is a POST.
+    pub(super) fn request(
+        &self,
+        client: &Client,
+        method: &str,
+        path: &str,
+        params: &[String],
+    ) -> anyhow::Result<RequestBuilder> {
+        let mut url = self.url(path)?;
+        let method = method.to_ascii_uppercase();
+        let signed = if !params.is_empty() || method == "POST" {
+            let read;
+            let key = match &self.key {
+                Some(key) => key,
+                None => {
+                    read = read_key(&SecretSource::from("env:SIGNPOST_APP_KEY"))?;
+                    &read
+                }
+            };
+            let unsigned = with_time(params)?;
+            Some(signed(&unsigned, &self.profile, key, &method, url.path())?)
+        } else {
+            None
+        };
+        let mut request = match method.as_str() {
+            "GET" => {
+                url.set_query(signed.as_deref());
+                client.get(url)
+            }
+            "POST" => client
+                .post(url)
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(signed.unwrap_or_default()),
+            other => bail!("'{other}': the method must be GET or POST"),
+        };
+        let given = [
+            (&self.names.app, &self.app),
+            (&self.names.version, &self.version),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
+        Ok(request)
+    }
 }
 
 async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode> {

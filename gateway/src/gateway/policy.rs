@@ -32,7 +32,7 @@ const HTTPS_PORT: u16 = 443;
 /// The gateway, in its spans.
 const SERVICE: ServiceName = ServiceName {
     name: "signpost",
-    version: env!("CARGO_PKG_VERSION"),
+    version: crate::RELEASE,
 };
 
 /// What one configuration says, and what works by it.

@@ -124,7 +124,7 @@ impl Reload for GatewayReload {
         } = &self.upgrade;
         let (new_process, sockets) = (new_process.clone(), Arc::clone(sockets));
         let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
-        let new = started.await?.inspect_err(|error| {
+        let (new, release) = started.await?.inspect_err(|error| {
             tracing::error!(
                 cause = %format_args!("{error:#}"),
                 "not upgraded, this process goes on"
@@ -139,7 +139,7 @@ impl Reload for GatewayReload {
         management.send_replace(Phase::Closing);
         handed_over.notify_one();
         Ok(format!(
-            "process {new} serves; process {} finishes its requests, then it ends",
+            "process {new} serves, signpost {release}; process {} finishes its requests, then it ends",
             std::process::id()
         ))
     }

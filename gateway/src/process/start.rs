@@ -125,7 +125,7 @@ fn log_start(addresses: &[SocketAddr], management: SocketAddr, public_url: &Orig
     let listen = addresses.iter().map(SocketAddr::to_string);
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
-        listen, %management, %public_url, program.version = env!("CARGO_PKG_VERSION"),
+        listen, %management, %public_url, program.version = crate::RELEASE,
         "signpost is listening"
     );
 }

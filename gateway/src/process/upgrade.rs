@@ -28,7 +28,7 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 
-use crate::downstream::sockets::ListeningSockets;
+use crate::{RELEASE, downstream::sockets::ListeningSockets};
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";
@@ -40,8 +40,8 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_MESSAGE: usize = 4096;
 /// Follows the last socket.
 const END: &[u8] = b"end";
-/// Sent by the new process once it serves.
-const READY: &[u8] = b"ready";
+/// Sent by the new process once it serves, and followed by its release.
+const READY: &str = "ready ";
 
 /// How to start this program again.
 #[derive(Clone, Debug)]
@@ -67,12 +67,12 @@ impl NewProcess {
         })
     }
 
-    /// Starts the program, hands it `sockets`, and waits until it serves. Returns its process id. Blocks.
+    /// Starts the program, hands it `sockets`, and waits until it serves. Returns its process id and release. Blocks.
     ///
     /// # Errors
     ///
     /// It cannot be started, or does not serve within 30 s. It has been ended then.
-    pub(crate) fn start(&self, sockets: &ListeningSockets) -> anyhow::Result<u32> {
+    pub(crate) fn start(&self, sockets: &ListeningSockets) -> anyhow::Result<(u32, String)> {
         if process::id() == 1 {
             bail!(
                 "this gateway is process 1 of a container, which ends with it: replace the container instead"
@@ -110,10 +110,11 @@ impl NewProcess {
             }
             _ => Error::new(error).context(format!("{program} does not take over the sockets")),
         })?;
-        if message != READY {
-            bail!("{}", String::from_utf8_lossy(&message));
+        let message = String::from_utf8_lossy(&message);
+        match message.strip_prefix(READY) {
+            Some(release) => Ok((child.keep(), release.to_owned())),
+            None => bail!("{message}"),
         }
-        Ok(child.keep())
     }
 }
 
@@ -195,7 +196,8 @@ impl TakenOver {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        send(&self.old, READY, None).context("the old process did not wait for this one")
+        let ready = format!("{READY}{RELEASE}");
+        send(&self.old, ready.as_bytes(), None).context("the old process did not wait for this one")
     }
 
     /// Tells the old process why this one cannot serve.

@@ -1,0 +1,74 @@
+"""Signpost's gateway before a Python application, by WSGI or ASGI. Copy it: CONTRACT 9, backends/examples/README.md.
+
+GATEWAY_SECRET is the gateway_secret; GATEWAY_SECRET_NEXT, during a rotation, is valid, too."""
+
+import hmac, json, os
+from typing import NamedTuple
+from urllib.parse import unquote
+
+Account = NamedTuple("Account", [("id", str), ("username", str), ("type", str)])
+Application = NamedTuple("Application", [("id", str), ("ident", str | None)])  # no ident: the only application
+
+
+class Gateway:
+    def __init__(self, app):
+        self.app = app
+        values = [os.environ.get(name, "").encode() for name in ("GATEWAY_SECRET", "GATEWAY_SECRET_NEXT")]
+        if not values[0]:
+            raise ValueError("GATEWAY_SECRET is empty: it must be the gateway_secret, which the gateway sends")
+        self.secrets = [value for value in values if value]
+
+    def judge(self, path, header):
+        """A response instead of the application's, if there is one; whose request it is. `header` finds X-Gateway-*."""
+        if path == "/healthz" and header("Version") is None:
+            return (200, {"Content-Type": "application/json"}, b'{"status": "up"}'), None, None
+        given = (header("Secret") or "").encode("latin-1")
+        if not any([hmac.compare_digest(given, secret) for secret in self.secrets]):
+            return problem(403, "gateway_required", {"X-Gateway-Refused": "secret"}), None, None
+        if header("App-Id") is None:  # a callback, which only a login service serves
+            return problem(404, "not_found", {}), None, None
+        application, account = Application(header("App-Id"), header("App")), None
+        if header("Account-Id") is not None:
+            names = (unquote(header(f"Account-{name}") or "") for name in ("Username", "Type"))
+            account = Account(header("Account-Id"), *names)
+        return None, account, application
+
+
+def problem(status, code, headers):
+    title = {403: "Forbidden", 404: "Not Found"}[status]
+    body = json.dumps({"type": "about:blank", "title": title, "status": status, "code": code}).encode()
+    return status, {"Content-Type": "application/problem+json", "X-Gateway-Problem": code, **headers}, body
+
+
+class Wsgi(Gateway):
+    """environ["signpost.account"], None without one, and environ["signpost.application"]."""
+
+    def __call__(self, environ, start_response):
+        header = lambda name: environ.get("HTTP_X_GATEWAY_" + name.upper().replace("-", "_"))
+        response, account, application = self.judge(environ.get("PATH_INFO"), header)
+        if response is None:
+            return self.app({**environ, "signpost.account": account, "signpost.application": application}, start_response)
+        status, headers, body = response
+        start_response(f"{status} Gateway", [*headers.items(), ("Content-Length", str(len(body)))])
+        return [body]
+
+
+class Asgi(Gateway):
+    """request.state.account, None without one, and request.state.application."""
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        if scope["type"] != "http":  # the gateway passes no WebSocket on
+            return await send({"type": "websocket.close"})
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        header = lambda name: headers.get(b"x-gateway-" + name.lower().encode())
+        response, account, application = self.judge(scope["path"], header)
+        if response is None:
+            state = {**scope.get("state", {}), "account": account, "application": application}
+            return await self.app({**scope, "state": state}, receive, send)
+        status, headers, body = response
+        headers |= {"Content-Length": str(len(body)), "Connection": "close"}
+        fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": body})

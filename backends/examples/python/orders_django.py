@@ -1,0 +1,36 @@
+"""The orders of the logged-in user, in memory, by Django:  gunicorn orders_django:app"""
+
+from collections import defaultdict, deque
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpResponse, JsonResponse
+from django.urls import path
+
+import gateway
+
+orders = defaultdict(lambda: deque(maxlen=100))
+
+
+def identify(get_response):
+    def middleware(request):
+        request.account, request.application = request.META["signpost.account"], request.META["signpost.application"]
+        return get_response(request)
+
+    return middleware
+
+
+def own_orders(request):
+    if request.account is None:
+        return HttpResponse(status=401)
+    own = orders[request.account.id]
+    if request.method == "POST":
+        own.append(request.POST["item"])
+    account, application = request.account, request.application
+    return JsonResponse({"username": account.username, "application": application.id, "orders": list(own)})
+
+
+urlpatterns = [path("django/orders", own_orders)]
+# The gateway has checked Host.
+settings.configure(ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.identify"], ALLOWED_HOSTS=["*"])
+app = gateway.Wsgi(get_wsgi_application())

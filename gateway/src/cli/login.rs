@@ -1,0 +1,210 @@
+//! `signpost login`: logs in by polling, and prints the credential. With `--user` it is the browser, too, at the sandbox
+//! provider only. It reads the members that the login service answers by default. CONTRACT 8.
+
+use std::{
+    fs::{OpenOptions, Permissions},
+    io::Write as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, bail};
+use reqwest::{Client, RequestBuilder, Response, header};
+use serde_json::Value;
+use url::{Host, Url, form_urlencoded};
+
+use super::{
+    call::{CallTarget, GatewayOptions, client},
+    print_error, print_line,
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LoginArguments {
+    #[command(flatten)]
+    gateway: GatewayOptions,
+    /// Confirm as this user of the sandbox provider, for example ada; any other provider is refused. Without it, open the
+    /// address that is printed.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Write the credential to this file, which only its owner can read, instead of printing it.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
+    let (target, client) = (arguments.gateway.target()?, client()?);
+    let begun = post(&target, &client, "/login", &[]).await?;
+    let authorize_url: Url = text(&begun, "authorize_url")?.parse()?;
+    match &arguments.user {
+        Some(user) => Browser::new(client.clone(), &authorize_url)
+            .log_in(authorize_url, user)
+            .await
+            .with_context(|| format!("cannot log in as {user}"))?,
+        None => print_error(&format!(
+            "Open {authorize_url}\nand compare the code: {}",
+            text(&begun, "user_code")?
+        )),
+    }
+    let token = format!("token={}", text(&begun, "token")?);
+    let checked = loop {
+        let params = [token.clone(), "wait=30".to_owned()];
+        let checked = post(&target, &client, "/check", &params).await?;
+        if checked["status"] != "pending" {
+            break checked;
+        }
+    };
+    let status = text(&checked, "status")?;
+    if status != "complete" {
+        let reason = checked["reason"]
+            .as_str()
+            .unwrap_or("nobody confirmed it in time");
+        bail!("the login is {status}: {reason}");
+    }
+    let credential = text(&checked["login"], "authorization")?;
+    match &arguments.output {
+        Some(file) => {
+            write(file, credential).with_context(|| format!("cannot write {}", file.display()))?
+        }
+        None => print_line(credential),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends a signed POST, which must succeed, and returns its JSON.
+async fn post(
+    target: &CallTarget,
+    client: &Client,
+    path: &str,
+    params: &[String],
+) -> anyhow::Result<Value> {
+    let request = target.request(client, "POST", path, params)?;
+    let response = request.send().await.context("cannot call the gateway")?;
+    let status = response.status();
+    let body = response
+        .text()
+        .await
+        .context("the response was incomplete")?;
+    if !status.is_success() {
+        bail!("POST {path}: {status}\n{body}");
+    }
+    serde_json::from_str(&body).with_context(|| format!("POST {path}: the response is no JSON"))
+}
+
+fn text<'a>(members: &'a Value, name: &str) -> anyhow::Result<&'a str> {
+    let value = members[name].as_str();
+    value.with_context(|| format!("the response has no {name}: is this version a login service, and with its default names?"))
+}
+
+fn write(file: &Path, credential: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut opened = options.open(file)?;
+    // It may have existed.
+    opened.set_permissions(Permissions::from_mode(0o600))?;
+    writeln!(opened, "{credential}")
+}
+
+/// A browser with the gateway's cookies.
+struct Browser {
+    client: Client,
+    gateway: url::Origin,
+    cookies: Vec<(String, String)>,
+}
+
+impl Browser {
+    fn new(client: Client, authorize_url: &Url) -> Self {
+        Self {
+            client,
+            gateway: authorize_url.origin(),
+            cookies: Vec::new(),
+        }
+    }
+
+    /// Presses the button of the login's page, allows the login as `user`, and goes back.
+    async fn log_in(&mut self, authorize_url: Url, user: &str) -> anyhow::Result<()> {
+        let page = self.open(authorize_url.clone()).await?;
+        let page = page.text().await?;
+        let (_, after) = page
+            .split_once("confirm=")
+            .context("its page has no button")?;
+        let end = after.find(|one: char| !one.is_ascii_alphanumeric() && !"-_".contains(one));
+        let mut confirmed = authorize_url;
+        let confirm = &after[..end.unwrap_or(after.len())];
+        confirmed.query_pairs_mut().append_pair("confirm", confirm);
+        let provider = redirect(&self.open(confirmed).await?)?;
+        let callback = self.allow(provider, user).await?;
+        if callback.origin() != self.gateway {
+            bail!(
+                "the provider redirects to {}, not to the gateway",
+                callback.origin().ascii_serialization()
+            );
+        }
+        let done = self.open(callback).await?.status();
+        if !done.is_success() {
+            bail!("the gateway answers the callback with {done}");
+        }
+        Ok(())
+    }
+
+    /// At the sandbox provider: submits its form. Returns the address that it redirects to.
+    async fn allow(&self, mut page: Url, user: &str) -> anyhow::Result<Url> {
+        let name = page.origin().ascii_serialization();
+        let refused = format!("{name} is not the sandbox provider: log in without --user");
+        match page.host() {
+            // As browsers do.
+            Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
+                page.set_host(Some("127.0.0.1"))?;
+            }
+            Some(Host::Ipv4(address)) if address.is_loopback() => {}
+            Some(Host::Ipv6(address)) if address.is_loopback() => {}
+            _ => bail!("{refused}"),
+        }
+        let counts = send(self.client.get(page.join("/_sandbox/counts")?)).await?;
+        let counts: Option<Value> = counts.json().await.ok();
+        if !counts.is_some_and(|counts| counts["decide"].is_u64()) {
+            bail!("{refused}");
+        }
+        let field = if user.contains(':') { "other" } else { "user" };
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(page.query_pairs());
+        form.extend_pairs([(field, user), ("decision", "allow")]);
+        page.set_query(None);
+        let request = self.client.post(page).body(form.finish());
+        let decided = send(request).await?;
+        redirect(&decided).context("the sandbox has no such user")
+    }
+
+    /// Opens an address of the gateway.
+    async fn open(&mut self, url: Url) -> anyhow::Result<Response> {
+        let mut request = self.client.get(url).header(header::ACCEPT, "text/html");
+        if !self.cookies.is_empty() {
+            let pairs = self
+                .cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            request = request.header(header::COOKIE, pairs.collect::<Vec<_>>().join("; "));
+        }
+        let response = send(request).await?;
+        for set in response.headers().get_all(header::SET_COOKIE) {
+            let pair = set.to_str()?.split(';').next().unwrap_or_default();
+            if let Some((name, value)) = pair.split_once('=') {
+                self.cookies.retain(|(one, _)| one != name);
+                self.cookies.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(response)
+    }
+}
+
+/// The error has no address: its query is a secret of the login.
+async fn send(request: RequestBuilder) -> anyhow::Result<Response> {
+    Ok(request.send().await.map_err(reqwest::Error::without_url)?)
+}
+
+fn redirect(response: &Response) -> anyhow::Result<Url> {
+    let location = response.headers().get(header::LOCATION);
+    let location =
+        location.with_context(|| format!("{} instead of a redirect", response.status()))?;
+    Ok(response.url().join(location.to_str()?)?)
+}

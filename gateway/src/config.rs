@@ -8,6 +8,7 @@ mod connections;
 mod cors;
 mod limits;
 mod listen;
+mod path_pattern;
 mod rate_limits;
 mod readers;
 mod sign;
@@ -22,9 +23,9 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{AlwaysSigned, SignConfig, weaknesses},
     version::{
-        AccountCheck, AfterSunset, Backend, BackendAddress, BackendName, Balance, HealthChecks,
-        HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion, Upstream,
-        rfc3339,
+        AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
+        HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
+        Upstream, rfc3339,
     },
 };
 pub use self::{
@@ -45,7 +46,6 @@ use signpost_kit::{
         shared_keys::{self, Log, TracingSettings},
     },
     read_all,
-    secret::Secret,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
@@ -96,8 +96,6 @@ pub struct Config {
     pub(crate) rate_limits: RateLimits,
     /// Timeouts of connections, requests and backends.
     pub(crate) timeouts: Timeouts,
-    /// The secret that proves to backends that a request comes from the gateway.
-    pub(crate) gateway_secret: Option<Secret>,
     /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Worker threads. Default: one per processor.
@@ -168,7 +166,6 @@ impl Config {
             limits: root.section("limits", Limits::read),
             rate_limits: root.section("rate_limits", RateLimits::read),
             timeouts: root.section("timeouts", Timeouts::read),
-            gateway_secret: shared_keys::gateway_secret(root),
             trusted_proxies: networks(root, "trusted_proxies"),
             threads: shared_keys::threads(root),
             shutdown: root.section("shutdown", shared_keys::shutdown),
@@ -186,21 +183,31 @@ impl Config {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
         let upstreams = || self.versions.backends().map(|backend| &backend.upstream);
-        let is_clear = |one: &Upstream| one.is_remote() && !one.has_tls();
+        let remote = |has_secret: bool, is_affected: fn(&Upstream) -> bool| {
+            let affected = self.versions.backends().filter(|backend| {
+                let upstream = &backend.upstream;
+                backend.secret.is_some() == has_secret
+                    && upstream.is_remote()
+                    && is_affected(upstream)
+            });
+            let names: Vec<_> = affected.map(|backend| backend.name.to_string()).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
         let is_single = matches!(self.applications, Applications::Single(_));
         let now = SystemClock.now();
         let mut warnings = self.sign.warnings();
         warnings.extend(self.store.address.weakness().map(str::to_owned));
-        warnings.extend(when(
-            self.gateway_secret.is_none() && upstreams().any(Upstream::is_remote),
-            "gateway_secret is not set, but a backend is on another machine: such a backend must refuse to start without \
-             it",
-        ));
-        warnings.extend(when(
-            self.gateway_secret.is_some() && upstreams().any(is_clear),
-            "gateway_secret crosses the network in clear text to a backend without https: use https, or a network that \
-             only the gateway and its backends can reach",
-        ));
+        warnings.extend(remote(false, |_| true).map(|names| {
+            format!(
+                "gateway_secret is not set for {names}, on another machine: such a backend must refuse to start without it"
+            )
+        }));
+        warnings.extend(remote(true, |upstream| !upstream.has_tls()).map(|names| {
+            format!(
+                "gateway_secret crosses the network in clear text to {names}: use https, or a network that only the \
+                 gateway and its backends can reach"
+            )
+        }));
         warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
         if is_single {

@@ -109,7 +109,7 @@ impl Phases {
         let (gateway, peer) = (&self.gateway, &self.peer);
         let mut request = Received::new(gateway, head.method(), head.target(), &head, peer);
         let accepted = at_once(receive(gateway, peer, &mut request, &mut client)).unwrap();
-        let out = accepted.backend_head(request.id(), &policy.rules.backend_headers, &state.ids);
+        let out = accepted.backend_head(request.id(), &state.ids);
         assert!(out.len() > 200);
     }
 }

@@ -1,9 +1,23 @@
-//! Idle connections to a backend are reused, for any number of threads and clients.
+//! Idle connections to a backend are reused, for any number of threads and clients, until they have been idle for too long.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use end_to_end::{
-    program::Program, raw_connection::request, recording_backend::RecordingBackend, stack::Stack,
+    program::Program,
+    raw_connection::request,
+    recording_backend::{Reading, RecordingBackend, read_request},
+    stack::Stack,
+    waiting::until,
 };
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 const REQUESTS: usize = 2000;
 
@@ -33,5 +47,58 @@ async fn no_healthy_idle_connection_is_lost() {
         );
         let log = stack.log(Program::Gateway);
         assert!(!log.contains("ERROR"), "{log}");
+    }
+}
+
+/// A backend that closes a connection which was idle for this long at the moment when the next request arrives on it: the
+/// race that a backend with an idle timeout of 2 s sometimes runs.
+const IDLE: Duration = Duration::from_millis(1100);
+
+/// Starts that backend. `idle_since` is when it sent its last response.
+async fn closing_backend(idle_since: Arc<Mutex<Option<Instant>>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve_until_idle(stream, Arc::clone(&idle_since)));
+        }
+    });
+    address
+}
+
+async fn serve_until_idle(mut stream: TcpStream, idle_since: Arc<Mutex<Option<Instant>>>) {
+    let (mut bytes, mut last) = (Vec::new(), None::<Instant>);
+    while let Ok(1..) = stream.read_buf(&mut bytes).await {
+        if last.is_some_and(|last| last.elapsed() >= IDLE) {
+            return;
+        }
+        if let Reading::Whole(_) = read_request(&bytes) {
+            bytes.clear();
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(response).await.unwrap();
+            last = Some(Instant::now());
+            *idle_since.lock().unwrap() = last;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_too_long_is_not_used_for_a_post() {
+    let idle_since = Arc::default();
+    let backend = closing_backend(Arc::clone(&idle_since)).await;
+    let stack = Stack::builder().in_front_of_address(backend);
+    let stack = stack.gateway("threads = 1").start().await;
+    let client = stack.client();
+    for (toml, status) in [("", 502), ("[versions.v1]\nidle_seconds = 1", 200)] {
+        stack.configure(Program::Gateway, &format!("threads = 1\n{toml}"));
+        assert!(stack.reload(Program::Gateway).status.success());
+        assert_eq!(client.get("/x").send().await.status, 200);
+        until("the connection to be idle", || async {
+            let since = *idle_since.lock().unwrap();
+            (since?.elapsed() >= IDLE).then_some(())
+        })
+        .await;
+        let response = client.post("/x").signed().send().await;
+        assert_eq!(response.status, status, "{toml}: {}", response.text());
     }
 }

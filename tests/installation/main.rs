@@ -8,8 +8,10 @@
 
 // The sandbox provider on its own: it is as strict as real providers.
 mod sandbox;
-// Paths of a version that go to a backend of their own.
+// Paths of one or several versions that go to a backend of their own.
 mod routes;
+// Each backend has a secret of its own.
+mod backend_secrets;
 // A share of a version's requests goes to other processes of it.
 mod canaries;
 // Versions that are deprecated, switched off for a while, or retired; and the list of versions.

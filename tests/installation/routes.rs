@@ -1,13 +1,15 @@
-//! Paths of a version that go to a backend of their own. CONTRACT 5.
+//! Paths of a version, or of several, that go to a backend of their own. CONTRACT 5.
 
 use std::net::SocketAddr;
 
 use end_to_end::{
+    metrics::Scrape,
     port::free_address,
     program::Program,
     raw_connection::request,
     recording_backend::{Behaviour, RecordingBackend},
     stack::Stack,
+    waiting::until,
 };
 
 /// A route of v1.
@@ -88,6 +90,75 @@ async fn the_longest_path_wins_and_is_compared_as_sent() {
             .collect();
         assert_eq!(found, expected, "{name}");
     }
+}
+
+#[tokio::test]
+async fn versions_share_the_backend_of_a_common_route() {
+    let (one, two, stock, own_stock) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let toml = format!(
+        "[versions.v2]\nbackend = '{}'\nroutes = [{}]\n[versions.v3]\nbackend = '{}'\n\
+         [[routes]]\npath = '/stock/**'\nversions = ['v1', 'v2']\nbackend = '{}'\nhealth = {{}}\n",
+        two.address(),
+        route("/stock/mine", own_stock.address()),
+        two.address(),
+        stock.address(),
+    );
+    let stack = Stack::builder()
+        .in_front_of(&one)
+        .gateway(&toml)
+        .start()
+        .await;
+    let client = stack.client();
+    for (version, path) in [
+        ("v1", "/stock"),
+        ("v2", "/stock"),
+        ("v1", "/stock/mine"),
+        ("v2", "/stock/mine"),
+        ("v3", "/stock/3"),
+        ("v1", "/stocks"),
+    ] {
+        let response = client.get(path).version(version).send().await;
+        assert_eq!(response.header("acme-x-version"), Some(version));
+        response.ok();
+    }
+    let of_stock = stock.requests();
+    let received: Vec<_> = of_stock
+        .iter()
+        .map(|request| {
+            (
+                request.value("x-gateway-version").unwrap(),
+                &*request.target,
+            )
+        })
+        .collect();
+    assert_eq!(
+        received,
+        [("v1", "/stock"), ("v2", "/stock"), ("v1", "/stock/mine")]
+    );
+    assert_eq!(targets(&own_stock), ["/stock/mine"]);
+    assert_eq!(targets(&two), ["/stock/3"]);
+    assert_eq!(targets(&one), ["/stocks"]);
+    // One backend: one set of health checks, one name in metrics and lists.
+    let listed = stack.command(&["versions", "list"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(listed.matches("/stock/** (v1, v2)").count(), 1, "{listed}");
+    // A request is counted a moment after its response.
+    until("the counts", || async {
+        let scrape = Scrape::of(stack.addresses().management).await;
+        let count = |name: &str, label| {
+            scrape.value(&format!("signpost_{name}_duration_seconds_count"), &[label])
+        };
+        let of = |version| count("request", ("version", version));
+        let of_versions = ["v1", "v2", "v3"].map(of) == [3.0, 2.0, 1.0].map(Some);
+        let of_route = count("backend", ("backend", "/stock/** (v1, v2)")) == Some(3.0);
+        (of_versions && of_route).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -43,6 +43,8 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
         "['127.0.0.1:2', { address = '127.0.0.1:3', weight = 2 }]",
     ),
     ("versions.v1.balance", "'least-connections'"),
+    ("versions.v1.gateway_secret", "'file:other.key'"),
+    ("versions.v1.idle_seconds", "3"),
     ("versions.v1.deprecated", "'2026-10-01'"),
     ("versions.v1.sunset", "'2027-04-01'"),
     ("versions.v1.after_sunset", "'gone'"),
@@ -65,7 +67,11 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ),
     (
         "versions.v1.routes",
-        "[{ path = '/orders/', backend = '127.0.0.1:2' }]",
+        "[{ path = '/orders/**', backend = '127.0.0.1:2' }]",
+    ),
+    (
+        "routes",
+        "[{ path = '/stock/', versions = ['v2'], backend = '127.0.0.1:2' }]",
     ),
     ("versions.v2.backend", "'127.0.0.1:2'"),
     ("application.key", "'file:other.key'"),
@@ -145,6 +151,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("prefix", "'Other'"),
     ("public_url", "'https://login.example'"),
     ("gateway_secret", "'file:other.key'"),
+    ("gateway_secret_next", "'file:next.key'"),
     ("without_gateway", "true"),
     ("watch", "true"),
     ("default_provider", "'other'"),
@@ -321,6 +328,9 @@ fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<
     if key == "versions.v1.backends" {
         keys.remove("versions.v1.backend");
     }
+    if key == "gateway_secret_next" {
+        keys.insert("gateway_secret".to_owned(), "'file:other.key'".to_owned());
+    }
     if let Some(key) = key.strip_prefix(TLS) {
         let mut set = |key: &str, value: &str| keys.insert(key.to_owned(), value.to_owned());
         set("versions.v1.backend", "'https://127.0.0.1:1'");
@@ -339,6 +349,7 @@ async fn every_key_is_reloaded(case: &Case) {
     let keys = prepared(case, listen, management);
     folder.write("app.key", KEY);
     folder.write("other.key", &KEY.repeat(2));
+    folder.write("next.key", &KEY.repeat(3));
     let certificate = Authority::new("An authority").issue(&["login.internal"]);
     folder.write("ca.pem", &certificate.certificate);
     folder.write("ca.key", &certificate.key);

@@ -163,7 +163,9 @@ impl Config {
     pub(crate) fn needs_restart(key: &str, changed: &[&str]) -> bool {
         match key {
             "listen" | "threads" | "store" => true,
-            "gateway_secret" | "without_gateway" => changed.contains(&"listen"),
+            "gateway_secret" | "gateway_secret_next" | "without_gateway" => {
+                changed.contains(&"listen")
+            }
             _ => key.starts_with("postgres.") || key.starts_with("management."),
         }
     }

@@ -44,6 +44,9 @@ use crate::{
 /// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Limit of the keys in a line of the log.
+const MAX_LOGGED_KEYS: usize = 20;
+
 /// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
     /// The program's configuration.
@@ -282,9 +285,15 @@ impl Report {
     }
 }
 
+/// The keys of changes, for the log; of many, the first ones and how many there are more. The commands list all.
 fn keys(changes: &[Change]) -> String {
-    let keys: Vec<_> = changes.iter().map(|change| change.key.as_str()).collect();
-    keys.join(", ")
+    let (shown, further) = changes.split_at(changes.len().min(MAX_LOGGED_KEYS));
+    let keys: Vec<_> = shown.iter().map(|change| change.key.as_str()).collect();
+    let keys = keys.join(", ");
+    match further.len() {
+        0 => keys,
+        more => format!("{keys} and {more} more"),
+    }
 }
 
 impl fmt::Display for Report {

@@ -11,10 +11,15 @@ use std::{net::SocketAddr, sync::Arc};
 use http::HeaderName;
 use signpost_kit::{
     clock::Timestamp,
-    config::{Invalid, Read, Section},
+    config::{
+        Invalid, Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
+    secret::Secret,
 };
 use signpost_protocol::version::Version;
 
+use self::{backend::AccountRules, routes::read_common_routes};
 pub(crate) use self::{
     backend::{
         AccountCheck, Backend, BackendAddress, BackendName, Balance, HealthChecks, HostPort, Part,
@@ -22,14 +27,14 @@ pub(crate) use self::{
     },
     canaries::StickyBy,
     life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},
-    served::ServedVersion,
+    served::{BackendIndex, ServedVersion},
 };
 
 /// The configured versions, and the routing of requests that name none of them.
 #[derive(Clone, Debug)]
 pub struct Versions {
-    /// Ordered by name.
-    all: Vec<ServedVersion>,
+    /// Ordered by name; by their numbers.
+    all: Vec<Arc<ServedVersion>>,
     /// The backends of all versions, by their numbers.
     backends: Vec<Arc<Backend>>,
     default: usize,
@@ -53,11 +58,35 @@ struct Reading<'a> {
     /// The addresses that the gateway listens on.
     own: &'a [SocketAddr],
     warnings: Vec<String>,
+    /// The `gateway_secret` of the whole file.
+    secret: Option<Secret>,
+    /// Whether that is the secret of a backend.
+    uses_secret: bool,
     /// The backends so far, by their numbers.
     backends: Vec<Arc<Backend>>,
 }
 
 impl Reading<'_> {
+    /// Numbers a backend. Without a `secret` of its own, it gets that of the whole file.
+    fn add(
+        &mut self,
+        name: BackendName,
+        upstream: Upstream,
+        account: AccountRules,
+        secret: Option<Secret>,
+    ) -> Arc<Backend> {
+        self.uses_secret |= secret.is_none();
+        let backend = Arc::new(Backend {
+            name,
+            number: self.backends.len(),
+            upstream,
+            account,
+            secret: secret.or_else(|| self.secret.clone()),
+        });
+        self.backends.push(Arc::clone(&backend));
+        backend
+    }
+
     /// Warns of a key.
     fn has_no_effect(&mut self, section: &Section<'_>, key: &str, why: &str) {
         let table = section.table_path();
@@ -69,9 +98,12 @@ impl Reading<'_> {
 impl Versions {
     /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
     pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
+        let secret = gateway_secret(root, GATEWAY_SECRET);
         let mut reading = Reading {
             own,
             warnings: Vec::new(),
+            secret: secret.clone().ok().flatten(),
+            uses_secret: false,
             backends: Vec::new(),
         };
         let unknown = [
@@ -94,6 +126,8 @@ impl Versions {
                 }
             }
         }
+        named.sort();
+        let common = read_common_routes(root, &named, &mut reading);
         let default = default?;
         if !named.contains(&default) {
             let known: Vec<_> = named.iter().map(Version::as_str).collect();
@@ -108,7 +142,25 @@ impl Versions {
         let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
         let mut all = all.ok_or(Invalid)?;
         all.sort_by(|one, other| one.name().cmp(other.name()));
-        let default = all.iter().position(|version| *version.name() == default);
+        let default = all.iter().position(|version| **version.name() == default);
+        let common = common?;
+        let numbered = all.into_iter().enumerate();
+        let complete =
+            numbered.map(|(number, version)| Arc::new(version.complete(number, &common)));
+        let all: Vec<_> = complete.collect();
+        for (index, route) in common.iter().enumerate() {
+            let mut backends = all.iter().flat_map(|version| version.backends());
+            if !backends.any(|backend| backend.number == route.backend.number) {
+                reading.warnings.push(format!(
+                    "routes[{index}] has no effect: each of its versions has its own route for {}",
+                    route.path
+                ));
+            }
+        }
+        if secret?.is_some() && !reading.uses_secret {
+            let warning = "gateway_secret has no effect: every backend has one in its own table";
+            reading.warnings.push(warning.to_owned());
+        }
         Ok(Self {
             all,
             backends: reading.backends,
@@ -120,18 +172,18 @@ impl Versions {
 
     /// The version of the default route.
     #[must_use]
-    pub fn default(&self) -> &ServedVersion {
+    pub fn default(&self) -> &Arc<ServedVersion> {
         &self.all[self.default]
     }
 
     /// The version that `name` names. Versions are few: no map is faster than this loop.
     #[must_use]
-    pub(crate) fn named(&self, name: &[u8]) -> Option<&ServedVersion> {
+    pub(crate) fn named(&self, name: &[u8]) -> Option<&Arc<ServedVersion>> {
         self.iter().find(|version| version.name().is_named_by(name))
     }
 
     /// All versions, ordered by name.
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, ServedVersion> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Arc<ServedVersion>> {
         self.all.iter()
     }
 
@@ -139,11 +191,11 @@ impl Versions {
     #[must_use]
     pub(crate) fn names_in_service(&self, now: Timestamp) -> Vec<Version> {
         let versions = self.in_service(now);
-        versions.map(|version| version.name().clone()).collect()
+        versions.map(|version| (**version.name()).clone()).collect()
     }
 
     /// The versions that are not retired at this time.
-    pub(crate) fn in_service(&self, now: Timestamp) -> impl Iterator<Item = &ServedVersion> {
+    pub(crate) fn in_service(&self, now: Timestamp) -> impl Iterator<Item = &Arc<ServedVersion>> {
         let versions = self.iter();
         versions.filter(move |version| version.stage(now) != Stage::Retired)
     }
@@ -151,7 +203,7 @@ impl Versions {
     /// The header fields that the life cycle of any version adds to responses.
     #[must_use]
     pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
-        let cycles = self.iter().filter_map(ServedVersion::life_cycle);
+        let cycles = self.iter().filter_map(|version| version.life_cycle());
         let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
         names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
         names.dedup();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     config::{Backend, Timeouts, Versions},
-    observe::metrics::{BackendCells, RequestMetrics},
+    observe::metrics::{RequestCells, RequestMetrics},
     request::drain::Drain,
     upstream::{
         backend::upstream::BackendClient,
@@ -24,6 +24,8 @@ pub(crate) struct Backends {
     pub client: BackendClient,
     /// By the backend's number.
     targets: Vec<Target>,
+    /// Where requests are counted for `/metrics`.
+    pub cells: RequestCells,
 }
 
 /// A backend, and what the gateway has of it.
@@ -34,8 +36,6 @@ pub(crate) struct Target {
     pub balancer: Option<Arc<Balancer>>,
     /// What happened to it.
     pub counts: Arc<BackendCounts>,
-    /// Where its requests are counted for `/metrics`.
-    pub cells: BackendCells,
 }
 
 impl Backends {
@@ -47,17 +47,16 @@ impl Backends {
         drain: &Arc<Drain>,
         before: Option<&Self>,
     ) -> Self {
-        let cells = metrics.configure(versions.backends());
-        let targets = versions.backends().zip(cells);
-        let targets = targets.map(|(backend, cells)| {
+        let targets = versions.backends().map(|backend| {
             let before = before.and_then(|before| {
                 let mut targets = before.targets();
                 targets.find(|known| known.backend.name == backend.name)
             });
-            Target::new(backend, cells, before)
+            Target::new(backend, before)
         });
         Self {
             targets: targets.collect(),
+            cells: metrics.configure(&versions),
             versions,
             client: match before {
                 Some(before) => before.client.with_timeouts(timeouts),
@@ -82,11 +81,9 @@ impl Backends {
             .filter_map(|target| target.balancer.as_ref().map(Arc::clone))
     }
 
-    /// Whether another configuration has the same backends at the same addresses.
-    pub(super) fn are_same_upstreams(&self, versions: &Versions) -> bool {
-        let same = |(old, new): (&Target, &Arc<Backend>)| {
-            old.backend.name == new.name && old.backend.upstream.is_same(&new.upstream)
-        };
+    /// Whether another configuration has the same backends, at the same addresses and with the same secrets.
+    pub(super) fn are_same(&self, versions: &Versions) -> bool {
+        let same = |(old, new): (&Target, &Arc<Backend>)| old.backend.is_same(new);
         let new = versions.backends();
         self.targets.len() == new.len() && self.targets().zip(new).all(same)
     }
@@ -94,7 +91,7 @@ impl Backends {
 
 impl Target {
     /// A backend continues the counts of the one with its name; and its balancer, if its addresses are the same.
-    fn new(backend: &Arc<Backend>, cells: BackendCells, before: Option<&Self>) -> Self {
+    fn new(backend: &Arc<Backend>, before: Option<&Self>) -> Self {
         let counts = before.map(|before| Arc::clone(&before.counts));
         let counts = counts.unwrap_or_default();
         let known = before.and_then(|before| Some((before, before.balancer.as_ref()?)));
@@ -108,7 +105,6 @@ impl Target {
             backend: Arc::clone(backend),
             balancer,
             counts,
-            cells,
         }
     }
 

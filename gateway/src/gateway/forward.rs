@@ -21,7 +21,7 @@ pub(super) async fn forward<C: Client>(
     accepted: Accepted<'_>,
     client: &mut C,
 ) {
-    let target = gateway.policy.backends.target(&accepted.route().backend);
+    let target = gateway.policy.backends.target(accepted.route().backend());
     let mut sent = Sent::default();
     request.timing.begin_forwarding();
     let forwarded = send_and_relay(gateway, request, &accepted, target, client, &mut sent).await;
@@ -76,7 +76,7 @@ async fn send<C: Client>(
     client: &mut C,
 ) -> Result<Response, Rejection> {
     let Gateway { policy, state } = gateway;
-    let head = accepted.backend_head(&request.id, &policy.rules.backend_headers, &state.ids);
+    let head = accepted.backend_head(&request.id, &state.ids);
     let request = accepted.backend_request(&head);
     policy
         .backends

@@ -5,9 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::HeaderValue;
 use signpost_kit::{
-    secret::Secret,
     server::shutdown::ShutdownSettings,
     trace::{ServiceName, Tracer},
 };
@@ -17,8 +15,8 @@ use crate::{
     config::{Applications, Config, ConnectionLimits, Limits, ListenerSettings, Timeouts},
     directory::apps::directory::AppDirectory,
     phases::{
-        admit::AdmissionRules, backend_headers::BackendHeaderRules, cors::CorsRules,
-        error_format::ErrorFormatRules, limit::RequestLimiter, verify::Verifier,
+        admit::AdmissionRules, cors::CorsRules, error_format::ErrorFormatRules,
+        limit::RequestLimiter, verify::Verifier,
     },
     wire::io::SendLimits,
 };
@@ -65,8 +63,6 @@ pub struct Rules {
     pub(crate) admission: AdmissionRules,
     /// Rules for pages of other origins; `None` if none may call.
     pub(crate) cors: Option<CorsRules>,
-    /// Rules for the headers to backends.
-    pub backend_headers: BackendHeaderRules,
     /// The port of `public_url` if that is https, otherwise 443: where plain requests are redirected to.
     pub(crate) https_port: u16,
 }
@@ -125,7 +121,7 @@ impl Policy {
             access_sample: config.log.access_sample,
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
         };
-        let rules = Rules::new(&config)?;
+        let rules = Rules::new(&config);
         Ok(Self {
             generation: before.map_or(0, |before| before.generation + 1),
             rules,
@@ -150,27 +146,22 @@ impl Policy {
         })
     }
 
-    /// Clears the rejections of the secret if the secret or a version's addresses change.
+    /// Clears the rejections of secrets if a backend's secret or addresses change.
     fn clear_stale_rejections(&self, config: &Config, state: &State) {
-        let secret = config.gateway_secret.as_ref().map(Secret::expose);
-        let known = self.rules.backend_headers.secret.as_ref();
-        let is_same_secret = known.map(HeaderValue::as_bytes) == secret.map(str::as_bytes);
-        if !is_same_secret || !self.backends.are_same_upstreams(&config.versions) {
+        if !self.backends.are_same(&config.versions) {
             state.secret_rejections.clear();
         }
     }
 }
 
 impl Rules {
-    fn new(config: &Config) -> anyhow::Result<Self> {
+    fn new(config: &Config) -> Self {
         let names = Arc::new(config.headers.clone());
-        let secret = config.gateway_secret.as_ref();
-        let secret = secret.map(secret_header).transpose()?;
         let is_https = config.public_url.is_https();
         let sign = &config.sign;
         let life_cycle = config.versions.life_cycle_fields();
         let cors = config.cors.clone();
-        Ok(Self {
+        Self {
             error_format: ErrorFormatRules {
                 names: Arc::clone(&names),
                 page_paths: [&sign.browser_paths[..], &sign.callback_paths].concat(),
@@ -183,9 +174,8 @@ impl Rules {
                 limits: config.limits.head,
             },
             cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
-            backend_headers: BackendHeaderRules { names, secret },
             https_port: config.public_url.https_port().unwrap_or(HTTPS_PORT),
-        })
+        }
     }
 }
 
@@ -229,12 +219,4 @@ fn listeners(config: &Config, before: Option<&Policy>) -> Vec<Arc<ListenerSettin
         )
     };
     before.listeners.iter().map(reloaded).collect()
-}
-
-fn secret_header(secret: &Secret) -> anyhow::Result<HeaderValue> {
-    let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| {
-        anyhow::anyhow!("gateway_secret has characters that are not allowed in a header")
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
 }

@@ -15,9 +15,7 @@ use crate::{
     },
     phases::{
         admit::{Admitted, admit},
-        backend_headers::{
-            BackendHeaderRules, Identified, write_backend_headers, write_request_line,
-        },
+        backend_headers::{Identified, write_backend_headers, write_request_line},
         callback::match_callback,
         identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
@@ -224,7 +222,7 @@ async fn find_account(
 ) -> Result<RequestAccount, Rejection> {
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.map(|accounts| &*accounts.directory);
-    if routed.route().backend.account.check != AccountCheck::None {
+    if routed.route().backend().account.check != AccountCheck::None {
         request.timing.begin_step(Step::IdentifyAccount);
     }
     let account = identify_account(routed, admitted, request.headers, accounts, now).await;
@@ -335,12 +333,7 @@ impl Accepted<'_> {
 
     /// Writes the head for the backend.
     #[must_use]
-    pub fn backend_head(
-        &self,
-        id: &RequestId,
-        rules: &BackendHeaderRules,
-        ids: &RequestIds,
-    ) -> Vec<u8> {
+    pub fn backend_head(&self, id: &RequestId, ids: &RequestIds) -> Vec<u8> {
         let mut out = Vec::new();
         write_request_line(self.head, &self.form, &mut out);
         write_backend_headers(
@@ -351,7 +344,6 @@ impl Accepted<'_> {
             self.head,
             &self.admitted,
             id,
-            rules,
             ids,
             &mut out,
         );

@@ -21,10 +21,7 @@ pub(super) fn record<H: Headers>(
         access_log::write(outcome);
     }
     log_failure(outcome);
-    let backends = &gateway.policy.backends;
-    let route = outcome.learnt.route;
-    let target = route.map(|route| backends.target(&route.backend));
-    let cells = target.map(|target| &target.cells);
+    let cells = &gateway.policy.backends.cells;
     records.metrics.count(outcome, cells);
     if let Some(spans) = &request.timing.spans {
         spans.record(outcome, recording.access);

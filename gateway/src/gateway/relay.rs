@@ -47,13 +47,13 @@ pub(super) async fn relay_response<C: Client>(
     let (head, bytes) = response.head();
     note_secret_rejected(&gateway.state.secret_rejections, route, &response)?;
     sent.problem = backend_problem(head, bytes);
-    let names = &rules.backend_headers.names;
-    let life_cycle = route.backend.life_cycle.as_deref();
+    let names = &rules.admission.names;
+    let life_cycle = route.version.life_cycle();
     let nominated = ConnectionOptions::from_fields(head.fields(bytes));
     if nominated.is_too_many() {
         return Err(Failure::Malformed("too many names in its Connection").into());
     }
-    let is_of_route = route.backend.name.is_of_route();
+    let is_of_route = route.backend().name.is_of_route();
     let passed = head
         .fields(bytes)
         .filter(|(name, _)| passes_to_client(name, &nominated, names))
@@ -74,7 +74,10 @@ pub(super) async fn relay_response<C: Client>(
     sent.status = head.status;
     client.begin(response_head, own.chain(cors).chain(passed));
     drop((nominated, quotas));
-    let relayed = response.relay(client, &mut sent.size).await;
+    let idle_seconds = route.backend().upstream.idle_seconds;
+    let backends = &gateway.policy.backends.client;
+    let relayed = backends.relay(response, idle_seconds, client, &mut sent.size);
+    let relayed = relayed.await;
     relayed.map_err(FailedResponse::from)
 }
 
@@ -89,7 +92,7 @@ fn note_secret_rejected(
         && head
             .value(bytes, X_GATEWAY_REFUSED.as_str())
             .is_some_and(|why| why == REFUSED_SECRET.as_bytes());
-    let backend = &route.backend.name;
+    let backend = &route.backend().name;
     if is_rejected {
         rejections.note(backend, response.address(), Instant::now());
         return Err(Rejection::GatewaySecretRejected);

@@ -25,7 +25,7 @@ pub(crate) fn write(outcome: &Outcome<'_>) {
         request.id = %outcome.request_id,
         client.addr = %outcome.client,
         app.ident = ident.or_else(claimed).map(display),
-        version = learnt.route.map(|route| display(&route.backend.name.version)),
+        version = learnt.route.map(|route| display(route.version.name())),
         version.source = learnt.route.map(|route| route.source.as_str()),
         backend.addr = sent.backend.map(display),
         http.method = %log_text::method(outcome.method_text()),

@@ -22,7 +22,7 @@ use self::{
     registry::Registry,
 };
 use super::outcome::Outcome;
-use crate::{config::Backend, phases::verify::clock_skew::ClockSkew};
+use crate::{config::Versions, phases::verify::clock_skew::ClockSkew};
 
 /// The counts of all requests of the process. They outlive a configuration.
 #[derive(Debug)]
@@ -58,11 +58,11 @@ struct VersionCells {
 #[derive(Debug)]
 struct BackendDuration(Histogram);
 
-/// Where the requests of a backend are counted.
+/// Where the requests of a configuration's versions and backends are counted, by their numbers.
 #[derive(Debug)]
-pub(crate) struct BackendCells {
-    version: Arc<VersionCells>,
-    duration: Arc<BackendDuration>,
+pub(crate) struct RequestCells {
+    versions: Vec<Arc<VersionCells>>,
+    backends: Vec<Arc<BackendDuration>>,
 }
 
 /// Values of the labels of a number of requests: version, source, status class, problem code.
@@ -82,35 +82,34 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// The cells of these backends, which are those of a configuration. They are those of earlier configurations if the
-    /// names are the same.
-    pub(crate) fn configure<'b>(
-        &self,
-        backends: impl Iterator<Item = &'b Arc<Backend>> + Clone,
-    ) -> Vec<BackendCells> {
-        let version = |backend: &Arc<Backend>| backend.name.version.as_str().to_owned();
+    /// The cells of a configuration. They are those of earlier configurations if the names are the same.
+    pub(crate) fn configure(&self, versions: &Versions) -> RequestCells {
+        let names = || versions.iter().map(|version| version.name().to_string());
+        let backends = || versions.backends().map(|backend| backend.name.to_string());
         let mut named = self.named();
-        named.versions.configure(backends.clone().map(version));
-        let names = backends.clone().map(|backend| backend.name.to_string());
-        named.backends.configure(names);
-        let cells = |backend: &Arc<Backend>| BackendCells {
-            version: named.versions.cells(backend.name.version.as_str()),
-            duration: named.backends.cells(&backend.name.to_string()),
-        };
-        backends.map(cells).collect()
+        named.versions.configure(names());
+        named.backends.configure(backends());
+        RequestCells {
+            versions: names().map(|name| named.versions.cells(&name)).collect(),
+            backends: backends().map(|name| named.backends.cells(&name)).collect(),
+        }
     }
 
-    /// Counts a request whose response has ended. `cells` are those of its backend.
-    pub(crate) fn count(&self, outcome: &Outcome<'_>, cells: Option<&BackendCells>) {
+    /// Counts a request whose response has ended. `cells` are those of the configuration of its route.
+    pub(crate) fn count(&self, outcome: &Outcome<'_>, cells: &RequestCells) {
         let (times, learnt) = (&outcome.times, &outcome.learnt);
-        let (version, source) = match (learnt.route, cells) {
-            (Some(route), Some(cells)) => {
+        let (version, source) = match learnt.route {
+            Some(route) => {
                 if let Some(duration) = times.of_backend() {
-                    cells.duration.0.observe_duration(duration);
+                    let backend = &cells.backends[route.backend().number];
+                    backend.0.observe_duration(duration);
                 }
-                (&*cells.version, route.source as usize)
+                (
+                    &*cells.versions[route.version.number],
+                    route.source as usize,
+                )
             }
-            _ => (&self.unrouted, 0),
+            None => (&self.unrouted, 0),
         };
         let class = labels::status_class(outcome.sent.status);
         let problem = labels::problem(outcome.rejection, outcome.sent.problem.as_deref());

@@ -142,7 +142,7 @@ impl RequestSpans {
             attributes.text("signpost.app", ident.as_str().to_owned());
         }
         if let Some(route) = outcome.learnt.route {
-            let version = route.backend.name.version.as_str().to_owned();
+            let version = route.version.name().as_str().to_owned();
             attributes.text("signpost.version", version);
             attributes.text("signpost.version.source", route.source.as_str());
         }
@@ -162,7 +162,7 @@ impl RequestSpans {
         let attributes = &mut span.attributes;
         attributes.text("http.request.method", method(outcome));
         if let Some(route) = outcome.learnt.route {
-            attributes.text("signpost.backend", route.backend.name.to_string());
+            attributes.text("signpost.backend", route.backend().name.to_string());
         }
         if let Some(address) = outcome.sent.backend {
             attributes.text("server.address", address.ip().to_string());

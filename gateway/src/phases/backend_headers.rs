@@ -2,17 +2,17 @@
 //!
 //! They are written as lines of a head, so that the client's headers are passed on byte for byte.
 
-use std::{io::Write, sync::Arc};
+use std::io::Write;
 
 use http::{
-    HeaderName, HeaderValue,
+    HeaderName,
     header::{COOKIE, FORWARDED},
 };
 use signpost_protocol::{
     header::{
-        HeaderNames, TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-        X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP,
-        X_GATEWAY_APP_ID, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
+        TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_GATEWAY_ACCOUNT_ID,
+        X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP, X_GATEWAY_APP_ID,
+        X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
         X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
     },
     login_cookie::without_login_cookies,
@@ -24,15 +24,6 @@ use crate::{
     request::{Head, ids::RequestIds, is_named},
     wire::syntax::field::write_line,
 };
-
-/// Settings of the phase; built once for each configuration.
-#[derive(Debug)]
-pub struct BackendHeaderRules {
-    /// The convention headers' names.
-    pub(crate) names: Arc<HeaderNames>,
-    /// The gateway's secret, which authenticates it to backends.
-    pub(crate) secret: Option<HeaderValue>,
-}
 
 /// What the gateway has found out about a request: its application, its route and its account.
 #[derive(Clone, Copy)]
@@ -63,7 +54,7 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
 /// Writes the client's fields that pass.
 fn write_passed(routed: &RoutedRequest, head: &Head, admitted: &Admitted<'_>, lines: &mut Vec<u8>) {
     // The parser has checked that names and values contain no line ends.
-    let hides_logins = admitted.has_cookies && routed.route().backend.name.is_of_route();
+    let hides_logins = admitted.has_cookies && routed.route().backend().name.is_of_route();
     for (name, value) in head.at(&admitted.passed_fields) {
         if hides_logins && is_named(name, &COOKIE) {
             let others = without_login_cookies(value);
@@ -83,7 +74,6 @@ pub(crate) fn write_backend_headers(
     head: &Head,
     admitted: &Admitted<'_>,
     request_id: &RequestId,
-    rules: &BackendHeaderRules,
     ids: &RequestIds,
     lines: &mut Vec<u8>,
 ) {
@@ -91,8 +81,9 @@ pub(crate) fn write_backend_headers(
     let mut own = |name: HeaderName, value: &[u8]| {
         write_line(lines, name.as_str().as_bytes(), value);
     };
-    if let Some(secret) = &rules.secret {
-        own(X_GATEWAY_SECRET, secret.as_bytes());
+    let route = routed.route();
+    if let Some(secret) = &route.backend().secret {
+        own(X_GATEWAY_SECRET, secret.expose().as_bytes());
     }
     if let Some(ident) = routed.app().and_then(|app| app.ident.as_ref()) {
         own(X_GATEWAY_APP, ident.as_str().as_bytes());
@@ -102,11 +93,7 @@ pub(crate) fn write_backend_headers(
         own(X_GATEWAY_ACCOUNT_USERNAME, account.username.as_bytes());
         own(X_GATEWAY_ACCOUNT_TYPE, account.kind.as_bytes());
     }
-    let route = routed.route();
-    own(
-        X_GATEWAY_VERSION,
-        route.backend.name.version.as_str().as_bytes(),
-    );
+    own(X_GATEWAY_VERSION, route.version.name().as_str().as_bytes());
     own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
     own(X_REQUEST_ID, request_id.as_bytes());
     match &admitted.traceparent {

@@ -37,7 +37,7 @@ pub(crate) async fn identify_account(
     accounts: Option<&AccountDirectory>,
     now: impl FnOnce() -> Timestamp,
 ) -> Result<RequestAccount, Rejection> {
-    let rules = routed.route().backend.account;
+    let rules = routed.route().backend().account;
     if !rules.passes_authorization {
         admitted.withhold_authorization();
     }

@@ -27,7 +27,7 @@ pub(crate) fn own_fields<'a>(
         [
             (
                 name(&names.version),
-                route.backend.name.version.as_str().as_bytes(),
+                route.version.name().as_str().as_bytes(),
             ),
             (
                 name(&names.version_source),
@@ -35,7 +35,7 @@ pub(crate) fn own_fields<'a>(
             ),
         ]
     };
-    let life_cycle = route.and_then(|route| route.backend.life_cycle.as_deref());
+    let life_cycle = route.and_then(|route| route.version.life_cycle());
     static ID: HeaderName = X_REQUEST_ID;
     std::iter::once((name(&ID), request_id.as_bytes()))
         .chain(route.into_iter().flat_map(of_route))

@@ -8,7 +8,9 @@ use signpost_protocol::version::VersionSource;
 
 use super::verify::VerifiedRequest;
 use crate::{
-    config::{Backend, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Versions},
+    config::{
+        Backend, BackendIndex, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Versions,
+    },
     directory::apps::App,
     request::rejection::{Migration, Rejection},
 };
@@ -42,13 +44,36 @@ impl RoutedRequest {
     }
 }
 
-/// The version of a request, why it was chosen, and which backend of it serves the request.
+/// The version of a request, why it was chosen, and which backend serves the request.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The version's backend.
-    pub(crate) backend: Arc<Backend>,
+    /// The version.
+    pub(crate) version: Arc<ServedVersion>,
+    /// Its backend for the request.
+    index: BackendIndex,
     /// Why this version was chosen.
     pub(crate) source: VersionSource,
+}
+
+impl Route {
+    /// The route to a backend of a version.
+    pub(crate) const fn new(
+        version: Arc<ServedVersion>,
+        index: BackendIndex,
+        source: VersionSource,
+    ) -> Self {
+        Self {
+            version,
+            index,
+            source,
+        }
+    }
+
+    /// The backend, which other versions may share.
+    #[must_use]
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        self.version.backend(self.index)
+    }
 }
 
 /// What the route of a request depends on, beside its application.
@@ -99,19 +124,16 @@ pub fn route(
     if let Some(life_cycle) = version.life_cycle()
         && let Err(rejection) = serves(life_cycle, versions, now())
     {
-        let backend = Arc::clone(version.own());
-        let route = Some(Box::new(Route { backend, source }));
+        let route = Route::new(Arc::clone(version), BackendIndex::OWN, source);
+        let route = Some(Box::new(route));
         return Err(Unrouted {
             verified,
             rejection,
             route,
         });
     }
-    let backend = choose_backend(version, &verified, wanted, is_available);
-    let route = Route {
-        backend: Arc::clone(backend),
-        source,
-    };
+    let index = choose_backend(version, &verified, wanted, is_available);
+    let route = Route::new(Arc::clone(version), index, source);
     Ok(RoutedRequest { verified, route })
 }
 
@@ -120,7 +142,7 @@ fn choose_version<'v>(
     asked: &[u8],
     versions: &'v Versions,
     now: impl Fn() -> Timestamp,
-) -> Result<(&'v ServedVersion, VersionSource), Rejection> {
+) -> Result<(&'v Arc<ServedVersion>, VersionSource), Rejection> {
     if let Some(callback) = verified.callback() {
         let issuer = callback
             .version()
@@ -149,7 +171,7 @@ fn choose_version<'v>(
 /// Whether a version serves at this time.
 fn serves(life_cycle: &LifeCycle, versions: &Versions, now: Timestamp) -> Result<(), Rejection> {
     let migration = || {
-        let is_current = |version: &&ServedVersion| version.stage(now) == Stage::Current;
+        let is_current = |version: &&Arc<ServedVersion>| version.stage(now) == Stage::Current;
         Migration {
             versions: names(versions.iter().filter(is_current)),
             link: life_cycle.link.clone(),
@@ -167,19 +189,19 @@ fn serves(life_cycle: &LifeCycle, versions: &Versions, now: Timestamp) -> Result
     }
 }
 
-fn names<'v>(versions: impl Iterator<Item = &'v ServedVersion>) -> String {
+fn names<'v>(versions: impl Iterator<Item = &'v Arc<ServedVersion>>) -> String {
     let names: Vec<_> = versions.map(|version| version.name().as_str()).collect();
     names.join(", ")
 }
 
 /// The backend of a route, of a canary, or the version's own. A callback takes no route: it has no application, and belongs
 /// to the login service.
-fn choose_backend<'v>(
-    version: &'v ServedVersion,
+fn choose_backend(
+    version: &ServedVersion,
     verified: &VerifiedRequest,
     wanted: Wanted<'_>,
     is_available: impl Fn(&Backend) -> bool,
-) -> &'v Arc<Backend> {
+) -> BackendIndex {
     if verified.callback().is_none()
         && let Some(routed) = version.routed(wanted.path)
     {
@@ -188,11 +210,11 @@ fn choose_backend<'v>(
     if version.has_canaries() {
         let place = place(version.sticky_by(), verified.app(), wanted.client);
         let canary = version.canary_at(place);
-        if let Some(canary) = canary.filter(|canary| is_available(canary)) {
+        if let Some(canary) = canary.filter(|canary| is_available(version.backend(*canary))) {
             return canary;
         }
     }
-    version.own()
+    BackendIndex::OWN
 }
 
 /// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.
@@ -271,7 +293,7 @@ mod tests {
         )
         .unwrap();
         let route = routed.route();
-        (route.backend.name.to_string(), route.source)
+        (route.backend().name.to_string(), route.source)
     }
 
     #[test]
@@ -321,7 +343,7 @@ mod tests {
             |_| is_available,
         )
         .unwrap();
-        routed.route().backend.name.to_string()
+        routed.route().backend().name.to_string()
     }
 
     /// A client in the share of the canary.
@@ -365,7 +387,7 @@ mod tests {
         let verified = verifier.pass_callback(callback);
         let versions = versions(PARTS);
         let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true).unwrap();
-        assert_eq!(routed.route().backend.name.to_string(), "v1");
+        assert_eq!(routed.route().backend().name.to_string(), "v1");
     }
 
     #[test]
@@ -432,7 +454,7 @@ mod tests {
                     panic!("{rejection}")
                 };
                 assert_eq!(migration.link.as_deref(), Some("https://acme.example/v2"));
-                assert_eq!(route.unwrap().backend.name.to_string(), "v1");
+                assert_eq!(route.unwrap().backend().name.to_string(), "v1");
                 // v3 is switched off for the first hour.
                 let others = if seconds < 3600 { "v2" } else { "v2, v3" };
                 assert_eq!(migration.versions, others);

@@ -245,7 +245,7 @@ impl Balancer {
             && self.is_unavailable.swap(false, Ordering::Relaxed)
         {
             let name = &self.name;
-            tracing::info!(backend = %name, version = %name.version, "the backend has a healthy address again");
+            tracing::info!(backend = %name, version = name.version(), "the backend has a healthy address again");
         }
     }
 
@@ -255,7 +255,7 @@ impl Balancer {
         if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
             let name = &self.name;
             tracing::error!(
-                backend = %name, version = %name.version,
+                backend = %name, version = name.version(),
                 "no address of the backend is healthy: its requests are rejected"
             );
         }

@@ -73,7 +73,7 @@ impl SecretRejections {
         if is_due {
             tracing::error!(
                 backend = %name,
-                version = %name.version,
+                version = name.version(),
                 backend.addr = %address,
                 "the backend rejects this gateway: gateway_secret is not the same in both configurations"
             );
@@ -85,7 +85,7 @@ impl SecretRejections {
         let mut noted = self.noted();
         if noted.remove(&(name.to_string(), address)).is_some() {
             tracing::info!(
-                backend = %name, version = %name.version, backend.addr = %address,
+                backend = %name, version = name.version(), backend.addr = %address,
                 "the backend accepts this gateway's secret"
             );
         }

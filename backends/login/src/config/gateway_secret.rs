@@ -4,17 +4,23 @@ use std::net::SocketAddr;
 
 use http::HeaderValue;
 use signpost_kit::{
-    config::{Read, SECRET, Section, shared_keys},
+    config::{
+        Read, SECRET, Section,
+        shared_keys::{self, GATEWAY_SECRET},
+    },
     secret::Secret,
 };
 
 use crate::secret::is_same;
 
+/// The key of the second valid secret.
+const NEXT: &str = "gateway_secret_next";
+
 /// The proof that a request comes from the gateway.
 #[derive(Clone, Debug)]
 pub enum Gateway {
-    /// The shared secret.
-    Secret(Secret),
+    /// The shared secret, and a second valid one while the first is replaced.
+    Secret(Secret, Option<Secret>),
     /// Access to a loopback address is enough.
     Loopback,
     /// None, since there is no gateway. Requests are unverified and belong to the single application.
@@ -27,30 +33,45 @@ impl Gateway {
     #[must_use]
     pub fn trusts(&self, value: Option<&HeaderValue>) -> bool {
         match self {
-            Self::Secret(secret) => {
+            Self::Secret(secret, next) => {
                 let value = value.map_or(b"".as_slice(), HeaderValue::as_bytes);
-                is_same(value, secret.expose().as_bytes())
+                let is = |secret: &Secret| is_same(value, secret.expose().as_bytes());
+                // Both are compared, whatever the first comparison says.
+                is(secret) | next.as_ref().is_some_and(is)
             }
             Self::Loopback | Self::Absent => true,
         }
     }
 
-    /// Reads `gateway_secret` and `without_gateway`; `listen` is `None` if that setting is invalid.
+    /// Reads `gateway_secret`, `gateway_secret_next` and `without_gateway`; `listen` is `None` if that setting is invalid.
     pub(super) fn read(root: &mut Section<'_>, listen: Option<SocketAddr>) -> Read<Self> {
-        let secret = shared_keys::gateway_secret(root);
+        let secret = shared_keys::gateway_secret(root, GATEWAY_SECRET);
+        let next = shared_keys::gateway_secret(root, NEXT);
         let without_gateway = root.flag("without_gateway", false)?;
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
-        match secret? {
+        let (secret, next) = (secret?, next?);
+        let found = match (&secret, &next) {
+            (None, Some(_)) => Some("a secret without gateway_secret"),
+            (Some(secret), Some(next)) if secret.expose() == next.expose() => {
+                Some("the same secret")
+            }
+            _ => None,
+        };
+        if let Some(found) = found {
+            let allowed = "a secret only beside gateway_secret, and another one";
+            return Err(root.problem(NEXT, found, allowed));
+        }
+        match secret {
             Some(_) if without_gateway => {
                 let found = "true together with a gateway_secret";
                 Err(root.problem("without_gateway", found, "only one of the two"))
             }
-            Some(secret) => Ok(Self::Secret(secret)),
+            Some(secret) => Ok(Self::Secret(secret, next)),
             None if !is_loopback => {
                 let allowed = format!(
                     "the gateway's secret, required because listen is not a loopback address: {SECRET}"
                 );
-                Err(root.missing("gateway_secret", &allowed))
+                Err(root.missing(GATEWAY_SECRET, &allowed))
             }
             None if without_gateway => Ok(Self::Absent),
             None => Ok(Self::Loopback),
@@ -98,7 +119,7 @@ mod tests {
         assert!(gateway(Some(RANDOM), true, "127.0.0.1:1").is_none());
         assert!(matches!(
             gateway(Some(RANDOM), false, "0.0.0.0:1"),
-            Some(Gateway::Secret(_))
+            Some(Gateway::Secret(..))
         ));
     }
 
@@ -131,6 +152,40 @@ mod tests {
             Some(HeaderValue::from_static(&RANDOM[1..])),
         ] {
             assert!(!gateway.trusts(wrong.as_ref()));
+        }
+    }
+
+    #[test]
+    fn while_the_secret_is_replaced_two_are_accepted() {
+        const NEXT: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+        let read = |text: &str| {
+            let read = |root: &mut Section<'_>| Gateway::read(root, "0.0.0.0:1".parse().ok());
+            parse(Path::new("v1.toml"), text, read).map(|loaded| loaded.config)
+        };
+        let both = format!("gateway_secret = '{RANDOM}'\ngateway_secret_next = '{NEXT}'\n");
+        let gateway = read(&both).unwrap();
+        assert!(!format!("{gateway:?}").contains(NEXT));
+        for (secret, is_trusted) in [
+            (RANDOM, true),
+            (NEXT, true),
+            ("", false),
+            (&NEXT[1..], false),
+        ] {
+            let value = HeaderValue::from_static(secret);
+            assert_eq!(gateway.trusts(Some(&value)), is_trusted, "{secret}");
+        }
+        for (text, found) in [
+            (both.replace(NEXT, RANDOM), "found the same secret"),
+            (both.replace(NEXT, "hunter2"), "found a weak secret"),
+            (
+                format!("gateway_secret_next = '{NEXT}'\n"),
+                "found a secret without gateway_secret",
+            ),
+        ] {
+            let message = read(&text).unwrap_err().to_string();
+            let expected = format!("gateway_secret_next: {found}");
+            assert!(message.contains(&expected), "{message}");
+            assert!(!message.contains(NEXT), "{message}");
         }
     }
 }

@@ -7,9 +7,8 @@ use toml::{Spanned, de::DeTable};
 use super::{
     error::{ConfigError, Problem},
     secret_files::SecretFiles,
-    settings::{ReadFile, Settings},
+    settings::{ReadFile, Setting, Settings},
 };
-use crate::secret::Secret;
 
 /// A known key is suggested for an unknown one if at most one letter in three differs.
 const LETTERS_PER_TYPO: usize = 3;
@@ -125,8 +124,8 @@ impl<'d> Document<'d> {
         self.unknown.borrow_mut().push((key, line));
     }
 
-    pub(super) fn set(&self, key: String, shown: String, secret: Option<Secret>) {
-        self.settings.borrow_mut().add(key, shown, secret);
+    pub(super) fn set(&self, setting: Setting) {
+        self.settings.borrow_mut().add(setting);
     }
 
     /// Adds a file whose content is part of the configuration.

@@ -140,6 +140,15 @@ fn meaning(key: &str, explained: &[Explained<'_>]) -> Option<String> {
     if meaning(&around, explained).is_some() {
         return Some(format!("As {around}."));
     }
+    // An explained list of the same name in another table has the same keys.
+    let nested = format!(".{list}");
+    let mut lists = explained.iter().map(|one| &*one.key);
+    if found(list).is_some()
+        && let Some(elsewhere) = lists.find(|key| key.ends_with(&nested))
+        && let Some(meaning) = meaning(&format!("{elsewhere}[].{name}"), explained)
+    {
+        return Some(meaning);
+    }
     // A list of tables in one line explains their keys.
     let (list, name) = key.rsplit_once("[].")?;
     let list = found(list).filter(|list| list.value.contains(&format!("{name} = ")));

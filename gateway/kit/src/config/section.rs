@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use super::{
     document::{Document, dotted},
     error::{Invalid, Problem, Read},
+    settings::Setting,
     value::Value,
 };
 use crate::secret::Secret;
@@ -326,13 +327,23 @@ impl<'d> Section<'d> {
 
     /// Lists a setting under this section.
     pub fn set(&self, key: &str, shown: impl Into<String>) {
-        self.document.set(self.key(key), shown.into(), None);
+        self.add(key, shown.into(), None);
     }
 
     /// Lists a setting whose value is compared but not shown.
     pub fn set_hidden(&self, key: &str, shown: &str, value: Secret) {
-        self.document
-            .set(self.key(key), shown.to_owned(), Some(value));
+        self.add(key, shown.to_owned(), Some(value));
+    }
+
+    fn add(&self, key: &str, shown: String, secret: Option<Secret>) {
+        // An empty table shows its defaults: nothing else of it would be listed.
+        let is_in_file = |table: &DeTable<'_>| table.is_empty() || table.contains_key(key);
+        self.document.set(Setting {
+            key: self.key(key),
+            shown,
+            secret,
+            is_default: !self.table.is_some_and(is_in_file),
+        });
     }
 
     /// Reports a problem with a key.

@@ -80,12 +80,15 @@ pub fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(content)
 }
 
+/// A key with its value.
 #[derive(Clone)]
-struct Setting {
-    key: String,
-    shown: String,
+pub(super) struct Setting {
+    pub(super) key: String,
+    pub(super) shown: String,
     /// Compared in place of `shown`, and never shown.
-    secret: Option<Secret>,
+    pub(super) secret: Option<Secret>,
+    /// Whether the file does not have the key.
+    pub(super) is_default: bool,
 }
 
 /// A key whose value differs between two configurations. `Display` shows both values, unless they are secret.
@@ -98,10 +101,10 @@ pub struct Change {
 }
 
 impl Settings {
-    pub(super) fn add(&mut self, key: String, shown: String, secret: Option<Secret>) {
+    pub(super) fn add(&mut self, setting: Setting) {
         // A key that is read twice keeps its first value.
-        if self.find(&key).is_none() {
-            self.all.push(Setting { key, shown, secret });
+        if self.find(&setting.key).is_none() {
+            self.all.push(setting);
         }
     }
 
@@ -112,15 +115,16 @@ impl Settings {
             .map(|setting| (setting.key.as_str(), setting.shown.as_str()))
     }
 
-    /// The changes from these settings to `new`.
+    /// The changes from these settings to `new`. Of a table that is new or gone, the keys that its file has not are left out.
     #[must_use]
     pub fn changes(&self, new: &Self) -> Vec<Change> {
         let changed = new.all.iter().filter_map(|setting| {
             let before = self.find(&setting.key);
-            let is_same = before.is_some_and(|before| before.is_same(setting));
+            let is_same = before.map_or(setting.is_default, |before| before.is_same(setting));
             (!is_same).then(|| Change::between(before, Some(setting)))
         });
-        let removed = self.all.iter().filter(|one| new.find(&one.key).is_none());
+        let is_removed = |one: &&Setting| !one.is_default && new.find(&one.key).is_none();
+        let removed = self.all.iter().filter(is_removed);
         let removed = removed.map(|setting| Change::between(Some(setting), None));
         changed.chain(removed).flatten().collect()
     }

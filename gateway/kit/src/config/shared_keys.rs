@@ -127,25 +127,27 @@ pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
     })
 }
 
-/// Reads `gateway_secret`, which gateway and backends share.
+/// The key of the secret that a gateway and a backend share.
+pub const GATEWAY_SECRET: &str = "gateway_secret";
+
+/// Reads a secret that the gateway and a backend share: [`GATEWAY_SECRET`], or `key`.
 ///
 /// # Errors
 ///
 /// Its source has no secret, or the secret is weak or not a valid header value.
-pub fn gateway_secret(root: &mut Section<'_>) -> Read<Option<Secret>> {
-    const KEY: &str = "gateway_secret";
+pub fn gateway_secret(section: &mut Section<'_>, key: &str) -> Read<Option<Secret>> {
     const ALLOWED: &str = "a random string of at least 128 bits, for example from openssl rand -hex 32: \"env:NAME\", \
                            \"file:PATH\", or the secret itself";
-    let secret = root.secret(KEY)?;
+    let secret = section.secret(key)?;
     if let Some(secret) = &secret {
         let text = secret.expose();
         if HeaderValue::from_str(text).is_err() {
             let found = "a string with characters that are not allowed in a header";
-            return Err(root.problem(KEY, found, ALLOWED));
+            return Err(section.problem(key, found, ALLOWED));
         }
         // Operators create it themselves, so a weak one need not be accepted.
         if let Err(weak) = check_strength(text) {
-            return Err(root.problem(KEY, &format!("a weak secret: {weak}"), ALLOWED));
+            return Err(section.problem(key, &format!("a weak secret: {weak}"), ALLOWED));
         }
     }
     Ok(secret)

@@ -282,3 +282,39 @@ fn a_named_file_is_read_watched_and_compared_but_not_shown() {
         assert_eq!(error.files.len(), 2);
     }
 }
+
+#[test]
+fn of_a_new_table_only_the_keys_that_the_file_has_are_listed() {
+    let read = |text: &str| {
+        let read = |root: &mut Section<'_>| {
+            let table = root.tables("routes", 9, |route| {
+                let path: Read<String> = route.required("path", "a path");
+                let account = route.flag("account", false);
+                Ok((path?, account?))
+            });
+            table.map(|_| ())
+        };
+        parse(Path::new("a.toml"), text, read).unwrap().settings
+    };
+    let none = read("");
+    let both = read("routes = [{ path = '/a' }, { path = '/b', account = false }]");
+    let shown =
+        |changes: Vec<Change>| -> Vec<String> { changes.iter().map(ToString::to_string).collect() };
+    let added = [
+        "routes[0].path: added, \"/a\"",
+        "routes[1].path: added, \"/b\"",
+        "routes[1].account: added, false",
+        "routes: 0 tables -> 2 tables",
+    ];
+    assert_eq!(shown(none.changes(&both)), added);
+    let removed = [
+        "routes: 2 tables -> 0 tables",
+        "routes[0].path: removed",
+        "routes[1].path: removed",
+        "routes[1].account: removed",
+    ];
+    assert_eq!(shown(both.changes(&none)), removed);
+    // A default that the file now names is no change.
+    let named = read("routes = [{ path = '/a', account = false }, { path = '/b' }]");
+    assert!(both.changes(&named).is_empty());
+}

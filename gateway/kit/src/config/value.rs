@@ -7,6 +7,7 @@ use toml::{Spanned, de::DeValue};
 use super::{
     document::Document,
     error::{Invalid, Problem},
+    settings::Setting,
 };
 
 /// Messages cut values at this many characters.
@@ -68,7 +69,12 @@ impl<'d> Value<'d> {
 
     /// Lists the value as a setting. `shown` is its normal form, the same for every spelling.
     pub fn set(&self, shown: impl Into<String>) {
-        self.document.set(self.key.clone(), shown.into(), None);
+        self.document.set(Setting {
+            key: self.key.clone(),
+            shown: shown.into(),
+            secret: None,
+            is_default: false,
+        });
     }
 
     /// Reports a problem with the value.

@@ -315,3 +315,24 @@ async fn the_command_is_available_once_the_previous_program_has_ended() {
     assert!(reply.unwrap().text.contains("reloaded"));
     assert_eq!(running.sizes(), [2]);
 }
+
+#[test]
+fn a_line_of_the_log_has_a_limited_number_of_keys() {
+    let settings = |size: u32| {
+        let lines = (0..30).map(|number| format!("k{number:02} = {size}\n"));
+        let text: String = lines.collect();
+        let read = |root: &mut crate::config::Section<'_>| {
+            for number in 0..30 {
+                root.number(&format!("k{number:02}"), 0..=9, 0_u32)?;
+            }
+            Ok(())
+        };
+        let loaded = crate::config::parse(Path::new("a.toml"), &text, read);
+        loaded.unwrap().settings
+    };
+    let changes = settings(1).changes(&settings(2));
+    let logged = keys(&changes);
+    assert!(logged.starts_with("k00, k01, "), "{logged}");
+    assert!(logged.ends_with(", k19 and 10 more"), "{logged}");
+    assert_eq!(keys(&changes[..2]), "k00, k01");
+}

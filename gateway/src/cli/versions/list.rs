@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use serde::Serialize;
@@ -116,7 +117,7 @@ impl Listing {
             Err(_) => ("unknown", None),
         };
         let known = status.map_or(&[][..], |status| &status.backends);
-        let listed = |version: &ServedVersion| {
+        let listed = |version: &Arc<ServedVersion>| {
             let is_default = version.name() == versions.default().name();
             ListedVersion::new(version, is_default, known, now)
         };
@@ -131,8 +132,17 @@ impl Listing {
         let versions = self.versions.iter();
         print_table(VERSION_HEADS, versions.clone().map(ListedVersion::row));
         print_line("");
-        let backends = versions.flat_map(|version| &version.backends);
-        print_table(BACKEND_HEADS, backends.flat_map(ListedBackend::rows));
+        let mut backends: Vec<&ListedBackend> = Vec::new();
+        for backend in versions.flat_map(|version| &version.backends) {
+            // Several versions share a common route's.
+            if backends.iter().all(|one| one.backend != backend.backend) {
+                backends.push(backend);
+            }
+        }
+        print_table(
+            BACKEND_HEADS,
+            backends.into_iter().flat_map(ListedBackend::rows),
+        );
         match running {
             Ok(Some(_)) => {}
             Ok(None) => print_line("\nhealth: unknown, no gateway runs with this file"),
@@ -229,7 +239,7 @@ impl ListedBackend {
         let (part, path) = match &backend.name.part {
             Part::Own => ("own", None),
             Part::Canary(_) => ("canary", None),
-            Part::Route(path) => ("route", Some(path.to_string())),
+            Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
         };
         Self {
             backend: name,
@@ -303,7 +313,8 @@ mod tests {
         [versions.v2]\nbackend = '127.0.0.1:3'\n\
         [[versions.v2.canaries]]\nname = 'next'\npercent = 5\nbackend = '127.0.0.1:4'\n\
         [[versions.v2.canaries]]\nname = 'later'\npercent = 10\nbackend = '127.0.0.1:5'\n\
-        [[versions.v2.routes]]\npath = '/orders/'\nbackend = '127.0.0.1:6'\n";
+        [[versions.v2.routes]]\npath = '/orders/'\nbackend = '127.0.0.1:6'\n\
+        [[routes]]\npath = '/stock/**'\nversions = ['v2']\nbackend = '127.0.0.1:7'\n";
 
     fn json(running: Running) -> serde_json::Value {
         let listing = Listing::new(&versions(TWO), &running, NOW);
@@ -355,6 +366,7 @@ mod tests {
             r#""v2 (canary next)" "canary" 5 null"#,
             r#""v2 (canary later)" "canary" 10 null"#,
             r#""v2 /orders/" "route" null "/orders/""#,
+            r#""/stock/** (v2)" "route" null "/stock/**""#,
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
     }

@@ -1,4 +1,4 @@
-//! One backend of a version: the addresses that serve all of its requests, or a part of them. CONTRACT 5.
+//! One backend: the addresses that serve all requests of a version, or a part of them. CONTRACT 5.
 
 pub(super) mod address;
 pub(super) mod health;
@@ -10,20 +10,22 @@ use std::{fmt, sync::Arc};
 use signpost_kit::{
     config::{Read, Section},
     read_all,
+    secret::Secret,
 };
 use signpost_protocol::version::Version;
+use tracing::field::{DisplayValue, display};
 
 pub(crate) use self::{
     address::{BackendAddress, HostPort},
     health::HealthChecks,
     upstream::{Balance, Upstream},
 };
-use super::life_cycle::LifeCycle;
+use crate::config::path_pattern::PathPattern;
 
 /// A backend, and the requests that it serves.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// Its version, and which part of the version's requests it serves.
+    /// Its version, and which part of the requests it serves.
     pub(crate) name: BackendName,
     /// Its index among all backends, from 0.
     pub(crate) number: usize,
@@ -31,16 +33,16 @@ pub struct Backend {
     pub(crate) upstream: Upstream,
     /// How the gateway checks the accounts of its requests.
     pub(crate) account: AccountRules,
-    /// The life cycle of its version, if one is configured.
-    pub(crate) life_cycle: Option<Arc<LifeCycle>>,
+    /// What authenticates the gateway to it. CONTRACT 9.
+    pub(crate) secret: Option<Secret>,
 }
 
 /// A version, and a part of its requests. It identifies a backend, also after a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackendName {
-    /// The version; the same object for all of its backends.
-    pub version: Arc<Version>,
-    /// The part of its requests.
+    /// The version; `None` for a route of several.
+    pub(super) version: Option<Arc<Version>>,
+    /// The part of the requests.
     pub part: Part,
 }
 
@@ -51,8 +53,15 @@ pub(crate) enum Part {
     Own,
     /// The share of the canary of this name.
     Canary(Box<str>),
-    /// Those on a path, or below it if it ends in `/`.
-    Route(Box<str>),
+    /// Those on the paths of a route.
+    Route(PathPattern),
+    /// The same, of several versions.
+    CommonRoute {
+        /// The paths.
+        path: PathPattern,
+        /// The versions, sorted; none: all.
+        versions: Box<[Version]>,
+    },
 }
 
 /// How the gateway checks the account of a request.
@@ -75,11 +84,25 @@ pub(crate) enum AccountCheck {
     Required,
 }
 
+impl Backend {
+    /// Whether requests are sent alike, and with the same secret.
+    #[must_use]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|backend| backend.secret.as_ref().map(Secret::expose));
+        one == two && self.name == other.name && self.upstream.is_same(&other.upstream)
+    }
+}
+
 impl BackendName {
     /// Whether it is the backend of a route: not a login service, so it neither gets nor sets the cookies of logins.
     #[must_use]
     pub(crate) const fn is_of_route(&self) -> bool {
-        matches!(self.part, Part::Route(_))
+        matches!(self.part, Part::Route(_) | Part::CommonRoute { .. })
+    }
+
+    /// The version, for the log; `None` for a route of several.
+    pub(crate) fn version(&self) -> Option<DisplayValue<&Version>> {
+        self.version.as_deref().map(display)
     }
 
     /// The name of the version's own backend.
@@ -87,7 +110,7 @@ impl BackendName {
     #[must_use]
     pub(crate) fn own(version: Version) -> Self {
         Self {
-            version: Arc::new(version),
+            version: Some(Arc::new(version)),
             part: Part::Own,
         }
     }
@@ -114,14 +137,25 @@ impl AccountRules {
     }
 }
 
-/// The name in logs and reports: `v2`, `v2 /orders/`, or `v2 (canary next)`.
+/// The name in logs and reports: `v2`, `v2 /orders/`, `v2 (canary next)`; of a route of all versions `/orders/`, of
+/// several `/orders/ (v1, v2)`.
 impl fmt::Display for BackendName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = &self.version;
+        if let Some(version) = &self.version {
+            version.fmt(formatter)?;
+        }
         match &self.part {
-            Part::Own => version.fmt(formatter),
-            Part::Canary(name) => write!(formatter, "{version} (canary {name})"),
-            Part::Route(path) => write!(formatter, "{version} {path}"),
+            Part::Own => Ok(()),
+            Part::Canary(name) => write!(formatter, " (canary {name})"),
+            Part::Route(path) => write!(formatter, " {path}"),
+            Part::CommonRoute { path, versions } => {
+                path.fmt(formatter)?;
+                let names: Vec<_> = versions.iter().map(Version::as_str).collect();
+                match &*names {
+                    [] => Ok(()),
+                    names => write!(formatter, " ({})", names.join(", ")),
+                }
+            }
         }
     }
 }

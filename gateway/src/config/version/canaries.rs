@@ -1,6 +1,12 @@
 //! The canaries of a version: backends that serve a share of its requests. CONTRACT 5.
 
-use signpost_kit::config::{Read, Section};
+use signpost_kit::{
+    config::{
+        Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
+    secret::Secret,
+};
 use signpost_protocol::version::Version;
 
 use super::Reading;
@@ -21,8 +27,15 @@ pub(crate) enum StickyBy {
     App,
 }
 
-/// A canary as the file has it: its name in logs, its share of the version's requests in percent, and where they go.
-type Canary = (Box<str>, u8, Upstream);
+/// A canary as the file has it.
+pub(super) struct Canary {
+    /// Its name in logs.
+    pub(super) name: Box<str>,
+    /// Its share of the version's requests, in percent.
+    pub(super) percent: u8,
+    pub(super) upstream: Upstream,
+    pub(super) secret: Option<Secret>,
+}
 
 /// Reads the canaries of a version, in the order of the file, and who keeps to one.
 pub(super) fn read_canaries(
@@ -36,10 +49,10 @@ pub(super) fn read_canaries(
     if section.has("sticky_by") && !section.has(KEY) {
         reading.has_no_effect(section, "sticky_by", "there are no canaries");
     }
-    let names = canaries.iter().map(|(value, (name, ..))| (value, name));
+    let names = canaries.iter().map(|(value, canary)| (value, &canary.name));
     check_unique(names, "each name once")?;
     let canaries: Vec<_> = canaries.into_iter().map(|(_, canary)| canary).collect();
-    let sum: u16 = canaries.iter().map(|(_, one, _)| u16::from(*one)).sum();
+    let sum: u16 = canaries.iter().map(|one| u16::from(one.percent)).sum();
     if sum > 100 {
         let found = format!("{sum} percent in all");
         return Err(section.problem(KEY, &found, "at most 100 percent in all"));
@@ -53,5 +66,11 @@ fn read_canary(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Can
     let percent = section.required_number("percent", &(0..=100));
     // A canary that is down must be noticed, since its requests then go to the version's own backend.
     let upstream = Upstream::read(section, DefaultChecks::Always, reading);
-    Ok((name?.as_str().into(), percent?, upstream?))
+    let secret = gateway_secret(section, GATEWAY_SECRET);
+    Ok(Canary {
+        name: name?.as_str().into(),
+        percent: percent?,
+        upstream: upstream?,
+        secret: secret?,
+    })
 }

@@ -1,36 +1,135 @@
-//! The routes of a version: paths whose requests go to a backend of their own. CONTRACT 5.
+//! Routes: paths whose requests go to a backend of their own, of one version, or of several. CONTRACT 5.
 
-use signpost_kit::config::{Read, Section};
+use std::sync::Arc;
 
-use super::{Reading, backend::AccountRules};
+use signpost_kit::{
+    config::{
+        Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
+    secret::Secret,
+};
+use signpost_protocol::version::Version;
+
+use super::{
+    Reading,
+    backend::{AccountRules, Backend, BackendName, Part},
+};
 use crate::config::{
-    readers::{check_unique, path},
+    path_pattern::PathPattern,
+    readers::check_unique,
     version::backend::upstream::{DefaultChecks, Upstream},
 };
 
-/// Limit of `[[versions.NAME.routes]]`: each request of the version is compared with all of them.
+/// Limit of a list of routes: each request is compared with those of its version, and with the common ones.
 const MAX_ROUTES: usize = 256;
+const KEY: &str = "routes";
+const ALLOWED: &str = "each path once; give one route several backends instead";
 
-/// A route as the file has it: its path (if it ends in `/`, all below it), where its requests go, and how their accounts
-/// are checked.
-type Route = (String, Upstream, AccountRules);
+/// A route as the file has it.
+pub(super) struct Route {
+    pub(super) path: PathPattern,
+    pub(super) upstream: Upstream,
+    pub(super) account: AccountRules,
+    pub(super) secret: Option<Secret>,
+}
+
+/// A route of several versions.
+pub(super) struct CommonRoute {
+    pub(super) path: PathPattern,
+    /// Its versions; `None`: all.
+    versions: Option<Vec<Version>>,
+    pub(super) backend: Arc<Backend>,
+}
+
+impl Route {
+    fn read(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Self> {
+        let path = section.required("path", PathPattern::ALLOWED);
+        let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let account = AccountRules::read(section);
+        let secret = gateway_secret(section, GATEWAY_SECRET);
+        Ok(Self {
+            path: path?,
+            upstream: upstream?,
+            account: account?,
+            secret: secret?,
+        })
+    }
+}
+
+impl CommonRoute {
+    /// Whether it is for requests of this version.
+    pub(super) fn is_of(&self, version: &Version) -> bool {
+        let versions = self.versions.as_deref();
+        versions.is_none_or(|versions| versions.contains(version))
+    }
+}
 
 /// Reads the routes of a version, in the order of the file.
 pub(super) fn read_routes(
     section: &mut Section<'_>,
     reading: &mut Reading<'_>,
 ) -> Read<Vec<Route>> {
-    let routes = section.tables("routes", MAX_ROUTES, |section| read_route(section, reading))?;
-    let paths = routes.iter().map(|(value, (path, ..))| (value, path));
-    let allowed = "each path once; give one route several backends instead";
-    check_unique(paths, allowed)?;
+    let routes = section.tables(KEY, MAX_ROUTES, |section| Route::read(section, reading))?;
+    let paths = routes.iter().map(|(value, route)| (value, &route.path));
+    check_unique(paths, ALLOWED)?;
     Ok(routes.into_iter().map(|(_, route)| route).collect())
 }
 
-fn read_route(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Route> {
-    let allowed = "a path, for example \"/orders\", or \"/orders/\" for all below it";
-    let path = section.required_by("path", allowed, path);
-    let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
-    let account = AccountRules::read(section);
-    Ok((path?, upstream?, account?))
+/// Reads the routes of all or several versions, of which `known` has the names, and numbers their backends.
+pub(super) fn read_common_routes(
+    root: &mut Section<'_>,
+    known: &[Version],
+    reading: &mut Reading<'_>,
+) -> Read<Vec<CommonRoute>> {
+    let routes = root.tables(KEY, MAX_ROUTES, |section| {
+        let route = Route::read(section, reading);
+        let versions = read_versions(section, known);
+        Ok((route?, versions?))
+    })?;
+    let mut common: Vec<CommonRoute> = Vec::new();
+    for (value, (route, versions)) in routes {
+        let mut versions_of = versions.as_deref().unwrap_or(known).iter();
+        if let Some(version) = versions_of.find(|version| {
+            let mut before = common.iter();
+            before.any(|before| before.path == route.path && before.is_of(version))
+        }) {
+            let found = format!("\"{}\" twice for {version}", route.path);
+            return Err(value.problem(&found, ALLOWED));
+        }
+        let part = Part::CommonRoute {
+            path: route.path.clone(),
+            versions: versions.clone().unwrap_or_default().into(),
+        };
+        let name = BackendName {
+            version: None,
+            part,
+        };
+        common.push(CommonRoute {
+            path: route.path,
+            versions,
+            backend: reading.add(name, route.upstream, route.account, route.secret),
+        });
+    }
+    Ok(common)
+}
+
+/// Reads `versions`, sorted; `None`: all.
+fn read_versions(section: &mut Section<'_>, known: &[Version]) -> Read<Option<Vec<Version>>> {
+    const KEY: &str = "versions";
+    let names: Vec<_> = known.iter().map(Version::as_str).collect();
+    let allowed = format!("versions with a table: {}", names.join(", "));
+    let known_one = |text: &str| text.parse().ok().filter(|version| known.contains(version));
+    let mut versions = section.list(KEY, &[], &allowed, known_one)?;
+    versions.sort();
+    versions.dedup();
+    match (section.has(KEY), versions.is_empty()) {
+        (false, _) => Ok(None),
+        (true, false) => Ok(Some(versions)),
+        (true, true) => Err(section.problem(
+            KEY,
+            "an empty list",
+            "at least one version; without the key, all",
+        )),
+    }
 }

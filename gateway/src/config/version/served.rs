@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use signpost_kit::{
     clock::Timestamp,
-    config::{Invalid, Read, Section},
+    config::{
+        Invalid, Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
 };
 use signpost_protocol::version::Version;
 
@@ -13,19 +16,41 @@ use super::{
     backend::{AccountRules, Backend, BackendName, Part},
     canaries::{StickyBy, read_canaries},
     life_cycle::{LifeCycle, Stage},
-    routes::read_routes,
+    routes::{CommonRoute, read_routes},
 };
-use crate::config::version::backend::upstream::{DefaultChecks, Upstream};
+use crate::config::{
+    path_pattern::PathPattern,
+    version::backend::upstream::{DefaultChecks, Upstream},
+};
 
 /// A version, and the backends of its requests.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ServedVersion {
-    own: Arc<Backend>,
-    /// The paths with a backend of their own, longest first.
-    routes: Vec<(Box<str>, Arc<Backend>)>,
+    name: Arc<Version>,
+    /// Its index among all versions, from 0.
+    pub(crate) number: usize,
+    life_cycle: Option<LifeCycle>,
+    /// Its own, its canaries, and those of its routes, common ones last.
+    backends: Vec<Arc<Backend>>,
+    /// The paths with a backend of their own, by [`PathPattern::precedence`].
+    routes: Vec<(PathPattern, BackendIndex)>,
     /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
-    canaries: Vec<(u8, Arc<Backend>)>,
+    canaries: Vec<(u8, BackendIndex)>,
     sticky_by: StickyBy,
+}
+
+/// The index of a backend in its version. Small, since each request has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BackendIndex(u16);
+
+impl BackendIndex {
+    /// That of the version's own backend.
+    pub(crate) const OWN: Self = Self(0);
+
+    /// That of the backend which `backends` gets next: they are far fewer than 65,536.
+    fn next(backends: &[Arc<Backend>]) -> Self {
+        Self(u16::try_from(backends.len()).unwrap_or_default())
+    }
 }
 
 impl ServedVersion {
@@ -36,63 +61,84 @@ impl ServedVersion {
         reading: &mut Reading<'_>,
     ) -> Read<Self> {
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let secret = gateway_secret(section, GATEWAY_SECRET);
         let canaries = read_canaries(section, reading);
         let routes = read_routes(section, reading);
         let life_cycle = LifeCycle::read(section, reading);
         let (upstream, routes, life_cycle) = (upstream?, routes?, life_cycle?);
-        let (sticky_by, canaries) = canaries?;
+        let (secret, (sticky_by, canaries)) = (secret?, canaries?);
         // `Versions` reports an invalid name.
-        let version: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
-        let mut add = |part, upstream, account| {
-            let version = Arc::clone(&version);
-            let backend = Arc::new(Backend {
-                name: BackendName { version, part },
-                number: reading.backends.len(),
-                upstream,
-                account,
-                life_cycle: life_cycle.clone(),
-            });
-            reading.backends.push(Arc::clone(&backend));
-            backend
+        let name: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
+        let mut backends = Vec::new();
+        let mut add = |part, upstream, account, secret| {
+            let index = BackendIndex::next(&backends);
+            let version = Some(Arc::clone(&name));
+            let name = BackendName { version, part };
+            backends.push(reading.add(name, upstream, account, secret));
+            index
         };
-        let own = add(Part::Own, upstream, AccountRules::LOGIN);
+        add(Part::Own, upstream, AccountRules::LOGIN, secret.clone());
         let mut end = 0;
-        let canaries = canaries.into_iter().map(|(name, percent, upstream)| {
-            end += percent;
-            let part = Part::Canary(name);
-            (end, add(part, upstream, AccountRules::LOGIN))
+        let canaries = canaries.into_iter().map(|canary| {
+            end += canary.percent;
+            let secret = canary.secret.or_else(|| secret.clone());
+            let part = Part::Canary(canary.name);
+            (end, add(part, canary.upstream, AccountRules::LOGIN, secret))
         });
         let canaries = canaries.collect();
-        let routes = routes.into_iter().map(|(path, upstream, account)| {
-            let path: Box<str> = path.into();
-            (path.clone(), add(Part::Route(path), upstream, account))
+        let routes = routes.into_iter().map(|route| {
+            let part = Part::Route(route.path.clone());
+            let index = add(part, route.upstream, route.account, route.secret);
+            (route.path, index)
         });
-        let mut routes: Vec<_> = routes.collect();
-        routes.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        let routes = routes.collect();
         Ok(Self {
-            own,
+            name,
+            number: 0,
+            life_cycle,
+            backends,
             routes,
             canaries,
             sticky_by,
         })
     }
 
-    /// Its name.
+    /// Adds the routes of several versions whose paths it has no route for. Returns the same version with its number.
+    pub(super) fn complete(mut self, number: usize, common: &[CommonRoute]) -> Self {
+        self.number = number;
+        for route in common.iter().filter(|route| route.is_of(&self.name)) {
+            if self.routes.iter().all(|(path, _)| *path != route.path) {
+                let index = BackendIndex::next(&self.backends);
+                self.backends.push(Arc::clone(&route.backend));
+                self.routes.push((route.path.clone(), index));
+            }
+        }
+        self.routes.sort_by_key(|(path, _)| path.precedence());
+        self
+    }
+
+    /// Its name; the same object for all of its requests.
     #[must_use]
-    pub fn name(&self) -> &Version {
-        &self.own.name.version
+    pub fn name(&self) -> &Arc<Version> {
+        &self.name
     }
 
     /// The backend of requests that neither a route nor a canary takes.
     #[must_use]
     pub fn own(&self) -> &Arc<Backend> {
-        &self.own
+        self.backend(BackendIndex::OWN)
+    }
+
+    /// The backend of an index, which is one of this version's.
+    #[must_use]
+    pub(crate) fn backend(&self, index: BackendIndex) -> &Arc<Backend> {
+        &self.backends[usize::from(index.0)]
     }
 
     /// Its life cycle, if one is configured.
     #[must_use]
     pub(crate) fn life_cycle(&self) -> Option<&LifeCycle> {
-        self.own.life_cycle.as_deref()
+        self.life_cycle.as_ref()
     }
 
     /// Where it is in its life cycle at this time.
@@ -102,36 +148,33 @@ impl ServedVersion {
             .map_or(Stage::Current, |life_cycle| life_cycle.stage(now))
     }
 
-    /// All of its backends: its own, its canaries, and those of its routes, the longest path first.
-    pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        let canaries = self.canaries.iter().map(|(_, backend)| backend);
-        let routes = self.routes.iter().map(|(_, backend)| backend);
-        std::iter::once(&self.own).chain(canaries).chain(routes)
+    /// All of its backends: its own, its canaries, and those of its routes. Other versions have those of common routes, too.
+    pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
+        self.backends.iter()
     }
 
     /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
     #[must_use]
     pub(crate) fn share(&self, backend: &Backend) -> Option<u8> {
         match backend.name.part {
-            Part::Route(_) => None,
+            Part::Route(_) | Part::CommonRoute { .. } => None,
             Part::Own => Some(100 - self.canaries.last().map_or(0, |(end, _)| *end)),
             Part::Canary(_) => {
                 let ends = self.canaries.iter().map(|(end, _)| *end);
                 let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends));
-                let found = canaries.find(|((_, canary), _)| canary.name == backend.name);
+                let found =
+                    canaries.find(|((_, canary), _)| self.backend(*canary).name == backend.name);
                 found.map(|((end, _), start)| end - start)
             }
         }
     }
 
-    /// The backend of the longest route that `path` is on; byte for byte, as sent.
+    /// The backend of the longest route that takes `path`; byte for byte, as sent.
     #[must_use]
-    pub(crate) fn routed(&self, path: &str) -> Option<&Arc<Backend>> {
-        let takes = |route: &str| path == route || route.ends_with('/') && path.starts_with(route);
+    pub(crate) fn routed(&self, path: &str) -> Option<BackendIndex> {
         let mut routes = self.routes.iter();
-        routes
-            .find(|(route, _)| takes(route))
-            .map(|(_, backend)| backend)
+        let found = routes.find(|(pattern, _)| pattern.takes(path));
+        found.map(|(_, index)| *index)
     }
 
     /// Whether a share of its requests goes to a canary.
@@ -155,10 +198,10 @@ impl ServedVersion {
     /// The canary whose share has this place, from 0 to 99. A share that grows keeps the places that it had, as long as
     /// those before it in the file do not change.
     #[must_use]
-    pub(crate) fn canary_at(&self, place: u8) -> Option<&Arc<Backend>> {
+    pub(crate) fn canary_at(&self, place: u8) -> Option<BackendIndex> {
         let mut canaries = self.canaries.iter();
         canaries
             .find(|(end, _)| place < *end)
-            .map(|(_, backend)| backend)
+            .map(|(_, index)| *index)
     }
 }

@@ -66,6 +66,7 @@ fn several_addresses_are_balanced_and_checked() {
     );
     assert_eq!(found.balance, Balance::RoundRobin);
     assert_eq!(found.out, Duration::from_secs(2));
+    assert_eq!(found.idle_seconds, 90);
     let checks = HealthChecks {
         path: PathAndQuery::from_static("/healthz"),
         interval: Duration::from_secs(2),
@@ -101,12 +102,13 @@ fn checks_are_on_for_several_addresses_and_wherever_they_are_configured() {
 #[test]
 fn every_key_is_read() {
     let found = balancing(
-        "backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = 'least-connections'\n\
+        "backends = ['127.0.0.1:1', '127.0.0.1:2']\nbalance = 'least-connections'\nidle_seconds = 4\n\
          [versions.v1.health]\npath = '/up?deep=1'\ninterval_seconds = 7\ntimeout_seconds = 3\n\
          unhealthy_after = 5\nout_seconds = 6\n",
     );
     assert_eq!(found.balance, Balance::LeastConnections);
     assert_eq!(found.out, Duration::from_secs(6));
+    assert_eq!(found.idle_seconds, 4);
     let checks = HealthChecks {
         path: PathAndQuery::from_static("/up?deep=1"),
         interval: Duration::from_secs(7),
@@ -181,6 +183,12 @@ fn every_problem_is_reported() {
             "both backend and backends",
         ),
         ("backend = 'a:1'\nbalance = 'random'", "balance", "'random'"),
+        ("backend = 'a:1'\nidle_seconds = 0", "idle_seconds", "0"),
+        (
+            "backend = 'a:1'\nidle_seconds = 3601",
+            "idle_seconds",
+            "3601",
+        ),
         (
             "backend = 'a:1'\nhealth = { path = 'up' }",
             "health.path",

@@ -15,7 +15,7 @@ use super::{
     *,
 };
 use crate::{
-    config::{Versions, tests::versions},
+    config::{BackendIndex, Versions, tests::versions},
     directory::apps::App,
     observe::outcome::{Learnt, Sent, Times},
     phases::route::Route,
@@ -32,7 +32,7 @@ const TWO: &str =
 /// The cells of a configuration, and what a request refers to.
 struct Counting {
     metrics: Arc<RequestMetrics>,
-    cells: Vec<BackendCells>,
+    cells: RequestCells,
     versions: Versions,
     id: RequestId,
 }
@@ -51,14 +51,11 @@ impl Counting {
 
     fn route(&self, version: &str, source: VersionSource) -> Route {
         let version = self.versions.named(version.as_bytes()).unwrap();
-        Route {
-            backend: Arc::clone(version.own()),
-            source,
-        }
+        Route::new(Arc::clone(version), BackendIndex::OWN, source)
     }
 
     fn count(&self, outcome: &Outcome<'_>) {
-        count(&self.metrics, &self.cells, outcome);
+        self.metrics.count(outcome, &self.cells);
     }
 
     fn outcome(&self) -> Outcome<'_> {
@@ -93,13 +90,8 @@ impl Counting {
 }
 
 /// The cells of the configuration with these versions.
-fn configured(metrics: &RequestMetrics, toml: &str) -> Vec<BackendCells> {
-    metrics.configure(versions(toml).backends())
-}
-
-fn count(metrics: &RequestMetrics, cells: &[BackendCells], outcome: &Outcome<'_>) {
-    let route = outcome.learnt.route;
-    metrics.count(outcome, route.map(|route| &cells[route.backend.number]));
+fn configured(metrics: &RequestMetrics, toml: &str) -> RequestCells {
+    metrics.configure(&versions(toml))
 }
 
 fn routed(route: Option<&Route>) -> Learnt<'_> {
@@ -332,18 +324,14 @@ fn counts_outlive_their_configuration() {
     // A request that began before.
     counting.count(&responded());
     let versions = versions(&only_v2);
-    let backend = versions
-        .backends()
-        .find(|one| one.name.to_string() == "v2 /x");
-    let route = Route {
-        backend: Arc::clone(backend.unwrap()),
-        source: VersionSource::Header,
-    };
+    let version = versions.default();
+    let index = version.routed("/x").unwrap();
+    let route = Route::new(Arc::clone(version), index, VersionSource::Header);
     let outcome = Outcome {
         learnt: routed(Some(&route)),
         ..counting.outcome()
     };
-    count(&counting.metrics, &after, &outcome);
+    counting.metrics.count(&outcome, &after);
     assert_eq!(counting.requests(), ["v2 header 2xx =3"]);
     let backends = counting.metrics.backend_durations();
     let names: Vec<_> = backends.iter().map(|(name, _)| &**name).collect();

@@ -109,7 +109,7 @@ impl Usage {
         if learnt.app.is_none() && learnt.route.is_none() {
             return;
         }
-        let version = learnt.route.map(|route| &route.backend.name.version);
+        let version = learnt.route.map(|route| route.version.name());
         let key = Key {
             application: learnt.app.map_or(NO_APPLICATION, |app| app.id.get()),
             version: version.map_or(0, |version| Arc::as_ptr(version).addr()),

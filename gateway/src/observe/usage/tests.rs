@@ -20,7 +20,7 @@ use super::{
     *,
 };
 use crate::{
-    config::{Versions, tests::versions},
+    config::{BackendIndex, Versions, tests::versions},
     directory::apps::App,
     observe::outcome::{Learnt, Outcome},
     phases::route::Route,
@@ -57,11 +57,8 @@ impl Counting {
     }
 
     fn route(&self, version: &str, source: VersionSource) -> Route {
-        let backend = self.versions.named(version.as_bytes()).unwrap();
-        Route {
-            backend: Arc::clone(backend.own()),
-            source,
-        }
+        let version = self.versions.named(version.as_bytes()).unwrap();
+        Route::new(Arc::clone(version), BackendIndex::OWN, source)
     }
 
     fn count(&self, app: Option<&Arc<App>>, is_signed: bool, route: &Route) {
@@ -441,11 +438,8 @@ fn the_backends_of_a_version_are_one_key() {
     );
     let version = counting.versions.named(b"v1").unwrap();
     let one = app(1);
-    for backend in [version.own(), version.routed("/a").unwrap()] {
-        let route = Route {
-            backend: Arc::clone(backend),
-            source: VersionSource::Header,
-        };
+    for index in [BackendIndex::OWN, version.routed("/a").unwrap()] {
+        let route = Route::new(Arc::clone(version), index, VersionSource::Header);
         counting.count(Some(&one), true, &route);
     }
     assert_eq!(counting.usage.keys(), 1);

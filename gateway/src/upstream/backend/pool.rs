@@ -2,7 +2,8 @@
 //!
 //! A connection belongs to the thread whose runtime drives it. Requests use only the pool of their own thread, so
 //! threads never wait for each other. A connection is given only to the endpoint that it was established for: the same
-//! address with other TLS settings is another one.
+//! address with other TLS settings is another one. Backends at one endpoint share connections, each within its own limit of
+//! idle time.
 
 use std::{
     cell::RefCell,
@@ -14,7 +15,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -30,8 +31,6 @@ use crate::{tls::backend::Endpoint, wire::io::Stream};
 const MAX_IDLE: usize = 1024;
 /// How often a thread drops idle connections that the backend closed or that expired.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-/// Number of sweeps after which an idle connection expires: 90 s.
-const MAX_SWEEPS: u64 = 18;
 
 thread_local! {
     static POOL: RefCell<Pool<BackendStream>> = RefCell::new(Pool::shown());
@@ -49,28 +48,34 @@ pub(crate) fn idle_connections() -> usize {
     lengths.map(|length| length.load(Ordering::Relaxed)).sum()
 }
 
-/// Takes this thread's most recent idle connection to `endpoint`.
+/// Takes this thread's most recent idle connection to `endpoint`, if it was idle for less than this time.
 ///
 /// Drops those that the runtime knows to be closed or readable.
 #[must_use]
-pub(crate) fn take(endpoint: &Endpoint) -> Option<BackendStream> {
-    POOL.with_borrow_mut(|pool| pool.take(endpoint))
+pub(crate) fn take(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStream> {
+    POOL.with_borrow_mut(|pool| pool.take(endpoint, idle_seconds, Instant::now()))
 }
 
 /// As [`take`], after the runtime has polled the kernel for closed connections. For requests that cannot be retried.
-pub(crate) async fn take_checked(endpoint: &Endpoint) -> Option<BackendStream> {
+pub(crate) async fn take_checked(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStream> {
     if !POOL.with_borrow(|pool| pool.idle.contains_key(endpoint)) {
         return None;
     }
     // The runtime polls the kernel for events before it resumes a task that yielded.
     yield_now().await;
-    take(endpoint)
+    take(endpoint, idle_seconds)
 }
 
-/// Returns a connection to this thread's pool. Its last response must have been read to its end.
-pub(crate) fn put(endpoint: Endpoint, stream: BackendStream) {
+/// Returns a connection to this thread's pool, to be closed once it was idle for this time. Its last response must have been
+/// read to its end.
+pub(crate) fn put(endpoint: Endpoint, stream: BackendStream, idle_seconds: u16) {
+    let idle = Idle {
+        stream,
+        since: Instant::now(),
+        idle_seconds,
+    };
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
-        pool.put(endpoint, stream);
+        pool.put(endpoint, idle);
         !std::mem::replace(&mut pool.is_swept, true)
     });
     if needs_sweeper {
@@ -83,7 +88,7 @@ async fn sweep() {
     loop {
         sleep(SWEEP_INTERVAL).await;
         let is_empty = POOL.with_borrow_mut(|pool| {
-            pool.sweep();
+            pool.sweep(Instant::now());
             pool.is_swept = pool.len > 0;
             pool.len == 0
         });
@@ -99,15 +104,16 @@ struct Pool<S> {
     len: usize,
     /// The same as `len`, for other threads. Written with a plain store: only this thread does so.
     shown_len: Arc<AtomicUsize>,
-    sweeps: u64,
     /// Whether a [`sweep`] task is running.
     is_swept: bool,
 }
 
 struct Idle<S> {
     stream: S,
-    /// The pool's `sweeps` when the connection became idle.
-    since: u64,
+    /// When the connection became idle.
+    since: Instant,
+    /// The limit of the backend that used it last.
+    idle_seconds: u16,
 }
 
 impl<S> Default for Pool<S> {
@@ -116,7 +122,6 @@ impl<S> Default for Pool<S> {
             idle: HashMap::new(),
             len: 0,
             shown_len: Arc::default(),
-            sweeps: 0,
             is_swept: false,
         }
     }
@@ -136,13 +141,13 @@ impl<S: Stream> Pool<S> {
         self.shown_len.store(self.len, Ordering::Relaxed);
     }
 
-    fn take(&mut self, endpoint: &Endpoint) -> Option<S> {
+    fn take(&mut self, endpoint: &Endpoint, idle_seconds: u16, now: Instant) -> Option<S> {
         let idle = self.idle.get_mut(endpoint)?;
         let mut taken = None;
-        while let Some(Idle { mut stream, .. }) = idle.pop() {
+        while let Some(mut one) = idle.pop() {
             self.len -= 1;
-            if is_idle(&mut stream) {
-                taken = Some(stream);
+            if one.is_usable(idle_seconds, now) {
+                taken = Some(one.stream);
                 break;
             }
         }
@@ -150,32 +155,34 @@ impl<S: Stream> Pool<S> {
         taken
     }
 
-    fn put(&mut self, endpoint: Endpoint, stream: S) {
+    fn put(&mut self, endpoint: Endpoint, idle: Idle<S>) {
         if self.len == MAX_IDLE {
             let most = self.idle.values_mut().max_by_key(|idle| idle.len());
-            if let Some(idle) = most {
-                idle.remove(0);
+            if let Some(most) = most {
+                most.remove(0);
                 self.len -= 1;
             }
         }
-        let since = self.sweeps;
-        let idle = self.idle.entry(endpoint).or_default();
-        idle.push(Idle { stream, since });
+        self.idle.entry(endpoint).or_default().push(idle);
         self.len += 1;
         self.show_len();
     }
 
-    fn sweep(&mut self) {
-        self.sweeps += 1;
-        let sweeps = self.sweeps;
+    fn sweep(&mut self, now: Instant) {
         self.idle.retain(|_, idle| {
-            idle.retain_mut(|Idle { stream, since }| {
-                sweeps - *since < MAX_SWEEPS && is_idle(stream)
-            });
+            idle.retain_mut(|one| one.is_usable(one.idle_seconds, now));
             !idle.is_empty()
         });
         self.len = self.idle.values().map(Vec::len).sum();
         self.show_len();
+    }
+}
+
+impl<S: Stream> Idle<S> {
+    /// Whether it was idle for less than its own limit and this one, and is open and without unread bytes.
+    fn is_usable(&mut self, idle_seconds: u16, now: Instant) -> bool {
+        let limit = Duration::from_secs(self.idle_seconds.min(idle_seconds).into());
+        now.saturating_duration_since(self.since) < limit && is_idle(&mut self.stream)
     }
 }
 
@@ -204,6 +211,18 @@ mod tests {
     const ONE: Endpoint = Endpoint::plain(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1));
     const OTHER: Endpoint = Endpoint::plain(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2));
 
+    const LIMIT: u16 = 90;
+    const LIMIT_DURATION: Duration = Duration::from_secs(90);
+
+    /// A connection that became idle at `since`.
+    fn idle(stream: Script, since: Instant) -> Idle<Script> {
+        Idle {
+            stream,
+            since,
+            idle_seconds: LIMIT,
+        }
+    }
+
     /// A stream without events, and its number.
     fn silent(number: u8) -> Script {
         Script::new([Step::Wait, Step::Give(vec![number])])
@@ -211,34 +230,34 @@ mod tests {
 
     #[test]
     fn the_last_returned_connection_is_taken_first() {
-        let mut pool = Pool::default();
+        let (mut pool, now) = (Pool::default(), Instant::now());
         for number in [1, 2] {
-            pool.put(ONE, silent(number));
+            pool.put(ONE, idle(silent(number), now));
         }
-        assert!(pool.take(&OTHER).is_none());
+        assert!(pool.take(&OTHER, LIMIT, now).is_none());
         for number in [2, 1] {
             assert_eq!(
-                pool.take(&ONE).unwrap().remaining_reads(),
+                pool.take(&ONE, LIMIT, now).unwrap().remaining_reads(),
                 [Step::Give(vec![number])]
             );
         }
-        assert!(pool.take(&ONE).is_none());
+        assert!(pool.take(&ONE, LIMIT, now).is_none());
         assert_eq!(pool.len, 0);
     }
 
     #[test]
     fn a_closed_or_readable_connection_is_not_taken() {
-        let mut pool = Pool::default();
-        pool.put(ONE, silent(7));
+        let (mut pool, now) = (Pool::default(), Instant::now());
+        pool.put(ONE, idle(silent(7), now));
         for step in [
             Step::End,
             Step::FailRead,
             Step::Give(b"HTTP/1.1 200 OK\r\n".to_vec()),
         ] {
-            pool.put(ONE, Script::new([step]));
+            pool.put(ONE, idle(Script::new([step]), now));
         }
         assert_eq!(
-            pool.take(&ONE).unwrap().remaining_reads(),
+            pool.take(&ONE, LIMIT, now).unwrap().remaining_reads(),
             [Step::Give(vec![7])]
         );
         assert_eq!(pool.len, 0);
@@ -246,27 +265,40 @@ mod tests {
 
     #[test]
     fn idle_connections_expire() {
-        let mut pool = Pool::default();
-        let waits = || Script::new((0..99).map(|_| Step::Wait));
-        pool.put(ONE, waits());
-        for _ in 1..MAX_SWEEPS {
-            pool.sweep();
-        }
-        pool.put(OTHER, waits());
-        assert_eq!(pool.len, 2);
-        pool.sweep();
+        let (mut pool, now) = (Pool::default(), Instant::now());
+        pool.put(ONE, idle(silent(1), now));
+        let waits = Script::new((0..9).map(|_| Step::Wait));
+        pool.put(OTHER, idle(waits, now + Duration::from_secs(1)));
+        pool.sweep(now + LIMIT_DURATION);
         assert_eq!(pool.len, 1);
         assert_eq!(pool.shown_len.load(Ordering::Relaxed), 1);
-        assert!(pool.take(&ONE).is_none() && pool.take(&OTHER).is_some());
+        assert!(pool.take(&ONE, LIMIT, now + LIMIT_DURATION).is_none());
+        assert!(pool.take(&OTHER, LIMIT, now + LIMIT_DURATION).is_some());
         assert_eq!(pool.shown_len.load(Ordering::Relaxed), 0);
     }
 
     #[test]
+    fn an_expired_connection_is_not_taken_before_the_sweep() {
+        let (mut pool, now) = (Pool::default(), Instant::now());
+        let later = now + Duration::from_secs(1);
+        // By the limit of the backend that used it, or of the one that would.
+        for (idle_seconds, limit, is_taken) in [(90, 90, true), (90, 1, false), (1, 90, false)] {
+            let one = Idle {
+                idle_seconds,
+                ..idle(silent(0), now)
+            };
+            pool.put(ONE, one);
+            assert_eq!(pool.take(&ONE, limit, later).is_some(), is_taken);
+            assert_eq!(pool.len, 0);
+        }
+    }
+
+    #[test]
     fn a_sweep_drops_connections_that_the_backend_closed() {
-        let mut pool = Pool::default();
-        pool.put(ONE, Script::new([Step::End]));
-        pool.put(ONE, silent(1));
-        pool.sweep();
+        let (mut pool, now) = (Pool::default(), Instant::now());
+        pool.put(ONE, idle(Script::new([Step::End]), now));
+        pool.put(ONE, idle(silent(1), now));
+        pool.sweep(now);
         assert_eq!(pool.len, 1);
     }
 
@@ -284,9 +316,9 @@ mod tests {
                 _ => {}
             }
             // No await in between: the runtime has not polled the kernel yet.
-            put(endpoint.clone(), stream);
+            put(endpoint.clone(), stream, LIMIT);
             assert_eq!(
-                take_checked(&endpoint).await.is_some(),
+                take_checked(&endpoint, LIMIT).await.is_some(),
                 fault == "none",
                 "{fault}"
             );
@@ -301,7 +333,7 @@ mod tests {
         let stream = connector.connect(&endpoint).await.unwrap();
         let mut silent = connector.connect(&endpoint).await.unwrap();
         let (ended, _silent) = (listener.accept().unwrap(), listener.accept().unwrap());
-        put(endpoint.clone(), stream);
+        put(endpoint.clone(), stream, LIMIT);
         drop(ended);
         let taken = poll_fn(|context| {
             let mut space = [0; 1];
@@ -312,7 +344,10 @@ mod tests {
                 // A pending read returns its share of the budget; this does not.
                 let _ = pin!(tokio::task::coop::consume_budget()).poll(context);
             }
-            Poll::Ready(POOL.with_borrow_mut(|pool| pool.take(&endpoint)).is_some())
+            Poll::Ready(
+                POOL.with_borrow_mut(|pool| pool.take(&endpoint, LIMIT, Instant::now()))
+                    .is_some(),
+            )
         });
         yield_now().await;
         assert!(!taken.await);
@@ -320,13 +355,13 @@ mod tests {
 
     #[test]
     fn the_pool_is_limited_and_no_address_displaces_another() {
-        let mut pool = Pool::default();
+        let (mut pool, now) = (Pool::default(), Instant::now());
         for _ in 0..MAX_IDLE + 9 {
-            pool.put(ONE, silent(0));
+            pool.put(ONE, idle(silent(0), now));
         }
         assert_eq!(pool.len, MAX_IDLE);
-        pool.put(OTHER, silent(1));
+        pool.put(OTHER, idle(silent(1), now));
         assert_eq!(pool.len, MAX_IDLE);
-        assert!(pool.take(&OTHER).is_some());
+        assert!(pool.take(&OTHER, LIMIT, now).is_some());
     }
 }

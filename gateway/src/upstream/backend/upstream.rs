@@ -1,6 +1,6 @@
 //! Sends one request, with retries on other addresses, and returns the head of its response.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use signpost_kit::metrics::cells::LabelCounters;
 use signpost_protocol::request_id::RequestId;
@@ -36,7 +36,6 @@ pub(crate) struct Response {
     received: ReceivedHead,
     stream: BackendStream,
     endpoint: Endpoint,
-    timeout: Duration,
 }
 
 /// A connection for a request.
@@ -88,7 +87,13 @@ impl BackendClient {
         let mut endpoint = destination.choose()?;
         let mut was_repeated = false;
         loop {
-            let connected = self.connect(&endpoint, request.is_get, was_repeated).await;
+            let connected = self.connect(
+                &endpoint,
+                destination.idle_seconds(),
+                request.is_get,
+                was_repeated,
+            );
+            let connected = connected.await;
             let is_reused = connected.as_ref().is_ok_and(|one| one.is_reused);
             let exchanged = match connected {
                 Ok(Connection { mut stream, .. }) => {
@@ -117,7 +122,6 @@ impl BackendClient {
                         received,
                         stream,
                         endpoint,
-                        timeout: self.timeouts.receive,
                     });
                 }
                 Err(failed) => failed,
@@ -140,19 +144,40 @@ impl BackendClient {
         }
     }
 
+    /// Relays the body of a response to the client and counts its bytes in `passed`. If it was read to its end, its connection
+    /// can then be idle for `idle_seconds`.
+    ///
+    /// # Errors
+    ///
+    /// The body is incomplete or malformed, or the client disconnected.
+    pub(crate) fn relay<C: Client>(
+        &self,
+        response: Response,
+        idle_seconds: u16,
+        client: &mut C,
+        passed: &mut u64,
+    ) -> impl Future<Output = Result<(), Failure>> {
+        // Not async itself: the future of every request would have room for this response twice.
+        let endpoint = response.endpoint;
+        let release = move |stream| pool::put(endpoint, stream, idle_seconds);
+        let relay = Relay::new(response.stream, response.received, self.timeouts.receive);
+        relay.run(client, passed, BackendStream::piece_limit, release)
+    }
+
     /// Takes an idle connection, or establishes a new one. A repeated request always gets a new one.
     ///
     /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
     async fn connect(
         &self,
         endpoint: &Endpoint,
+        idle_seconds: u16,
         is_get: bool,
         is_repeated: bool,
     ) -> Result<Connection, Failure> {
         let idle = match (is_repeated, is_get) {
             (true, _) => None,
-            (false, true) => pool::take(endpoint),
-            (false, false) => pool::take_checked(endpoint).await,
+            (false, true) => pool::take(endpoint, idle_seconds),
+            (false, false) => pool::take_checked(endpoint, idle_seconds).await,
         };
         if let Some(stream) = idle {
             self.taken.count(Taken::Reused);
@@ -215,22 +240,5 @@ impl Response {
     pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), Failure> {
         let ReceivedHead { head, bytes, .. } = &self.received;
         self.stream.check_id(head, bytes, id.as_bytes())
-    }
-
-    /// Relays the body to the client and counts its bytes in `passed`.
-    ///
-    /// # Errors
-    ///
-    /// The body is incomplete or malformed, or the client disconnected.
-    pub(crate) fn relay<C: Client>(
-        self,
-        client: &mut C,
-        passed: &mut u64,
-    ) -> impl Future<Output = Result<(), Failure>> {
-        // Not async itself: the future of every request would have room for this response twice.
-        let endpoint = self.endpoint;
-        let release = |stream| pool::put(endpoint, stream);
-        let relay = Relay::new(self.stream, self.received, self.timeout);
-        relay.run(client, passed, BackendStream::piece_limit, release)
     }
 }

@@ -108,7 +108,7 @@ impl Address {
         if is_changed {
             let address = self.socket();
             tracing::warn!(
-                backend = %name, version = %name.version, backend.addr = %address, why,
+                backend = %name, version = name.version(), backend.addr = %address, why,
                 "the backend is unreachable and ejected"
             );
         }
@@ -120,7 +120,7 @@ impl Address {
         if self.state.ejection.end() {
             let address = self.socket();
             tracing::info!(
-                backend = %name, version = %name.version, backend.addr = %address,
+                backend = %name, version = name.version(), backend.addr = %address,
                 "the backend is reachable again"
             );
         }

@@ -34,7 +34,7 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
             address.restore(name);
             if health.pass() {
                 tracing::info!(
-                    backend = %name, version = %name.version, backend.addr = %socket,
+                    backend = %name, version = name.version(), backend.addr = %socket,
                     "the backend passes its checks again"
                 );
             }
@@ -42,7 +42,7 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
         Err(why) => {
             if health.fail(checks.unhealthy_after) {
                 tracing::warn!(
-                    backend = %name, version = %name.version, backend.addr = %socket, why,
+                    backend = %name, version = name.version(), backend.addr = %socket, why,
                     "the backend fails its checks and is unhealthy"
                 );
             }

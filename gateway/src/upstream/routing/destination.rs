@@ -85,6 +85,12 @@ impl<'g> Destination<'g> {
             .ok_or_else(none_left)
     }
 
+    /// A connection to the backend that was idle for this many seconds is not used again.
+    #[must_use]
+    pub(crate) const fn idle_seconds(&self) -> u16 {
+        self.backend.upstream.idle_seconds
+    }
+
     /// Counts what happened to the backend. A balancer has its counts, too: a request needs no space for both.
     pub(crate) fn count(&self, event: BackendEvent) {
         match &self.choice {

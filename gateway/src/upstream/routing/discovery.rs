@@ -166,7 +166,7 @@ impl Name {
             Ok(addresses) => {
                 if state.is_failing {
                     tracing::info!(
-                        backend = %name, version = %name.version, host, port,
+                        backend = %name, version = name.version(), host, port,
                         "the backend's host can be resolved again"
                     );
                 }
@@ -179,7 +179,7 @@ impl Name {
                 state.is_failing = true;
                 let count = state.addresses.len();
                 tracing::warn!(
-                    backend = %name, version = %name.version, host, port, count, %why,
+                    backend = %name, version = name.version(), host, port, count, %why,
                     "the backend's host cannot be resolved, its known addresses stay in use"
                 );
             }

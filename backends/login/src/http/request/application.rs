@@ -97,7 +97,7 @@ impl<V: Version> FromRequestParts<HandlerContext<V>> for SignedApplication {
             Gateway::Absent => true,
             // The gateway forwards a request with parameters only if its signature is right. A callback, which is
             // unsigned, names no application.
-            Gateway::Secret(_) | Gateway::Loopback => {
+            Gateway::Secret(..) | Gateway::Loopback => {
                 let parameters = Parameters::from_request_parts(parts, context).await?;
                 parameters.optional("sign")?.is_some()
             }
@@ -145,7 +145,7 @@ pub(crate) async fn required_application(
     let service = &context.service;
     let id = match &service.config.gateway {
         Gateway::Absent => AppId::SINGLE,
-        Gateway::Secret(_) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
+        Gateway::Secret(..) | Gateway::Loopback => named.ok_or(LoginError::GatewayRequired)?,
     };
     let application = service.active_application(id).await?;
     application.ok_or(LoginError::AppNotFound)

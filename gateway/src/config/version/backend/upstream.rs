@@ -30,6 +30,9 @@ const CHECK_KEYS: [&str; 4] = [
 /// may have to wait for the connect timeout.
 const DEFAULT_OUT_SECONDS: u64 = 2;
 
+/// Default of `idle_seconds`: less than the 120 s of the login service, so that the gateway closes first.
+const DEFAULT_IDLE_SECONDS: u16 = 90;
+
 /// Which health checks a backend has if the file says nothing of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DefaultChecks {
@@ -52,6 +55,9 @@ pub(crate) struct Upstream {
     pub checks: Option<HealthChecks>,
     /// Longest ejection of an address after a failed connect. 1 s to 3600 s, default 2 s.
     pub out: Duration,
+    /// A connection that was idle for this many seconds is not used again. 1 to 3600, default 90. Not a `Duration`, which needs
+    /// 16 bytes: the future of every request has it several times.
+    pub idle_seconds: u16,
 }
 
 /// How an address is chosen for a request.
@@ -95,7 +101,8 @@ impl Upstream {
             let checks = HealthChecks::read(health, is_wanted);
             Ok((out?, checks?, has_out, has_check_keys))
         });
-        let (addresses, balance) = (addresses?, balance?);
+        let idle_seconds = section.number("idle_seconds", 1..=3600, DEFAULT_IDLE_SECONDS);
+        let (addresses, balance, idle_seconds) = (addresses?, balance?, idle_seconds?);
         let (out, checks, has_out, has_check_keys) = health?;
         if is_one && section.has("balance") {
             reading.has_no_effect(section, "balance", "there is one address");
@@ -118,6 +125,7 @@ impl Upstream {
             balance,
             checks,
             out,
+            idle_seconds,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Reads the keys of a life cycle.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use signpost_kit::{
     clock::Timestamp,
@@ -32,7 +32,7 @@ impl LifeCycle {
     pub(in super::super) fn read(
         section: &mut Section<'_>,
         reading: &mut Reading<'_>,
-    ) -> Read<Option<Arc<Self>>> {
+    ) -> Read<Option<Self>> {
         let deprecated = time(section, "deprecated");
         let sunset = sunset(section, deprecated.ok().flatten());
         let known_sunset = sunset.ok().flatten();
@@ -50,14 +50,14 @@ impl LifeCycle {
             }
             return Ok(None);
         }
-        Ok(Some(Arc::new(Self {
+        Ok(Some(Self {
             fields: fields(deprecated, sunset, link.as_deref()),
             deprecated,
             sunset,
             after_sunset,
             link,
             brownouts,
-        })))
+        }))
     }
 }
 

@@ -9,9 +9,9 @@ const NEW_YEAR: i64 = 1_735_689_600;
 const ALL_KEYS: &str = "deprecated = '2025-01-01'\nsunset = '2026-01-01T00:00:00Z'\nafter_sunset = 'gone'\n\
     link = 'https://acme.example/docs?to=v2'\nbrownouts = ['2025-06-01T10:00:00Z/PT1H', '2025-05-01T10:00:00Z/P1D']\n";
 
-fn version(keys: &str) -> crate::config::ServedVersion {
+fn version(keys: &str) -> std::sync::Arc<crate::config::ServedVersion> {
     let table = format!("[versions.v1]\nbackend = '127.0.0.1:1'\n{keys}\n");
-    versions(&table).default().clone()
+    std::sync::Arc::clone(versions(&table).default())
 }
 
 fn at(seconds: i64) -> Timestamp {

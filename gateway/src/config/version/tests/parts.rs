@@ -10,8 +10,9 @@ fn with(further: &str) -> Versions {
 }
 
 fn routed(versions: &Versions, path: &str) -> Option<String> {
-    let backend = versions.default().routed(path);
-    backend.map(|backend| backend.name.to_string())
+    let version = versions.default();
+    let index = version.routed(path)?;
+    Some(version.backend(index).name.to_string())
 }
 
 const ROUTES: &str = "[[versions.v1.routes]]\npath = '/a/'\nbackend = '127.0.0.1:1'\n\
@@ -44,6 +45,180 @@ fn the_longest_route_wins_byte_for_byte() {
     ] {
         let expected = route.map(|route| format!("v1 {route}"));
         assert_eq!(routed(&versions, path), expected, "{path}");
+    }
+}
+
+const COMMON: &str = "[versions.v1]\nbackend = '127.0.0.1:1'\n\
+    routes = [{ path = '/a/', backend = '127.0.0.1:2' }, { path = '/b', backend = '127.0.0.1:3' }]\n\
+    [versions.v2]\nbackend = '127.0.0.1:4'\n\
+    [versions.v3]\nbackend = '127.0.0.1:5'\n\
+    [[routes]]\npath = '/a/'\nbackend = '127.0.0.1:6'\n\
+    [[routes]]\npath = '/a/b/**'\nbackend = '127.0.0.1:7'\naccount = 'required'\n\
+    [[routes]]\npath = '/c'\nversions = ['v3', 'v2', 'V3']\nbackend = '127.0.0.1:8'\n\
+    [[routes]]\npath = '/c'\nversions = ['v1']\nbackend = '127.0.0.1:9'\n";
+
+#[test]
+fn a_common_route_is_one_backend_of_its_versions() {
+    let versions = versions(COMMON);
+    for (path, of_v1, of_v2, of_v3) in [
+        ("/a/x", "v1 /a/", "/a/", "/a/"),
+        ("/a/b", "/a/b/**", "/a/b/**", "/a/b/**"),
+        ("/a/b/c", "/a/b/**", "/a/b/**", "/a/b/**"),
+        ("/a/bc", "v1 /a/", "/a/", "/a/"),
+        ("/b", "v1 /b", "", ""),
+        ("/c", "/c (v1)", "/c (v2, v3)", "/c (v2, v3)"),
+    ] {
+        let routed = ["v1", "v2", "v3"].map(|name| {
+            let version = versions.named(name.as_bytes()).unwrap();
+            let routed = version.routed(path).map(|index| version.backend(index));
+            routed
+                .map(|backend| backend.name.to_string())
+                .unwrap_or_default()
+        });
+        assert_eq!(routed, [of_v1, of_v2, of_v3], "{path}");
+    }
+    let of = |name: &str| {
+        let version = versions.named(name.as_bytes()).unwrap();
+        Arc::clone(version.backend(version.routed("/a/b").unwrap()))
+    };
+    assert!(Arc::ptr_eq(&of("v1"), &of("v3")));
+    assert_eq!(of("v1").account.check, AccountCheck::Required);
+    let names: Vec<_> = versions
+        .backends()
+        .map(|one| one.name.to_string())
+        .collect();
+    let expected = [
+        "v1",
+        "v1 /a/",
+        "v1 /b",
+        "v2",
+        "v3",
+        "/a/",
+        "/a/b/**",
+        "/c (v2, v3)",
+        "/c (v1)",
+    ];
+    assert_eq!(names, expected);
+    for (number, backend) in versions.backends().enumerate() {
+        assert_eq!(backend.number, number);
+    }
+}
+
+#[test]
+fn every_problem_of_a_common_route_is_reported() {
+    for (route, expected) in [
+        ("path = '/x'", "[0].backend: missing"),
+        (
+            "path = '/x'\nbackend = 'a:1'\nversions = []",
+            "[0].versions: found an empty list; allowed: at least one version",
+        ),
+        (
+            "path = '/x'\nbackend = 'a:1'\nversions = ['v1', 'v9']",
+            "[0].versions: found ['v1', 'v9']; allowed: a list of versions with a table: v1",
+        ),
+        (
+            "path = '/x'\nbackend = 'a:1'\nversions = ['v1']\n[[routes]]\npath = '/x'\nbackend = 'b:1'",
+            "[1]: found \"/x\" twice for v1; allowed: each path once",
+        ),
+        (
+            "path = '/x/**/y'\nbackend = 'a:1'",
+            "[0].path: found '/x/**/y'; allowed: a path",
+        ),
+    ] {
+        let report = problems(&format!("{MINIMAL}[[routes]]\n{route}\n"));
+        let expected = format!(": routes{expected}");
+        assert!(report.contains(&expected), "{expected} in {report}");
+        assert_eq!(report.lines().count(), 1, "{report}");
+    }
+}
+
+#[test]
+fn a_common_route_that_no_version_uses_is_warned_of() {
+    let warned = |further: &str| {
+        let versions =
+            "backend = '127.0.0.1:7001'\nroutes = [{ path = '/x', backend = '127.0.0.1:1' }]";
+        let common = "[[routes]]\npath = '/x'\nbackend = '127.0.0.1:2'\n";
+        let warnings = load(&format!("{}{common}{further}", file(versions)))
+            .unwrap()
+            .warnings();
+        warnings.contains(
+            &"routes[0] has no effect: each of its versions has its own route for /x".to_owned(),
+        )
+    };
+    assert!(warned(""));
+    assert!(!warned("[versions.v2]\nbackend = '127.0.0.1:3'\n"));
+}
+
+/// A random secret.
+fn secret(first: char) -> String {
+    format!("{first}a4283efc63f0cd0e873a0000c6d07ef7")
+}
+
+#[test]
+fn the_nearest_secret_is_a_backends() {
+    let secret_of = |key: char| format!("gateway_secret = '{}'\n", secret(key));
+    let (root, of_v1, of_route) = (secret_of('a'), secret_of('b'), secret_of('c'));
+    let versions = versions(&format!(
+        "{root}[versions.v1]\nbackend = '127.0.0.1:1'\n{of_v1}\
+         [[versions.v1.canaries]]\nname = 'x'\npercent = 1\nbackend = '127.0.0.1:2'\n\
+         [[versions.v1.canaries]]\nname = 'y'\npercent = 1\nbackend = '127.0.0.1:2'\n{of_route}\
+         [[versions.v1.routes]]\npath = '/x'\nbackend = '127.0.0.1:3'\n\
+         [[versions.v1.routes]]\npath = '/y'\nbackend = '127.0.0.1:3'\n{of_route}\
+         [versions.v2]\nbackend = '127.0.0.1:4'\n\
+         [[routes]]\npath = '/z'\nbackend = '127.0.0.1:5'\n{of_route}"
+    ));
+    let secrets: Vec<_> = versions
+        .backends()
+        .map(|one| {
+            format!(
+                "{} {}",
+                one.name,
+                &one.secret.as_ref().unwrap().expose()[..1]
+            )
+        })
+        .collect();
+    let expected = [
+        "v1 b",
+        "v1 (canary x) b",
+        "v1 (canary y) c",
+        "v1 /x a",
+        "v1 /y c",
+        "v2 a",
+        "/z c",
+    ];
+    assert_eq!(secrets, expected);
+    assert!(!format!("{versions:?}").contains("4283efc63"));
+    // A secret that no backend gets.
+    let all = file(&format!("backend = '127.0.0.1:7001'\n{of_v1}"));
+    let warnings = load(&format!("{root}{all}")).unwrap().warnings();
+    let is_unused = |line: &String| line.contains("gateway_secret has no effect");
+    assert!(warnings.iter().any(is_unused), "{warnings:?}");
+    assert!(!load(&all).unwrap().warnings().iter().any(is_unused));
+}
+
+#[test]
+fn a_backend_on_another_machine_needs_the_secret_that_it_gets() {
+    let route = "routes = [{ path = '/x', backend = '192.0.2.1:1' }]";
+    let of_v1 = format!("gateway_secret = '{}'", secret('b'));
+    let toml = file(&format!("backend = '192.0.2.2:7001'\n{of_v1}\n{route}"));
+    let warnings = load(&toml).unwrap().warnings().join("\n");
+    for expected in [
+        "gateway_secret is not set for v1 /x, on another machine",
+        "gateway_secret crosses the network in clear text to v1: ",
+    ] {
+        assert!(warnings.contains(expected), "{expected}: {warnings}");
+    }
+    for table in [
+        "canaries = [{ name = 'a', percent = 1, ",
+        "routes = [{ path = '/x', ",
+    ] {
+        let list = format!("{table}backend = '127.0.0.1:1', gateway_secret = 'hush' }}]");
+        let report = problems(&file(&format!("backend = '127.0.0.1:2'\n{list}")));
+        assert!(
+            report.contains("[0].gateway_secret: found a weak secret"),
+            "{report}"
+        );
+        assert!(!report.contains("hush"), "{report}");
     }
 }
 
@@ -85,10 +260,9 @@ fn canaries_share_the_places_in_the_order_of_the_file() {
     let count = |toml: String, name: &str| {
         let versions = with(&toml);
         let at = |place| {
-            versions
-                .default()
-                .canary_at(place)
-                .map(|one| one.name.to_string())
+            let version = versions.default();
+            let canary = version.canary_at(place);
+            canary.map(|index| version.backend(index).name.to_string())
         };
         let name = format!("v1 (canary {name})");
         (0..100)
@@ -135,6 +309,10 @@ fn every_problem_of_a_route_or_canary_is_reported() {
         (
             "routes = [{ path = 'x', backend = 'a:1' }]",
             "routes[0].path: found 'x'; allowed: a path",
+        ),
+        (
+            "routes = [{ path = '/x/*', backend = 'a:1' }]",
+            "routes[0].path: found '/x/*'; allowed: a path",
         ),
         (
             "routes = [{ path = '/x?y', backend = 'a:1' }]",

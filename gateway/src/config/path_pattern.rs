@@ -1,0 +1,176 @@
+//! Which paths an entry of the configuration is for. CONTRACT 5.
+
+use std::{cmp::Reverse, fmt, str::FromStr};
+
+use crate::wire::syntax::bytes::{PATH, is_made_of};
+
+/// The paths that it takes, compared byte for byte with a path as sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PathPattern {
+    /// `/orders`: this path only.
+    Exact(Box<str>),
+    /// `/orders/`: it and all below it. With its `/`.
+    Below(Box<str>),
+    /// `/orders/**`: `/orders`, and all below `/orders/`. Without `/**`.
+    Tree(Box<str>),
+}
+
+/// A text is not a path that a request can have, or has `*` or `**` as another part than the last `/**`.
+#[derive(Debug)]
+pub(crate) struct InvalidPattern;
+
+impl PathPattern {
+    /// What the configuration allows.
+    pub(crate) const ALLOWED: &str = "a path, for example \"/orders\", \"/orders/\" for all below it, or \"/orders/**\" for both";
+
+    /// Whether it takes `path`. Allocates nothing.
+    #[must_use]
+    pub(crate) fn takes(&self, path: &str) -> bool {
+        match self {
+            Self::Exact(only) => path == &**only,
+            Self::Below(start) => path.starts_with(&**start),
+            Self::Tree(root) => path
+                .strip_prefix(&**root)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+        }
+    }
+
+    /// Of several that take a path, the one with the least key is for the fewest paths: the longest, and of `/orders` and
+    /// `/orders/**` the first.
+    pub(crate) fn precedence(&self) -> (Reverse<usize>, bool) {
+        match self {
+            Self::Exact(text) | Self::Below(text) => (Reverse(text.len()), false),
+            Self::Tree(root) => (Reverse(root.len()), true),
+        }
+    }
+}
+
+impl FromStr for PathPattern {
+    type Err = InvalidPattern;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPattern> {
+        let root = text.strip_suffix("/**");
+        let base = root.unwrap_or(text);
+        // A wildcard elsewhere would be taken literally, and match nothing.
+        let is_wildcard = |part: &str| matches!(part, "*" | "**");
+        if !text.starts_with('/')
+            || !is_made_of(text.as_bytes(), PATH)
+            || base.split('/').any(is_wildcard)
+        {
+            return Err(InvalidPattern);
+        }
+        Ok(match root {
+            Some(root) => Self::Tree(root.into()),
+            None if text.ends_with('/') => Self::Below(text.into()),
+            None => Self::Exact(text.into()),
+        })
+    }
+}
+
+/// As the configuration has it.
+impl fmt::Display for PathPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(text) | Self::Below(text) => formatter.write_str(text),
+            Self::Tree(root) => write!(formatter, "{root}/**"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_takes_its_paths() {
+        for (pattern, taken, others) in [
+            (
+                "/orders",
+                &["/orders"][..],
+                &["/orders/", "/orders/1", "/order", "/orders2", "/Orders"][..],
+            ),
+            (
+                "/orders/",
+                &["/orders/", "/orders/1", "/orders//"],
+                &["/orders", "/orders2"],
+            ),
+            (
+                "/orders/**",
+                &[
+                    "/orders",
+                    "/orders/",
+                    "/orders/1",
+                    "/orders/1/2",
+                    "/orders//",
+                ],
+                &[
+                    "/orders2",
+                    "/orders%2F1",
+                    "/order",
+                    "/Orders",
+                    "/",
+                    "//orders",
+                ],
+            ),
+            ("/", &["/", "/orders"], &[]),
+            ("/**", &["/", "/orders"], &[]),
+            ("/a*b", &["/a*b"], &["/axb"]),
+        ] {
+            let parsed: PathPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.to_string(), pattern);
+            for path in taken {
+                assert!(parsed.takes(path), "{pattern} {path}");
+            }
+            for path in others {
+                assert!(!parsed.takes(path), "{pattern} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_patterns() {
+        for text in [
+            "",
+            "orders",
+            "**",
+            "/orders/*",
+            "/*",
+            "/**/orders",
+            "/a/**/b",
+            "/a/**/**",
+            "/a/**/",
+            "/a?b",
+            "/a b",
+            "/\u{e4}",
+        ] {
+            assert!(text.parse::<PathPattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_pattern_for_the_fewest_paths_comes_first() {
+        let mut patterns: Vec<PathPattern> = [
+            "/**",
+            "/orders/**",
+            "/",
+            "/orders/",
+            "/orders",
+            "/orders/1/**",
+        ]
+        .map(|text| text.parse().unwrap())
+        .into();
+        patterns.sort_by_key(PathPattern::precedence);
+        let sorted: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            sorted,
+            [
+                "/orders/1/**",
+                "/orders/",
+                "/orders",
+                "/orders/**",
+                "/",
+                "/**"
+            ]
+        );
+    }
+}

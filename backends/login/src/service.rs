@@ -78,9 +78,9 @@ impl Service {
         })
     }
 
-    /// The configuration.
+    /// The configuration. It has secrets, so versions do not get it.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 

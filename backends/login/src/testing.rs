@@ -16,30 +16,28 @@
 //!
 //! Such a test stands in a module with the name `both_stores`: `SIGNPOST_TEST_STORE` chooses SQLite or Postgres.
 
+mod client;
 #[cfg(test)]
 mod fixtures;
 
 use std::{
-    future::IntoFuture,
+    collections::BTreeMap,
     path::Path,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use axum::body::{Body, to_bytes};
-use http::{HeaderMap, Request, header::CONTENT_TYPE};
-use serde_json::Value;
+use http::HeaderMap;
 use signpost_kit::{
     clock::{Clock as _, ManualClock, Timestamp},
     metrics::Metrics,
     server::shutdown::Phase,
 };
-use signpost_protocol::{app::AppId, header::X_GATEWAY_APP_ID};
-use signpost_store::testing::TestStore as Database;
-use tokio::sync::OnceCell;
-use url::form_urlencoded::Serializer;
+use signpost_protocol::app::AppId;
+use signpost_store::{Store, testing::TestStore as Database, values};
+use tokio::sync::Mutex as AsyncMutex;
 
+pub use self::client::{TestClient, TestRequest, TestResponse};
 #[cfg(test)]
 pub(crate) use self::fixtures::{TestStore, config, config_text_with_provider, parse};
 use crate::{
@@ -56,11 +54,6 @@ use crate::{
 /// Above the text of a test's configuration. Nothing calls the provider.
 const CONFIG: &str = "prefix = \"Acme\"\nproviders.sandbox = { kind = \"bitbucket\", auth_url = \"http://127.0.0.1:1\", \
      api_url = \"http://127.0.0.1:1\", client_id = \"id\", client_secret = \"secret\" }\n";
-
-const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Limit of a response's body: far above what an endpoint answers.
-const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads a configuration file of a version.
 ///
@@ -108,6 +101,8 @@ pub struct TestService {
     versions: Versions,
     snapshot: Mutex<(Arc<Service>, Routes)>,
     clock: ManualClock,
+    /// Those that clients have used, by ident.
+    applications: AsyncMutex<BTreeMap<String, AppId>>,
     // Last: it is removed when nothing uses it any more.
     _database: Database,
 }
@@ -154,6 +149,7 @@ impl TestService {
             versions,
             snapshot: Mutex::new((service, routes)),
             clock,
+            applications: AsyncMutex::default(),
             _database: database,
         })
     }
@@ -199,6 +195,10 @@ impl TestService {
         Arc::clone(&self.lock().0)
     }
 
+    fn routes(&self) -> Routes {
+        self.lock().1.clone()
+    }
+
     /// What `/metrics` shows of requests, logins and versions.
     pub fn metrics(&self) -> String {
         let counted = Arc::clone(&self.service().state.metrics);
@@ -208,14 +208,7 @@ impl TestService {
 
     /// A client in which this user is logged in. The account is created with its first request.
     pub fn logged_in(&self, username: &str) -> TestClient<'_> {
-        let login = TestLogin {
-            username: self::username(username),
-            authorization: OnceCell::new(),
-        };
-        TestClient {
-            service: self,
-            login: Some(Arc::new(login)),
-        }
+        TestClient::new(self, Some(self::username(username)))
     }
 
     /// A GET by a client without a login.
@@ -229,71 +222,23 @@ impl TestService {
     }
 
     fn client(&self) -> TestClient<'_> {
-        TestClient {
-            service: self,
-            login: None,
+        TestClient::new(self, None)
+    }
+
+    /// The id of an application, which is created if there is none.
+    async fn application(&self, ident: &str) -> AppId {
+        let mut all = self.applications.lock().await;
+        if let Some(id) = all.get(ident) {
+            return *id;
         }
+        let store = self.service().state.database.clone();
+        let id = insert_application(&store, ident, "[]").await;
+        all.insert(ident.to_owned(), id);
+        id
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, (Arc<Service>, Routes)> {
-        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn read(versions: &Versions, toml: &str) -> (Config, Configured) {
-    let text = format!("{CONFIG}{toml}");
-    let parsed = Config::parse(Path::new("test.toml"), &text, |root| versions.read(root));
-    parsed.unwrap_or_else(|error| panic!("{error}")).config
-}
-
-/// A client of the service: the single application's.
-#[derive(Clone)]
-pub struct TestClient<'s> {
-    service: &'s TestService,
-    login: Option<Arc<TestLogin>>,
-}
-
-struct TestLogin {
-    username: Username,
-    /// The credential, from the first request on.
-    authorization: OnceCell<String>,
-}
-
-impl<'s> TestClient<'s> {
-    /// A GET. `target` can have a query.
-    #[must_use]
-    pub fn get(&self, target: &str) -> TestRequest<'s> {
-        self.request("GET", target, String::new())
-    }
-
-    /// A POST with a form.
-    #[must_use]
-    pub fn post<const N: usize>(&self, path: &str, form: [(&str, &str); N]) -> TestRequest<'s> {
-        let form = Serializer::new(String::new()).extend_pairs(form).finish();
-        self.request("POST", path, form)
-    }
-
-    fn request(&self, method: &'static str, target: &str, form: String) -> TestRequest<'s> {
-        TestRequest {
-            client: self.clone(),
-            method,
-            target: target.to_owned(),
-            is_signed: !form.is_empty() || target.contains('?'),
-            form,
-            headers: Vec::new(),
-        }
-    }
-
-    async fn authorization(&self) -> Option<&str> {
-        let login = self.login.as_ref()?;
-        let log_in = || self.service.log_in(&login.username);
-        Some(login.authorization.get_or_init(log_in).await)
-    }
-}
-
-impl TestService {
     /// Creates the account if there is none, and returns a credential, as the last step of a login.
-    async fn log_in(&self, username: &Username) -> String {
+    async fn log_in(&self, username: &Username, application: AppId) -> String {
         let (service, now) = (self.service(), self.clock.now());
         let (state, config) = (&service.state, service.config());
         let provider = &config.providers.all[0];
@@ -303,7 +248,7 @@ impl TestService {
         let credential = random_credential();
         let logged_in = CredentialClaims {
             account: account.await.expect("the store is available").0,
-            application: AppId::SINGLE,
+            application,
             expires_at: now.plus(config.lifetimes.credential),
         };
         let new = NewCredential {
@@ -315,109 +260,24 @@ impl TestService {
         stored.expect("the store is available");
         credential.encode().to_string()
     }
-}
 
-/// A request, which `.await` sends. One with parameters is signed, as a gateway accepts no other.
-#[must_use]
-pub struct TestRequest<'s> {
-    client: TestClient<'s>,
-    method: &'static str,
-    target: String,
-    form: String,
-    is_signed: bool,
-    headers: Vec<(&'static str, String)>,
-}
-
-impl<'s> TestRequest<'s> {
-    /// Signs it, though it has no parameters.
-    pub fn signed(mut self) -> Self {
-        self.is_signed = true;
-        self
-    }
-
-    /// Does not sign it, though it has parameters, as on the gateway's `sign.callback_paths`.
-    pub fn unsigned(mut self) -> Self {
-        self.is_signed = false;
-        self
-    }
-
-    /// Adds a header, for example `acme-x-language`.
-    pub fn header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.push((name, value.to_owned()));
-        self
-    }
-
-    async fn send(self) -> TestResponse {
-        let mut target = self.target;
-        if self.is_signed {
-            // The service trusts the gateway, which has verified it.
-            target.push(if target.contains('?') { '&' } else { '?' });
-            target.push_str("time=1&sign=verified");
-        }
-        let mut request = Request::builder().method(self.method).uri(target);
-        request = request.header(X_GATEWAY_APP_ID, AppId::SINGLE.get());
-        let service = self.client.service.service();
-        if let Some(authorization) = self.client.authorization().await {
-            request = request.header(&service.config().headers.authorization, authorization);
-        }
-        if !self.form.is_empty() {
-            request = request.header(CONTENT_TYPE, FORM);
-        }
-        for (name, value) in self.headers {
-            request = request.header(name, value);
-        }
-        let request = request.body(Body::from(self.form)).expect("a valid target");
-        let routes = self.client.service.lock().1.clone();
-        let (parts, body) = routes.serve(request).await.into_parts();
-        let body = to_bytes(body, MAX_BODY_BYTES).await.expect("a short body");
-        TestResponse {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            body: String::from_utf8(body.into()).expect("text"),
-        }
+    fn lock(&self) -> MutexGuard<'_, (Arc<Service>, Routes)> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<'s> IntoFuture for TestRequest<'s> {
-    type Output = TestResponse;
-    type IntoFuture = Pin<Box<dyn Future<Output = TestResponse> + Send + 's>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
-    }
+fn read(versions: &Versions, toml: &str) -> (Config, Configured) {
+    let text = format!("{CONFIG}{toml}");
+    let parsed = Config::parse(Path::new("test.toml"), &text, |root| versions.read(root));
+    parsed.unwrap_or_else(|error| panic!("{error}")).config
 }
 
-/// The response to a request.
-#[derive(Debug)]
-pub struct TestResponse {
-    /// The status.
-    pub status: u16,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: String,
-}
-
-impl TestResponse {
-    /// The body, parsed.
-    ///
-    /// # Panics
-    ///
-    /// It is not JSON.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        let parsed = serde_json::from_str(&self.body);
-        parsed.unwrap_or_else(|_| panic!("not JSON: {} {}", self.status, self.body))
-    }
-
-    /// The code of the problem; empty if it is none.
-    ///
-    /// # Panics
-    ///
-    /// As [`Self::json`].
-    #[must_use]
-    pub fn problem(&self) -> String {
-        let code = self.json()["code"].as_str().map(str::to_owned);
-        code.unwrap_or_default()
-    }
+/// Inserts an application as the gateway does.
+async fn insert_application(store: &Store, name: &str, origins: &str) -> AppId {
+    // SQLite numbers parameters by their first appearance.
+    let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
+                  VALUES ($1, $1, 'active', 0, $2, $3) RETURNING id";
+    let inserted = store.write(insert, values![name, &[0], origins]).await;
+    let id = inserted.expect("the store is available").pop();
+    AppId::new(id.map(|(id,)| id).expect("a new ident"))
 }

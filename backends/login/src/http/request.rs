@@ -8,7 +8,7 @@
 //! | `Option<AuthenticatedUser>` | the same; `None` without a credential, 401 with an invalid one | `None` |
 //! | [`Parameters`] | the parameters of query and form | none of them |
 //! | [`RequestInfo`] | language, request id, the client's address | always there |
-//! | `State<Arc<Service>>` | the [service](crate::Service): configuration and clock | always there |
+//! | `State<Arc<Service>>` | the [service](crate::Service): clock, a user's events | always there |
 //! | [`Own<V>`](crate::own::Own) | the settings and the state of the version `V` | always there |
 //!
 //! They may appear in any order. All reject by [`LoginError`](crate::LoginError), so as the library's own endpoints do.

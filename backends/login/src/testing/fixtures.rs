@@ -6,6 +6,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 use signpost_store::{Store, testing};
 
+use super::insert_application;
 use crate::{
     config::Config,
     records::accounts::{Account, Username},
@@ -84,25 +85,8 @@ impl TestStore {
     }
 
     /// Inserts an application as the gateway does.
-    pub(crate) async fn application(&self, name: &'static str, origins: &'static str) -> AppId {
-        // SQLite numbers parameters by their first appearance.
-        let insert = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
-                      VALUES ($1, $1, 'active', 0, $2, $3) RETURNING id";
-        let key: &[u8] = &[0];
-        let id: i64 = match &self.store {
-            Store::Sqlite(database) => database
-                .write(move |transaction| {
-                    transaction.query_row(insert, (name, key, origins), |row| row.get(0))
-                })
-                .await
-                .unwrap(),
-            Store::Postgres(database) => {
-                let session = database.session().await.unwrap();
-                let row = session.query_one(insert, &[&name, &key, &origins]).await;
-                row.unwrap().get(0)
-            }
-        };
-        AppId::new(id)
+    pub(crate) async fn application(&self, name: &str, origins: &str) -> AppId {
+        insert_application(&self.store, name, origins).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests of logged-in users, and properties of all responses.
 
 use super::*;
+use crate::testing::TestService;
 
 pub(super) async fn log_in(setup: &Setup) -> String {
     let begun = setup.call("GET", "/login", &[]).await;
@@ -41,19 +42,13 @@ async fn a_credential_is_valid_until_logout() {
 
 #[tokio::test]
 async fn a_credential_expires() {
-    let setup = Setup::with("login.credential_ttl_seconds = 60").await;
-    let authorization = log_in(&setup).await;
-    let header = [("acme-x-authorization", authorization.as_str())];
-    setup.later(59);
-    assert_eq!(
-        setup.call("GET", "/user", &header).await.status,
-        StatusCode::OK
-    );
-    setup.later(1);
-    setup
-        .call("GET", "/user", &header)
-        .await
-        .assert_problem(401, "authorization_invalid");
+    let service = TestService::with::<Test>("login.credential_ttl_seconds = 60").await;
+    let me = service.logged_in("{me}");
+    assert_eq!(me.get("/user").await.status, 200);
+    service.advance(Duration::from_secs(59));
+    assert_eq!(me.get("/user").await.status, 200);
+    service.advance(Duration::from_secs(1));
+    assert_eq!(me.get("/user").await.problem(), "authorization_invalid");
 }
 
 #[tokio::test]
@@ -113,41 +108,24 @@ async fn another_process_revokes_a_credential_through_the_change_feed() {
 
 #[tokio::test]
 async fn an_event_is_stored_with_its_account() {
-    let setup = Setup::new().await;
-    let authorization = log_in(&setup).await;
-    let header = [("acme-x-authorization", authorization.as_str())];
-    let sent = setup
-        .call(
-            "POST",
-            "/event/send?event=level.up_2&data=%7B%22x%22%3A1%7D",
-            &header,
-        )
-        .await;
-    let body = sent.json();
+    let service = TestService::new::<Test>().await;
+    let me = service.logged_in("{me}");
+    let data = async |data: &str| {
+        let form = [("event", "level.up_2"), ("data", data)];
+        me.post("/event/send", form).await
+    };
+    let body = data("{\"x\":1}").await.json();
     assert_eq!(body["event"], "level.up_2");
     assert_eq!(body["received_at"], 1_700_000_000_000_i64);
     assert!(body["id"].is_i64(), "{body}");
-    setup
-        .call("POST", "/event/send", &header)
-        .await
-        .assert_problem(400, "param_missing");
-    setup
-        .call("POST", "/event/send?event=A", &header)
-        .await
-        .assert_problem(400, "param_invalid");
-    let data = |length: usize| format!("/event/send?event=a&data={}", "x".repeat(length));
-    assert_eq!(
-        setup.call("POST", &data(4096), &header).await.status,
-        StatusCode::OK
-    );
-    setup
-        .call("POST", &data(4097), &header)
-        .await
-        .assert_problem(400, "param_invalid");
-    setup
-        .call("POST", "/event/send?event=a&data=x%00y", &header)
-        .await
-        .assert_problem(400, "param_invalid");
+    let none = me.post("/event/send", []).await;
+    assert_eq!(none.problem(), "param_missing");
+    let odd = me.post("/event/send", [("event", "A")]).await;
+    assert_eq!(odd.problem(), "param_invalid");
+    assert_eq!(data(&"x".repeat(4096)).await.status, 200);
+    for bad in [&*"x".repeat(4097), "x\0y"] {
+        assert_eq!(data(bad).await.problem(), "param_invalid");
+    }
 }
 
 #[tokio::test]
@@ -230,24 +208,6 @@ async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
         );
         assert_eq!(response.header(header::ALLOW), allow, "{method} {path}");
     }
-}
-
-#[tokio::test]
-async fn a_panic_becomes_a_problem() {
-    let mut setup = Setup::new().await;
-    let context = Context {
-        service: Arc::clone(&setup.service),
-        version: "v1".parse().unwrap(),
-    };
-    let routes = Router::new().route("/panic", get(async || -> StatusCode { panic!("as asked") }));
-    let counted = &setup.service.state.metrics.requests;
-    let requests = counted.of_version("v1", []);
-    setup.router = middleware::around_everything(routes, &context, requests);
-    let response = setup
-        .call("GET", "/panic", &[("acme-x-language", "ja")])
-        .await;
-    response.assert_problem(500, "internal");
-    assert_eq!(response.header(header::CONTENT_LANGUAGE), "ja");
 }
 
 #[tokio::test]

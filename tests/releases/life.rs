@@ -16,10 +16,12 @@ use end_to_end::{
     browser::{Browser, Decision},
     logins::{PollingLogin, confirm_polling, credential},
     port::free_address,
+    postgres::{PostgresServer, shared_server},
     program::{Program, Running, output_text},
     project_copy::ProjectCopy,
     signed_client::SignedClient,
     stack::Stack,
+    store::{PostgresStore, Store as _, StoreKind},
     versions::versions,
     waiting::until,
 };
@@ -30,53 +32,172 @@ use super::{
     session::Session,
 };
 
-/// A deployed release that runs.
+/// An installation of this release, on one kind of store, and the releases of the new version that run in it.
+struct Place {
+    stack: Stack,
+    first: Release,
+}
+
+/// A release that runs.
 struct Release {
     address: SocketAddr,
     running: Running,
 }
 
+/// What the second release adds: a column to a shared table.
+const MIGRATION: &str = "ALTER TABLE accounts ADD COLUMN motto TEXT;\n";
+
 #[tokio::test]
-async fn a_version_of_the_documents_is_tagged_deployed_and_replaced_without_downtime() {
-    let stack = Stack::start().await;
+async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_back() {
+    let server = PostgresServer::start();
+    let stacks = [
+        Stack::start().await,
+        Stack::builder().on_server(&server).start().await,
+    ];
     let session = Session::in_a_copy("releases");
     session.run(&document(OF_A_NEW_VERSION));
     let (copy, version) = (session.copy(), next_version());
     copy.commit("Add a version");
     copy.share_built_crates();
 
-    let first = release(copy, &stack, &version, "1.0.0").await;
-    route(&stack, &version, &[first.address]);
-    let client = stack.client();
-    let login = log_in(&client, &version).await;
-    let user = user(&client, &version, credential(&login)).await;
-    assert!(user["registered_at"].is_u64(), "{user}");
+    let folder = release(copy, &stacks[0], &version, "1.0.0");
+    let mut places = Vec::new();
+    for stack in stacks {
+        let first = start(&stack, &folder, &version, "1.0.0").await;
+        places.push(Place { stack, first });
+    }
 
     let views = copy.path().join(format!("backends/{version}/src/views.rs"));
-    let text = fs::read_to_string(&views).unwrap();
-    fs::write(&views, text.replace("registered_at", "since")).unwrap();
-    copy.commit("Rename a field");
-    let mut second = release(copy, &stack, &version, "1.1.0").await;
+    replace(&views, "registered_at", "since");
+    for dialect in ["sqlite", "postgres"] {
+        let file = format!("gateway/store/migrations/{dialect}/V2__motto.sql");
+        fs::write(copy.path().join(file), MIGRATION).unwrap();
+    }
+    let schema = copy.path().join("gateway/store/src/schema.rs");
+    replace(
+        &schema,
+        r#"["V1__schema"]"#,
+        r#"["V1__schema", "V2__motto"]"#,
+    );
+    let own = copy.path().join(format!("backends/{version}"));
+    for dialect in ["sqlite", "postgres"] {
+        let file = own.join(format!("migrations/{dialect}/V2__tags.sql"));
+        let tags = format!("ALTER TABLE {version}_notes ADD COLUMN tag TEXT;\n");
+        fs::write(file, tags).unwrap();
+    }
+    let list = own.join("src/lib.rs");
+    replace(&list, r#"["V1__notes"]"#, r#"["V1__notes", "V2__tags"]"#);
+    copy.commit("Rename a field, and add columns");
+    let second = release(copy, &places[0].stack, &version, "1.1.0");
+    for place in places {
+        let place = replace_and_take_back(place, &second, &folder, &version).await;
+        if place.stack.store().kind() == StoreKind::Sqlite {
+            move_to_postgres(place, &folder, &version).await;
+        }
+    }
+}
 
-    // New address, reload, old address out, reload, old program out: no request fails.
-    let load = Load::start(&client, &version, credential(&login));
-    load.more().await;
-    route(&stack, &version, &[first.address, second.address]);
-    load.more().await;
-    route(&stack, &version, &[second.address]);
-    load.more().await;
-    let Release { mut running, .. } = first;
-    running.terminate();
-    until("the first release to end", || {
-        let status = running.exit_status();
-        async move { status }
-    })
-    .await;
-    load.more().await;
-    assert_eq!(load.finish().await, 0, "requests failed");
-    let user = self::user(&client, &version, credential(&login)).await;
-    assert!(user["since"].is_u64(), "{user}");
-    assert!(second.running.exit_status().is_none());
+/// Under load, the second release takes over, and then the first one again. Meanwhile gateway and version 1 go on as they
+/// are, although the second release migrates their tables. No request fails.
+async fn replace_and_take_back(
+    place: Place,
+    second: &Path,
+    first_folder: &Path,
+    version: &str,
+) -> Place {
+    let Place { stack, first } = place;
+    route(&stack, version, &[first.address]);
+    let client = stack.client();
+    let login = log_in(&client, version).await;
+    let credential = credential(&login);
+    let field = async |name: &str| {
+        let user = user(&client, version, credential).await;
+        assert!(user[name].is_u64(), "{user}");
+    };
+    field("registered_at").await;
+
+    let loads = [version, "v1"].map(|version| Load::start(&client, version, credential));
+    let more = async || {
+        for load in &loads {
+            load.more().await;
+        }
+    };
+    more().await;
+    let motto = "SELECT count(motto) FROM accounts";
+    let second = start(&stack, second, version, "1.1.0").await;
+    assert_eq!(stack.store().query(motto).number(), 0, "it has migrated");
+    more().await;
+    route(&stack, version, &[first.address, second.address]);
+    more().await;
+    route(&stack, version, &[second.address]);
+    more().await;
+    field("since").await;
+    first.stop().await;
+
+    // The way back: the older program starts on the tables that the newer one has migrated.
+    let first = start(&stack, first_folder, version, "1.0.0").await;
+    route(&stack, version, &[second.address, first.address]);
+    more().await;
+    route(&stack, version, &[first.address]);
+    more().await;
+    second.stop().await;
+    more().await;
+    for load in loads {
+        assert_eq!(load.finish().await, 0, "requests failed");
+    }
+    field("registered_at").await;
+    Place { stack, first }
+}
+
+/// Copies a SQLite store to Postgres, where the first release, which knows less of its table than was copied, finds what
+/// it has stored.
+async fn move_to_postgres(place: Place, folder: &Path, version: &str) {
+    const NOTE: &str = "call Grace";
+    let Place { mut stack, first } = place;
+    let client = stack.client();
+    let login = log_in(&client, version).await;
+    let call = client.post("/notes").version(version).signed();
+    let call = call.authorization(credential(&login));
+    assert_eq!(call.param("text", NOTE).send().await.ok()["text"], NOTE);
+    first.stop().await;
+    for program in [Program::V1, Program::V2] {
+        stack.kill(program);
+    }
+    let target = PostgresStore::create(&shared_server());
+    fs::write(stack.folder().join("target"), target.address()).unwrap();
+    let from = stack.store().address();
+    let copy = ["store", "copy", "--from", &from, "--to", "file:target"];
+    let printed = output_text(&Program::Gateway.run(stack.folder(), &copy));
+    assert!(printed.contains("all row counts match"), "{printed}");
+    let notes = format!("{version}_notes");
+    let is_copied = |line: &str| line.split_whitespace().eq([&notes, "1"]);
+    assert!(printed.lines().any(is_copied), "{printed}");
+
+    let store = Some("file:target");
+    let moved = start_on(&stack, folder, version, "1.0.0", store).await;
+    route(&stack, version, &[moved.address]);
+    let call = client.get("/notes").version(version);
+    let notes = call.authorization(credential(&login)).send().await.ok();
+    assert_eq!(notes[0]["text"], NOTE, "{notes}");
+}
+
+impl Release {
+    /// Stops it as systemd does.
+    async fn stop(mut self) {
+        self.running.terminate();
+        until("the release to end", || {
+            let status = self.running.exit_status();
+            async move { status }
+        })
+        .await;
+    }
+}
+
+/// Replaces a text that a file has.
+fn replace(file: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(from), "{} has no {from}", file.display());
+    fs::write(file, text.replace(from, to)).unwrap();
 }
 
 /// A version that does not exist yet.
@@ -84,9 +205,8 @@ fn next_version() -> String {
     format!("v{}", versions().last().unwrap().number + 1)
 }
 
-/// Tags the copy's last commit and deploys it, with the store and provider of the stack. Starts the release by what its
-/// unit says.
-async fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> Release {
+/// Tags the copy's last commit and deploys it, with the store and provider of the stack. Returns its folder.
+fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> PathBuf {
     let tag = format!("{version}/{number}");
     // `cargo test --package` builds all crates with other features; the commands of backends/README.md run it. Here it
     // only has to be called.
@@ -132,14 +252,40 @@ async fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str)
     let again = copy.run("scripts/deploy", &[&tag, folder.to_str().unwrap()]);
     assert!(output_text(&again).contains("exists already"));
 
-    let command = started_by_unit(&folder, version, number);
+    folder
+}
+
+/// Starts a release by what its unit says, with the store and provider of the stack, on an address of its own.
+async fn start(stack: &Stack, folder: &Path, version: &str, number: &str) -> Release {
+    start_on(stack, folder, version, number, None).await
+}
+
+/// As [`start`], on another store.
+async fn start_on(
+    stack: &Stack,
+    folder: &Path,
+    version: &str,
+    number: &str,
+    store: Option<&str>,
+) -> Release {
+    let command = started_by_unit(folder, version, number);
+    let deployed = folder.join(format!("{version}.toml"));
+    assert_eq!(command.last(), Some(&deployed));
+    let address = free_address();
+    let config = fs::read_to_string(stack.config(Program::V2)).unwrap();
+    let mut config: toml::Table = config.parse().unwrap();
+    config.insert("listen".to_owned(), address.to_string().into());
+    config.remove("management");
+    if let Some(store) = store {
+        config.insert("store".to_owned(), store.into());
+    }
+    let file = stack.folder().join(format!("{version}-{number}.toml"));
+    fs::write(&file, config.to_string()).unwrap();
+
     let program = Program::Further(format!("login-{version}").leak());
     let instance = program.number(usize::from(number != "1.0.0"));
     let start = Program::command_at(&command[0], stack.folder());
-    let arguments: Vec<_> = command[1..]
-        .iter()
-        .map(|one| one.display().to_string())
-        .collect();
+    let arguments = ["--config".to_owned(), file.display().to_string()];
     let running = Running::start_as(instance, start, stack.folder(), &arguments);
     until("the release to be ready", || async {
         let health = Command::new(&command[0])

@@ -115,7 +115,7 @@ pub mod store {
         migrations, values,
     };
 
-    pub use crate::records::own::{OwnStore, Sweep};
+    pub use crate::records::own::{Migrations, OwnStore, Sweep, Sweeps};
 }
 
 pub use self::{

@@ -7,9 +7,9 @@ use super::{
     own::{OwnSettings, OwnState},
     views::{self, Check, LoginResult, PollingLogin, SentEvent},
 };
-use crate::{
-    records::{accounts::Account, own::Sweep},
-    store::Migration,
+use crate::records::{
+    accounts::Account,
+    own::{Migrations, Sweeps},
 };
 
 /// A version of the service: its name, its settings and state, its own endpoints, and the JSON of the library's. All else
@@ -31,14 +31,14 @@ pub trait Version: Sized + Send + Sync + 'static {
     /// The migrations of its tables: [`migrations!`](crate::store::migrations) of `migrations/sqlite` and
     /// `migrations/postgres`. All names that they create begin with the version's and `_`: `v3_notes`. A migration that was
     /// released does not change.
-    const MIGRATIONS: &'static [Migration<'static>] = &[];
+    const MIGRATIONS: Migrations = &[];
 
     /// The number of the migration that programs need: releases that end before it no longer start. By default all
     /// migrations are additive, so that releases of before and after run side by side.
     const NEEDS: usize = 0;
 
     /// The tables of its own whose rows are deleted once their time has come.
-    const SWEEPS: &'static [Sweep] = &[];
+    const SWEEPS: Sweeps = &[];
 
     /// The endpoints that only this version has.
     #[must_use]

@@ -2,7 +2,13 @@
 
 use anyhow::Context as _;
 use signpost_kit::clock::Timestamp;
-use signpost_store::{Batch, FromRow, Store, StoreError, Value, values};
+use signpost_store::{Batch, FromRow, Migration, Store, StoreError, Value, values};
+
+/// The migrations of a version's own tables, in their order.
+pub type Migrations = &'static [Migration<'static>];
+
+/// Which of their rows are deleted.
+pub type Sweeps = &'static [Sweep];
 
 /// The store for a version's own tables, whose names begin with the version's: `v3_notes`. Statements are those of both
 /// databases, with parameters `$1`, `$2`, …; where these differ, [`Self::dialect`] chooses.

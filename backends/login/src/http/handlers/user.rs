@@ -38,15 +38,12 @@ pub(crate) async fn event_send<V: Version>(
     user: AuthenticatedUser,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
-    let invalid = |name, rule| LoginError::ParamInvalid { name, rule };
-    let allowed = || ParamRule::Values("[a-z0-9_.]{1,64}".to_owned());
     let name = parameters.required("event")?.parse::<EventName>();
-    let name = name.map_err(|_| invalid("event", allowed()))?;
-    let data = parameters.optional("data")?;
-    // Postgres cannot store U+0000 in a text. It is rejected with SQLite too, so that both stores behave alike.
-    if data.is_some_and(|data| data.len() > MAX_DATA_BYTES || data.contains('\0')) {
-        return Err(invalid("data", ParamRule::MaxBytes(MAX_DATA_BYTES)));
-    }
+    let name = name.map_err(|_| LoginError::ParamInvalid {
+        name: "event",
+        rule: ParamRule::Values("[a-z0-9_.]{1,64}".to_owned()),
+    })?;
+    let data = parameters.text("data", MAX_DATA_BYTES)?;
     let service = &context.service;
     let received_at = service.now();
     let event = NewEvent {

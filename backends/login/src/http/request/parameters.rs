@@ -60,6 +60,21 @@ impl Parameters {
             .ok_or(LoginError::ParamMissing { name })
     }
 
+    /// Returns an optional parameter of at most `max_bytes` bytes that can be stored: Postgres cannot store U+0000 in a
+    /// text.
+    ///
+    /// # Errors
+    ///
+    /// It is longer, has U+0000, or appears twice: 400 `param_invalid`.
+    pub fn text(&self, name: &'static str, max_bytes: usize) -> Result<Option<&str>, LoginError> {
+        let text = self.optional(name)?;
+        if text.is_some_and(|text| text.len() > max_bytes || text.contains('\0')) {
+            let rule = ParamRule::MaxBytes(max_bytes);
+            return Err(LoginError::ParamInvalid { name, rule });
+        }
+        Ok(text)
+    }
+
     /// Returns an optional parameter that is a whole number of `range`, in decimal digits only.
     ///
     /// # Errors

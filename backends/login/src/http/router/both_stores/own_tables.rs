@@ -9,7 +9,7 @@ use crate::{
         Versions,
         request::{AuthenticatedUser, Parameters},
     },
-    store::{Migration, Sweep, from_row, values},
+    store::{Migration, Migrations, Sweep, Sweeps, from_row, values},
     testing::TestService,
     values::Collection,
 };
@@ -21,7 +21,7 @@ impl Version for V9 {
     type Settings = ();
     type State = ();
 
-    const MIGRATIONS: &'static [Migration<'static>] = &[Migration {
+    const MIGRATIONS: Migrations = &[Migration {
         name: "V1__notes",
         sqlite: "CREATE TABLE v9_notes (id INTEGER PRIMARY KEY, account_id INTEGER NOT NULL REFERENCES accounts (id), \
                  text TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT",
@@ -29,7 +29,7 @@ impl Version for V9 {
                    account_id BIGINT NOT NULL REFERENCES accounts (id), text TEXT NOT NULL, expires_at BIGINT NOT NULL)",
     }];
 
-    const SWEEPS: &'static [Sweep] = &[Sweep {
+    const SWEEPS: Sweeps = &[Sweep {
         table: "v9_notes",
         key: "id",
         expires_at: "expires_at",
@@ -152,7 +152,7 @@ impl<const N: usize> Version for Wrong<N> {
     const NAME: &'static str = "v8";
     type Settings = ();
     type State = ();
-    const SWEEPS: &'static [Sweep] = &[SWEPT[N]];
+    const SWEEPS: Sweeps = &[SWEPT[N]];
 }
 
 #[tokio::test]

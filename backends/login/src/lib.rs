@@ -111,7 +111,8 @@ pub use signpost_protocol::{
 pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{
-        Endpoints, EndpointsError, HandlerContext, Routes, Version, Versions, own, request, views,
+        Endpoints, EndpointsError, EndpointsOf, HandlerContext, Own, Routes, Version, Versions,
+        own, request, views,
     },
     records::{
         accounts::{self, Account},

@@ -16,12 +16,11 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use signpost_protocol::version::Version as VersionName;
 
-use self::own::Own;
 pub(crate) use self::versions::Configured;
 pub use self::{
-    endpoints::{Endpoints, EndpointsError},
+    endpoints::{EndpointsError, EndpointsOf},
     router::Routes,
-    version::Version,
+    version::{Endpoints, Own, Version},
     versions::Versions,
 };
 use crate::service::Service;

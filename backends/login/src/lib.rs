@@ -121,7 +121,8 @@ pub mod store {
 pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{
-        Endpoints, EndpointsError, HandlerContext, Routes, Version, Versions, own, request, views,
+        Endpoints, EndpointsError, EndpointsOf, HandlerContext, Own, Routes, Version, Versions,
+        own, request, views,
     },
     records::{
         accounts::{self, Account},

@@ -10,29 +10,28 @@ use axum::{
 };
 use http::{Method, header::ALLOW};
 
-use super::{HandlerContext, Version};
 use crate::error::LoginError;
 
-/// Endpoints of a version's own.
+/// Endpoints of a version's own; `S` is the state of its handlers.
 ///
 /// A handler is an async function of extractors ([`crate::http::request`]), as axum defines it. It returns `Result<T,
 /// LoginError>`: then every error is a problem of the contract. Extractors of axum that can fail, for example `Query`
 /// and `Json`, answer with plain text instead.
-pub struct Endpoints<V: Version>(Vec<Endpoint<V>>);
+pub struct EndpointsOf<S>(Vec<Endpoint<S>>);
 
-struct Endpoint<V: Version> {
+struct Endpoint<S> {
     method: Method,
     path: &'static str,
-    handler: MethodRouter<HandlerContext<V>>,
+    handler: MethodRouter<S>,
 }
 
-impl<V: Version> Default for Endpoints<V> {
+impl<S> Default for EndpointsOf<S> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<V: Version> Endpoints<V> {
+impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
     /// None, for a version that has the library's endpoints only.
     #[must_use]
     pub fn new() -> Self {
@@ -41,30 +40,17 @@ impl<V: Version> Endpoints<V> {
 
     /// Adds an endpoint for GET. It changes nothing, since a gateway can send a GET twice (CONTRACT 5).
     #[must_use]
-    pub fn get<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, HandlerContext<V>>,
-    ) -> Self {
+    pub fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::GET, path, get(handler))
     }
 
     /// Adds an endpoint for POST.
     #[must_use]
-    pub fn post<T: 'static>(
-        self,
-        path: &'static str,
-        handler: impl Handler<T, HandlerContext<V>>,
-    ) -> Self {
+    pub fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::POST, path, post(handler))
     }
 
-    fn with(
-        mut self,
-        method: Method,
-        path: &'static str,
-        handler: MethodRouter<HandlerContext<V>>,
-    ) -> Self {
+    fn with(mut self, method: Method, path: &'static str, handler: MethodRouter<S>) -> Self {
         self.0.push(Endpoint {
             method,
             path,
@@ -76,7 +62,7 @@ impl<V: Version> Endpoints<V> {
     /// Checks that they can be served beside those of the library, which have the paths `taken`.
     pub(super) fn check_beside(&self, taken: &[&'static str]) -> Result<(), EndpointsError> {
         for (index, Endpoint { method, path, .. }) in self.0.iter().enumerate() {
-            let is_same = |other: &Endpoint<V>| other.path == *path && other.method == method;
+            let is_same = |other: &Endpoint<S>| other.path == *path && other.method == method;
             let problem = if !is_path(path) {
                 format!(
                     "{path:?}: not a path; allowed: a slash, then A-Z, a-z, 0-9, and / . _ ~ -, without parameters"
@@ -101,8 +87,8 @@ impl<V: Version> Endpoints<V> {
     }
 
     /// Adds these endpoints, which were checked, to a router. Other methods of their paths are 405 with `Allow`.
-    pub(super) fn add_to(self, router: Router<HandlerContext<V>>) -> Router<HandlerContext<V>> {
-        let mut paths: BTreeMap<&'static str, Vec<Endpoint<V>>> = BTreeMap::new();
+    pub(super) fn add_to(self, router: Router<S>) -> Router<S> {
+        let mut paths: BTreeMap<&'static str, Vec<Endpoint<S>>> = BTreeMap::new();
         for endpoint in self.0 {
             paths.entry(endpoint.path).or_default().push(endpoint);
         }
@@ -111,7 +97,7 @@ impl<V: Version> Endpoints<V> {
     }
 }
 
-fn of_path<V: Version>(endpoints: Vec<Endpoint<V>>) -> MethodRouter<HandlerContext<V>> {
+fn of_path<S: Clone + Send + Sync + 'static>(endpoints: Vec<Endpoint<S>>) -> MethodRouter<S> {
     let has = |method| endpoints.iter().any(|one| one.method == method);
     let allow = match (has(Method::GET), has(Method::POST)) {
         (true, true) => "GET, POST",

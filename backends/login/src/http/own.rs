@@ -5,8 +5,8 @@
 //!
 //! use axum::Json;
 //! use login::{
-//!     Endpoints, LoginError, Version,
-//!     own::{Counter, Own, OwnSettings, OwnState, Start, StartError},
+//!     Endpoints, LoginError, Own, Version,
+//!     own::{Counter, OwnSettings, OwnState, Start, StartError},
 //!     settings::{Read, Section, read_all},
 //! };
 //!
@@ -41,8 +41,8 @@
 //!     numbers: Counter,
 //! }
 //!
-//! impl OwnState<V9> for State {
-//!     async fn start(start: &Start<V9>) -> Result<Self, StartError> {
+//! impl OwnState<Settings> for State {
+//!     async fn start(start: &Start<Settings>) -> Result<Self, StartError> {
 //!         let stopping = start.stopping();
 //!         start.spawn(async {
 //!             // What it does until then.
@@ -61,14 +61,11 @@
 //! }
 //! ```
 
-use std::{convert::Infallible, error::Error, sync::Arc};
+use std::{error::Error, sync::Arc};
 
-use axum::extract::FromRequestParts;
-use http::request::Parts;
 use signpost_kit::config::{Read, Section};
 use tokio::sync::watch;
 
-use super::{HandlerContext, Version};
 pub use crate::metrics::own::{Counter, Histogram, MetricError};
 use crate::{metrics::own::OwnMetrics, service::Service};
 
@@ -100,64 +97,42 @@ impl OwnSettings for () {
 /// Why a state cannot be made: any error, or a text by `.into()`.
 pub type StartError = Box<dyn Error + Send + Sync>;
 
-/// The state of a version `V`: made once for a process, before the first request, and dropped with it. A reload keeps it.
+/// The state of a version with the settings `S`: made once for a process, before the first request, and dropped with it. A reload keeps it.
 /// What a client can add to it needs a bound.
-pub trait OwnState<V: Version>: Sized + Send + Sync + 'static {
+pub trait OwnState<S: OwnSettings>: Sized + Send + Sync + 'static {
     /// Makes it.
     ///
     /// # Errors
     ///
     /// The program does not start, and says why.
-    fn start(start: &Start<V>) -> impl Future<Output = Result<Self, StartError>> + Send;
+    fn start(start: &Start<S>) -> impl Future<Output = Result<Self, StartError>> + Send;
 }
 
 /// No state.
-impl<V: Version> OwnState<V> for () {
-    async fn start(_: &Start<V>) -> Result<Self, StartError> {
+impl<S: OwnSettings> OwnState<S> for () {
+    async fn start(_: &Start<S>) -> Result<Self, StartError> {
         Ok(())
     }
 }
 
-/// What a version has of its own, for a handler: an extractor.
-pub struct Own<V: Version> {
-    /// The settings of the configuration that serves the request.
-    pub settings: Arc<V::Settings>,
-    /// The state.
-    pub state: Arc<V::State>,
-}
-
-impl<V: Version> Clone for Own<V> {
-    fn clone(&self) -> Self {
-        Self {
-            settings: Arc::clone(&self.settings),
-            state: Arc::clone(&self.state),
-        }
-    }
-}
-
-impl<V: Version> FromRequestParts<HandlerContext<V>> for Own<V> {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        _: &mut Parts,
-        context: &HandlerContext<V>,
-    ) -> Result<Self, Infallible> {
-        Ok(context.own.clone())
-    }
-}
-
 /// What a state is made of.
-pub struct Start<V: Version> {
+pub struct Start<S> {
+    version: &'static str,
     service: Arc<Service>,
-    settings: watch::Receiver<Arc<V::Settings>>,
+    settings: watch::Receiver<Arc<S>>,
 }
 
-impl<V: Version> Start<V> {
+impl<S: OwnSettings> Start<S> {
     pub(super) const fn new(
+        version: &'static str,
         service: Arc<Service>,
-        settings: watch::Receiver<Arc<V::Settings>>,
+        settings: watch::Receiver<Arc<S>>,
     ) -> Self {
-        Self { service, settings }
+        Self {
+            version,
+            service,
+            settings,
+        }
     }
 
     /// The service, under the configuration of the start.
@@ -168,7 +143,7 @@ impl<V: Version> Start<V> {
 
     /// The settings, for a task: `borrow` is the present ones, `changed` waits for a reload.
     #[must_use]
-    pub fn settings(&self) -> watch::Receiver<Arc<V::Settings>> {
+    pub fn settings(&self) -> watch::Receiver<Arc<S>> {
         self.settings.clone()
     }
 
@@ -178,7 +153,7 @@ impl<V: Version> Start<V> {
     ///
     /// `name` is not 1 to 64 of `[a-z0-9_]` with a letter first, ends in `_total`, or is that of another metric.
     pub fn counter(&self, name: &'static str, help: &'static str) -> Result<Counter, MetricError> {
-        self.metrics().counter(V::NAME, [name, help])
+        self.metrics().counter(self.version, [name, help])
     }
 
     /// Makes a counter for each word of a label, for example `let [hit, miss] = start.counters("lookups", "Lookups",
@@ -194,7 +169,8 @@ impl<V: Version> Start<V> {
         label: &'static str,
         words: [&'static str; N],
     ) -> Result<[Counter; N], MetricError> {
-        self.metrics().counters(V::NAME, [name, help], label, words)
+        self.metrics()
+            .counters(self.version, [name, help], label, words)
     }
 
     /// Makes a histogram of durations, which `/metrics` shows as `signpost_own_VERSION_NAME`.
@@ -207,7 +183,7 @@ impl<V: Version> Start<V> {
         name: &'static str,
         help: &'static str,
     ) -> Result<Histogram, MetricError> {
-        self.metrics().histogram(V::NAME, [name, help])
+        self.metrics().histogram(self.version, [name, help])
     }
 
     fn metrics(&self) -> &OwnMetrics {
@@ -221,7 +197,7 @@ impl<V: Version> Start<V> {
     }
 
     /// Waits until the process stops: it accepts no more requests, and those in flight may finish.
-    pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<V> {
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<S> {
         let state = Arc::clone(&self.service.state);
         async move { state.wait_until_closing().await }
     }

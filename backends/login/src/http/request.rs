@@ -9,7 +9,7 @@
 //! | [`Parameters`] | the parameters of query and form | none of them |
 //! | [`RequestInfo`] | language, request id, the client's address | always there |
 //! | `State<Arc<Service>>` | the [service](crate::Service): clock, a user's events | always there |
-//! | [`Own<V>`](crate::own::Own) | the settings and the state of the version `V` | always there |
+//! | [`Own<V>`](crate::Own) | the settings and the state of the version `V` | always there |
 //!
 //! They may appear in any order. All reject by [`LoginError`](crate::LoginError), so as the library's own endpoints do.
 //!

@@ -7,9 +7,8 @@ use signpost_protocol::version::Version as VersionName;
 use tower::ServiceExt;
 
 use super::{
-    Context, HandlerContext, Own, Version,
-    endpoints::{Endpoints, EndpointsError},
-    handlers, middleware,
+    Context, Endpoints, HandlerContext, Own, Version, endpoints::EndpointsError, handlers,
+    middleware,
 };
 use crate::{error::LoginError, service::Service};
 
@@ -51,7 +50,7 @@ pub(super) fn router<V: Version>(
     own: Own<V>,
     endpoints: Endpoints<V>,
 ) -> Result<Routes, EndpointsError> {
-    endpoints.check()?;
+    check::<V>(&endpoints)?;
     let paths = shared_paths::<V>().into_iter().chain(endpoints.paths());
     let requests = service.state.metrics.requests.of_version(V::NAME, paths);
     let version = name_of::<V>()?;
@@ -105,11 +104,9 @@ pub(super) fn name_of<V: Version>() -> Result<VersionName, EndpointsError> {
     parsed.map_err(|rule| EndpointsError(format!("version {name:?}: not a name; allowed: {rule}")))
 }
 
-impl<V: Version> Endpoints<V> {
-    /// Checks that they can be served.
-    pub(super) fn check(&self) -> Result<(), EndpointsError> {
-        self.check_beside(&shared_paths::<V>())
-    }
+/// Checks that endpoints of a version's own can be served.
+pub(super) fn check<V: Version>(own: &Endpoints<V>) -> Result<(), EndpointsError> {
+    own.check_beside(&shared_paths::<V>())
 }
 
 #[cfg(test)]

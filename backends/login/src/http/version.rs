@@ -1,9 +1,14 @@
 //! What differs by version.
 
+use std::{convert::Infallible, sync::Arc};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
 use serde::Serialize;
 
 use super::{
-    Endpoints,
+    HandlerContext,
+    endpoints::EndpointsOf,
     own::{OwnSettings, OwnState},
     views::{self, Check, LoginResult, PollingLogin, SentEvent},
 };
@@ -26,7 +31,7 @@ pub trait Version: Sized + Send + Sync + 'static {
     type Settings: OwnSettings;
 
     /// What it remembers beyond a request, made once for a process; `()` for nothing.
-    type State: OwnState<Self>;
+    type State: OwnState<Self::Settings>;
 
     /// The migrations of its tables: [`migrations!`](crate::store::migrations) of `migrations/sqlite` and
     /// `migrations/postgres`. All names that they create begin with the version's and `_`: `v3_notes`. A migration that was
@@ -75,5 +80,36 @@ pub trait Version: Sized + Send + Sync + 'static {
     /// The response to `POST /user/logout`.
     fn logged_out() -> impl Serialize {
         views::Empty {}
+    }
+}
+
+/// The endpoints of a version's own.
+pub type Endpoints<V> = EndpointsOf<HandlerContext<V>>;
+
+/// What a version has of its own, for a handler: an extractor.
+pub struct Own<V: Version> {
+    /// The settings of the configuration that serves the request.
+    pub settings: Arc<V::Settings>,
+    /// The state.
+    pub state: Arc<V::State>,
+}
+
+impl<V: Version> Clone for Own<V> {
+    fn clone(&self) -> Self {
+        Self {
+            settings: Arc::clone(&self.settings),
+            state: Arc::clone(&self.state),
+        }
+    }
+}
+
+impl<V: Version> FromRequestParts<HandlerContext<V>> for Own<V> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        _: &mut Parts,
+        context: &HandlerContext<V>,
+    ) -> Result<Self, Infallible> {
+        Ok(context.own.clone())
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{OnceCell, watch};
 use super::{
     Own, Version,
     own::{OwnSettings, OwnState, Start},
-    router::{Routes, name_of, router},
+    router::{Routes, check, name_of, router},
 };
 use crate::{config::Config, service::Service, store::Schema};
 
@@ -190,13 +190,13 @@ impl<V: Version> AnyConfigured for WithSettings<V> {
     ) -> anyhow::Result<(VersionName, Routes)> {
         let Self { version, settings } = *self;
         let endpoints = V::endpoints();
-        endpoints.check()?;
+        check::<V>(&endpoints)?;
         let name = name_of::<V>()?;
         let start = async || {
             let tables = prepare_tables::<V>(service).await;
             tables.with_context(|| format!("version {name} cannot use its tables"))?;
             let sender = watch::Sender::new(Arc::clone(&settings));
-            let start = Start::new(Arc::clone(service), sender.subscribe());
+            let start = Start::new(V::NAME, Arc::clone(service), sender.subscribe());
             let state = V::State::start(&start).await;
             let state = state.map_err(anyhow::Error::from_boxed);
             let state = state.with_context(|| format!("version {name} cannot start"))?;

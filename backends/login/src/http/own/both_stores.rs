@@ -13,7 +13,7 @@ use signpost_kit::{config::Loaded, read_all, secret::Secret};
 
 use super::*;
 use crate::{
-    Account, Endpoints, LoginError, Routes, Versions,
+    Account, Endpoints, LoginError, Own, Routes, Version, Versions,
     config::Config,
     http::{Configured, request::Parameters},
     testing::TestService,
@@ -50,8 +50,8 @@ struct Counts {
     seen: watch::Receiver<u64>,
 }
 
-impl OwnState<Shop> for Counts {
-    async fn start(start: &Start<Shop>) -> Result<Self, StartError> {
+impl OwnState<Settings> for Counts {
+    async fn start(start: &Start<Settings>) -> Result<Self, StartError> {
         if start.settings().borrow().word == "broken" {
             return Err("nothing is on sale".into());
         }
@@ -305,7 +305,7 @@ async fn a_metric_has_a_name_of_its_own() {
         TestService::new::<Plain>().await.service(),
         watch::channel(Arc::new(())).1,
     );
-    let start = Start::<Plain>::new(service, settings);
+    let start = Start::<()>::new("v8", service, settings);
     start.counter("a", "A").unwrap();
     let twice = start
         .histogram("a_seconds", "A")

@@ -12,6 +12,8 @@ mod sandbox;
 mod routes;
 // Each backend has a secret of its own.
 mod backend_secrets;
+// A version moves to another address.
+mod shift;
 // A share of a version's requests goes to other processes of it.
 mod canaries;
 // Versions that are deprecated, switched off for a while, or retired; and the list of versions.

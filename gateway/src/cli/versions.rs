@@ -2,12 +2,13 @@
 
 mod list;
 mod report;
+mod shift;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use self::{list::ListArguments, report::Report};
+use self::{list::ListArguments, report::Report, shift::ShiftArguments};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {
@@ -18,11 +19,15 @@ pub(super) enum VersionsCommand {
     ///
     /// Gateways write their counts to the store every 5 seconds to every minute, and keep them for 90 days (UTC).
     Report(Report),
+    /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
+    /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.
+    Shift(ShiftArguments),
 }
 
 pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
     match command {
         VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(report) => report.run().await,
+        VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
     }
 }

@@ -1,6 +1,9 @@
 //! The backends of one configuration.
 
-use std::sync::Arc;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Weak},
+};
 
 use crate::{
     config::{Backend, Timeouts, Versions},
@@ -10,6 +13,7 @@ use crate::{
         backend::upstream::BackendClient,
         routing::{
             Balancer,
+            address::AddressState,
             counts::BackendCounts,
             status::{AddressHealth, AddressStatus},
         },
@@ -34,6 +38,10 @@ pub(crate) struct Target {
     pub backend: Arc<Backend>,
     /// Chooses among its addresses; `None` if it has one fixed address.
     pub balancer: Option<Arc<Balancer>>,
+    /// The state of its fixed address, if it has one.
+    pub fixed: Arc<AddressState>,
+    /// The states of addresses that it had in earlier configurations, as long as a request or a configuration uses them.
+    former: Vec<(SocketAddr, Weak<AddressState>)>,
     /// What happened to it.
     pub counts: Arc<BackendCounts>,
 }
@@ -99,13 +107,60 @@ impl Target {
             Some((before, balancer)) if before.backend.upstream == backend.upstream => {
                 Some(Arc::clone(balancer))
             }
-            known => Balancer::counting(backend, known.map(|(_, balancer)| &**balancer), &counts),
+            known => {
+                let fixed = before.and_then(|before| {
+                    let endpoint = before.backend.upstream.fixed.as_ref()?;
+                    Some((endpoint, &before.fixed))
+                });
+                let known = known.map(|(_, balancer)| &**balancer);
+                Balancer::counting(backend, known, fixed, &counts)
+            }
         };
+        let states = before.map_or_else(Vec::new, Self::states);
+        let fixed = backend.upstream.fixed.as_ref().and_then(|endpoint| {
+            let mut states = states.iter();
+            states.find(|(address, _)| *address == endpoint.address)
+        });
+        let fixed = fixed.map_or_else(Arc::default, |(_, state)| Arc::clone(state));
+        let former = states.iter();
+        let former = former.map(|(address, state)| (*address, Arc::downgrade(state)));
         Self {
             backend: Arc::clone(backend),
             balancer,
+            fixed,
+            former: former.collect(),
             counts,
         }
+    }
+
+    /// The states of its addresses, those of earlier configurations last.
+    fn states(&self) -> Vec<(SocketAddr, Arc<AddressState>)> {
+        let mut states = self
+            .balancer
+            .as_ref()
+            .map_or_else(Vec::new, |one| one.states());
+        if let Some(endpoint) = &self.backend.upstream.fixed {
+            states.push((endpoint.address, Arc::clone(&self.fixed)));
+        }
+        let former = self.former.iter();
+        for (address, state) in former.filter_map(|(one, state)| Some((*one, state.upgrade()?))) {
+            if !states.iter().any(|(_, known)| Arc::ptr_eq(known, &state)) {
+                states.push((address, state));
+            }
+        }
+        states
+    }
+
+    /// The number of requests in flight to addresses that a reload has removed.
+    pub(crate) fn leaving(&self) -> usize {
+        let addresses = self.address_status();
+        let is_current = |address: SocketAddr| {
+            let address = address.to_string();
+            addresses.iter().any(|current| current.address == address)
+        };
+        let states = self.states().into_iter();
+        let leaving = states.filter(|(address, _)| !is_current(*address));
+        leaving.map(|(_, state)| state.in_flight()).sum()
     }
 
     /// Whether it has a healthy address. A backend without health checks counts as healthy.
@@ -122,7 +177,7 @@ impl Target {
             (None, Some(endpoint)) => vec![AddressStatus {
                 address: endpoint.address.to_string(),
                 health: AddressHealth::Unchecked,
-                in_flight: None,
+                in_flight: Some(self.fixed.in_flight()),
             }],
             (None, None) => Vec::new(),
         }

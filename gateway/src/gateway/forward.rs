@@ -52,8 +52,8 @@ async fn send_and_relay<C: Client>(
 ) -> Result<(), Rejection> {
     let app = accepted.app().map(|app| &**app);
     let balancer = target.balancer.as_deref();
-    let (backend, counts) = (&target.backend, &target.counts);
-    let mut destination = Destination::new(backend, balancer, counts, app, request.client)?;
+    let (backend, fixed, counts) = (&target.backend, &target.fixed, &target.counts);
+    let mut destination = Destination::new(backend, balancer, fixed, counts, app, request.client)?;
     let response = send(gateway, request, accepted, &mut destination, client).await;
     sent.backend = destination.address();
     let relayed = relay_response(gateway, request, accepted, response?, client, sent).await;

@@ -149,6 +149,7 @@ impl Reload for GatewayReload {
         let status = |target: &Target| BackendStatus {
             backend: target.backend.name.to_string(),
             addresses: target.address_status(),
+            leaving: target.leaving(),
         };
         let status = GatewayStatus {
             differs,

@@ -30,7 +30,7 @@
 
 pub(crate) mod address;
 pub(crate) mod attempts;
-mod check;
+pub(crate) mod check;
 pub(crate) mod counts;
 pub(crate) mod destination;
 mod discovery;
@@ -40,6 +40,7 @@ mod selection;
 pub(crate) mod status;
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -52,7 +53,7 @@ use futures_util::future::join_all;
 use tokio::sync::Notify;
 
 use self::{
-    address::Address,
+    address::{Address, AddressState},
     attempts::Attempts,
     check::check,
     counts::{BackendCounts, BackendEvent},
@@ -87,32 +88,41 @@ impl Balancer {
     #[must_use]
     pub fn new(backend: &Backend, before: Option<&Self>) -> Option<Arc<Self>> {
         let counts = before.map_or_else(Arc::default, |before| Arc::clone(&before.counts));
-        Self::counting(backend, before, &counts)
+        Self::counting(backend, before, None, &counts)
     }
 
-    /// The same, and continues these counts of the backend.
+    /// The same, and continues these counts of the backend. Without a balancer before, it may have had an address, which keeps
+    /// its state.
     #[must_use]
     pub(crate) fn counting(
         backend: &Backend,
         before: Option<&Self>,
+        fixed: Option<(&Endpoint, &Arc<AddressState>)>,
         counts: &Arc<BackendCounts>,
     ) -> Option<Arc<Self>> {
         let Backend { name, upstream, .. } = backend;
         let is_balanced = upstream.fixed.is_none();
-        is_balanced.then(|| Arc::new(Self::balanced(name, upstream, before, Arc::clone(counts))))
+        let counts = Arc::clone(counts);
+        is_balanced.then(|| Arc::new(Self::balanced(name, upstream, before, fixed, counts)))
     }
 
     fn balanced(
         name: &BackendName,
         upstream: &Upstream,
         before: Option<&Self>,
+        fixed: Option<(&Endpoint, &Arc<AddressState>)>,
         counts: Arc<BackendCounts>,
     ) -> Self {
         let discovery = before.map(|before| &before.discovery);
         let discovery = Discovery::new(name, &upstream.addresses, discovery);
-        let addresses = match before {
-            Some(before) => Addresses::with_balance(upstream.balance, &before.addresses.load()),
-            None => Addresses::empty(upstream.balance),
+        let addresses = match (before, fixed) {
+            (Some(before), _) => {
+                Addresses::with_balance(upstream.balance, &before.addresses.load())
+            }
+            (None, Some((endpoint, state))) => {
+                Addresses::one(upstream.balance, Address::with_state(endpoint, state))
+            }
+            (None, None) => Addresses::empty(upstream.balance),
         };
         let had_checks = before.is_some_and(|before| before.checks.is_some());
         let started = before.map_or_else(Instant::now, |before| before.started);
@@ -120,7 +130,7 @@ impl Balancer {
         for address in addresses.iter() {
             // Results from before the checks were switched off are outdated.
             if !had_checks {
-                address.state.health.pass();
+                address.state.health.reset();
             }
             address
                 .state
@@ -154,6 +164,13 @@ impl Balancer {
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.addresses.load().len()
+    }
+
+    /// The states of its addresses.
+    pub(crate) fn states(&self) -> Vec<(SocketAddr, Arc<AddressState>)> {
+        let addresses = self.addresses.load();
+        let state = |one: &Arc<Address>| (one.socket(), Arc::clone(&one.state));
+        addresses.iter().map(state).collect()
     }
 
     /// Resolves the names and updates the addresses.

@@ -231,11 +231,24 @@ impl Command {
 ///
 /// No such program is running, it does not reply, or it belongs to another user.
 pub fn send(file: &Path, verb: Verb) -> anyhow::Result<Reply> {
-    send_within(file, verb, COMMAND_TIMEOUT)
+    send_to(file, verb, geteuid().as_raw(), COMMAND_TIMEOUT)
+}
+
+/// As [`send`], to a program of this user, which accepts commands from it and from root.
+///
+/// # Errors
+///
+/// As [`send`].
+pub fn send_to_user(file: &Path, verb: Verb, user: u32) -> anyhow::Result<Reply> {
+    send_to(file, verb, user, COMMAND_TIMEOUT)
 }
 
 /// As [`send`], with another timeout.
 pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow::Result<Reply> {
+    send_to(file, verb, geteuid().as_raw(), timeout)
+}
+
+fn send_to(file: &Path, verb: Verb, trusted: u32, timeout: Duration) -> anyhow::Result<Reply> {
     let mut stream = connect(file).with_context(|| {
         format!(
             "no running program was started with --config {} (same path, same container)",
@@ -243,7 +256,7 @@ pub(crate) fn send_within(file: &Path, verb: Verb, timeout: Duration) -> anyhow:
         )
     })?;
     let user = peer(&stream)?;
-    if user != geteuid() {
+    if user.as_raw() != trusted {
         bail!(
             "the process that answers for {} belongs to user {}, not to this command's: if that is the user of the \
              program, run the command as that user, otherwise end the process",

@@ -1,18 +1,13 @@
 //! `signpost versions list`: what the file says of each version, and what the running gateway knows of its backends.
 //! `conf/guides/versions.md` has the members of the JSON.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{io, path::PathBuf, process::ExitCode, sync::Arc};
 
 use serde::Serialize;
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
     command::print_line,
-    reload::control::{Verb, send},
+    reload::control::{Reply, Verb, send},
 };
 
 use crate::{
@@ -78,11 +73,11 @@ struct ListedBackend {
 }
 
 /// What the running gateway knows: `None` if none runs with this file. The error is why it could not be asked, for people.
-type Running = Result<Option<GatewayStatus>, String>;
+pub(super) type Running = Result<Option<GatewayStatus>, String>;
 
 pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
     let config = Config::load(&arguments.config)?;
-    let running = ask(&arguments.config);
+    let running = running(send(&arguments.config, Verb::Status));
     let listing = Listing::new(&config.versions, &running, SystemClock.now());
     if arguments.json {
         print_line(&serde_json::to_string(&listing)?);
@@ -92,8 +87,9 @@ pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask(file: &Path) -> Running {
-    let reply = match send(file, Verb::Status) {
+/// Reads the gateway's reply to [`Verb::Status`].
+pub(super) fn running(reply: anyhow::Result<Reply>) -> Running {
+    let reply = match reply {
         Ok(reply) if reply.is_success => reply.text,
         Ok(reply) => return Err(reply.text),
         Err(error) => {
@@ -381,6 +377,7 @@ mod tests {
         let backends = vec![BackendStatus {
             backend: "v1".to_owned(),
             addresses,
+            leaving: 0,
         }];
         let listed = json(Ok(Some(GatewayStatus {
             backends,

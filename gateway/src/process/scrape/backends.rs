@@ -24,7 +24,7 @@ families! {
         "1 if the address gets requests, 0 if it is unhealthy or ejected";
     AVAILABLE = "signpost_backend_available",
         "1 if requests to the backend can be forwarded, 0 if no address is healthy or known";
-    IN_FLIGHT = "signpost_backend_in_flight", "Requests in flight, where the balancer counts them";
+    IN_FLIGHT = "signpost_backend_in_flight", "Requests in flight";
     EJECTIONS = "signpost_backend_ejections", "Ejections of addresses";
     CHECKS = "signpost_backend_health_checks", "Health checks";
     RETRIES = "signpost_backend_retries",

@@ -9,7 +9,7 @@ use std::{
 };
 
 use pingora::protocols::l4::socket;
-use pingora_load_balancing::Backend;
+use pingora_load_balancing::{Backend, Extensions};
 
 use crate::{
     config::BackendName,
@@ -33,7 +33,7 @@ pub(crate) struct Address {
 
 /// The state of an address. It survives changes of the weight, the balancing rule and the health checks.
 #[derive(Debug, Default)]
-pub(super) struct AddressState {
+pub(crate) struct AddressState {
     in_flight: AtomicUsize,
     /// Whether it is ejected.
     pub(super) ejection: Ejection,
@@ -44,6 +44,8 @@ pub(super) struct AddressState {
 /// The result of an address's active health checks: healthy until enough of them have failed in a row.
 #[derive(Debug, Default)]
 pub(super) struct Health {
+    /// Whether a check has passed.
+    has_passed: AtomicBool,
     is_unhealthy: AtomicBool,
     failed_in_a_row: AtomicUsize,
 }
@@ -51,6 +53,10 @@ pub(super) struct Health {
 /// Counts a request as in flight to an address until this is dropped.
 #[derive(Debug)]
 pub(super) struct InFlightRequest(Arc<Address>);
+
+/// The same for the only address of a backend, which no balancer chose.
+#[derive(Debug)]
+pub(super) struct FixedInFlight<'g>(&'g AddressState);
 
 /// The ejection of an address to which no connection could be established.
 ///
@@ -66,6 +72,23 @@ pub(super) struct Ejection {
 }
 
 impl Address {
+    /// An address of weight 1 with this state.
+    pub(super) fn with_state(endpoint: &Endpoint, state: &Arc<AddressState>) -> Arc<Self> {
+        let mut ext = Extensions::new();
+        if let Some(tls) = &endpoint.tls {
+            ext.insert(Arc::clone(tls));
+        }
+        Arc::new(Self {
+            backend: Backend {
+                addr: socket::SocketAddr::Inet(endpoint.address),
+                weight: 1,
+                ext,
+            },
+            endpoint: endpoint.clone(),
+            state: Arc::clone(state),
+        })
+    }
+
     /// Creates an address; `None` if `backend` has no IP address.
     ///
     /// It shares the state of `before`, the same address with another weight or TLS. Otherwise it is healthy, without requests
@@ -98,7 +121,7 @@ impl Address {
     /// The number of requests in flight.
     #[must_use]
     pub(crate) fn in_flight(&self) -> usize {
-        self.state.in_flight.load(Ordering::Relaxed)
+        self.state.in_flight()
     }
 
     /// Ejects it, after no connection could be established. Only a change is logged. Returns whether it is one: it was
@@ -149,6 +172,27 @@ impl InFlightRequest {
     }
 }
 
+impl AddressState {
+    /// The number of requests in flight.
+    #[must_use]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+}
+
+impl<'g> FixedInFlight<'g> {
+    pub(super) fn begin(state: &'g AddressState) -> Self {
+        state.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(state)
+    }
+}
+
+impl Drop for FixedInFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.0.state.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -161,8 +205,20 @@ impl Health {
         !self.is_unhealthy.load(Ordering::Relaxed)
     }
 
-    /// A check passed, or the address is not checked any more: it is healthy. Returns whether it was not before.
+    /// Whether a check has passed since checks are on.
+    pub(super) fn has_passed(&self) -> bool {
+        self.has_passed.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the results of checks: they are outdated.
+    pub(super) fn reset(&self) {
+        self.pass();
+        self.has_passed.store(false, Ordering::Relaxed);
+    }
+
+    /// A check passed: it is healthy. Returns whether it was not before.
     pub(super) fn pass(&self) -> bool {
+        self.has_passed.store(true, Ordering::Relaxed);
         self.failed_in_a_row.store(0, Ordering::Relaxed);
         self.is_unhealthy.swap(false, Ordering::Relaxed)
     }

@@ -11,6 +11,7 @@ use super::address::Address;
 use crate::{
     config::{BackendName, HealthChecks},
     request::rejection::Rejection,
+    tls::backend::Endpoint,
     upstream::backend::{
         backend_head::{BackendHead, ResponseScanner},
         failure::Failure,
@@ -24,8 +25,7 @@ const MAX_RESPONSE: usize = 1024 * 1024;
 
 /// Checks an address of backend `name` once. Only a change is logged. Returns whether the check passed.
 pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &Address) -> bool {
-    let checked = timeout(checks.timeout, send(&checks.path, address)).await;
-    let checked = checked.unwrap_or_else(|_| Err("timed out".to_owned()));
+    let checked = probe(checks, &address.endpoint).await;
     let socket = address.socket();
     let health = &address.state.health;
     let has_passed = checked.is_ok();
@@ -51,12 +51,18 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
     has_passed
 }
 
+/// Checks an endpoint once. An error says why the check failed.
+pub(crate) async fn probe(checks: &HealthChecks, endpoint: &Endpoint) -> Result<(), String> {
+    let checked = timeout(checks.timeout, send(&checks.path, endpoint)).await;
+    checked.unwrap_or_else(|_| Err("timed out".to_owned()))
+}
+
 /// Sends one check, and reads the response to its end: one that hangs half-way is no sign of health. An error says why the
 /// check failed.
-async fn send(path: &PathAndQuery, address: &Address) -> Result<(), String> {
-    let stream = TcpStream::connect(address.socket()).await;
+async fn send(path: &PathAndQuery, endpoint: &Endpoint) -> Result<(), String> {
+    let stream = TcpStream::connect(endpoint.address).await;
     let stream = stream.map_err(|error| error.to_string())?;
-    match &address.endpoint.tls {
+    match &endpoint.tls {
         Some(tls) => request(path, tls.handshake(stream).await?).await,
         None => request(path, stream).await,
     }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{
     Balancer,
+    address::{AddressState, FixedInFlight},
     attempts::Attempts,
     counts::{BackendCounts, BackendEvent},
     key::Key,
@@ -20,7 +21,11 @@ pub(crate) struct Destination<'g> {
 
 enum Choice<'g> {
     /// The version has one fixed address.
-    Fixed(&'g Endpoint, &'g BackendCounts),
+    Fixed {
+        endpoint: &'g Endpoint,
+        counts: &'g BackendCounts,
+        _in_flight: FixedInFlight<'g>,
+    },
     /// A balancer chooses.
     Balanced {
         balancer: &'g Balancer,
@@ -31,7 +36,7 @@ enum Choice<'g> {
 
 impl<'g> Destination<'g> {
     /// Creates the destination of a request to `backend`. `balancer` is that of the backend, unless its address is
-    /// fixed; the choice may depend on `app` and `client`. `counts` are those of the backend.
+    /// fixed, which then has the state `fixed`; the choice may depend on `app` and `client`. `counts` are those of the backend.
     ///
     /// # Errors
     ///
@@ -39,12 +44,17 @@ impl<'g> Destination<'g> {
     pub(crate) fn new(
         backend: &'g Backend,
         balancer: Option<&'g Balancer>,
+        fixed: &'g AddressState,
         counts: &'g BackendCounts,
         app: Option<&'g App>,
         client: IpAddr,
     ) -> Result<Self, Rejection> {
         let choice = match (&backend.upstream.fixed, balancer) {
-            (Some(endpoint), _) => Choice::Fixed(endpoint, counts),
+            (Some(endpoint), _) => Choice::Fixed {
+                endpoint,
+                counts,
+                _in_flight: FixedInFlight::begin(fixed),
+            },
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
                 key: Key::new(balancer.balance(), app, client),
@@ -62,7 +72,7 @@ impl<'g> Destination<'g> {
     /// No address is healthy, or none is left.
     pub(crate) fn choose(&mut self) -> Result<Endpoint, Rejection> {
         let (balancer, key, attempts) = match &mut self.choice {
-            Choice::Fixed(endpoint, _) => return Ok((*endpoint).clone()),
+            Choice::Fixed { endpoint, .. } => return Ok((*endpoint).clone()),
             Choice::Balanced {
                 balancer,
                 key,
@@ -94,7 +104,7 @@ impl<'g> Destination<'g> {
     /// Counts what happened to the backend. A balancer has its counts, too: a request needs no space for both.
     pub(crate) fn count(&self, event: BackendEvent) {
         match &self.choice {
-            Choice::Fixed(_, counts) => counts.count(event),
+            Choice::Fixed { counts, .. } => counts.count(event),
             Choice::Balanced { balancer, .. } => balancer.counts.count(event),
         }
     }
@@ -103,7 +113,7 @@ impl<'g> Destination<'g> {
     #[must_use]
     pub(crate) fn has_another(&self) -> bool {
         match &self.choice {
-            Choice::Fixed(..) => false,
+            Choice::Fixed { .. } => false,
             Choice::Balanced {
                 balancer, attempts, ..
             } => balancer.has_another(attempts),
@@ -134,7 +144,7 @@ impl<'g> Destination<'g> {
     #[must_use]
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match &self.choice {
-            Choice::Fixed(endpoint, _) => Some(endpoint.address),
+            Choice::Fixed { endpoint, .. } => Some(endpoint.address),
             Choice::Balanced { attempts, .. } => attempts.last().map(|address| address.socket()),
         }
     }

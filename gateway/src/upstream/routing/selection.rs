@@ -39,6 +39,11 @@ impl Addresses {
         Self::from_all(balance, Box::new([]), &BTreeSet::new())
     }
 
+    pub(super) fn one(balance: Balance, address: Arc<Address>) -> Self {
+        let found = BTreeSet::from([address.backend.clone()]);
+        Self::from_all(balance, Box::new([address]), &found)
+    }
+
     /// The addresses of `before` with another rule.
     pub(super) fn with_balance(balance: Balance, before: &Self) -> Self {
         let found = before.iter().map(|address| address.backend.clone());

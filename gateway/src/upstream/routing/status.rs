@@ -22,6 +22,8 @@ pub(crate) struct BackendStatus {
     pub backend: String,
     /// Its addresses; those of names as last resolved.
     pub addresses: Vec<AddressStatus>,
+    /// Requests in flight to addresses that a reload has removed.
+    pub leaving: usize,
 }
 
 /// The state of one address.
@@ -31,7 +33,7 @@ pub(crate) struct AddressStatus {
     pub address: String,
     /// Whether it gets requests.
     pub health: AddressHealth,
-    /// Requests in flight; `None` if they are not counted.
+    /// Requests in flight; `None` if no gateway was asked.
     pub in_flight: Option<usize>,
 }
 
@@ -45,7 +47,7 @@ pub(crate) enum AddressHealth {
     Unhealthy,
     /// No connection could be established: it gets no requests for a moment.
     Ejected,
-    /// It has no checks, and is not ejected.
+    /// It has no checks, or has not passed one yet, and is not ejected.
     Unchecked,
     /// No gateway was asked.
     Unknown,
@@ -84,7 +86,7 @@ impl Balancer {
             AddressHealth::Unhealthy
         } else if state.ejection.is_active(|| self.now_ms()) {
             AddressHealth::Ejected
-        } else if self.checks.is_none() {
+        } else if self.checks.is_none() || !state.health.has_passed() {
             AddressHealth::Unchecked
         } else {
             AddressHealth::Healthy

@@ -35,7 +35,7 @@ pub(crate) struct BackendAddress {
 
 impl BackendAddress {
     /// Its endpoint; `None` if it is a name, which can have several.
-    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+    pub(crate) fn endpoint(&self) -> Option<Endpoint> {
         match self.host_port {
             HostPort::Address(address) => Some(Endpoint {
                 address,

@@ -1,0 +1,269 @@
+//! `signpost versions shift` moves a version to another address, under load and without a failed request.
+
+use std::{
+    fs::{self, Permissions},
+    net::SocketAddr,
+    os::unix::fs::{PermissionsExt, symlink},
+    process::{Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use end_to_end::{
+    port::free_address,
+    program::{Program, output_text},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
+    stack::Stack,
+    waiting::until,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::task::{JoinSet, spawn_blocking};
+
+/// A gateway in front of `backend`, with a file as operators write it.
+async fn commented(backend: SocketAddr, health: &str) -> Stack {
+    let stack = Stack::builder().in_front_of_address(backend).start().await;
+    let file = stack.config(Program::Gateway);
+    let text = fs::read_to_string(&file).unwrap();
+    let line = format!("backend = \"{backend}\"");
+    assert!(text.contains(&line), "{text}");
+    let commented = format!("# Where v1 runs.\n{line} # machine a");
+    fs::write(&file, text.replacen(&line, &commented, 1) + health).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    assert!(stack.reload(Program::Gateway).status.success());
+    stack
+}
+
+const HEALTH: &str = "[versions.v1.health]\nactive = true\ninterval_seconds = 1 # often\n";
+
+/// Runs the command while this runtime serves.
+async fn shift(stack: &Stack, further: &[&str]) -> Output {
+    let arguments = [&["versions", "shift"], further].concat();
+    let config = stack.config(Program::Gateway);
+    let (folder, config) = (stack.folder().to_owned(), config.display().to_string());
+    let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
+    let run = move || {
+        let mut arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        arguments.extend(["--config", &config]);
+        Program::Gateway.run(&folder, &arguments)
+    };
+    spawn_blocking(run).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_moves_under_load_without_a_failed_request() {
+    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = commented(old.address(), "").await;
+    let file = stack.config(Program::Gateway);
+    let before = fs::read_to_string(&file).unwrap();
+    // A link to the file stays one.
+    let target = file.with_extension("real");
+    fs::rename(&file, &target).unwrap();
+    symlink(&target, &file).unwrap();
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let served = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    for _ in 0..4 {
+        let (client, served) = (stack.client(), Arc::clone(&served));
+        let is_stopping = Arc::clone(&is_stopping);
+        clients.spawn(async move {
+            while !is_stopping.load(Ordering::Relaxed) {
+                client.post("/x").signed().send().await.ok();
+                served.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    // A request that takes longer than the move.
+    let slow = stack.client();
+    old.behave(Behaviour {
+        delivery: Delivery::After(Duration::from_secs(6)),
+        ..Behaviour::default()
+    });
+    let slow = tokio::spawn(async move { slow.get("/slow").send().await.ok() });
+    until("the slow request", || async {
+        let requests = old.requests();
+        requests
+            .iter()
+            .any(|one| one.target == "/slow")
+            .then_some(())
+    })
+    .await;
+    old.behave(Behaviour::default());
+    let output = shift(&stack, &["v1", &new.address().to_string()]).await;
+    let text = output_text(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(slow.is_finished(), "{text}");
+    let (from, to) = (old.address(), new.address());
+    let steps = [
+        format!("v1: {to} is up"),
+        format!("v1: added {to} beside {from}, reloaded"),
+        format!("v1: {to} is healthy"),
+        format!("v1: removed {from}, reloaded"),
+        format!("v1: {from} has no request in flight: its process can be stopped"),
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), steps);
+    // The old process gets nothing more.
+    let (of_old, goal) = (old.requests().len(), served.load(Ordering::Relaxed) + 50);
+    until("requests to be served", || async {
+        (served.load(Ordering::Relaxed) >= goal).then_some(())
+    })
+    .await;
+    assert_eq!(old.requests().len(), of_old);
+    is_stopping.store(true, Ordering::Relaxed);
+    clients.join_all().await;
+    slow.await.unwrap();
+    let after = fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        after,
+        before.replacen(&from.to_string(), &to.to_string(), 1)
+    );
+    assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+    let mode = fs::metadata(&target).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // A second time there is nothing to move.
+    let output = shift(&stack, &["v1", &to.to_string()]).await;
+    assert!(
+        output_text(&output).contains("has the address"),
+        "{output:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_never_healthy_changes_nothing() {
+    let (old, sick) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let unhealthy = Behaviour {
+        head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
+        ..Behaviour::default()
+    };
+    sick.behave_when_checked(unhealthy);
+    let stack = commented(old.address(), HEALTH).await;
+    let file = stack.config(Program::Gateway);
+    let before = fs::read_to_string(&file).unwrap();
+    for new in [sick.address(), free_address()] {
+        let output = shift(&stack, &["v1", &new.to_string(), "--timeout", "2"]).await;
+        let text = output_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("not moved: nothing was changed"), "{text}");
+        assert!(
+            text.contains("does not answer its health check within 2 s"),
+            "{text}"
+        );
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    assert!(sick.requests().is_empty());
+    stack.client().get("/x").send().await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_in_the_middle_is_undone() {
+    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = commented(old.address(), HEALTH).await;
+    let file = stack.config(Program::Gateway);
+    let before = fs::read_to_string(&file).unwrap();
+    // It passes the command's check, and none of the gateway's.
+    let address = new.address().to_string();
+    let arguments = ["v1", &address, "--timeout", "4"];
+    let moving = shift(&stack, &arguments);
+    let becomes_sick = async {
+        until("the command's check", || async {
+            (new.checks() > 0).then_some(())
+        })
+        .await;
+        new.behave_when_checked(Behaviour {
+            head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
+            ..Behaviour::default()
+        });
+    };
+    let (output, ()) = tokio::join!(moving, becomes_sick);
+    let text = output_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("is restored and reloaded"), "{text}");
+    assert!(
+        text.contains("is not healthy for the gateway within 4 s"),
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let listed = output_text(&stack.command(&["versions", "list"]));
+    assert!(!listed.contains(&new.address().to_string()), "{listed}");
+    assert!(!listed.contains("another configuration"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_moved_is_refused() {
+    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let mut stack = commented(old.address(), HEALTH).await;
+    let new = new.address().to_string();
+    let refused = async |stack: &Stack, version: &str, address: &str, expected: &str| {
+        let before = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
+        let output = shift(stack, &[version, address]).await;
+        let text = output_text(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(expected), "{expected}: {text}");
+        let after = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
+        assert_eq!(after, before);
+    };
+    refused(&stack, "v9", &new, "there is no version v9; ").await;
+    refused(
+        &stack,
+        "v1",
+        "login:7001",
+        "is not an IP address and a port",
+    )
+    .await;
+    let secured = format!("https://{new}");
+    refused(&stack, "v1", &secured, "the file would be invalid").await;
+    // Somebody else's edit.
+    let file = stack.config(Program::Gateway);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("interval_seconds = 1", "interval_seconds = 2"),
+    )
+    .unwrap();
+    refused(&stack, "v1", &new, "signpost check --diff").await;
+    fs::write(&file, text).unwrap();
+    stack.kill(Program::Gateway);
+    refused(&stack, "v1", &new, "no gateway runs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_move_is_undone() {
+    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let stack = commented(old.address(), HEALTH).await;
+    let file = stack.config(Program::Gateway);
+    let before = fs::read_to_string(&file).unwrap();
+    let mut command = Program::Gateway.command(stack.folder());
+    command.args(["versions", "shift", "v1", &new.address().to_string()]);
+    command.arg("--config").arg(&file).stderr(Stdio::piped());
+    let moving = command.stdout(Stdio::null()).spawn().unwrap();
+    // It passes the command's check, and none of the gateway's.
+    until("the command's check", || async {
+        (new.checks() > 0).then_some(())
+    })
+    .await;
+    new.behave_when_checked(Behaviour {
+        head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
+        ..Behaviour::default()
+    });
+    until("the file to be changed", || async {
+        (fs::read_to_string(&file).unwrap() != before).then_some(())
+    })
+    .await;
+    let id = Pid::from_child(&moving);
+    kill_process(id, Signal::INT).unwrap();
+    let output = spawn_blocking(|| moving.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
+    let text = output_text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("is restored and reloaded") && text.contains("interrupted"),
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let listed = output_text(&stack.command(&["versions", "list"]));
+    assert!(!listed.contains("another configuration"), "{listed}");
+}

@@ -31,6 +31,7 @@ pub use self::parse::parse;
 use crate::{
     config::{Applications, Config},
     directory::apps::inspect::inspect,
+    gateway::RELEASE,
     process::{
         reload::needs_restart,
         start,
@@ -40,7 +41,7 @@ use crate::{
 
 /// A gateway that verifies signed requests and routes them by version.
 #[derive(Debug, Parser)]
-#[command(name = "signpost", version = crate::RELEASE, arg_required_else_help = true)]
+#[command(name = "signpost", version = RELEASE, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

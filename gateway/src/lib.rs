@@ -38,9 +38,6 @@ mod tls;
 mod upstream;
 mod wire;
 
-/// The gateway's release.
-pub(crate) const RELEASE: &str = signpost_kit::release!();
-
 /// Items exported to the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz`; not for programs.
 ///
 /// Everything else is private to the crate, so that the compiler finds unused code.

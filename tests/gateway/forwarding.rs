@@ -1,7 +1,10 @@
 //! Requests are forwarded byte for byte, without the headers that must be removed. CONTRACT 1, 2 and 9.
 
+use std::collections::BTreeSet;
+
 use end_to_end::{
     clock::now_ms,
+    documents::root,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordedRequest, RecordingBackend},
     signer::{Profile, Request, sign},
@@ -25,6 +28,58 @@ async fn pass(stack: &Stack, backend: &RecordingBackend, bytes: &[u8]) -> Record
     );
     assert_eq!(response.status, 200, "{about}");
     backend.request_number(before + 1).await
+}
+
+/// The headers in the first table below a heading of a document, in lower case.
+fn listed(document: &str, heading: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join(document)).unwrap();
+    let (_, section) = text.split_once(&format!("\n### {heading}\n")).unwrap();
+    let rows = section.lines().skip_while(|line| !line.starts_with("| "));
+    let rows = rows.take_while(|line| line.starts_with("| "));
+    let first = rows.filter_map(|row| row.split('|').nth(1));
+    let names = first.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let names = names.filter_map(|name| name.split(':').next());
+    names.map(str::to_ascii_lowercase).collect()
+}
+
+/// A header that the gateway adds is in the contract.
+#[tokio::test]
+async fn the_contract_lists_the_headers_that_the_gateway_adds() {
+    let backend = RecordingBackend::start().await;
+    let settings = "gateway_secret = '8b1a9953c4611296a827abf8c47804d7'\n\
+                    versions.v1.deprecated = '2026-01-01'\n\
+                    versions.v1.sunset = '2100-01-01'\n[rate_limits.application]\nper_second = 100";
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(settings)
+        .start()
+        .await;
+    let mut connection = stack.raw().await;
+    let call = stack.client().post("/x").param("a", "1").bytes(&[]);
+    connection.send(&call).await;
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.status, 200);
+    let unlisted = |names: Vec<&str>, listed: BTreeSet<String>| {
+        let names = names.into_iter().map(str::to_ascii_lowercase);
+        names
+            .filter(|name| !listed.contains(name))
+            .collect::<Vec<_>>()
+    };
+    let mut to_backend = listed("backends/CONTRACT.md", "Headers that a backend gets");
+    to_backend.insert("content-type".to_owned());
+    let arrived = &backend.requests()[0].headers;
+    let arrived = arrived.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(unlisted(arrived, to_backend), [""; 0]);
+    let mut to_client = listed("gateway/protocol/CONTRACT.md", "Response headers");
+    // Of the message, and the backend's own.
+    to_client.extend(["content-length", "content-type", "date"].map(str::to_owned));
+    let lines = response.head.lines().skip(1);
+    let names = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name);
+    assert_eq!(unlisted(names.collect(), to_client), [""; 0]);
+    // These are among them.
+    assert!(response.header("deprecation").is_some() && response.header("ratelimit").is_some());
 }
 
 #[tokio::test]

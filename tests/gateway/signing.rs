@@ -10,6 +10,7 @@ use end_to_end::{
     signer::{Cover, Empty, Layout, Profile, Values, md5_hex},
     stack::{APP_KEY, Stack},
 };
+use signpost_protocol::sign::SignProfile;
 
 #[tokio::test]
 async fn a_signed_call_passes_with_parameters_in_query_and_form() {
@@ -372,6 +373,10 @@ async fn each_preset_is_accepted() {
         ("wechat", wechat),
         ("top", top),
     ];
+    assert_eq!(
+        presets.each_ref().map(|(name, _)| *name),
+        SignProfile::PRESETS
+    );
     let backend = RecordingBackend::start().await;
     for (preset, profile) in presets {
         let sign = format!("[sign]\npreset = \"{preset}\"");

@@ -138,6 +138,9 @@ fn versions_are_ordered_by_number_and_a_failure_leaves_a_clean_tree() {
         management.contains("\n# listen = \"127.0.0.1:7120\"\n"),
         "{management}"
     );
+    // Only version 1's file has every key.
+    let compose = fs::read_to_string(copy.path().join("conf/compose/v100.toml")).unwrap();
+    assert!(compose.contains("conf/v1.toml explains"), "{compose}");
     copy.commit("Add v100");
     let printed = copy.printed("scripts/versions", &[]);
     assert!(printed.ends_with("v99\nv100\n"), "{printed}");

@@ -49,7 +49,6 @@ mod tests {
     fn the_example_configuration_is_valid() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/v1.toml");
         let config = testing::example::<V1>(file);
-        assert_eq!(config.listen.to_string(), "127.0.0.1:7001");
         assert_eq!(config.providers.all.len(), 1);
     }
 }

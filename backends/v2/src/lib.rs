@@ -37,7 +37,6 @@ mod tests {
     fn the_example_configuration_is_valid() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/v2.toml");
         let config = testing::example::<V2>(file);
-        assert_eq!(config.listen.to_string(), "127.0.0.1:7002");
         assert_eq!(config.providers.all.len(), 1);
     }
 }

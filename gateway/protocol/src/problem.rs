@@ -293,6 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn the_contract_lists_every_code_with_its_status() {
+        let contract = include_str!("../CONTRACT.md");
+        for code in ProblemCode::ALL {
+            let (status, name) = (code.status().as_u16().to_string(), code.as_str());
+            let mut rows = contract.lines().filter(|line| line.starts_with("| "));
+            let is_row = |row: &str| {
+                let mut cells = row.split(" | ");
+                let has =
+                    |cell: Option<&str>, text: &str| cell.is_some_and(|cell| cell.contains(text));
+                has(cells.next(), &status) && has(cells.next(), &format!("`{name}`"))
+            };
+            assert!(rows.any(is_row), "{status} {name}");
+        }
+    }
+
+    #[test]
     fn every_code_has_title_and_detail_in_every_language() {
         for language in Language::ALL {
             for code in ProblemCode::ALL {

@@ -47,8 +47,8 @@ ident            required: 1 to 64 of A-Z a-z 0-9 . _ -
 key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space
 name             required: 1 to 64 characters
 origins          origins that a login may return to: separated by spaces in CSV, a list in JSON
-profile          a sign profile of its own: a preset (plain, decoded, bilibili, alipay, wechat, top) with the gateway's
-                 algorithm, cover and replay, or an object as in app list --json. Default: the gateway's profile
+profile          a sign profile of its own: a preset (sign --help lists them) with the gateway's algorithm, cover and
+                 replay, or an object as in app list --json. Default: the gateway's profile
 default_version  one of the gateway's versions
 
 The columns may be in any order; the last three are optional. If the file has problems, all of them are reported by

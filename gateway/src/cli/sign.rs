@@ -43,8 +43,8 @@ pub(super) struct SignArguments {
 /// Options that choose a sign profile.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct SignRules {
-    /// The preset of the sign profile: plain, decoded, bilibili, alipay, wechat or top.
-    #[arg(long, value_parser = preset)]
+    /// The preset of the sign profile.
+    #[arg(long, value_parser = preset())]
     preset: Option<SignProfile>,
     /// The hash algorithm; a preset does not change it.
     #[arg(long, value_parser = word::<SignAlgorithm>(["md5", "hmac-sha256"]))]
@@ -135,7 +135,7 @@ pub(super) fn signed(
     Ok(format!("{unsigned}&sign={}", sign.to_hex()))
 }
 
-fn preset(name: &str) -> Result<SignProfile, String> {
-    SignProfile::preset(name)
-        .ok_or_else(|| format!("the presets are {}", SignProfile::PRESETS.join(", ")))
+fn preset() -> impl TypedValueParser<Value = SignProfile> {
+    PossibleValuesParser::new(SignProfile::PRESETS)
+        .try_map(|name| SignProfile::preset(&name).ok_or("no such preset"))
 }

@@ -30,7 +30,7 @@ const HTTPS_PORT: u16 = 443;
 /// The gateway, in its spans.
 const SERVICE: ServiceName = ServiceName {
     name: "signpost",
-    version: crate::RELEASE,
+    version: super::RELEASE,
 };
 
 /// What one configuration says, and what works by it.

@@ -25,7 +25,7 @@ use signpost_kit::{
     trace::write_spans,
 };
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, RELEASE};
 
 /// All sources of the gateway's metrics.
 pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> Metrics {
@@ -45,7 +45,7 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLin
         .with(of_gateway(write_store))
         .with(move |scrape| write_dropped(scrape, &dropped_lines))
         .with(move |scrape| write_spans(scrape, &spans))
-        .with(|scrape| process::write(scrape, "signpost", crate::RELEASE))
+        .with(|scrape| process::write(scrape, "signpost", RELEASE))
 }
 
 /// The store of applications and accounts. With a single application there is none until a route asks for accounts.

@@ -37,7 +37,7 @@ use crate::{
         listeners::{Clients, bound_socket, start_listening},
         sockets::ListeningSockets,
     },
-    gateway::{Gateway, State},
+    gateway::{Gateway, RELEASE, State},
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
         certificate_watch::CertificateWatch,
@@ -125,7 +125,7 @@ fn log_start(addresses: &[SocketAddr], management: SocketAddr, public_url: &Orig
     let listen = addresses.iter().map(SocketAddr::to_string);
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
-        listen, %management, %public_url, program.version = crate::RELEASE,
+        listen, %management, %public_url, program.version = RELEASE,
         "signpost is listening"
     );
 }

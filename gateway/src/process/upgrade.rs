@@ -28,7 +28,7 @@ use rustix::{
     process::{Pid, Signal, kill_process},
 };
 
-use crate::{RELEASE, downstream::sockets::ListeningSockets};
+use crate::{downstream::sockets::ListeningSockets, gateway::RELEASE};
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";

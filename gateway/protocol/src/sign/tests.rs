@@ -111,8 +111,16 @@ fn with_hmac_no_layout_puts_the_key_into_the_string() {
 
 #[test]
 fn every_preset_exists() {
+    let contract = include_str!("../../CONTRACT.md");
+    let example = include_str!("../../../../conf/gateway.toml");
+    let (_, contract) = contract.split_once("\nA preset sets several:").unwrap();
+    let (contract, _) = contract.split_once("\n\n").unwrap();
+    let (example, _) = example.split_once("\n# preset = ").unwrap();
+    let (_, example) = example.rsplit_once("\n\n[sign]\n").unwrap();
     for name in SignProfile::PRESETS {
         assert!(SignProfile::preset(name).is_some(), "{name}");
+        assert!(contract.contains(&format!("`{name}`")), "{name}");
+        assert!(example.contains(&format!("\"{name}\"")), "{name}");
     }
     assert_eq!(
         SignProfile::preset("bilibili"),

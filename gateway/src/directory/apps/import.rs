@@ -38,8 +38,8 @@ const MAX_KEY_BYTES: usize = 1024;
 
 const REQUIRED: [Field; 3] = [Field::Ident, Field::Key, Field::Name];
 
-const ALLOWED_PROFILE: &str = "a preset (plain, decoded, bilibili, alipay, wechat, top), or an object with any of values, \
-                               layout, empty, leave_out (not \"time\"), cover, algorithm, replay";
+const ALLOWED_PROFILE: &str = "or an object with any of values, layout, empty, leave_out (not \"time\"), cover, \
+                               algorithm, replay";
 
 /// The applications of a file, and the line of each ident.
 #[derive(Default)]
@@ -308,7 +308,10 @@ impl Reader<'_> {
             self.problem(
                 line,
                 Some(Field::Profile),
-                format!("allowed: {ALLOWED_PROFILE}"),
+                format!(
+                    "allowed: a preset ({}), {ALLOWED_PROFILE}",
+                    SignProfile::PRESETS.join(", ")
+                ),
             );
         }
         profile

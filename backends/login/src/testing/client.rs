@@ -59,13 +59,11 @@ impl<'s> TestClient<'s> {
     }
 
     /// A GET. `target` can have a query.
-    #[must_use]
     pub fn get(&self, target: &str) -> TestRequest<'s> {
         self.request("GET", target, String::new())
     }
 
     /// A POST with a form.
-    #[must_use]
     pub fn post<const N: usize>(&self, path: &str, form: [(&str, &str); N]) -> TestRequest<'s> {
         let form = Serializer::new(String::new()).extend_pairs(form).finish();
         self.request("POST", path, form)

@@ -30,6 +30,7 @@ use std::{
 use http::HeaderMap;
 use signpost_kit::{
     clock::{Clock as _, ManualClock, Timestamp},
+    config::keys::testing::assert_explained,
     metrics::Metrics,
     server::shutdown::Phase,
 };
@@ -55,23 +56,28 @@ use crate::{
 const CONFIG: &str = "prefix = \"Acme\"\nproviders.sandbox = { kind = \"bitbucket\", auth_url = \"http://127.0.0.1:1\", \
      api_url = \"http://127.0.0.1:1\", client_id = \"id\", client_secret = \"secret\" }\n";
 
-/// Reads a configuration file of a version.
+/// Reads a configuration file of a version, and checks that its [example](crate::own::OwnSettings::EXAMPLE) explains each
+/// key of its own, with the default.
 ///
 /// # Panics
 ///
-/// It is invalid.
+/// The file is invalid, or a key is not explained.
 #[must_use]
 pub fn example<V: Version>(file: &str) -> Config {
     example_of(&Versions::one::<V>(), file)
 }
 
-/// Reads a configuration file of several versions.
+/// As [`example`], of several versions.
 ///
 /// # Panics
 ///
-/// It is invalid.
+/// As [`example`].
 #[must_use]
 pub fn example_of(versions: &Versions, file: &str) -> Config {
+    let examples = versions.examples();
+    let keys = Config::keys(|root| versions.read(root), &examples);
+    let examples: Vec<_> = examples.iter().map(String::as_str).collect();
+    assert_explained(&keys, &examples);
     let loaded = Config::load(Path::new(file), |root| versions.read(root));
     loaded.unwrap_or_else(|error| panic!("{error}")).config.0
 }

@@ -281,6 +281,27 @@ fn the_command_keys_lists_them_with_their_comments() {
     assert!(listed(&Versions::one::<Plain>()).is_empty());
 }
 
+#[test]
+#[should_panic(expected = "no example explains own.size")]
+fn a_key_without_a_comment_fails_the_test_of_the_example() {
+    struct Unexplained;
+    impl OwnSettings for Unexplained {
+        const EXAMPLE: &'static str = "[own]\nsize = 3\n";
+
+        fn read(own: &mut Section<'_>) -> Read<Self> {
+            own.number("size", 1..=9, 3).map(|_| Self)
+        }
+    }
+    struct Careless;
+    impl Version for Careless {
+        const NAME: &'static str = "v9";
+        type Settings = Unexplained;
+        type State = ();
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/v1.toml");
+    let _ = crate::testing::example::<Careless>(file);
+}
+
 #[tokio::test]
 async fn metrics_have_the_versions_prefix() {
     let service = TestService::new::<Shop>().await;

@@ -184,7 +184,7 @@ async fn one_process_counts_all_versions_apart() {
     assert_eq!(logins(&all, "polling", "success"), (1.0, 1.0));
     let build = all
         .text()
-        .contains("signpost_build_info{program=\"login-all\"");
+        .contains("signpost_build_info{program=\"login-all\",version=\"0.1.0 (no release)\"");
     assert!(build, "{}", all.text());
 }
 

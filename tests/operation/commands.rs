@@ -10,6 +10,7 @@ use std::{
 
 use end_to_end::{
     browser::{Browser, Decision},
+    documents::root,
     folder::Folder,
     logins::log_in_by_redirect,
     program::Program,
@@ -194,6 +195,16 @@ async fn no_log_filter_reveals_secrets() {
         APP_KEY,
     ] {
         assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+/// A program that is no release says so; `tests/releases` has releases.
+#[test]
+fn each_program_shows_its_release() {
+    for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
+        let printed = text(&program.run(&root(), &["--version"]));
+        let release = format!("{} (no release)", env!("CARGO_PKG_VERSION"));
+        assert_eq!(printed, format!("{} {release}", program.name()));
     }
 }
 

@@ -318,6 +318,16 @@ fn assert_complete(folder: &Path, version: &str, number: &str) {
         release.starts_with(&format!("{version}/{number}\n")),
         "{release}"
     );
+    // The program says so, too.
+    let commit = release.lines().nth(1).unwrap().get(..12).unwrap();
+    let program = format!("login-{version}");
+    let shown = Command::new(folder.join(&program))
+        .arg("--version")
+        .output();
+    assert_eq!(
+        output_text(&shown.unwrap()).trim(),
+        format!("{program} {version}/{number} ({commit})")
+    );
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--recursive-errors=no"])
         .arg(folder.join(&unit))

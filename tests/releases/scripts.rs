@@ -267,6 +267,9 @@ fn a_release_has_its_program_configuration_and_unit() {
             let line = format!("\nlisten = \"127.0.0.1:{address}\"\n");
             assert!(configuration.contains(&line), "{configuration}");
         }
+        let path = folder.join(unit).display().to_string();
+        let verified = ["verify", "--recursive-errors=no", &path];
+        assert_eq!(copy.printed("systemd-analyze", &verified), "", "{path}");
         // The unit names this version only, and its own paths.
         let unit = read(unit);
         let file = folder.join(format!("{name}.toml"));

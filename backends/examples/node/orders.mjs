@@ -21,7 +21,7 @@ app.all("/express/orders", (request, response) => {
 
 const limits = {
   maxHeaderSize: 128 * 1024, // Node's limit is 16 KiB. The gateway passes up to 32 KiB of the client, and adds its own.
-  keepAliveTimeout: 120_000, // longer than the gateway, which keeps idle connections for 90 s
+  keepAliveTimeout: 120_000, // longer than the gateway's idle_seconds, by default 90
 };
 const server = createServer(limits, app).listen(Number(port), address);
 process.once("SIGTERM", () => server.close()); // requests in flight are finished

@@ -92,8 +92,8 @@ impl Service {
 
     /// The store, for a version's own tables.
     #[must_use]
-    pub fn store(&self) -> OwnStore {
-        OwnStore::new(self.state.database.clone())
+    pub fn store(&self) -> &OwnStore {
+        &self.state.own_tables
     }
 
     /// The current time.

@@ -28,7 +28,7 @@ use crate::{
         credentials::{CredentialStore, Credentials},
         events::Events,
         logins::{LoginStore, SealKey, StateHash},
-        own::Sweep,
+        own::{OwnStore, Sweep},
     },
 };
 
@@ -77,6 +77,8 @@ pub(crate) struct State {
     /// The limit on the process' open files.
     pub(crate) descriptors: Descriptors,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The database, as versions see it.
+    pub(crate) own_tables: OwnStore,
     /// The versions' own tables whose rows expire.
     sweeps: Mutex<Vec<Sweep>>,
     /// Read from the store at first use, which is at the start of a program.
@@ -91,7 +93,6 @@ impl State {
     pub(crate) fn new(stores: Stores, clock: Arc<dyn Clock>) -> Self {
         Self {
             applications: Applications::new(stores.database.clone(), Arc::clone(&clock)),
-            database: stores.database,
             accounts: stores.accounts,
             credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
             events: stores.events,
@@ -101,8 +102,10 @@ impl State {
             metrics: Arc::default(),
             descriptors: Descriptors::raise_limit(),
             clock,
+            own_tables: OwnStore::new(stores.database.clone()),
             sweeps: Mutex::default(),
             seal: OnceCell::new(),
+            database: stores.database,
             phase: watch::Sender::new(Phase::Serving),
             tasks: TaskTracker::new(),
         }

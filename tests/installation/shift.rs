@@ -14,12 +14,11 @@ use std::{
 
 use end_to_end::{
     port::free_address,
-    program::{Program, output_text},
+    program::{Program, output_text, signal},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::Stack,
     waiting::until,
 };
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::{JoinSet, spawn_blocking};
 
 /// A gateway in front of `backend`, with a file as operators write it.
@@ -251,8 +250,7 @@ async fn an_interrupted_move_is_undone() {
         (fs::read_to_string(&file).unwrap() != before).then_some(())
     })
     .await;
-    let id = Pid::from_child(&moving);
-    kill_process(id, Signal::INT).unwrap();
+    signal(moving.id(), "INT");
     let output = spawn_blocking(|| moving.wait_with_output())
         .await
         .unwrap()

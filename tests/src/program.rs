@@ -418,7 +418,11 @@ fn log_path(instance: Instance, folder: &Path) -> PathBuf {
 const MAX_SHOWN: usize = 16_000;
 
 /// Sends a signal, named without `SIG`.
-pub(crate) fn signal(id: u32, signal: &str) {
+///
+/// # Panics
+///
+/// When the program `kill` is missing.
+pub fn signal(id: u32, signal: &str) {
     let status = Command::new("kill")
         .args([&format!("-{signal}"), &id.to_string()])
         .status();

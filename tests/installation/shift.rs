@@ -19,7 +19,11 @@ use end_to_end::{
     stack::Stack,
     waiting::until,
 };
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::{JoinSet, spawn_blocking},
+};
 
 /// A gateway in front of `backend`, with a file as operators write it.
 async fn commented(backend: SocketAddr, health: &str) -> Stack {
@@ -155,27 +159,30 @@ async fn an_address_that_is_never_healthy_changes_nothing() {
     stack.client().get("/x").send().await.ok();
 }
 
+/// The address of a backend that passes the command's check, which is the first, and no later one.
+async fn sick_after_one_check() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut status = "200 OK";
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            status = "503 Service Unavailable";
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(response.as_bytes()).await;
+        }
+    });
+    address
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_in_the_middle_is_undone() {
-    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let (old, new) = tokio::join!(RecordingBackend::start(), sick_after_one_check());
     let stack = commented(old.address(), HEALTH).await;
     let file = stack.config(Program::Gateway);
     let before = fs::read_to_string(&file).unwrap();
-    // It passes the command's check, and none of the gateway's.
-    let address = new.address().to_string();
-    let arguments = ["v1", &address, "--timeout", "4"];
-    let moving = shift(&stack, &arguments);
-    let becomes_sick = async {
-        until("the command's check", || async {
-            (new.checks() > 0).then_some(())
-        })
-        .await;
-        new.behave_when_checked(Behaviour {
-            head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
-            ..Behaviour::default()
-        });
-    };
-    let (output, ()) = tokio::join!(moving, becomes_sick);
+    let output = shift(&stack, &["v1", &new.to_string(), "--timeout", "4"]).await;
     let text = output_text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("is restored and reloaded"), "{text}");
@@ -185,7 +192,7 @@ async fn a_failure_in_the_middle_is_undone() {
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     let listed = output_text(&stack.command(&["versions", "list"]));
-    assert!(!listed.contains(&new.address().to_string()), "{listed}");
+    assert!(!listed.contains(&new.to_string()), "{listed}");
     assert!(!listed.contains("another configuration"), "{listed}");
 }
 
@@ -229,23 +236,14 @@ async fn what_cannot_be_moved_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_move_is_undone() {
-    let (old, new) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
+    let (old, new) = tokio::join!(RecordingBackend::start(), sick_after_one_check());
     let stack = commented(old.address(), HEALTH).await;
     let file = stack.config(Program::Gateway);
     let before = fs::read_to_string(&file).unwrap();
     let mut command = Program::Gateway.command(stack.folder());
-    command.args(["versions", "shift", "v1", &new.address().to_string()]);
+    command.args(["versions", "shift", "v1", &new.to_string()]);
     command.arg("--config").arg(&file).stderr(Stdio::piped());
     let moving = command.stdout(Stdio::null()).spawn().unwrap();
-    // It passes the command's check, and none of the gateway's.
-    until("the command's check", || async {
-        (new.checks() > 0).then_some(())
-    })
-    .await;
-    new.behave_when_checked(Behaviour {
-        head: "HTTP/1.1 503 Service Unavailable\r\n".to_owned(),
-        ..Behaviour::default()
-    });
     until("the file to be changed", || async {
         (fs::read_to_string(&file).unwrap() != before).then_some(())
     })

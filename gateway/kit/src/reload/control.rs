@@ -273,12 +273,12 @@ fn send_to(file: &Path, verb: Verb, trusted: u32, timeout: Duration) -> anyhow::
         let left = deadline.saturating_duration_since(Instant::now());
         // A timeout of 0 is an error, so at least 1 ms.
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        match stream
-            .read(&mut piece)
-            .context("the program does not reply")?
-        {
-            0 => break,
-            length => reply.extend_from_slice(&piece[..length]),
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => reply.extend_from_slice(&piece[..length]),
+            // A signal, which the command handles itself.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("the program does not reply"),
         }
     }
     let [is_success, text @ ..] = &*reply else {

@@ -31,6 +31,7 @@ use http::HeaderMap;
 use signpost_kit::{
     clock::{Clock as _, ManualClock, Timestamp},
     config::keys::testing::assert_explained,
+    log::show_errors_in_test,
     metrics::Metrics,
     server::shutdown::Phase,
 };
@@ -143,6 +144,7 @@ impl TestService {
     }
 
     pub(crate) async fn try_of(versions: Versions, toml: &str) -> anyhow::Result<Self> {
+        show_errors_in_test();
         let (config, configured) = read(&versions, toml);
         let database = Database::chosen();
         let (store, clock) = (database.open().await, ManualClock::default());

@@ -83,6 +83,14 @@ struct Style {
     is_coloured: AtomicBool,
 }
 
+/// Prints errors into a test's own output: the test of a version shows why its handler failed.
+#[doc(hidden)]
+pub fn show_errors_in_test() {
+    let errors = tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR);
+    // An error means that another test has done so.
+    let _ = errors.with_test_writer().without_time().try_init();
+}
+
 impl Logging {
     /// Starts the log for the whole process, including libraries that use the `log` crate. On the signals of `reopen` it
     /// opens its file again.

@@ -45,7 +45,7 @@ use signpost_kit::{
         origin::Origin,
         shared_keys::{self, Log, TracingSettings},
     },
-    read_all,
+    read_all, release,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
@@ -148,7 +148,10 @@ impl Config {
         let addresses = management.iter().map(|one| one.listen);
         let own: Vec<_> = own.into_iter().chain(addresses).collect();
         let connections = root.section("connections", ConnectionLimits::read);
-        let store = shared_keys::store(root);
+        let store = shared_keys::store(root).map(|mut store| {
+            store.program = format!("signpost {}", release!());
+            store
+        });
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);

@@ -7,6 +7,7 @@ pub mod own;
 mod pages;
 pub mod request;
 mod router;
+pub mod values;
 mod version;
 mod versions;
 pub mod views;

@@ -122,11 +122,11 @@ pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{
         Endpoints, EndpointsError, EndpointsOf, HandlerContext, Own, Routes, Version, Versions,
-        own, request, views,
+        own, request, values, views,
     },
     records::{
         accounts::{self, Account},
-        events, values,
+        events,
     },
     service::Service,
 };

@@ -6,4 +6,3 @@ pub(crate) mod credentials;
 pub mod events;
 pub(crate) mod logins;
 pub(crate) mod own;
-pub mod values;

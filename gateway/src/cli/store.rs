@@ -18,6 +18,7 @@ use super::{
     print_error, print_line,
     source::{address_setting, read_address, read_secret},
 };
+use crate::gateway::RELEASE;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
@@ -61,14 +62,9 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
         "copying sqlite:{} to {server} in one transaction",
         file.display()
     ));
-    let copied = copy(
-        &file,
-        &server,
-        &settings,
-        concat!("signpost ", env!("CARGO_PKG_VERSION")),
-        |table| print_line(&line(table)),
-    )
-    .await?;
+    let on_table = |table: &CopiedTable| print_line(&line(table));
+    let program = format!("signpost {RELEASE}");
+    let copied = copy(&file, &server, &settings, &program, on_table).await?;
     print_line(&format!(
         "copied in {:.1} s; all row counts match",
         begun.elapsed().as_secs_f32()

@@ -74,12 +74,20 @@ pub async fn copy(
     let source = Source::open(from, program)?;
     let database = PostgresDatabase::open(to, settings, program).await?;
     let mut names: Vec<String> = TABLES.map(str::to_owned).into();
-    for schema in source.versions()? {
+    let mut newer = None;
+    for schema in source.schemas()? {
+        if schema.is_newer() {
+            newer = Some(schema.program.clone());
+        }
         target::migrate(&database, &schema, program).await?;
         names.extend(source.tables_of(&schema)?);
     }
     let mut left_out = source.tables()?;
     left_out.retain(|name| !names.contains(name) && !NOT_COPIED.contains(&name.as_str()));
+    if let (Some(program), false) = (newer, left_out.is_empty()) {
+        let tables = left_out;
+        return Err(CopyError::Newer { program, tables });
+    }
     let mut client = target::connect(&database).await?;
     let target = Target::begin(&mut client, &names).await?;
     let mut tables = Vec::new();
@@ -99,9 +107,7 @@ async fn copy_table(
 ) -> Result<CopiedTable, CopyError> {
     let columns = source.columns(name)?;
     let (written, replaced) = target.write(source, name, &columns).await?;
-    if let Some(last) = source.last_id(name)? {
-        target.continue_ids_after(name, last).await?;
-    }
+    target.continue_ids(source, name, &columns).await?;
     let (expected, rows) = (source.count(name)?, target.count(name).await?);
     if rows != expected || written != expected {
         return Err(CopyError::Miscounted {
@@ -139,6 +145,17 @@ pub enum CopyError {
     #[error("the target is not empty: it has rows in {}. Copy into a new database", tables.join(", "))]
     NotEmpty {
         /// The tables that have rows.
+        tables: Vec<String>,
+    },
+    /// A later release has migrated the source, and this one may not know all of its tables.
+    #[error(
+        "{program} has migrated the source further than this program knows, which knows nothing of {}. Copy with the \
+         release that has migrated it", tables.join(", ")
+    )]
+    Newer {
+        /// The program that has.
+        program: String,
+        /// The tables that are unknown here.
         tables: Vec<String>,
     },
     /// Another process writes to the target.

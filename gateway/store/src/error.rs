@@ -4,8 +4,6 @@ use std::{error::Error, fmt, io, path::PathBuf};
 
 use tokio_postgres::error::SqlState;
 
-use crate::schema::SchemaError;
-
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -48,6 +46,101 @@ pub enum OpenError {
         #[source]
         cause: SchemaError,
     },
+}
+
+/// Why the tables cannot be used or migrated.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// A later release has migrated the store, and this program cannot work with the result.
+    #[error(
+        "{program} has migrated the store to {last} of {owner}. Programs need at least V{needed} of {owner} now; this one \
+         ends with V{known}. Start a release of this program that is as new, or restore the backup"
+    )]
+    TooOld {
+        /// Whose tables: `signpost`, or a version.
+        owner: String,
+        /// The last migration.
+        last: String,
+        /// The program that applied it.
+        program: String,
+        /// The number of the migration that programs need.
+        needed: u64,
+        /// The number of the last one that this program has.
+        known: usize,
+    },
+    /// A migration was applied in another form than this program has.
+    #[error(
+        "{name} of {owner} was changed after {program} had applied it. Restore its statements, and add a migration instead"
+    )]
+    Changed {
+        /// Whose tables.
+        owner: String,
+        /// The migration.
+        name: String,
+        /// The program that applied it.
+        program: String,
+    },
+    /// A version's migration creates or changes what is not its own.
+    #[error(
+        "a migration creates, changes or drops {name} (of {table}), which does not begin with {prefix}: nothing was \
+         migrated"
+    )]
+    NotOwn {
+        /// The table, index or other object.
+        name: String,
+        /// Its table.
+        table: String,
+        /// What all names must begin with.
+        prefix: String,
+    },
+    /// A version's migration has a column that cannot be copied to the other database.
+    #[error(
+        "{column} is {found}: nothing was migrated. Allowed: INTEGER, TEXT and BLOB in STRICT tables of SQLite; bigint, \
+         boolean, text and bytea in Postgres"
+    )]
+    Type {
+        /// Table and column.
+        column: String,
+        /// Its type.
+        found: String,
+    },
+    /// A version's migration has a name that the databases would write differently.
+    #[error("{name}: nothing was migrated. Allowed in names of tables and columns: a-z, 0-9 and _")]
+    Name {
+        /// Table and column.
+        name: String,
+    },
+    /// A migration has left rows that refer to missing ones.
+    #[error("rows of {table} would refer to rows that do not exist: nothing was migrated")]
+    References {
+        /// The table.
+        table: String,
+    },
+    /// A statement of a migration failed.
+    #[error("{name} of {owner} failed: nothing was migrated")]
+    Failed {
+        /// Whose tables.
+        owner: String,
+        /// The migration.
+        name: String,
+        /// The database's error.
+        #[source]
+        cause: StoreError,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SchemaError {
+    /// A statement of this owner's migration failed.
+    pub(crate) fn failed(owner: &str, migration: &str, cause: impl Into<StoreError>) -> Self {
+        Self::Failed {
+            owner: owner.to_owned(),
+            name: migration.to_owned(),
+            cause: cause.into(),
+        }
+    }
 }
 
 /// Why a call to the store failed.

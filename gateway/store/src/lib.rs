@@ -39,10 +39,10 @@ mod value;
 pub use self::{
     address::{PostgresAddress, StoreAddress},
     changes::{Change, Topic},
-    error::{OpenError, PostgresError, StoreError},
+    error::{OpenError, PostgresError, SchemaError, StoreError},
     postgres::PostgresDatabase,
     row::{Column, FromRow, Parsed, Row},
-    schema::{Migration, Schema, SchemaError},
+    schema::{Migration, Schema},
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
     statements::Batch,

@@ -4,7 +4,7 @@
 //! program must have to work with the result. So programs of several releases share a store: one that has fewer
 //! migrations than were applied starts nevertheless, as long as all of them were additive.
 
-use crate::from_row;
+use crate::{error::SchemaError, from_row};
 
 /// A migration in both dialects.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +131,7 @@ impl<'a> Schema<'a> {
         let Some(prefix) = self.prefix() else {
             return Ok(());
         };
+        let of_owner = |column: &&Object| column.table_name.starts_with(&prefix);
         let is_own = |object: &Object| {
             object.name.starts_with(&prefix) && object.table_name.starts_with(&prefix)
         };
@@ -148,15 +149,37 @@ impl<'a> Schema<'a> {
                 prefix,
             });
         }
-        let mut own = columns.iter();
-        match own.find(|one| one.table_name.starts_with(&prefix) && !is_portable(&one.definition)) {
-            Some(column) => Err(SchemaError::Type {
-                column: format!("{}.{}", column.table_name, column.name),
-                found: column.definition.clone(),
-            }),
-            None => Ok(()),
+        for column in columns.iter().filter(of_owner) {
+            let name = format!("{}.{}", column.table_name, column.name);
+            if !is_portable(&column.definition) {
+                let found = column.definition.clone();
+                return Err(SchemaError::Type {
+                    column: name,
+                    found,
+                });
+            }
+            if !is_name(&column.table_name) || !is_name(&column.name) {
+                return Err(SchemaError::Name { name });
+            }
         }
+        Ok(())
     }
+
+    /// Whether this release needs more of programs than the one that has applied the last migration.
+    pub(crate) fn raises_needs(&self, applied: &[Applied]) -> bool {
+        let before = applied.iter().map(|row| row.oldest).max();
+        u64::try_from(self.oldest).unwrap_or(u64::MAX) > before.unwrap_or(0)
+    }
+}
+
+/// Records that, for the last migration. Parameters: the owner, and the number of the migration that is needed.
+pub(crate) const RAISE_NEEDS: &str = "UPDATE migrations SET oldest = $2 WHERE owner = $1 AND number = \
+                           (SELECT max(number) FROM migrations WHERE owner = $1)";
+
+/// Whether both databases have the name as it was written.
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.bytes().all(is_allowed)
 }
 
 /// Whether `store copy` and the statements of programs know a column of this type, in either dialect.
@@ -191,16 +214,23 @@ const fn has_number(name: &[u8], number: usize) -> bool {
     name[0] == b'V' && found == number && has_name
 }
 
-/// A version's tables, as a store has them: another program can create them in another store.
+/// The tables of an owner, as a store has them: another program can create them in another store.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSchema {
     pub(crate) owner: String,
     /// Name, statements for SQLite, statements for Postgres.
     pub(crate) migrations: Vec<[String; 3]>,
     pub(crate) oldest: usize,
+    /// The program that applied the last one.
+    pub(crate) program: String,
 }
 
 impl StoredSchema {
+    /// Whether it is Signpost's own, and has more than this release.
+    pub(crate) fn is_newer(&self) -> bool {
+        self.owner == SIGNPOST.owner && self.migrations.len() > SIGNPOST.migrations.len()
+    }
+
     pub(crate) fn migrations(&self) -> Vec<Migration<'_>> {
         let all = self.migrations.iter();
         let all = all.map(|[name, sqlite, postgres]| Migration {
@@ -257,92 +287,6 @@ from_row!(Object {
     name,
     definition
 });
-
-/// Why the tables cannot be used or migrated.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// A later release has migrated the store, and this program cannot work with the result.
-    #[error(
-        "{program} has migrated the store to {last} of {owner}. Programs need at least V{needed} of {owner} now; this one \
-         ends with V{known}. Start a release of this program that is as new, or restore the backup"
-    )]
-    TooOld {
-        /// Whose tables: `signpost`, or a version.
-        owner: String,
-        /// The last migration.
-        last: String,
-        /// The program that applied it.
-        program: String,
-        /// The number of the migration that programs need.
-        needed: u64,
-        /// The number of the last one that this program has.
-        known: usize,
-    },
-    /// A migration was applied in another form than this program has.
-    #[error(
-        "{name} of {owner} was changed after {program} had applied it. Restore its statements, and add a migration instead"
-    )]
-    Changed {
-        /// Whose tables.
-        owner: String,
-        /// The migration.
-        name: String,
-        /// The program that applied it.
-        program: String,
-    },
-    /// A version's migration creates or changes what is not its own.
-    #[error(
-        "a migration creates, changes or drops {name} (of {table}), which does not begin with {prefix}: nothing was \
-         migrated"
-    )]
-    NotOwn {
-        /// The table, index or other object.
-        name: String,
-        /// Its table.
-        table: String,
-        /// What all names must begin with.
-        prefix: String,
-    },
-    /// A version's migration has a column that cannot be copied to the other database.
-    #[error(
-        "{column} is {found}: nothing was migrated. Allowed: INTEGER, TEXT and BLOB in STRICT tables of SQLite; bigint, \
-         boolean, text and bytea in Postgres"
-    )]
-    Type {
-        /// Table and column.
-        column: String,
-        /// Its type.
-        found: String,
-    },
-    /// A statement of a migration failed.
-    #[error("{name} of {owner} failed: nothing was migrated")]
-    Failed {
-        /// Whose tables.
-        owner: String,
-        /// The migration.
-        name: String,
-        /// The database's error.
-        #[source]
-        cause: crate::StoreError,
-    },
-    /// The database failed.
-    #[error(transparent)]
-    Store(#[from] crate::StoreError),
-}
-
-impl SchemaError {
-    pub(crate) fn failed(
-        schema: &Schema<'_>,
-        migration: &Migration<'_>,
-        cause: impl Into<crate::StoreError>,
-    ) -> Self {
-        Self::Failed {
-            owner: schema.owner.to_owned(),
-            name: migration.name.to_owned(),
-            cause: cause.into(),
-        }
-    }
-}
 
 #[cfg(test)]
 mod both_stores;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use signpost_store::StoreError;
 
 use super::running::Running;
-use crate::{records::values, service::Service};
+use crate::{http::values, service::Service};
 
 /// Short enough that few rows accumulate. Several processes can sweep at once.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);

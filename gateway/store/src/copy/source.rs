@@ -2,10 +2,10 @@
 
 use std::{fs::File, path::Path};
 
-use rusqlite::{Connection, Statement};
+use rusqlite::{Connection, Statement, params_from_iter};
 use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, fcntl_getlk};
 
-use super::{CopyError, target::ID};
+use super::CopyError;
 use crate::{
     SqliteDatabase,
     schema::{SIGNPOST, StoredSchema},
@@ -33,10 +33,10 @@ impl Source {
         Ok(Self { connection })
     }
 
-    /// The tables of the versions, as their programs have migrated them.
-    pub(super) fn versions(&self) -> rusqlite::Result<Vec<StoredSchema>> {
-        let query = "SELECT owner, name, sqlite, postgres, oldest FROM migrations WHERE owner <> ?1 \
-                     ORDER BY owner, number";
+    /// What was migrated: Signpost's own first, then each version's.
+    pub(super) fn schemas(&self) -> rusqlite::Result<Vec<StoredSchema>> {
+        let query = "SELECT owner, name, sqlite, postgres, oldest, program FROM migrations \
+                     ORDER BY owner <> ?1, owner, number";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query([SIGNPOST.owner])?;
         let mut all: Vec<StoredSchema> = Vec::new();
@@ -52,37 +52,54 @@ impl Source {
                 last.migrations
                     .push([row.get(1)?, row.get(2)?, row.get(3)?]);
                 last.oldest = last.oldest.max(row.get(4)?);
+                last.program = row.get(5)?;
             }
         }
         Ok(all)
     }
 
-    /// All tables, in the order of their creation: none refers to a later one.
+    /// All tables.
     pub(super) fn tables(&self) -> rusqlite::Result<Vec<String>> {
         let query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
                      ORDER BY rowid";
-        let mut statement = self.connection.prepare(query)?;
-        let names = statement.query_map([], |row| row.get(0))?;
-        names.collect()
+        self.names(query, &[])
     }
 
-    /// Those of a version.
+    /// Those of a version, in an order in which none refers to a later one, unless they do so in a circle.
     pub(super) fn tables_of(&self, schema: &StoredSchema) -> rusqlite::Result<Vec<String>> {
-        let mut tables = self.tables()?;
-        tables.retain(|name| schema.has(name));
-        Ok(tables)
+        let mut waiting = self.tables()?;
+        waiting.retain(|name| schema.has(name));
+        let mut sorted = Vec::new();
+        while !waiting.is_empty() {
+            let mut next = 0;
+            for (index, table) in waiting.iter().enumerate() {
+                let parents = "SELECT \"table\" FROM pragma_foreign_key_list(?1)";
+                let parents = self.names(parents, &[table])?;
+                let is_waiting = |parent: &String| parent != table && waiting.contains(parent);
+                if !parents.iter().any(is_waiting) {
+                    next = index;
+                    break;
+                }
+            }
+            sorted.push(waiting.remove(next));
+        }
+        Ok(sorted)
+    }
+
+    fn names(&self, query: &str, values: &[&str]) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.connection.prepare(query)?;
+        let names = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+        names.collect()
     }
 
     pub(super) fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let query = "SELECT name FROM pragma_table_info(?1) ORDER BY cid";
-        let mut statement = self.connection.prepare(query)?;
-        let names = statement.query_map([table], |row| row.get(0))?;
-        names.collect()
+        self.names(query, &[table])
     }
 
     /// The statement that returns all rows of a table.
     pub(super) fn rows(&self, table: &str, columns: &[String]) -> rusqlite::Result<Statement<'_>> {
-        let columns = columns.join(", ");
+        let columns = quoted(columns);
         self.connection
             .prepare(&format!("SELECT {columns} FROM {table}"))
     }
@@ -92,21 +109,20 @@ impl Source {
         self.connection.query_row(&query, [], |row| row.get(0))
     }
 
-    /// The largest id ever assigned: ids of deleted rows must not be reused either. `None` if the table has no column
-    /// [`ID`] of numbers.
-    pub(super) fn last_id(&self, table: &str) -> rusqlite::Result<Option<i64>> {
-        let has_ids =
-            "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2 AND type = 'INTEGER'";
-        let has_ids = self
-            .connection
-            .query_row(has_ids, [table, ID], |row| row.get(0))?;
+    /// The largest number ever assigned to a column that counts: those of deleted rows must not be reused either.
+    pub(super) fn last(&self, table: &str, column: &str) -> rusqlite::Result<i64> {
         let query = format!(
             "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0), \
-             coalesce((SELECT max({ID}) FROM {table}), 0))"
+             coalesce((SELECT max(\"{column}\") FROM {table}), 0))"
         );
-        let last = || self.connection.query_row(&query, [], |row| row.get(0));
-        if has_ids { last().map(Some) } else { Ok(None) }
+        self.connection.query_row(&query, [], |row| row.get(0))
     }
+}
+
+/// Columns for a statement: a name can be a word of SQL.
+pub(super) fn quoted(columns: &[String]) -> String {
+    let columns: Vec<_> = columns.iter().map(|name| format!("\"{name}\"")).collect();
+    columns.join(", ")
 }
 
 /// The id of a process that has a SQLite file open: its writes after the copy would be lost.

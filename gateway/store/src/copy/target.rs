@@ -6,11 +6,12 @@ use tokio_postgres::{
     Client, Transaction, binary_copy::BinaryCopyInWriter, error::SqlState, types::Type,
 };
 
-use super::{CopyError, source::Source, value};
+use super::{
+    CopyError,
+    source::{Source, quoted},
+    value,
+};
 use crate::{PostgresDatabase, schema::StoredSchema, values};
-
-/// The column with an auto-increment number, in tables that have one.
-pub(super) const ID: &str = "id";
 
 /// A copy has no timeout, except for waiting for locks: the operator should learn soon that the target is in use.
 const SESSION_SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
@@ -82,7 +83,7 @@ impl<'c> Target<'c> {
         columns: &[String],
     ) -> Result<(u64, u64), CopyError> {
         let types = self.types(table, columns).await?;
-        let names = columns.join(", ");
+        let names = quoted(columns);
         let copy = format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)");
         let sink = self.transaction.copy_in(&copy).await?;
         let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
@@ -102,19 +103,33 @@ impl<'c> Target<'c> {
     }
 
     async fn types(&self, table: &str, columns: &[String]) -> Result<Vec<Type>, CopyError> {
-        let query = format!("SELECT {} FROM {table} LIMIT 0", columns.join(", "));
+        let query = format!("SELECT {} FROM {table} LIMIT 0", quoted(columns));
         let statement = self.transaction.prepare(&query).await?;
         let types = statement.columns().iter();
         Ok(types.map(|column| column.type_().clone()).collect())
     }
 
-    /// Sets the sequence of the table, so that the next id follows `last`.
-    pub(super) async fn continue_ids_after(&self, table: &str, last: i64) -> Result<(), CopyError> {
-        if last > 0 {
-            let set = "SELECT setval(pg_get_serial_sequence($1, $2), $3)";
-            self.transaction
-                .query_one(set, &[&table, &ID, &last])
+    /// Sets the sequences of the table's columns, so that the next numbers follow the source's last ones.
+    pub(super) async fn continue_ids(
+        &self,
+        source: &Source,
+        table: &str,
+        columns: &[String],
+    ) -> Result<(), CopyError> {
+        for column in columns {
+            let sequence = "SELECT pg_get_serial_sequence($1, $2)";
+            let found = self
+                .transaction
+                .query_one(sequence, &[&table, column])
                 .await?;
+            let Some(sequence) = found.try_get::<_, Option<String>>(0)? else {
+                continue;
+            };
+            let last = source.last(table, column)?;
+            if last > 0 {
+                let set = "SELECT setval($1::text::regclass, $2)";
+                self.transaction.query_one(set, &[&sequence, &last]).await?;
+            }
         }
         Ok(())
     }

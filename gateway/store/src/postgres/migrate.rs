@@ -7,7 +7,8 @@ use tokio_postgres::{Client, Transaction, error::SqlState};
 use super::{changes::is_unavailable, statements::read};
 use crate::{
     FromRow, OpenError, StoreError,
-    schema::{Applied, Migration, Schema, SchemaError},
+    error::SchemaError,
+    schema::{Applied, Migration, RAISE_NEEDS, Schema},
 };
 
 /// Number of the advisory lock: the bytes of "signpost", so that no other program uses it.
@@ -42,7 +43,7 @@ const COLUMNS: &str = "SELECT CAST(table_name AS text) AS table_name, CAST(colum
                        CAST(data_type AS text) AS definition FROM information_schema.columns \
                        WHERE table_schema = current_schema()";
 
-/// A column has its table's name, as the statement that changed it has.
+/// A column or constraint has its table's name, as the statement that changed it has.
 const OBJECTS: &str = "SELECT CAST(table_name AS text) AS table_name, CAST(table_name AS text) AS name, \
                        column_name || ' ' || data_type || ' ' || is_nullable || ' ' || coalesce(column_default, '') \
                        AS definition FROM information_schema.columns WHERE table_schema = current_schema() \
@@ -53,7 +54,10 @@ const OBJECTS: &str = "SELECT CAST(table_name AS text) AS table_name, CAST(table
                        WHERE trigger_schema = current_schema() \
                        UNION ALL SELECT CAST(routine_name AS text), CAST(routine_name AS text), \
                        coalesce(routine_definition, '') FROM information_schema.routines \
-                       WHERE routine_schema = current_schema() ORDER BY 1, 2, 3";
+                       WHERE routine_schema = current_schema() \
+                       UNION ALL SELECT CAST(table_name AS text), CAST(table_name AS text), \
+                       CAST(constraint_name AS text) FROM information_schema.table_constraints \
+                       WHERE constraint_schema = current_schema() ORDER BY 1, 2, 3";
 
 /// Applies the missing migrations, all or none.
 pub(super) async fn migrate(
@@ -115,6 +119,8 @@ async fn try_migrate(
             SchemaError::Failed { cause, .. } | SchemaError::Store(cause) => {
                 !is_locked || is_in_use(cause)
             }
+            // What another process has committed meanwhile looks like this one's.
+            SchemaError::NotOwn { .. } => !is_locked,
             _ => false,
         };
         if !may_succeed_later || attempts.next().is_none() {
@@ -137,12 +143,20 @@ async fn migrate_once(
     let applied = applied(&transaction, schema.owner).await?;
     let missing = schema.missing(&applied, |own| own.postgres)?;
     if missing.is_empty() {
+        if schema.raises_needs(&applied) {
+            let needs = i64::try_from(schema.oldest).unwrap_or(i64::MAX);
+            let raised = transaction
+                .execute(RAISE_NEEDS, &[&schema.owner, &needs])
+                .await;
+            raised.map_err(StoreError::from)?;
+            transaction.commit().await.map_err(StoreError::from)?;
+        }
         return Ok(());
     }
     let before = rows(&transaction, OBJECTS).await?;
     for (migration, number) in missing.iter().zip(applied.len() + 1..) {
         let done = apply(&transaction, schema, migration, number, program).await;
-        done.map_err(|cause| SchemaError::failed(schema, migration, cause))?;
+        done.map_err(|cause| SchemaError::failed(schema.owner, migration.name, cause))?;
     }
     let (after, columns) = (
         rows(&transaction, OBJECTS).await?,

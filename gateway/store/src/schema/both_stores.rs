@@ -85,6 +85,72 @@ async fn a_release_that_is_too_old_says_so() {
 }
 
 #[tokio::test]
+async fn what_programs_need_can_be_raised_later() {
+    let test = TestStore::chosen();
+    let store = test.open().await;
+    store.migrate(&SECOND, "login-v3 1.1.0").await.unwrap();
+    store.migrate(&FIRST, "login-v3 1.0.0").await.unwrap();
+    store
+        .migrate(&SECOND.needs(2), "login-v3 1.1.1")
+        .await
+        .unwrap();
+    store.migrate(&FIRST, "login-v3 1.0.0").await.unwrap_err();
+    store.migrate(&SECOND, "login-v3 1.1.0").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_rebuilt_table_keeps_the_rows_that_refer_to_it() {
+    let test = TestStore::chosen();
+    let store = test.open().await;
+    let tags = Migration {
+        name: "V2__tags",
+        sqlite: "CREATE TABLE v3_tags (note INTEGER REFERENCES v3_notes (id) ON DELETE CASCADE) STRICT",
+        postgres: "CREATE TABLE v3_tags (note BIGINT REFERENCES v3_notes (id) ON DELETE CASCADE)",
+    };
+    let rebuilt = |rows| Migration {
+        name: "V3__rebuilt",
+        sqlite: rows,
+        postgres: "ALTER TABLE v3_notes ALTER COLUMN text DROP NOT NULL",
+    };
+    let all = [
+        NOTES,
+        tags,
+        rebuilt(
+            "CREATE TABLE v3_new (id INTEGER PRIMARY KEY, text TEXT) STRICT;
+             INSERT INTO v3_new SELECT id, text FROM v3_notes; DROP TABLE v3_notes;
+             ALTER TABLE v3_new RENAME TO v3_notes",
+        ),
+    ];
+    let two = [NOTES, tags];
+    store.migrate(&Schema::new("v3", &two), "1").await.unwrap();
+    insert(&store, "one").await;
+    let tag = "INSERT INTO v3_tags (note) SELECT id FROM v3_notes";
+    store.execute(tag, Vec::new()).await.unwrap();
+    store.migrate(&Schema::new("v3", &all), "2").await.unwrap();
+    assert_eq!(count(&store, "SELECT count(*) FROM v3_tags").await, 1);
+    let all = [
+        all[0],
+        all[1],
+        all[2],
+        same("V4__lost", "DELETE FROM v3_notes"),
+    ];
+    let lost = store.migrate(&Schema::new("v3", &all), "3").await;
+    if let Store::Sqlite(_) = store {
+        assert_eq!(
+            reason(&lost.unwrap_err()),
+            "rows of v3_tags would refer to rows that do not exist: nothing was migrated"
+        );
+        insert(&store, "two").await;
+        let wrong = "INSERT INTO v3_tags (note) VALUES (99)";
+        test.open()
+            .await
+            .execute(wrong, Vec::new())
+            .await
+            .unwrap_err();
+    }
+}
+
+#[tokio::test]
 async fn a_program_does_not_start_on_a_store_that_needs_a_later_release_of_signpost() {
     let test = TestStore::chosen();
     let store = test.open().await;
@@ -150,6 +216,13 @@ async fn a_version_migrates_nothing_but_its_own() {
         ("CREATE VIEW people AS SELECT * FROM accounts", "people"),
         (
             store.dialect(
+                "ALTER TABLE accounts RENAME COLUMN kind TO sort",
+                "ALTER TABLE accounts ADD CHECK (id > 0)",
+            ),
+            "accounts",
+        ),
+        (
+            store.dialect(
                 "CREATE TRIGGER v4_watch AFTER DELETE ON events BEGIN DELETE FROM accounts; END",
                 "CREATE FUNCTION v4_watch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; \
                  CREATE TRIGGER v4_watch AFTER DELETE ON events EXECUTE FUNCTION v4_watch()",
@@ -206,6 +279,23 @@ async fn a_column_that_cannot_be_copied_is_reported() {
         let error = reason(&store.migrate(&schema, "login-v4 1.0.0").await.unwrap_err());
         assert!(error.starts_with("v4_all.price is "), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_name_that_the_databases_write_differently_is_reported() {
+    let test = TestStore::chosen();
+    let store = test.open().await;
+    let all = [Migration {
+        name: "V1__all",
+        sqlite: "CREATE TABLE v4_all (\"accountId\" INTEGER) STRICT",
+        postgres: "CREATE TABLE v4_all (\"accountId\" BIGINT)",
+    }];
+    let schema = Schema::new("v4", &all);
+    let error = reason(&store.migrate(&schema, "login-v4 1.0.0").await.unwrap_err());
+    assert!(
+        error.starts_with("v4_all.accountId: nothing was migrated"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

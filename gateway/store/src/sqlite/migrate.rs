@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::statements::run;
+use super::statements::{in_dialect, run};
 use crate::{
     FromRow, StoreError, Value,
-    schema::{Applied, Schema, SchemaError},
+    error::SchemaError,
+    schema::{Applied, Migration, RAISE_NEEDS, Schema},
     values,
 };
 
@@ -35,6 +36,8 @@ const COLUMNS: &str = "SELECT tables.name AS table_name, columns.name, \
                        FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns \
                        WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
+const BROKEN_REFERENCES: &str = "SELECT \"table\" FROM pragma_foreign_key_check LIMIT 1";
+
 /// Applies the missing migrations in one transaction. The caller holds the lock of starting processes.
 pub(super) fn migrate(
     connection: &mut Connection,
@@ -45,15 +48,34 @@ pub(super) fn migrate(
     let applied = applied(connection, schema.owner)?;
     let missing = schema.missing(&applied, |own| own.sqlite)?;
     if missing.is_empty() {
+        if schema.raises_needs(&applied) {
+            let raised =
+                connection.execute(&in_dialect(RAISE_NEEDS), (schema.owner, schema.oldest));
+            raised.map_err(StoreError::from)?;
+        }
         return Ok(());
     }
+    // Otherwise a table that is rebuilt, by dropping it, would delete the rows that refer to it.
+    switch_references(connection, "OFF")?;
+    let migrated = apply(connection, schema, missing, applied.len(), program);
+    switch_references(connection, "ON")?;
+    migrated
+}
+
+fn apply(
+    connection: &mut Connection,
+    schema: &Schema<'_>,
+    missing: &[Migration<'_>],
+    applied: usize,
+    program: &str,
+) -> Result<(), SchemaError> {
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(StoreError::from)?;
     let read = |query| rows(&transaction, query, Vec::new());
     let before = read(OBJECTS)?;
-    for (migration, number) in missing.iter().zip(applied.len() + 1..) {
-        let failed = |cause| SchemaError::failed(schema, migration, cause);
+    for (migration, number) in missing.iter().zip(applied + 1..) {
+        let failed = |cause| SchemaError::failed(schema.owner, migration.name, cause);
         transaction
             .execute_batch(migration.sqlite)
             .map_err(failed)?;
@@ -74,8 +96,16 @@ pub(super) fn migrate(
             .map_err(failed)?;
     }
     schema.check(before, read(OBJECTS)?, &read(COLUMNS)?)?;
-    transaction.commit().map_err(StoreError::from)?;
-    Ok(())
+    let broken = rows::<(String,)>(&transaction, BROKEN_REFERENCES, Vec::new())?;
+    if let Some((table,)) = broken.into_iter().next() {
+        return Err(SchemaError::References { table });
+    }
+    Ok(transaction.commit().map_err(StoreError::from)?)
+}
+
+/// Has no effect within a transaction.
+fn switch_references(connection: &Connection, to: &str) -> Result<(), StoreError> {
+    Ok(connection.execute_batch(&format!("PRAGMA foreign_keys = {to}"))?)
 }
 
 fn applied(connection: &Connection, owner: &str) -> Result<Vec<Applied>, StoreError> {

@@ -159,6 +159,6 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<()>
 }
 
 /// Numbered parameters: SQLite would number `$1` by its first appearance.
-fn in_dialect(sql: &str) -> String {
+pub(super) fn in_dialect(sql: &str) -> String {
     sql.replace('$', "?")
 }

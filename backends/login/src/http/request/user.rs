@@ -11,12 +11,14 @@ use tracing::Span;
 use super::ClaimedApplication;
 use crate::{
     error::LoginError,
-    http::{Context, HandlerContext, Version},
+    http::{
+        Context, HandlerContext, Version,
+        values::{Collection, Values},
+    },
     records::{
         accounts::Account,
         credentials::{Credential, CredentialClaims},
         events::{EventCursor, EventPage, EventQuery},
-        values::{Collection, Values},
     },
     service::Service,
 };

@@ -4,12 +4,12 @@ use std::{
     fs::{self, Permissions},
     net::SocketAddr,
     os::unix::fs::{PermissionsExt, symlink},
-    process::{Output, Stdio},
+    process::{Child, Output, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use end_to_end::{
@@ -27,10 +27,14 @@ use tokio::{
 
 /// A gateway in front of `backend`, with a file as operators write it.
 async fn commented(backend: SocketAddr, health: &str) -> Stack {
-    let stack = Stack::builder().in_front_of_address(backend).start().await;
+    let stack = Stack::builder().in_front_of_address(backend);
+    let stack = stack.gateway("[timeouts]\nbody_seconds = 1").start().await;
     let file = stack.config(Program::Gateway);
     let text = fs::read_to_string(&file).unwrap();
     let line = format!("backend = \"{backend}\"");
+    // The other version has an address of its own.
+    let (v1, after) = text.rsplit_once(&line).unwrap();
+    let text = format!("{v1}backend = \"{}\"{after}", free_address());
     assert!(text.contains(&line), "{text}");
     let commented = format!("# Where v1 runs.\n{line} # machine a");
     fs::write(&file, text.replacen(&line, &commented, 1) + health).unwrap();
@@ -104,7 +108,13 @@ async fn a_version_moves_under_load_without_a_failed_request() {
         format!("v1: added {to} beside {from}, reloaded"),
         format!("v1: {to} is healthy"),
         format!("v1: removed {from}, reloaded"),
-        format!("v1: {from} has no request in flight: its process can be stopped"),
+        format!(
+            "v1: requests whose form is still read may go to {from}: waiting 3 s (body_seconds and 2 s)"
+        ),
+        format!(
+            "v1: {from} has no request of this gateway in flight: its process can be stopped; with several gateways, run \
+             this at each first"
+        ),
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), steps);
     // The old process gets nothing more.
@@ -235,31 +245,87 @@ async fn what_cannot_be_moved_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_interrupted_move_is_undone() {
-    let (old, new) = tokio::join!(RecordingBackend::start(), sick_after_one_check());
-    let stack = commented(old.address(), HEALTH).await;
+async fn an_address_that_another_backend_has_is_not_said_to_be_free() {
+    let (one, two, three) = tokio::join!(
+        RecordingBackend::start(),
+        RecordingBackend::start(),
+        RecordingBackend::start()
+    );
+    let [one, two, three] = [one.address(), two.address(), three.address()];
+    let canary =
+        format!("[[versions.v1.canaries]]\nname = 'next'\npercent = 5\nbackend = '{one}'\n");
+    let stack = commented(one, &canary).await;
+    let output = shift(&stack, &["v1", &two.to_string()]).await;
+    let text = output_text(&output);
+    assert!(output.status.success(), "{text}");
+    let expected = format!("v1: {one} is still used by v1 (canary next): do not stop its process");
+    assert_eq!(text.lines().last(), Some(expected.as_str()), "{text}");
+    // Nothing else has the next one: it is free, but not before each form has been read.
+    let begun = Instant::now();
+    let output = shift(&stack, &["v1", &three.to_string()]).await;
+    let text = output_text(&output);
+    assert!(begun.elapsed() >= Duration::from_secs(3), "{text}");
+    assert!(
+        text.contains(&format!("{two} has no request of this gateway in flight")),
+        "{text}"
+    );
+}
+
+/// Begins a move that waits for a sick address, and returns once the file is changed.
+async fn begin(stack: &Stack) -> Child {
     let file = stack.config(Program::Gateway);
     let before = fs::read_to_string(&file).unwrap();
+    let new = sick_after_one_check().await.to_string();
     let mut command = Program::Gateway.command(stack.folder());
-    command.args(["versions", "shift", "v1", &new.to_string()]);
+    command.args(["versions", "shift", "v1", &new]);
     command.arg("--config").arg(&file).stderr(Stdio::piped());
     let moving = command.stdout(Stdio::null()).spawn().unwrap();
     until("the file to be changed", || async {
         (fs::read_to_string(&file).unwrap() != before).then_some(())
     })
     .await;
-    signal(moving.id(), "INT");
-    let output = spawn_blocking(|| moving.wait_with_output())
-        .await
-        .unwrap()
-        .unwrap();
+    moving
+}
+
+/// What a move that failed has printed.
+async fn failed(moving: Child) -> String {
+    let output = spawn_blocking(|| moving.wait_with_output());
+    let output = output.await.unwrap().unwrap();
     let text = output_text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_move_is_undone() {
+    let old = RecordingBackend::start().await;
+    let mut stack = commented(old.address(), HEALTH).await;
+    let file = stack.config(Program::Gateway);
+    let before = fs::read_to_string(&file).unwrap();
+    for name in ["INT", "TERM", "HUP"] {
+        let moving = begin(&stack).await;
+        signal(moving.id(), name);
+        let text = failed(moving).await;
+        assert!(
+            text.contains("is restored and reloaded") && text.contains("interrupted"),
+            "{text}"
+        );
+        assert_eq!(fs::read_to_string(&file).unwrap(), before);
+        let listed = output_text(&stack.command(&["versions", "list"]));
+        assert!(!listed.contains("another configuration"), "{listed}");
+    }
+    // The file is restored also if no gateway can reload it.
+    let moving = begin(&stack).await;
+    stack.kill(Program::Gateway);
+    let text = failed(moving).await;
+    let path = file.display();
     assert!(
-        text.contains("is restored and reloaded") && text.contains("interrupted"),
+        text.contains(&format!("{path} is restored, but not reloaded: ")),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("; run signpost reload --config {path}")),
         "{text}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
-    let listed = output_text(&stack.command(&["versions", "list"]));
-    assert!(!listed.contains("another configuration"), "{listed}");
 }

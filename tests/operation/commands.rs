@@ -227,6 +227,20 @@ async fn login_as_a_user_of_the_sandbox_gives_call_its_credential() {
         .output()
         .unwrap();
     assert_eq!(text(&output), "");
+    // A path that cannot be written costs no login: nothing is printed to open.
+    let wrong = stack.folder().join("none/x");
+    let refused = login(&stack).arg("--output").arg(&wrong).output().unwrap();
+    let expected = format!("cannot write {}", wrong.display());
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains(&expected) && !printed.contains("Open "),
+        "{printed}"
+    );
+    // A device stays as it is.
+    let mut piped = login(&stack);
+    let piped = piped.args(["--user", "ada", "--output", "/dev/stdout"]);
+    assert!(!text(&piped.output().unwrap()).is_empty());
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let called = Program::Gateway

@@ -279,6 +279,26 @@ fn a_release_has_its_program_configuration_and_unit() {
             assert!(!unit.contains(other), "{other}: {unit}");
         }
     }
+    // The key is replaced, not a comment with it.
+    let own = copy.around().join("own.toml");
+    let folder = copy.around().join("release-of-own");
+    let _ = fs::remove_dir_all(&folder);
+    let deploy = |text: &str| {
+        fs::write(&own, text).unwrap();
+        let mut deploy = copy.command("scripts/deploy");
+        let deploy = deploy.arg("v2/1.3.0").arg(&folder).args(&addresses[..2]);
+        let deploy = deploy.arg("--config").arg(&own).env("PATH", &path);
+        deploy.output().unwrap()
+    };
+    let twice = deploy("listen=\"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"\n");
+    assert!(!twice.status.success() && !folder.exists(), "{twice:?}");
+    let text = "# listen = \"127.0.0.1:1\"\nlisten=\"127.0.0.1:2\"\n[log]\n";
+    let printed = output_text(&deploy(text));
+    let changed = fs::read_to_string(folder.join("v2.toml")).unwrap();
+    let expected = text.replace("listen=\"127.0.0.1:2\"", "listen = \"127.0.0.1:7500\"");
+    assert_eq!(changed, expected, "{printed}");
+    let next = "signpost versions shift v2 127.0.0.1:7500 --config";
+    assert!(printed.contains(next), "{printed}");
     // Two gateways on one machine cannot have the default address of management both.
     assert_rejected(
         &copy,

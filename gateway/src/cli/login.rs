@@ -2,8 +2,8 @@
 //! provider only. It reads the members that the login service answers by default. CONTRACT 8.
 
 use std::{
-    fs::{OpenOptions, Permissions},
-    io::Write as _,
+    fs::{File, OpenOptions, Permissions},
+    io::{self, Write as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -34,6 +34,10 @@ pub(super) struct LoginArguments {
 
 pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
     let (target, client) = (arguments.gateway.target()?, client()?);
+    // Before the login: a path that cannot be written costs none.
+    let output = arguments.output.as_deref();
+    let output = output.map(|path| open(path).with_context(|| cannot_write(path)));
+    let output = output.transpose()?;
     let begun = post(&target, &client, "/login", &[]).await?;
     let authorize_url: Url = text(&begun, "authorize_url")?.parse()?;
     match &arguments.user {
@@ -62,11 +66,11 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
         bail!("the login is {status}: {reason}");
     }
     let credential = text(&checked["login"], "authorization")?;
-    match &arguments.output {
-        Some(file) => {
-            write(file, credential).with_context(|| format!("cannot write {}", file.display()))?
+    match (output, &arguments.output) {
+        (Some(mut file), Some(path)) => {
+            write(&mut file, credential).with_context(|| cannot_write(path))?;
         }
-        None => print_line(credential),
+        _ => print_line(credential),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -96,13 +100,25 @@ fn text<'a>(members: &'a Value, name: &str) -> anyhow::Result<&'a str> {
     value.with_context(|| format!("the response has no {name}: is this version a login service, and with its default names?"))
 }
 
-fn write(file: &Path, credential: &str) -> std::io::Result<()> {
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// Opens the file for the credential. What it has stays until there is one.
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(0o600);
-    let mut opened = options.open(file)?;
-    // It may have existed.
-    opened.set_permissions(Permissions::from_mode(0o600))?;
-    writeln!(opened, "{credential}")
+    let options = options.write(true).create(true).truncate(false);
+    options.mode(0o600).open(path)
+}
+
+fn write(file: &mut File, credential: &str) -> io::Result<()> {
+    // Not a device or a pipe.
+    if file.metadata()?.is_file() {
+        // It may have existed.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(0)?;
+    }
+    writeln!(file, "{credential}")
 }
 
 /// A browser with the gateway's cookies.

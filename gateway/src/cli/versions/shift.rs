@@ -13,7 +13,7 @@ use signpost_kit::{
 use signpost_protocol::version::Version;
 use tokio::{
     net::TcpStream,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{sleep, timeout},
 };
 
@@ -34,6 +34,8 @@ use crate::{
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of a connection to an address that has no health checks.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// What a request may take, beside the reading of its form, until it is sent.
+const MARGIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ShiftArguments {
@@ -55,45 +57,124 @@ pub(in crate::cli) struct ShiftArguments {
 
 pub(super) async fn run(arguments: &ShiftArguments) -> anyhow::Result<ExitCode> {
     let mut file = EditedFile::read(&arguments.config)?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interruption = Interruption::new()?;
     let moved = tokio::select! {
         moved = move_version(arguments, &mut file) => moved,
-        _ = interrupt.recv() => Err(anyhow!("interrupted")),
-        _ = terminate.recv() => Err(anyhow!("interrupted")),
+        () = interruption.wait() => Err(anyhow!("interrupted")),
     };
     match moved {
-        Ok(old) => {
-            let drained = tokio::select! {
-                drained = wait_until_idle(arguments) => drained,
-                _ = interrupt.recv() => Err(anyhow!("interrupted")),
-                _ = terminate.recv() => Err(anyhow!("interrupted")),
-            };
-            drained.with_context(|| {
-                let version = &arguments.version;
-                format!("{version} has moved, but requests to {old} may be in flight: do not stop its process yet")
-            })?;
-            arguments.say(&format!(
-                "{old} has no request in flight: its process can be stopped"
-            ));
+        Ok(left) => {
+            for (address, user) in &left.used {
+                arguments.say(&format!(
+                    "{address} is still used by {user}: do not stop its process"
+                ));
+            }
+            if !left.free.is_empty() {
+                end(arguments, &left, &mut interruption).await?;
+            }
             Ok(ExitCode::SUCCESS)
         }
-        Err(error) if file.is_changed() => {
-            let restored = file.restore().and_then(|()| reload(arguments));
-            let path = arguments.config.display();
-            Err(match restored {
-                Ok(()) => error.context(format!("not moved: {path} is restored and reloaded")),
-                Err(why) => {
-                    error.context(format!("not moved, and {path} is not restored: {why:#}"))
-                }
-            })
-        }
+        Err(error) if file.is_changed() => Err(error.context(undo(arguments, &mut file))),
         Err(error) => Err(error.context("not moved: nothing was changed")),
     }
 }
 
-/// Moves the version. Returns the old addresses, which then get no new request.
-async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyhow::Result<String> {
+/// Waits until the old addresses that nothing uses have no request, and says so.
+async fn end(
+    arguments: &ShiftArguments,
+    left: &Left,
+    interruption: &mut Interruption,
+) -> anyhow::Result<()> {
+    let free = left.free.join(", ");
+    let drained = tokio::select! {
+        drained = wait_until_idle(arguments, left) => drained,
+        () = interruption.wait() => Err(anyhow!("interrupted")),
+    };
+    drained.with_context(|| {
+        let version = &arguments.version;
+        format!("{version} has moved, but requests to {free} may be in flight: do not stop its process yet")
+    })?;
+    arguments.say(&format!(
+        "{free} has no request of this gateway in flight: its process can be stopped; with several gateways, run this at \
+         each first"
+    ));
+    Ok(())
+}
+
+/// Restores the file and reloads it. Returns what came of that.
+fn undo(arguments: &ShiftArguments, file: &mut EditedFile) -> String {
+    let path = arguments.config.display();
+    if let Err(why) = file.restore() {
+        return format!("not moved, and {path} is not restored: {why:#}");
+    }
+    match reload(arguments) {
+        Ok(()) => format!("not moved: {path} is restored and reloaded"),
+        Err(why) => format!(
+            "not moved: {path} is restored, but not reloaded: {why:#}; run signpost reload --config {path}"
+        ),
+    }
+}
+
+/// The addresses that the version has left.
+struct Left {
+    /// Those that no backend of this gateway has.
+    free: Vec<String>,
+    /// Those that another backend has, with its name.
+    used: Vec<(String, String)>,
+    /// How long a request may take until it is sent, and so counted: its form is still read.
+    until_counted: Duration,
+}
+
+impl Left {
+    /// Sorts the addresses by the configuration after the move.
+    fn new(addresses: &[BackendAddress], config: &Config) -> Self {
+        let mut left = Self {
+            free: Vec::new(),
+            used: Vec::new(),
+            until_counted: config.timeouts.body + MARGIN,
+        };
+        for BackendAddress { host_port, .. } in addresses {
+            let mut backends = config.versions.backends();
+            let user = backends.find(|backend| {
+                let mut addresses = backend.upstream.addresses.iter();
+                addresses.any(|one| one.host_port == *host_port)
+            });
+            match user {
+                Some(user) => left
+                    .used
+                    .push((host_port.to_string(), user.name.to_string())),
+                None => left.free.push(host_port.to_string()),
+            }
+        }
+        left
+    }
+}
+
+/// The signals that end the command.
+struct Interruption([Signal; 3]);
+
+impl Interruption {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Waits for one of them.
+    async fn wait(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+/// Moves the version. Returns its old addresses, which then get no new request of it.
+async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyhow::Result<Left> {
     let (version, new) = (&arguments.version, &arguments.address);
     let path = arguments.config.display();
     let config = Config::load(&arguments.config)?;
@@ -165,17 +246,22 @@ async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyh
     .await
     .with_context(|| new.clone())?;
     arguments.say(&format!("{new} is healthy"));
-    file.write(&only_address(file.original(), version, new)?)?;
+    let only = only_address(file.original(), version, new)?;
+    let left = Left::new(&upstream.addresses, &file.check(&only)?);
+    file.write(&only)?;
     reload(arguments)?;
     arguments.say(&format!("removed {old}, reloaded"));
-    Ok(old)
+    Ok(left)
 }
 
 /// Waits until no request to an address that the version no longer has is in flight.
-async fn wait_until_idle(arguments: &ShiftArguments) -> anyhow::Result<()> {
+async fn wait_until_idle(arguments: &ShiftArguments, left: &Left) -> anyhow::Result<()> {
+    let (seconds, free) = (left.until_counted.as_secs(), left.free.join(", "));
+    arguments.say(&format!(
+        "requests whose form is still read may go to {free}: waiting {seconds} s (body_seconds and 2 s)"
+    ));
+    sleep(left.until_counted).await;
     let within = Duration::from_secs(arguments.timeout);
-    // A request that began before the reload may not have been sent yet: it is not counted.
-    sleep(Duration::from_secs(1)).await;
     wait(within, "there are still requests", || async {
         Ok(status(arguments)?.leaving == 0)
     })

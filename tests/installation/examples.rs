@@ -1,11 +1,15 @@
 //! The example backends, each by its framework: behind the gateway, and called without it. CONTRACT 9.
 
 use std::{
-    env,
+    env, fs,
     net::SocketAddr,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use end_to_end::{
@@ -13,16 +17,18 @@ use end_to_end::{
     folder::Folder,
     logins::{credential, log_in_by_redirect},
     port::free_address,
+    program::{Program, output_text},
     raw_connection::{RawConnection, request},
     signed_client::{Call, SignedClient, fetch, http_client},
     stack::Stack,
     waiting::until,
 };
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
-const SECRET: &str = "8b1a9953c4611296a827abf8c47804d7";
-/// Valid, too, as during a rotation.
-const NEXT_SECRET: &str = "1f3870be274f6c49b3e31a0c6728957f";
+/// The first secret of an example is its name with this, the next one with [`NEXT`].
+const FIRST: &str = "-8b1a9953c4611296a827abf8c47804d7";
+const NEXT: &str = "-1f3870be274f6c49b3e31a0c6728957f";
 
 /// The examples; each has its name in its path.
 const NAMES: [&str; 4] = ["flask", "django", "fastapi", "express"];
@@ -31,6 +37,8 @@ const NAMES: [&str; 4] = ["flask", "django", "fastapi", "express"];
 struct Example {
     name: &'static str,
     address: SocketAddr,
+    /// The file with its valid secrets.
+    secrets: PathBuf,
     child: Child,
 }
 
@@ -48,9 +56,9 @@ fn command(name: &str, address: SocketAddr, folder: &Path) -> Option<Command> {
         "express" => {
             // Modules are searched beside the program.
             let own: PathBuf = folder.join(format!("{}", address.port()));
-            std::fs::create_dir_all(&own).unwrap();
+            fs::create_dir_all(&own).unwrap();
             for file in ["gateway.mjs", "orders.mjs"] {
-                std::fs::copy(
+                fs::copy(
                     root().join("backends/examples/node").join(file),
                     own.join(file),
                 )
@@ -83,8 +91,6 @@ fn command(name: &str, address: SocketAddr, folder: &Path) -> Option<Command> {
             .env("PYTHONDONTWRITEBYTECODE", "1");
     }
     command
-        .env("GATEWAY_SECRET", SECRET)
-        .env("GATEWAY_SECRET_NEXT", NEXT_SECRET)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -92,13 +98,16 @@ fn command(name: &str, address: SocketAddr, folder: &Path) -> Option<Command> {
 }
 
 impl Example {
-    /// Starts an example, and waits until it is healthy.
+    /// Starts an example with its first secret, and waits until it is healthy.
     async fn start(name: &'static str, folder: &Path) -> Option<Self> {
-        let address = free_address();
-        let child = command(name, address, folder)?.spawn().unwrap();
+        let (address, secrets) = (free_address(), folder.join(format!("{name}.secrets")));
+        write_secrets(&secrets, &[&format!("{name}{FIRST}")]);
+        let mut command = command(name, address, folder)?;
+        let child = command.env("GATEWAY_SECRETS", &secrets).spawn().unwrap();
         let mut example = Self {
             name,
             address,
+            secrets,
             child,
         };
         until(&format!("{name} to be healthy"), || {
@@ -124,24 +133,50 @@ impl Example {
         format!("/{}/orders", self.name)
     }
 
+    fn secret(&self, which: &str) -> String {
+        format!("{}{which}", self.name)
+    }
+
+    /// A route to it, with its secret from a file.
+    fn route(&self, path: &str, account: &str, secret: &Path) -> String {
+        let (address, secret) = (self.address, secret.display());
+        format!(
+            "[[versions.v1.routes]]\npath = \"{path}\"\nbackend = \"{address}\"\naccount = \"{account}\"\n\
+             gateway_secret = \"file:{secret}\"\n"
+        )
+    }
+
+    /// The status of a request that is sent to it directly.
+    async fn status(&self, secret: &str) -> u16 {
+        let url = format!("http://{}{}", self.address, self.path());
+        let call = http_client().get(url).header("X-Gateway-Secret", secret);
+        let call = call.header("X-Gateway-App-Id", "0");
+        let call = call.header("X-Gateway-Account-Id", "1");
+        call.send().await.unwrap().status().as_u16()
+    }
+
     /// Without a secret of the gateway, nothing but the health is answered.
     async fn assert_requires_the_gateway(&self) {
         let path = self.path();
         let account = ["X-Gateway-App-Id: 0", "X-Gateway-Account-Id: 1"];
         let username = "X-Gateway-Account-Username: Zo%C3%AB%25";
         let form = "Content-Type: application/x-www-form-urlencoded";
-        let wrong = SECRET.replace('8', "9");
-        for (method, path, secret, status) in [
-            ("GET", &*path, None, 403),
-            ("GET", &*path, Some(""), 403),
-            ("GET", &*path, Some("\u{e9}"), 403),
-            ("POST", &*path, Some(&*wrong), 403),
-            ("GET", "/nothing", Some(&*wrong), 403),
-            ("GET", "/nothing", Some(SECRET), 404),
-            ("GET", &*path, Some(SECRET), 200),
-            ("POST", &*path, Some(NEXT_SECRET), 200),
+        let [first, next] = [FIRST, NEXT].map(|which| self.secret(which));
+        let wrong = first.replace('8', "9");
+        write_secrets(&self.secrets, &[&first, &next]);
+        let invalid = if self.name == "fastapi" { 422 } else { 400 };
+        for (method, path, secret, body, status) in [
+            ("GET", &*path, None, "", 403),
+            ("GET", &*path, Some(""), "", 403),
+            ("GET", &*path, Some("\u{e9}"), "", 403),
+            ("POST", &*path, Some(&*wrong), "item=x", 403),
+            ("GET", "/nothing", Some(&*wrong), "", 403),
+            ("GET", "/nothing", Some(&*first), "", 404),
+            ("GET", &*path, Some(&*first), "", 200),
+            ("POST", &*path, Some(&*next), "item=x", 200),
+            ("POST", &*path, Some(&*first), "", invalid),
+            ("POST", &*path, Some(&*first), "other=x", invalid),
         ] {
-            let body = if method == "POST" { "item=x" } else { "" };
             let length = format!("Content-Length: {}", body.len());
             let secret = secret.map(|secret| format!("X-Gateway-Secret: {secret}"));
             let mut lines = vec![form, &length, "X-Gateway-Version: v1", username];
@@ -169,7 +204,7 @@ impl Example {
             }
         }
         // A callback has no application, and a request of a client can have the path of the health check.
-        let secret = format!("X-Gateway-Secret: {SECRET}");
+        let secret = format!("X-Gateway-Secret: {first}");
         for line in ["X-Gateway-Version: v1", "X-Gateway-App-Id: 0"] {
             let lines = [&*secret, "X-Gateway-Version: v1", line];
             let mut connection = RawConnection::open(self.address).await;
@@ -221,6 +256,22 @@ impl Example {
     }
 }
 
+/// Replaces the file at once, as its documentation tells.
+fn write_secrets(file: &Path, secrets: &[&str]) {
+    let new = file.with_extension("new");
+    fs::write(&new, secrets.join("\n") + "\n").unwrap();
+    fs::rename(new, file).unwrap();
+}
+
+/// All examples, each with its first secret.
+async fn start_all(folder: &Path) -> Option<Vec<Example>> {
+    let mut examples = Vec::new();
+    for name in NAMES {
+        examples.push(Example::start(name, folder).await?);
+    }
+    Some(examples)
+}
+
 /// The JSON of a response with 200.
 async fn found(call: Call<'_>) -> Value {
     let response = call.send().await;
@@ -240,22 +291,14 @@ impl Drop for Example {
 #[tokio::test]
 async fn the_examples_serve_the_accounts_that_the_gateway_has_checked() {
     let folder = Folder::create();
-    let mut examples = Vec::new();
-    let mut gateway = format!("gateway_secret = \"{SECRET}\"\n");
-    for name in NAMES {
-        let Some(example) = Example::start(name, folder.path()).await else {
-            return;
-        };
-        let (path, address) = (example.path(), example.address);
-        for (path, account) in [
-            (path.clone(), "required"),
-            (format!("/public{path}"), "optional"),
-        ] {
-            gateway += &format!(
-                "[[versions.v1.routes]]\npath = \"{path}\"\nbackend = \"{address}\"\naccount = \"{account}\"\n"
-            );
-        }
-        examples.push(example);
+    let Some(examples) = start_all(folder.path()).await else {
+        return;
+    };
+    let mut gateway = String::new();
+    for example in &examples {
+        let path = example.path();
+        gateway += &example.route(&path, "required", &example.secrets);
+        gateway += &example.route(&format!("/public{path}"), "optional", &example.secrets);
     }
     let stack = Stack::builder().gateway(&gateway).start().await;
     let client = stack.client();
@@ -275,20 +318,125 @@ async fn the_examples_serve_the_accounts_that_the_gateway_has_checked() {
 #[tokio::test]
 async fn an_example_does_not_start_without_a_secret() {
     let folder = Folder::create();
+    let (absent, empty) = (folder.path().join("absent"), folder.write("empty", "\n \n"));
     for name in NAMES {
-        let Some(mut command) = command(name, free_address(), folder.path()) else {
-            return;
-        };
-        let output = command
-            .env("GATEWAY_SECRET", "")
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
-        let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{name}: {printed}");
-        assert!(
-            printed.contains("GATEWAY_SECRET is empty"),
-            "{name}: {printed}"
-        );
+        for secrets in [Path::new(""), &absent, &empty] {
+            let Some(mut command) = command(name, free_address(), folder.path()) else {
+                return;
+            };
+            command.env("GATEWAY_SECRETS", secrets);
+            let output = command.stderr(Stdio::piped()).output().unwrap();
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success(), "{name}: {printed}");
+            let expected = "GATEWAY_SECRETS must name a file";
+            assert!(printed.contains(expected), "{name}: {printed}");
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_examples_secrets_are_replaced_under_load_without_a_failed_request() {
+    let folder = Folder::create();
+    let Some(examples) = start_all(folder.path()).await else {
+        return;
+    };
+    let set = |which: &str| {
+        for example in &examples {
+            let file = folder.path().join(format!("{}.gateway", example.name));
+            write_secrets(&file, &[&example.secret(which)]);
+        }
+    };
+    let accept = |which: &[&str]| {
+        for example in &examples {
+            let secrets: Vec<_> = which.iter().map(|which| example.secret(which)).collect();
+            let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
+            write_secrets(&example.secrets, &secrets);
+        }
+    };
+    set(FIRST);
+    let routes = examples.iter().map(|example| {
+        let secret = folder.path().join(format!("{}.gateway", example.name));
+        example.route(&example.path(), "required", &secret)
+    });
+    let stack = Stack::builder().gateway(&routes.collect::<String>());
+    let stack = stack.start().await;
+    let ada = log_in_by_redirect(&stack.client(), "ada").await;
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let rounds: [_; 4] = std::array::from_fn(|_| Arc::new(AtomicUsize::new(0)));
+    let mut clients = JoinSet::new();
+    for rounds in rounds.clone() {
+        let (client, credential) = (stack.client(), credential(&ada).to_owned());
+        let is_stopping = Arc::clone(&is_stopping);
+        clients.spawn(async move {
+            while !is_stopping.load(Ordering::Relaxed) {
+                for path in NAMES.map(|name| format!("/{name}/orders")) {
+                    found(client.get(&path).authorization(&credential)).await;
+                    let order = client.post(&path).param("item", "tea");
+                    found(order.authorization(&credential)).await;
+                }
+                rounds.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    // Every client has then finished what it had begun before, and has called all examples.
+    let serve = async || {
+        let goals = rounds
+            .clone()
+            .map(|rounds| (rounds.load(Ordering::Relaxed) + 3, rounds));
+        until("every client to be served", async || {
+            let is_reached = |(goal, rounds): &(usize, Arc<AtomicUsize>)| {
+                rounds.load(Ordering::Relaxed) >= *goal
+            };
+            goals.iter().all(is_reached).then_some(())
+        })
+        .await;
+    };
+    serve().await;
+    accept(&[FIRST, NEXT]);
+    serve().await;
+    set(NEXT);
+    let output = stack.reload(Program::Gateway);
+    assert!(output.status.success(), "{}", output_text(&output));
+    serve().await;
+    accept(&[NEXT]);
+    serve().await;
+    for example in &examples {
+        assert_eq!(example.status(&example.secret(FIRST)).await, 403);
+        assert_eq!(example.status(&example.secret(NEXT)).await, 200);
+    }
+    // A mistake in the file changes nothing.
+    accept(&[]);
+    serve().await;
+    for example in &examples {
+        fs::remove_file(&example.secrets).unwrap();
+    }
+    serve().await;
+    is_stopping.store(true, Ordering::Relaxed);
+    clients.join_all().await;
+}
+
+/// A WSGI application cannot close the connection. It reads what the gateway sends at most, and of a stranger no more.
+#[test]
+fn a_rejected_body_is_read_to_its_end() {
+    const READ: &str = "
+import io, gateway
+for length in ['', '0', '7', '65536', '65537', '-1']:
+    body, statuses = io.BytesIO(b'x' * 70000), []
+    gateway.Wsgi(None)({'CONTENT_LENGTH': length, 'wsgi.input': body}, lambda status, headers: statuses.append(status))
+    print(*statuses, body.tell())
+";
+    if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
+        return;
+    }
+    let folder = Folder::create();
+    let python = root().join("target/examples/python/bin/python3");
+    let mut command = Command::new(python);
+    command
+        .args(["-c", READ])
+        .current_dir(root().join("backends/examples/python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("GATEWAY_SECRETS", folder.write("secrets", FIRST));
+    let output = command.output().unwrap();
+    let expected = [0, 0, 7, 65_536, 0, 0].map(|read| format!("403 Gateway {read}\n"));
+    assert_eq!(output_text(&output), expected.concat(),);
 }

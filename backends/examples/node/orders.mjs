@@ -15,13 +15,17 @@ app.all("/express/orders", (request, response) => {
   if (request.account === undefined) return response.sendStatus(401);
   const { id, username } = request.account;
   const own = orders.get(id) ?? [];
-  if (request.method === "POST") orders.set(id, [...own, request.body.item].slice(-100));
+  if (request.method === "POST") {
+    const item = request.body?.item;
+    if (item === undefined) return response.sendStatus(400);
+    orders.set(id, [...own, item].slice(-100));
+  }
   response.json({ username, application: request.application.id, orders: orders.get(id) ?? [] });
 });
 
 const limits = {
   maxHeaderSize: 128 * 1024, // Node's limit is 16 KiB. The gateway passes up to 32 KiB of the client, and adds its own.
-  keepAliveTimeout: 120_000, // longer than the gateway's idle_seconds, by default 90
+  keepAliveTimeout: 120_000, // longer than the idle_seconds of the gateway's route, by default 90
 };
 const server = createServer(limits, app).listen(Number(port), address);
 process.once("SIGTERM", () => server.close()); // requests in flight are finished

@@ -1,6 +1,6 @@
 """Signpost's gateway before a Python application, by WSGI or ASGI. Copy it: CONTRACT 9, backends/examples/README.md.
 
-GATEWAY_SECRET is the gateway_secret; GATEWAY_SECRET_NEXT, during a rotation, is valid, too."""
+GATEWAY_SECRETS is a file with the gateway_secret; during a rotation it has two, one a line. A change counts at once."""
 
 import hmac, json, os
 from typing import NamedTuple
@@ -12,18 +12,29 @@ Application = NamedTuple("Application", [("id", str), ("ident", str | None)])  #
 
 class Gateway:
     def __init__(self, app):
-        self.app = app
-        values = [os.environ.get(name, "").encode() for name in ("GATEWAY_SECRET", "GATEWAY_SECRET_NEXT")]
-        if not values[0]:
-            raise ValueError("GATEWAY_SECRET is empty: it must be the gateway_secret, which the gateway sends")
-        self.secrets = [value for value in values if value]
+        self.app, self.file, self.known = app, os.environ.get("GATEWAY_SECRETS", ""), (None, [])
+        if not self.secrets():
+            raise ValueError("GATEWAY_SECRETS must name a file with the gateway_secret, which the gateway sends")
+
+    def secrets(self):
+        """The valid ones. While the file cannot be read or is empty, those that it had."""
+        try:
+            found = os.stat(self.file)
+            seen = found.st_mtime_ns, found.st_size, found.st_ino
+            if seen != self.known[0]:
+                with open(self.file, "rb") as lines:
+                    read = [line for line in map(bytes.strip, lines) if line]
+                self.known = seen, read or self.known[1]  # at once: other threads read it
+        except OSError:
+            pass
+        return self.known[1]
 
     def judge(self, path, header):
         """A response instead of the application's, if there is one; whose request it is. `header` finds X-Gateway-*."""
         if path == "/healthz" and header("Version") is None:
             return (200, {"Content-Type": "application/json"}, b'{"status": "up"}'), None, None
         given = (header("Secret") or "").encode("latin-1")
-        if not any([hmac.compare_digest(given, secret) for secret in self.secrets]):
+        if not any([hmac.compare_digest(given, secret) for secret in self.secrets()]):
             return problem(403, "gateway_required", {"X-Gateway-Refused": "secret"}), None, None
         if header("App-Id") is None:  # a callback, which only a login service serves
             return problem(404, "not_found", {}), None, None
@@ -48,6 +59,9 @@ class Wsgi(Gateway):
         response, account, application = self.judge(environ.get("PATH_INFO"), header)
         if response is None:
             return self.app({**environ, "signpost.account": account, "signpost.application": application}, start_response)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        if 0 < length <= 64 * 1024:  # as much as the gateway sends: otherwise the connection could not serve the next request
+            environ["wsgi.input"].read(length)
         status, headers, body = response
         start_response(f"{status} Gateway", [*headers.items(), ("Content-Length", str(len(body)))])
         return [body]

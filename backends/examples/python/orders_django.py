@@ -25,6 +25,8 @@ def own_orders(request):
         return HttpResponse(status=401)
     own = orders[request.account.id]
     if request.method == "POST":
+        if "item" not in request.POST:
+            return HttpResponse(status=400)
         own.append(request.POST["item"])
     account, application = request.account, request.application
     return JsonResponse({"username": account.username, "application": application.id, "orders": list(own)})

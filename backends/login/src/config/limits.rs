@@ -22,8 +22,8 @@ const CONNECTIONS: usize = 8192;
 /// As the gateway's: enough for a head or a form of 64 KiB.
 const HEAD_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 10;
-/// Longer than the gateway's idle timeout of 90 s: if the backend closed first, a request sent at that moment would
-/// fail.
+/// Longer than the default of the gateway's `idle_seconds`, 90: if the backend closed first, a request sent at that moment
+/// would fail.
 const IDLE_SECONDS: u64 = 120;
 /// Timeout of each write of a response, as the gateway's. Responses are small.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);

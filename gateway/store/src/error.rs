@@ -44,7 +44,7 @@ pub enum OpenError {
         database: String,
         /// The reason.
         #[source]
-        cause: SchemaError,
+        cause: Box<SchemaError>,
     },
 }
 

@@ -186,7 +186,7 @@ fn migrate_file(
 ) -> Result<(), OpenError> {
     migrate::migrate(&mut pooled.connection, schema, program).map_err(|cause| OpenError::Schema {
         database: path.display().to_string(),
-        cause,
+        cause: Box::new(cause),
     })
 }
 

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use signpost_kit::config::{Read, Section};
 use signpost_protocol::version::Version as VersionName;
+use signpost_store::Schema;
 use tokio::sync::{OnceCell, watch};
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     own::{OwnSettings, OwnState, Start},
     router::{Routes, check, name_of, router},
 };
-use crate::{config::Config, service::Service, store::Schema};
+use crate::{config::Config, service::Service};
 
 /// The table of the keys that a version has of its own.
 const OWN: &str = "own";

@@ -85,7 +85,7 @@ pub(super) async fn migrate(
     }
     migrated.map_err(|cause| OpenError::Schema {
         database: server.to_owned(),
-        cause,
+        cause: Box::new(cause),
     })
 }
 

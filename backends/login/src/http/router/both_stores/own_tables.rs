@@ -2,16 +2,17 @@
 
 use axum::{Json, extract::State};
 use serde_json::json;
+use signpost_store::{Migration, from_row, values};
 
 use super::*;
 use crate::{
     http::{
         Versions,
         request::{AuthenticatedUser, Parameters},
+        values::Collection,
     },
-    store::{Migration, Migrations, Sweep, Sweeps, from_row, values},
+    records::own::{Migrations, Sweep, Sweeps},
     testing::TestService,
-    values::Collection,
 };
 
 struct V9;

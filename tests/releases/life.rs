@@ -230,7 +230,9 @@ fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> Pa
         "it is annotated"
     );
     let address = free_address();
-    let folder = stack.folder().join(format!("{version}-{number}"));
+    // It outlives the stack, and is left of an earlier run.
+    let folder = copy.around().join(format!("{version}-{number}"));
+    let _ = fs::remove_dir_all(&folder);
     let printed = copy.printed(
         "scripts/deploy",
         &[

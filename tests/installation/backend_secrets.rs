@@ -58,7 +58,7 @@ async fn each_backend_gets_its_secret_and_no_other() {
     for request in orders.requests() {
         assert_eq!(request.value("x-gateway-secret"), Some(OF_ORDERS));
     }
-    // Whoever holds another backend's secret is not the gateway.
+    // The secret of another backend is not valid here.
     for (held, is_accepted) in [(OF_V1, true), (OF_V2, false), (OF_ORDERS, false)] {
         let url = format!("http://{}/user", stack.addresses().v1);
         let request = http_client().get(url).header("X-Gateway-Secret", held);

@@ -215,7 +215,7 @@ impl Example {
         }
     }
 
-    /// Each user has orders of their own, whatever a client claims.
+    /// Each user has orders of their own; headers of a client have no effect.
     async fn assert_serves(&self, client: &SignedClient, users: &[Value; 2]) {
         let [ada, zoe] = users;
         let path = self.path();
@@ -314,7 +314,7 @@ async fn the_examples_serve_the_accounts_that_the_gateway_has_checked() {
     }
 }
 
-/// With no secret to compare with, anybody could call.
+/// Without a secret, an example would accept every caller.
 #[tokio::test]
 async fn an_example_does_not_start_without_a_secret() {
     let folder = Folder::create();

@@ -155,9 +155,7 @@ async fn an_address_that_is_never_healthy_changes_nothing() {
     let file = stack.config(Program::Gateway);
     let before = fs::read_to_string(&file).unwrap();
     for new in [sick.address(), free_address()] {
-        let output = shift(&stack, &["v1", &new.to_string(), "--timeout", "2"]).await;
-        let text = output_text(&output);
-        assert_eq!(output.status.code(), Some(1), "{text}");
+        let text = refused(&stack, &["v1", &new.to_string(), "--timeout", "2"]).await;
         assert!(text.contains("not moved: nothing was changed"), "{text}");
         assert!(
             text.contains("does not answer its health check within 2 s"),
@@ -167,6 +165,17 @@ async fn an_address_that_is_never_healthy_changes_nothing() {
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     assert!(sick.requests().is_empty());
     stack.client().get("/x").send().await.ok();
+}
+
+/// What the command prints that cannot move a version.
+async fn refused(stack: &Stack, arguments: &[&str]) -> String {
+    failure(&shift(stack, arguments).await)
+}
+
+fn failure(output: &Output) -> String {
+    let text = output_text(output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    text
 }
 
 /// The address of a backend that passes the command's check, which is the first, and no later one.
@@ -192,9 +201,7 @@ async fn a_failure_in_the_middle_is_undone() {
     let stack = commented(old.address(), HEALTH).await;
     let file = stack.config(Program::Gateway);
     let before = fs::read_to_string(&file).unwrap();
-    let output = shift(&stack, &["v1", &new.to_string(), "--timeout", "4"]).await;
-    let text = output_text(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    let text = refused(&stack, &["v1", &new.to_string(), "--timeout", "4"]).await;
     assert!(text.contains("is restored and reloaded"), "{text}");
     assert!(
         text.contains("is not healthy for the gateway within 4 s"),
@@ -213,9 +220,7 @@ async fn what_cannot_be_moved_is_refused() {
     let new = new.address().to_string();
     let refused = async |stack: &Stack, version: &str, address: &str, expected: &str| {
         let before = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
-        let output = shift(stack, &[version, address]).await;
-        let text = output_text(&output);
-        assert_eq!(output.status.code(), Some(1), "{text}");
+        let text = refused(stack, &[version, address]).await;
         assert!(text.contains(expected), "{expected}: {text}");
         let after = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
         assert_eq!(after, before);
@@ -230,7 +235,7 @@ async fn what_cannot_be_moved_is_refused() {
     .await;
     let secured = format!("https://{new}");
     refused(&stack, "v1", &secured, "the file would be invalid").await;
-    // Somebody else's edit.
+    // An edit by another program.
     let file = stack.config(Program::Gateway);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(
@@ -290,10 +295,7 @@ async fn begin(stack: &Stack) -> Child {
 /// What a move that failed has printed.
 async fn failed(moving: Child) -> String {
     let output = spawn_blocking(|| moving.wait_with_output());
-    let output = output.await.unwrap().unwrap();
-    let text = output_text(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    text
+    failure(&output.await.unwrap().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

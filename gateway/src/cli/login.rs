@@ -1,5 +1,5 @@
 //! `signpost login`: logs in by polling, and prints the credential. With `--user` it is the browser, too, at the sandbox
-//! provider only. It reads the members that the login service answers by default. CONTRACT 8.
+//! provider only. It reads the members of the login service's default responses. CONTRACT 8.
 
 use std::{
     fs::{File, OpenOptions, Permissions},
@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
     if status != "complete" {
         let reason = checked["reason"]
             .as_str()
-            .unwrap_or("nobody confirmed it in time");
+            .unwrap_or("it was not confirmed in time");
         bail!("the login is {status}: {reason}");
     }
     let credential = text(&checked["login"], "authorization")?;
@@ -158,7 +158,7 @@ impl Browser {
         }
         let done = self.open(callback).await?.status();
         if !done.is_success() {
-            bail!("the gateway answers the callback with {done}");
+            bail!("the gateway rejects the callback: {done}");
         }
         Ok(())
     }

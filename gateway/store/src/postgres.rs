@@ -71,6 +71,11 @@ impl Shared {
         };
         Ok((client, shared))
     }
+
+    fn unusable(&self, cause: StoreError) -> OpenError {
+        let server = self.server.clone();
+        OpenError::Server { server, cause }
+    }
 }
 
 impl PostgresDatabase {
@@ -85,12 +90,11 @@ impl PostgresDatabase {
         settings: &PostgresSettings,
         program: &str,
     ) -> Result<Self, OpenError> {
-        let server = address.to_string();
         let (mut client, mut shared) = Shared::connect(address, settings).await?;
-        migrate::migrate(&mut client, &server, &SIGNPOST, program).await?;
+        migrate::migrate(&mut client, &shared.server, &SIGNPOST, program).await?;
         let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
         let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
-        shared.can_notify = can_notify.map_err(|cause| OpenError::Server { server, cause })?;
+        shared.can_notify = can_notify.map_err(|cause| shared.unusable(cause))?;
         Ok(Self {
             shared: Arc::new(shared),
         })
@@ -106,12 +110,10 @@ impl PostgresDatabase {
         schema: &Schema<'_>,
         program: &str,
     ) -> Result<(), OpenError> {
-        let server = self.shared.server.clone();
-        let (mut client, _) = match self.connect().await {
-            Ok(connected) => connected,
-            Err(cause) => return Err(OpenError::Server { server, cause }),
-        };
-        migrate::migrate(&mut client, &server, schema, program).await
+        let shared = &self.shared;
+        let connected = self.connect().await;
+        let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
+        migrate::migrate(&mut client, &shared.server, schema, program).await
     }
 
     /// Connects without applying the migrations, to inspect the database without changing it.

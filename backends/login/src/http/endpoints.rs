@@ -16,7 +16,7 @@ use crate::error::LoginError;
 ///
 /// A handler is an async function of extractors ([`crate::http::request`]), as axum defines it. It returns `Result<T,
 /// LoginError>`: then every error is a problem of the contract. Extractors of axum that can fail, for example `Query`
-/// and `Json`, answer with plain text instead.
+/// and `Json`, respond with plain text instead.
 pub struct EndpointsOf<S>(Vec<Endpoint<S>>);
 
 struct Endpoint<S> {

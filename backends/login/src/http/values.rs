@@ -12,7 +12,7 @@ use crate::{
         LoginError, ParamRule,
         problem::{OwnProblem, Text, Texts},
     },
-    records::accounts::AccountId,
+    records::{accounts::AccountId, own::Sweep},
 };
 
 /// Longest key, in bytes.
@@ -270,19 +270,12 @@ impl Values<'_> {
     }
 }
 
-/// Deletes up to `limit` values that have expired, and returns how many.
-pub(crate) async fn sweep(
-    store: &Store,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, StoreError> {
-    let sweep = format!(
-        "DELETE FROM account_values WHERE (account_id, application_id, collection, key) IN \
-             (SELECT account_id, application_id, collection, key FROM account_values \
-              WHERE expires_at <= $1 ORDER BY expires_at LIMIT {limit}) AND expires_at <= $1"
-    );
-    store.execute(&sweep, values![now]).await
-}
+/// The values that have expired.
+pub(crate) const EXPIRED: Sweep = Sweep {
+    table: "account_values",
+    key: "account_id, application_id, collection, key",
+    expires_at: "expires_at",
+};
 
 static VALUES_FULL: OwnProblem = OwnProblem::new(
     "values_full",

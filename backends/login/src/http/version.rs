@@ -20,7 +20,7 @@ use crate::records::{
 /// A version of the service: its name, its settings and state, its own endpoints, and the JSON of the library's. All else
 /// is the same in all versions.
 ///
-/// The last functions say how an answer of the library's endpoints is written. Each has a default; a version has those
+/// The last functions say how a response of the library's endpoints is written. Each has a default; a version has those
 /// that differ, and returns any type that serde can write. `signpost call` and `signpost login` read the names of the
 /// defaults, and problems are the same in all versions.
 pub trait Version: Sized + Send + Sync + 'static {

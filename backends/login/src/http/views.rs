@@ -1,4 +1,4 @@
-//! What the library's endpoints answer: the values that a [version](crate::Version) writes as JSON, and the library's own
+//! The responses of the library's endpoints: the values that a [version](crate::Version) writes as JSON, and the library's own
 //! JSON of them. CONTRACT 8.
 
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl LoginResult {
     }
 }
 
-/// The answer of `/check`.
+/// The response to `/check`.
 pub struct Check {
     /// The status of the login.
     pub status: CheckStatus,

@@ -35,6 +35,8 @@ pub(super) async fn sweep_until_stopped(running: Running) {
 /// Deletes what has expired, and returns the pause before the next round: none if rows are left.
 pub(crate) async fn sweep(service: &Service) -> Result<Duration, StoreError> {
     let (state, lifetimes) = (&service.state, &service.config.lifetimes);
+    let mut sweeps = state.sweeps();
+    sweeps.push(values::EXPIRED);
     for _ in 0..MAX_BATCHES {
         let now = state.clock.now();
         let begun_before = now.minus(LOGIN_RETENTION);
@@ -44,9 +46,8 @@ pub(crate) async fn sweep(service: &Service) -> Result<Duration, StoreError> {
             Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,
         };
-        let values = values::sweep(&state.database, now, BATCH_ROWS).await?;
-        let mut largest = logins.max(credentials).max(events).max(values);
-        for sweep in state.sweeps() {
+        let mut largest = logins.max(credentials).max(events);
+        for sweep in &sweeps {
             largest = largest.max(sweep.run(&state.database, now, BATCH_ROWS).await?);
         }
         if largest < BATCH_ROWS {

@@ -79,12 +79,12 @@ impl OwnStore {
     }
 }
 
-/// Rows of a version's own table that are deleted once their time has come, in small batches, once a minute.
+/// Rows of a table that are deleted once their time has come, in small batches, once a minute.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
     /// The table.
     pub table: &'static str,
-    /// Its key: one column.
+    /// Its primary key: a column, or several with commas.
     pub key: &'static str,
     /// The column with the time, in ms since the epoch, from which on a row can go; null: never. It needs an index.
     pub expires_at: &'static str,
@@ -129,7 +129,7 @@ impl Sweep {
             expires_at,
         } = self;
         let sweep = format!(
-            "DELETE FROM {table} WHERE {key} IN \
+            "DELETE FROM {table} WHERE ({key}) IN \
                  (SELECT {key} FROM {table} WHERE {expires_at} <= $1 ORDER BY {expires_at} LIMIT {limit}) \
              AND {expires_at} <= $1"
         );

@@ -36,6 +36,11 @@ fn reason(error: &OpenError) -> String {
     text
 }
 
+/// Why these migrations are not applied.
+async fn refused(store: &Store, schema: &Schema<'_>, program: &str) -> String {
+    reason(&store.migrate(schema, program).await.unwrap_err())
+}
+
 async fn insert(store: &Store, text: &str) {
     let insert = "INSERT INTO v3_notes (text) VALUES ($1)";
     assert_eq!(store.execute(insert, values![text]).await.unwrap(), 1);
@@ -76,9 +81,8 @@ async fn a_release_that_is_too_old_says_so() {
     let breaking = SECOND.needs(2);
     store.migrate(&breaking, "login-v3 2.0.0").await.unwrap();
     store.migrate(&breaking, "login-v3 2.0.0").await.unwrap();
-    let error = store.migrate(&FIRST, "login-v3 1.0.0").await.unwrap_err();
     assert_eq!(
-        reason(&error),
+        refused(&store, &FIRST, "login-v3 1.0.0").await,
         "login-v3 2.0.0 has migrated the store to V2__tags of v3. Programs need at least V2 of v3 now; this one ends with \
          V1. Start a release of this program that is as new, or restore the backup"
     );
@@ -194,9 +198,8 @@ async fn a_migration_that_was_changed_after_it_was_applied_is_reported() {
     store.migrate(&FIRST, "login-v3 1.0.0").await.unwrap();
     let changed = [same("V1__notes", "CREATE TABLE v3_other (id BIGINT)")];
     let changed = Schema::new("v3", &changed);
-    let error = store.migrate(&changed, "login-v3 1.0.1").await.unwrap_err();
     assert_eq!(
-        reason(&error),
+        refused(&store, &changed, "login-v3 1.0.1").await,
         "V1__notes of v3 was changed after login-v3 1.0.0 had applied it. Restore its statements, and add a migration instead"
     );
 }
@@ -244,7 +247,7 @@ async fn a_version_migrates_nothing_but_its_own() {
         };
         let all = [own, same("V2__others", statements)];
         let schema = Schema::new("v4", &all);
-        let error = reason(&store.migrate(&schema, "login-v4 1.0.0").await.unwrap_err());
+        let error = refused(&store, &schema, "login-v4 1.0.0").await;
         let expected = format!("a migration creates, changes or drops {named} (of ");
         assert!(error.starts_with(&expected), "{error}");
         assert!(error.contains("does not begin with v4_"), "{error}");
@@ -276,7 +279,7 @@ async fn a_column_that_cannot_be_copied_is_reported() {
             postgres,
         }];
         let schema = Schema::new("v4", &all);
-        let error = reason(&store.migrate(&schema, "login-v4 1.0.0").await.unwrap_err());
+        let error = refused(&store, &schema, "login-v4 1.0.0").await;
         assert!(error.starts_with("v4_all.price is "), "{error}");
     }
 }
@@ -291,7 +294,7 @@ async fn a_name_that_the_databases_write_differently_is_reported() {
         postgres: "CREATE TABLE v4_all (\"accountId\" BIGINT)",
     }];
     let schema = Schema::new("v4", &all);
-    let error = reason(&store.migrate(&schema, "login-v4 1.0.0").await.unwrap_err());
+    let error = refused(&store, &schema, "login-v4 1.0.0").await;
     assert!(
         error.starts_with("v4_all.accountId: nothing was migrated"),
         "{error}"
@@ -307,7 +310,7 @@ async fn a_migration_that_fails_leaves_nothing() {
         same("V2__wrong", "ALTER TABLE v3_missing ADD COLUMN a TEXT"),
     ];
     let schema = Schema::new("v3", &all);
-    let error = reason(&store.migrate(&schema, "login-v3 1.0.0").await.unwrap_err());
+    let error = refused(&store, &schema, "login-v3 1.0.0").await;
     assert!(
         error.starts_with("V2__wrong of v3 failed: nothing was migrated: "),
         "{error}"

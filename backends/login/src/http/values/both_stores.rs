@@ -169,7 +169,10 @@ async fn an_expired_value_is_gone_and_then_deleted() {
     assert_eq!(later.get("a").await.unwrap(), None);
     assert!(later.page(None, 9).await.unwrap().values.is_empty());
     let store = test.store.store();
-    let swept = async |now| sweep(store, Timestamp::from_millis(now), 10).await.unwrap();
+    let swept = async |now| {
+        let swept = EXPIRED.run(store, Timestamp::from_millis(now), 10).await;
+        swept.unwrap()
+    };
     assert_eq!((swept(60_999).await, swept(61_000).await), (0, 1));
     assert_eq!(test.store.count("account_values").await, 1);
 }

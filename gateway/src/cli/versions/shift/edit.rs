@@ -53,7 +53,7 @@ pub(super) fn only_address(text: &str, version: &Version, address: &str) -> anyh
     Ok(document.to_string())
 }
 
-/// The table of a version, whatever the case of its name.
+/// The table of a version; upper and lower case of its name are the same.
 fn version_table<'d>(
     document: &'d mut DocumentMut,
     version: &Version,

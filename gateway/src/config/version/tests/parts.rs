@@ -83,10 +83,6 @@ fn a_common_route_is_one_backend_of_its_versions() {
     };
     assert!(Arc::ptr_eq(&of("v1"), &of("v3")));
     assert_eq!(of("v1").account.check, AccountCheck::Required);
-    let names: Vec<_> = versions
-        .backends()
-        .map(|one| one.name.to_string())
-        .collect();
     let expected = [
         "v1",
         "v1 /a/",
@@ -98,10 +94,7 @@ fn a_common_route_is_one_backend_of_its_versions() {
         "/c (v2, v3)",
         "/c (v1)",
     ];
-    assert_eq!(names, expected);
-    for (number, backend) in versions.backends().enumerate() {
-        assert_eq!(backend.number, number);
-    }
+    assert_numbered(&versions, &expected);
 }
 
 #[test]
@@ -222,16 +215,25 @@ fn a_backend_on_another_machine_needs_the_secret_that_it_gets() {
     }
 }
 
+/// The backends have these names, each once, and are numbered in this order.
+fn assert_numbered(versions: &Versions, expected: &[&str]) {
+    let names: Vec<_> = versions
+        .backends()
+        .map(|one| one.name.to_string())
+        .collect();
+    assert_eq!(names, expected);
+    for (number, backend) in versions.backends().enumerate() {
+        let found = versions.backends().position(|one| one.name == backend.name);
+        assert_eq!((found, backend.number), (Some(number), number));
+    }
+}
+
 #[test]
 fn every_backend_has_a_number_and_a_name() {
     let versions = with(&format!(
         "{ROUTES}[[versions.v1.canaries]]\nname = 'next'\npercent = 5\nbackend = '127.0.0.1:5'\n\
          [versions.v2]\nbackend = '127.0.0.1:6'"
     ));
-    let names: Vec<_> = versions
-        .backends()
-        .map(|one| one.name.to_string())
-        .collect();
     let expected = [
         "v1",
         "v1 (canary next)",
@@ -241,12 +243,7 @@ fn every_backend_has_a_number_and_a_name() {
         "v1 /a/b",
         "v2",
     ];
-    assert_eq!(names, expected);
-    for (number, backend) in versions.backends().enumerate() {
-        assert_eq!(backend.number, number);
-        let found = versions.backends().position(|one| one.name == backend.name);
-        assert_eq!((found, backend.number), (Some(number), number));
-    }
+    assert_numbered(&versions, &expected);
     assert_eq!(versions.iter().count(), 2);
 }
 

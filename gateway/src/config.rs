@@ -21,7 +21,7 @@ pub(crate) use self::{
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
-    sign::{AlwaysSigned, SignConfig, weaknesses},
+    sign::{SignConfig, Unsigned, weaknesses},
     version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
         HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
@@ -154,6 +154,7 @@ impl Config {
         });
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
+        let unsigned = sign.as_ref().map_or(Unsigned::Accept, |sign| sign.unsigned);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
         read_all!(Self {
             headers,
@@ -164,7 +165,7 @@ impl Config {
             store,
             applications,
             sign,
-            versions: Versions::read(root, &own),
+            versions: Versions::read(root, &own, unsigned),
             cors: root.section("cors", Cors::read),
             limits: root.section("limits", Limits::read),
             rate_limits: root.section("rate_limits", RateLimits::read),
@@ -209,6 +210,14 @@ impl Config {
             format!(
                 "gateway_secret crosses the network in clear text to {names}: use https, or a network that only the \
                  gateway and its backends can reach"
+            )
+        }));
+        let open = self.versions.open_to_strangers(&self.sign);
+        warnings.extend((!open.is_empty()).then(|| {
+            format!(
+                "unsigned is accept for {}: anyone can send it POSTs without parameters in the name of any application; \
+                 prefer reject",
+                open.join(", ")
             )
         }));
         warnings.extend_from_slice(&self.versions.warnings);

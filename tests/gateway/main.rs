@@ -33,6 +33,8 @@ mod desync;
 mod http2;
 // Only the provider's callback passes unsigned.
 mod unsigned_callback;
+// Requests without parameters, where a signature is asked for nevertheless.
+mod unsigned_requests;
 // The rate limit of unsigned requests for each client address.
 mod address_limit;
 // The listeners: TLS, the PROXY protocol, limits of connections.

@@ -142,7 +142,7 @@ impl Example {
         let (address, secret) = (self.address, secret.display());
         format!(
             "[[versions.v1.routes]]\npath = \"{path}\"\nbackend = \"{address}\"\naccount = \"{account}\"\n\
-             gateway_secret = \"file:{secret}\"\n"
+             gateway_secret = \"file:{secret}\"\nunsigned = \"reject\"\n"
         )
     }
 
@@ -219,7 +219,7 @@ impl Example {
     async fn assert_serves(&self, client: &SignedClient, users: &[Value; 2]) {
         let [ada, zoe] = users;
         let path = self.path();
-        let get = |login: &Value| client.get(&path).authorization(credential(login));
+        let get = |login: &Value| client.get(&path).signed().authorization(credential(login));
         let order = |login: &Value, item: &str| {
             let order = client.post(&path).param("item", item);
             order.authorization(credential(login))
@@ -242,7 +242,10 @@ impl Example {
             .header("X-Gateway-App-Id", "7")
             .header("X_Gateway_Account_Id", "1");
         assert_eq!(found(forged).await, other, "{}", self.name);
-        let without = client.get(&path).header("X-Gateway-Account-Id", "1");
+        let unsigned = client.get(&path).authorization(credential(ada));
+        unsigned.send().await.problem(403, "sign_missing");
+        let without = client.get(&path).signed();
+        let without = without.header("X-Gateway-Account-Id", "1");
         without.send().await.problem(401, "authorization_missing");
         // As many headers, of as many bytes, as the gateway passes on; and the largest form.
         let large = (0..90).fold(get(ada), |call, number| {
@@ -250,8 +253,9 @@ impl Example {
         });
         assert_eq!(found(large).await, expected, "{}", self.name);
         found(order(zoe, &"x".repeat(60_000))).await;
-        // An unsigned request without a user has a route that does not require one.
-        let public = client.get(&format!("/public{path}")).send().await;
+        // A request without a user has a route that does not require one.
+        let public = client.get(&format!("/public{path}"));
+        let public = public.signed().send().await;
         assert_eq!(public.status, 404, "{}", self.name);
     }
 }
@@ -370,7 +374,8 @@ async fn the_examples_secrets_are_replaced_under_load_without_a_failed_request()
         clients.spawn(async move {
             while !is_stopping.load(Ordering::Relaxed) {
                 for path in NAMES.map(|name| format!("/{name}/orders")) {
-                    found(client.get(&path).authorization(&credential)).await;
+                    let get = client.get(&path).signed();
+                    found(get.authorization(&credential)).await;
                     let order = client.post(&path).param("item", "tea");
                     found(order.authorization(&credential)).await;
                 }

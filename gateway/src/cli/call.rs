@@ -1,6 +1,6 @@
 //! `signpost call`: signs a request, sends it, prints the response. For trying out a gateway by hand.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{env, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, Response, header, redirect};
@@ -20,6 +20,9 @@ use crate::config::{Applications, Config};
 
 /// Timeout of the request; longer than the longest long poll.
 const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The variable with the application's key, if neither `--key` nor the configuration has it.
+const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CallArguments {
@@ -151,7 +154,7 @@ impl CallTarget {
         Ok(url)
     }
 
-    /// A request; signed, if it has parameters or is a POST.
+    /// A request; signed, if it has parameters, is a POST, or the key is known.
     pub(super) fn request(
         &self,
         client: &Client,
@@ -161,20 +164,18 @@ impl CallTarget {
     ) -> anyhow::Result<RequestBuilder> {
         let mut url = self.url(path)?;
         let method = method.to_ascii_uppercase();
-        let signed = if !params.is_empty() || method == "POST" {
-            let read;
-            let key = match &self.key {
-                Some(key) => key,
-                None => {
-                    read = read_key(&SecretSource::from("env:SIGNPOST_APP_KEY"))?;
-                    &read
-                }
-            };
-            let unsigned = with_time(params)?;
-            Some(signed(&unsigned, &self.profile, key, &method, url.path())?)
-        } else {
-            None
+        let must_sign = !params.is_empty() || method == "POST";
+        let read;
+        let key = match &self.key {
+            Some(key) => Some(key),
+            None if must_sign || env::var_os(KEY_VARIABLE).is_some() => {
+                read = read_key(&SecretSource::Env(KEY_VARIABLE.into()))?;
+                Some(&read)
+            }
+            None => None,
         };
+        let sign = |key| signed(&with_time(params)?, &self.profile, key, &method, url.path());
+        let signed = key.map(sign).transpose()?;
         let mut request = match method.as_str() {
             "GET" => {
                 url.set_query(signed.as_deref());

@@ -35,6 +35,22 @@ impl PathPattern {
         }
     }
 
+    /// The pattern of every path.
+    pub(super) fn all() -> Self {
+        Self::Below("/".into())
+    }
+
+    /// Whether it takes every path that `other` takes.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Exact(path)) => self.takes(path),
+            (Self::Exact(_), _) => false,
+            // "/" takes every path; the root of "/**" is empty.
+            (Self::Below(start), Self::Tree(root)) => &**start == "/" || root.starts_with(&**start),
+            (_, Self::Below(start) | Self::Tree(start)) => self.takes(start),
+        }
+    }
+
     /// Of several that take a path, the one with the least key is for the fewest paths: the longest, and of `/orders` and
     /// `/orders/**` the first.
     pub(crate) fn precedence(&self) -> (Reverse<usize>, bool) {
@@ -124,6 +140,22 @@ mod tests {
             for path in others {
                 assert!(!parsed.takes(path), "{pattern} {path}");
             }
+        }
+    }
+
+    #[test]
+    fn a_pattern_includes_those_for_fewer_paths() {
+        for (pattern, included, others) in [
+            ("/a", &["/a"][..], &["/a/", "/a/**", "/"][..]),
+            ("/a/", &["/a/", "/a/b", "/a/b/**"], &["/a", "/a/**", "/**"]),
+            ("/a/**", &["/a", "/a/", "/a/**", "/a/b/"], &["/ab", "/"]),
+            ("/", &["/", "/**", "/a/**", "/a"], &[]),
+            ("/**", &["/", "/**", "/a/**", "/a"], &[]),
+        ] {
+            let parsed = |text: &str| text.parse::<PathPattern>().unwrap();
+            let includes = |other: &&str| parsed(pattern).includes(&parsed(other));
+            assert!(included.iter().all(includes), "{pattern} {included:?}");
+            assert!(!others.iter().any(includes), "{pattern} {others:?}");
         }
     }
 

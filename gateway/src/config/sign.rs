@@ -10,7 +10,8 @@ use signpost_kit::{
     read_all,
 };
 
-use super::readers::path;
+use super::{path_pattern::PathPattern, readers::path};
+use crate::request::Method;
 
 /// Default of `replay_entries`: 500 requests per second for two minutes.
 const DEFAULT_REPLAY_ENTRIES: usize = 60_000;
@@ -22,7 +23,9 @@ pub struct SignConfig {
     pub(crate) profile: SignProfile,
     /// The accepted deviation of `time`, either way. 1 s to 300 s, default 60 s.
     pub(crate) window: Window,
-    /// Requests that must be signed even without parameters.
+    /// Whether requests without parameters must be signed, unless their version or route has a rule of its own.
+    pub(crate) unsigned: Unsigned,
+    /// Requests that must be signed even without parameters, wherever they go.
     pub(crate) always_signed: Vec<AlwaysSigned>,
     /// Paths of callbacks (unsigned provider redirects), compared byte for byte.
     pub(crate) callback_paths: Vec<String>,
@@ -34,26 +37,59 @@ pub struct SignConfig {
     pub(crate) replay_entries: usize,
 }
 
-/// A request that must be signed even without parameters, for example `POST /login`.
+/// Requests that must be signed even without parameters, for example `POST /login`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AlwaysSigned {
-    /// `GET` or `POST`.
-    pub method: String,
-    /// The path, byte for byte.
-    pub path: String,
+    /// Their method.
+    pub method: Method,
+    /// Their paths.
+    pub path: PathPattern,
+}
+
+/// How requests without parameters are handled that have no signature. CONTRACT 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unsigned {
+    /// They are forwarded: the application that they name is only a claim.
+    Accept,
+    /// They are 403 `sign_missing`.
+    Reject,
+}
+
+impl Unsigned {
+    const KEY: &str = "unsigned";
+    const CHOICES: [(&str, Self); 2] = [("accept", Self::Accept), ("reject", Self::Reject)];
+
+    /// Reads `unsigned`.
+    pub(super) fn read(section: &mut Section<'_>, default: Self) -> Read<Self> {
+        section.choice(Self::KEY, &Self::CHOICES, default)
+    }
+
+    /// Reads `unsigned`, if the table has it.
+    pub(super) fn read_optional(section: &mut Section<'_>) -> Read<Option<Self>> {
+        section.optional_by(Self::KEY, "\"accept\", \"reject\"", |text| {
+            let mut choices = Self::CHOICES.into_iter();
+            choices.find_map(|(word, rule)| (word == text).then_some(rule))
+        })
+    }
 }
 
 impl SignConfig {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let window = |seconds| Window::from_seconds(seconds).map_err(|_| Invalid);
-        let requests = "methods and paths, for example \"POST /login\"";
+        let requests = format!("methods, each with {}", PathPattern::ALLOWED);
         let paths = "paths, for example \"/login\"";
         read_all!(Self {
             profile: profile(section),
             window: section
                 .number("window_seconds", 1..=300, 60)
                 .and_then(window),
-            always_signed: section.list("always_signed", &["POST /login"], requests, always_signed),
+            unsigned: Unsigned::read(section, Unsigned::Accept),
+            always_signed: section.list(
+                "always_signed",
+                &["POST /login"],
+                &requests,
+                always_signed
+            ),
             callback_paths: section.list("callback_paths", &["/login"], paths, path),
             browser_paths: section.list("browser_paths", &["/login"], paths, path),
             allows_weak_keys: section.flag("allow_weak_key", false),
@@ -63,6 +99,12 @@ impl SignConfig {
                 DEFAULT_REPLAY_ENTRIES
             ),
         })
+    }
+
+    /// Whether each POST to one of these paths must be signed.
+    pub(super) fn signs_posts(&self, paths: &PathPattern) -> bool {
+        let mut rules = self.always_signed.iter();
+        rules.any(|rule| rule.method == Method::Post && rule.path.includes(paths))
     }
 
     /// A warning for each weak setting.
@@ -159,8 +201,9 @@ fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
 }
 
 fn always_signed(text: &str) -> Option<AlwaysSigned> {
-    let (method, path_text) = text.split_once(' ')?;
-    let path = path(path_text)?;
-    let method = matches!(method, "GET" | "POST").then(|| method.to_owned())?;
-    Some(AlwaysSigned { method, path })
+    let (method, path) = text.split_once(' ')?;
+    Some(AlwaysSigned {
+        method: Method::from_bytes(method.as_bytes())?,
+        path: path.parse().ok()?,
+    })
 }

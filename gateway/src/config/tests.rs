@@ -64,9 +64,9 @@ fn a_minimal_file_has_the_contracts_defaults() {
     assert_eq!(config.sign.window.duration().as_secs(), 60);
     assert_eq!(
         config.sign.always_signed,
-        [AlwaysSigned {
-            method: "POST".into(),
-            path: "/login".into()
+        [sign::AlwaysSigned {
+            method: crate::request::Method::Post,
+            path: "/login".parse().unwrap()
         }]
     );
     assert_eq!(config.limits.head.bytes, 32 * 1024);

@@ -29,6 +29,10 @@ pub(crate) use self::{
     life_cycle::{AfterSunset, LifeCycle, Stage, rfc3339},
     served::{BackendIndex, ServedVersion},
 };
+use super::{
+    path_pattern::PathPattern,
+    sign::{SignConfig, Unsigned},
+};
 
 /// The configured versions, and the routing of requests that name none of them.
 #[derive(Clone, Debug)]
@@ -62,6 +66,8 @@ struct Reading<'a> {
     secret: Option<Secret>,
     /// Whether that is the secret of a backend.
     uses_secret: bool,
+    /// How the gateway takes unsigned requests.
+    unsigned: Unsigned,
     /// The backends so far, by their numbers.
     backends: Vec<Arc<Backend>>,
 }
@@ -96,14 +102,19 @@ impl Reading<'_> {
 }
 
 impl Versions {
-    /// Reads the versions in `root`. `own` are the addresses that the gateway listens on.
-    pub(super) fn read(root: &mut Section<'_>, own: &[SocketAddr]) -> Read<Self> {
+    /// Reads the versions in `root`. `own` are the addresses that the gateway listens on, `unsigned` is its rule.
+    pub(super) fn read(
+        root: &mut Section<'_>,
+        own: &[SocketAddr],
+        unsigned: Unsigned,
+    ) -> Read<Self> {
         let secret = gateway_secret(root, GATEWAY_SECRET);
         let mut reading = Reading {
             own,
             warnings: Vec::new(),
             secret: secret.clone().ok().flatten(),
             uses_secret: false,
+            unsigned,
             backends: Vec::new(),
         };
         let unknown = [
@@ -146,7 +157,7 @@ impl Versions {
         let common = common?;
         let numbered = all.into_iter().enumerate();
         let complete =
-            numbered.map(|(number, version)| Arc::new(version.complete(number, &common)));
+            numbered.map(|(number, version)| Arc::new(version.complete(number, &common, unsigned)));
         let all: Vec<_> = complete.collect();
         for (index, route) in common.iter().enumerate() {
             let mut backends = all.iter().flat_map(|version| version.backends());
@@ -213,6 +224,25 @@ impl Versions {
     /// The backends of all versions, by their numbers.
     pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
         self.backends.iter()
+    }
+
+    /// The foreign backends that take POSTs of strangers: neither a signature nor an account is asked for. Backends of
+    /// routes are foreign. A version's own backend and its canaries count as a login service, unless no path has callbacks.
+    pub(super) fn open_to_strangers(&self, sign: &SignConfig) -> Vec<String> {
+        let have_logins = !sign.callback_paths.is_empty();
+        let accepting = self.iter().flat_map(|version| version.accepting());
+        let open = accepting.filter(|backend| {
+            let paths = match &backend.name.part {
+                Part::Own | Part::Canary(_) if have_logins => return false,
+                Part::Own | Part::Canary(_) => &PathPattern::all(),
+                Part::Route(path) | Part::CommonRoute { path, .. } => path,
+            };
+            backend.account.check != AccountCheck::Required && !sign.signs_posts(paths)
+        });
+        let mut names: Vec<_> = open.map(|backend| backend.name.to_string()).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// Whether a route asks for accounts.

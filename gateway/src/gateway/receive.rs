@@ -237,8 +237,8 @@ pub struct Rejected {
     /// The application that it claims, or whose signature was verified.
     app: Option<Arc<App>>,
     is_signed: bool,
-    /// Its route, if it has one: its version does not serve now, or its account was rejected. The response has the
-    /// version's headers then.
+    /// Its route, if it has one: its version does not serve now, or its signature or account is missing. The response has
+    /// the version's headers then.
     route: Option<Box<Route>>,
     pub(super) quotas: Quotas,
 }

@@ -9,7 +9,8 @@ use signpost_protocol::version::VersionSource;
 use super::verify::VerifiedRequest;
 use crate::{
     config::{
-        Backend, BackendIndex, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Versions,
+        Backend, BackendIndex, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Unsigned,
+        Versions,
     },
     directory::apps::App,
     request::rejection::{Migration, Rejection},
@@ -94,7 +95,7 @@ pub struct Unrouted {
     pub(crate) verified: VerifiedRequest,
     /// Why it has none.
     pub(crate) rejection: Rejection,
-    /// Its route, if the version is known, but does not serve now.
+    /// Its route, if the version is known.
     pub(crate) route: Option<Box<Route>>,
 }
 
@@ -103,7 +104,8 @@ pub struct Unrouted {
 ///
 /// # Errors
 ///
-/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out.
+/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out; or the
+/// backend takes signed requests only.
 pub fn route(
     verified: VerifiedRequest,
     wanted: Wanted<'_>,
@@ -121,19 +123,22 @@ pub fn route(
             });
         }
     };
+    let routed = |index| Route::new(Arc::clone(version), index, source);
+    let unrouted = |verified, index, rejection| Unrouted {
+        verified,
+        rejection,
+        route: Some(Box::new(routed(index))),
+    };
     if let Some(life_cycle) = version.life_cycle()
         && let Err(rejection) = serves(life_cycle, versions, now())
     {
-        let route = Route::new(Arc::clone(version), BackendIndex::OWN, source);
-        let route = Some(Box::new(route));
-        return Err(Unrouted {
-            verified,
-            rejection,
-            route,
-        });
+        return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
     let index = choose_backend(version, &verified, wanted, is_available);
-    let route = Route::new(Arc::clone(version), index, source);
+    if verified.is_unsigned() && version.unsigned(index) == Unsigned::Reject {
+        return Err(unrouted(verified, index, Rejection::SignMissing));
+    }
+    let route = routed(index);
     Ok(RoutedRequest { verified, route })
 }
 

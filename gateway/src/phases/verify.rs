@@ -55,6 +55,12 @@ impl VerifiedRequest {
         }
     }
 
+    /// Whether it has no parameters, and so no signature. A callback is not meant.
+    #[must_use]
+    pub(crate) const fn is_unsigned(&self) -> bool {
+        matches!(self.0, Verified::Unsigned(_))
+    }
+
     /// The callback, if it is one.
     #[must_use]
     pub(crate) fn callback(&self) -> Option<&Callback> {
@@ -142,7 +148,8 @@ impl Verifier {
         VerifiedRequest(Verified::Callback(callback))
     }
 
-    /// Verifies a request of `app`. Without parameters it needs no signature, unless its path is always signed.
+    /// Verifies a request of `app`. Without parameters it needs no signature, unless its path is always signed; `route`
+    /// decides whether its backend takes it then.
     ///
     /// # Errors
     ///
@@ -190,10 +197,8 @@ impl Verifier {
     }
 
     fn is_always_signed(&self, method: Method, target: Target<'_>) -> bool {
-        let is_this = |rule: &crate::config::AlwaysSigned| {
-            rule.method == method.as_str() && rule.path == target.path
-        };
-        self.config.always_signed.iter().any(is_this)
+        let mut rules = self.config.always_signed.iter();
+        rules.any(|rule| rule.method == method && rule.path.takes(target.path))
     }
 
     fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {

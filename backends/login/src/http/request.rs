@@ -13,7 +13,7 @@
 //!
 //! They may appear in any order. All reject by [`LoginError`](crate::LoginError), so as the library's own endpoints do.
 //!
-//! **A request without parameters is unsigned**, GET or POST, unless the gateway's `always_signed` lists it (CONTRACT 9).
+//! **A request without parameters is unsigned**, GET or POST, unless the gateway asks for a signature (CONTRACT 3 and 9).
 //! So [`SignedApplication`] is for endpoints that act for an application. [`AuthenticatedUser`] needs no signature: the
 //! credential proves the application, too.
 

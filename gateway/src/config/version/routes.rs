@@ -18,6 +18,7 @@ use super::{
 use crate::config::{
     path_pattern::PathPattern,
     readers::check_unique,
+    sign::Unsigned,
     version::backend::upstream::{DefaultChecks, Upstream},
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Route {
     pub(super) upstream: Upstream,
     pub(super) account: AccountRules,
     pub(super) secret: Option<Secret>,
+    /// Its own rule.
+    pub(super) unsigned: Option<Unsigned>,
 }
 
 /// A route of several versions.
@@ -40,6 +43,8 @@ pub(super) struct CommonRoute {
     /// Its versions; `None`: all.
     versions: Option<Vec<Version>>,
     pub(super) backend: Arc<Backend>,
+    /// Its own rule.
+    pub(super) unsigned: Option<Unsigned>,
 }
 
 impl Route {
@@ -48,11 +53,13 @@ impl Route {
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
         let account = AccountRules::read(section);
         let secret = gateway_secret(section, GATEWAY_SECRET);
+        let unsigned = Unsigned::read_optional(section);
         Ok(Self {
             path: path?,
             upstream: upstream?,
             account: account?,
             secret: secret?,
+            unsigned: unsigned?,
         })
     }
 }
@@ -109,6 +116,7 @@ pub(super) fn read_common_routes(
             path: route.path,
             versions,
             backend: reading.add(name, route.upstream, route.account, route.secret),
+            unsigned: route.unsigned,
         });
     }
     Ok(common)

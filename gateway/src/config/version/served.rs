@@ -20,6 +20,7 @@ use super::{
 };
 use crate::config::{
     path_pattern::PathPattern,
+    sign::Unsigned,
     version::backend::upstream::{DefaultChecks, Upstream},
 };
 
@@ -30,13 +31,20 @@ pub struct ServedVersion {
     /// Its index among all versions, from 0.
     pub(crate) number: usize,
     life_cycle: Option<LifeCycle>,
-    /// Its own, its canaries, and those of its routes, common ones last.
-    backends: Vec<Arc<Backend>>,
+    /// Its own backend, its canaries, and those of its routes, common ones last.
+    destinations: Vec<Destination>,
     /// The paths with a backend of their own, by [`PathPattern::precedence`].
     routes: Vec<(PathPattern, BackendIndex)>,
     /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
     canaries: Vec<(u8, BackendIndex)>,
     sticky_by: StickyBy,
+}
+
+/// A backend, and how it takes unsigned requests of the version.
+#[derive(Debug)]
+struct Destination {
+    backend: Arc<Backend>,
+    unsigned: Unsigned,
 }
 
 /// The index of a backend in its version. Small, since each request has one.
@@ -47,9 +55,9 @@ impl BackendIndex {
     /// That of the version's own backend.
     pub(crate) const OWN: Self = Self(0);
 
-    /// That of the backend which `backends` gets next: they are far fewer than 65,536.
-    fn next(backends: &[Arc<Backend>]) -> Self {
-        Self(u16::try_from(backends.len()).unwrap_or_default())
+    /// That of the destination which a version gets next: they are far fewer than 65,536.
+    fn next(destinations: &[Destination]) -> Self {
+        Self(u16::try_from(destinations.len()).unwrap_or_default())
     }
 }
 
@@ -62,33 +70,38 @@ impl ServedVersion {
     ) -> Read<Self> {
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
         let secret = gateway_secret(section, GATEWAY_SECRET);
+        let unsigned = Unsigned::read(section, reading.unsigned);
         let canaries = read_canaries(section, reading);
         let routes = read_routes(section, reading);
         let life_cycle = LifeCycle::read(section, reading);
         let (upstream, routes, life_cycle) = (upstream?, routes?, life_cycle?);
-        let (secret, (sticky_by, canaries)) = (secret?, canaries?);
+        let (secret, unsigned, (sticky_by, canaries)) = (secret?, unsigned?, canaries?);
         // `Versions` reports an invalid name.
         let name: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
-        let mut backends = Vec::new();
-        let mut add = |part, upstream, account, secret| {
-            let index = BackendIndex::next(&backends);
+        let of_routes = unsigned.max(reading.unsigned);
+        let mut destinations = Vec::new();
+        let mut add = |part, upstream, account, secret, unsigned| {
+            let index = BackendIndex::next(&destinations);
             let version = Some(Arc::clone(&name));
             let name = BackendName { version, part };
-            backends.push(reading.add(name, upstream, account, secret));
+            let backend = reading.add(name, upstream, account, secret);
+            destinations.push(Destination { backend, unsigned });
             index
         };
-        add(Part::Own, upstream, AccountRules::LOGIN, secret.clone());
+        let account = AccountRules::LOGIN;
+        add(Part::Own, upstream, account, secret.clone(), unsigned);
         let mut end = 0;
         let canaries = canaries.into_iter().map(|canary| {
             end += canary.percent;
             let secret = canary.secret.or_else(|| secret.clone());
             let part = Part::Canary(canary.name);
-            (end, add(part, canary.upstream, AccountRules::LOGIN, secret))
+            (end, add(part, canary.upstream, account, secret, unsigned))
         });
         let canaries = canaries.collect();
         let routes = routes.into_iter().map(|route| {
             let part = Part::Route(route.path.clone());
-            let index = add(part, route.upstream, route.account, route.secret);
+            let unsigned = route.unsigned.unwrap_or(of_routes);
+            let index = add(part, route.upstream, route.account, route.secret, unsigned);
             (route.path, index)
         });
         let routes = routes.collect();
@@ -96,20 +109,30 @@ impl ServedVersion {
             name,
             number: 0,
             life_cycle,
-            backends,
+            destinations,
             routes,
             canaries,
             sticky_by,
         })
     }
 
-    /// Adds the routes of several versions whose paths it has no route for. Returns the same version with its number.
-    pub(super) fn complete(mut self, number: usize, common: &[CommonRoute]) -> Self {
+    /// Adds the routes of several versions whose paths it has no route for. `unsigned` is the gateway's rule. Returns the
+    /// same version with its number.
+    pub(super) fn complete(
+        mut self,
+        number: usize,
+        common: &[CommonRoute],
+        unsigned: Unsigned,
+    ) -> Self {
         self.number = number;
+        let of_routes = self.unsigned(BackendIndex::OWN).max(unsigned);
         for route in common.iter().filter(|route| route.is_of(&self.name)) {
             if self.routes.iter().all(|(path, _)| *path != route.path) {
-                let index = BackendIndex::next(&self.backends);
-                self.backends.push(Arc::clone(&route.backend));
+                let index = BackendIndex::next(&self.destinations);
+                self.destinations.push(Destination {
+                    backend: Arc::clone(&route.backend),
+                    unsigned: route.unsigned.unwrap_or(of_routes),
+                });
                 self.routes.push((route.path.clone(), index));
             }
         }
@@ -132,7 +155,21 @@ impl ServedVersion {
     /// The backend of an index, which is one of this version's.
     #[must_use]
     pub(crate) fn backend(&self, index: BackendIndex) -> &Arc<Backend> {
-        &self.backends[usize::from(index.0)]
+        &self.destinations[usize::from(index.0)].backend
+    }
+
+    /// How the backend of an index takes unsigned requests of this version. A route without a rule of its own is at least
+    /// as strict as its version and as the gateway.
+    #[must_use]
+    pub(crate) fn unsigned(&self, index: BackendIndex) -> Unsigned {
+        self.destinations[usize::from(index.0)].unsigned
+    }
+
+    /// The backends that accept unsigned requests.
+    pub(super) fn accepting(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        let destinations = self.destinations.iter();
+        let accepting = destinations.filter(|one| one.unsigned == Unsigned::Accept);
+        accepting.map(|one| &one.backend)
     }
 
     /// Its life cycle, if one is configured.
@@ -149,8 +186,8 @@ impl ServedVersion {
     }
 
     /// All of its backends: its own, its canaries, and those of its routes. Other versions have those of common routes, too.
-    pub(crate) fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
-        self.backends.iter()
+    pub(crate) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.destinations.iter().map(|one| &one.backend)
     }
 
     /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.

@@ -26,12 +26,12 @@ use signpost_kit::{
     log::{Logging, ReopenSignals, writer::write_final_line},
     reload::control::Verb,
 };
+use signpost_release::RELEASE;
 
 pub use self::parse::parse;
 use crate::{
     config::{Applications, Config},
     directory::apps::inspect::inspect,
-    gateway::RELEASE,
     process::{
         reload::needs_restart,
         start,

@@ -45,10 +45,11 @@ use signpost_kit::{
         origin::Origin,
         shared_keys::{self, Log, TracingSettings},
     },
-    read_all, release,
+    read_all,
     server::{management::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
+use signpost_release::RELEASE;
 use signpost_store::StoreSettings;
 
 use self::readers::networks;
@@ -149,7 +150,7 @@ impl Config {
         let own: Vec<_> = own.into_iter().chain(addresses).collect();
         let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root).map(|mut store| {
-            store.program = format!("signpost {}", release!());
+            store.program = format!("signpost {}", RELEASE);
             store
         });
         let sign = root.section("sign", SignConfig::read);

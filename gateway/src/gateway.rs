@@ -40,9 +40,6 @@ use crate::{
     request::{Head, client::Client},
 };
 
-/// The gateway's release.
-pub(crate) const RELEASE: &str = signpost_kit::release!();
-
 /// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end
 /// the one that it began with.
 pub struct Gateway {

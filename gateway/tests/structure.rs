@@ -33,10 +33,11 @@ const LOGIN: [&str; 12] = [
 ];
 
 /// The crates that are shipped.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "gateway",
     "gateway/kit",
     "gateway/protocol",
+    "gateway/release",
     "gateway/store",
     "backends/login",
     "backends/v1",

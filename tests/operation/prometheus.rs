@@ -150,9 +150,12 @@ async fn prometheus_evaluates_every_expression() {
 async fn prometheus_scrapes_the_process_and_its_build() {
     let (stack, _backend) = Stack::recording().await;
     let prometheus = Prometheus::start(&[stack.addresses().management], &[]).await;
-    let build = "signpost_build_info{program=\"signpost\", version=\"0.1.0 (no release)\", job=\"signpost-gateway\"}";
+    let release = Program::Gateway.release();
+    let build = format!(
+        "signpost_build_info{{program=\"signpost\", version=\"{release}\", job=\"signpost-gateway\"}}"
+    );
     until("the build", || async {
-        prometheus.value(build).await.filter(|info| *info == 1.0)
+        prometheus.value(&build).await.filter(|info| *info == 1.0)
     })
     .await;
     assert_eq!(prometheus.value("sum(up)").await, Some(1.0));

@@ -75,11 +75,12 @@ async fn upgrade(stack: &mut Stack) -> u32 {
 
 /// The id that the command has printed.
 fn new_process(output: &Output) -> u32 {
+    let serves = format!(" serves, signpost {}; process ", Program::Gateway.release());
     let text = output_text(output);
     assert!(output.status.success(), "{text}");
     let id = text
         .strip_prefix("process ")
-        .and_then(|rest| rest.split_once(" serves, signpost 0.1.0 (no release); process "));
+        .and_then(|rest| rest.split_once(&serves));
     let (id, rest) = id.unwrap_or_else(|| panic!("unexpected: {text}"));
     assert!(rest.contains("finishes its requests"), "{text}");
     id.parse().unwrap()

@@ -328,7 +328,7 @@ fn assert_complete(folder: &Path, version: &str, number: &str) {
         .output();
     assert_eq!(
         output_text(&shown.unwrap()).trim(),
-        format!("{program} {version}/{number} ({commit})")
+        format!("{program} {version}/{number} ({commit}, debug)")
     );
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--recursive-errors=no"])

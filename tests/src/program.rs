@@ -63,6 +63,18 @@ impl Program {
         path_of(self.name())
     }
 
+    /// Its release, as `--version` prints it.
+    ///
+    /// # Panics
+    ///
+    /// When it prints anything else.
+    #[must_use]
+    pub fn release(self) -> String {
+        let printed = output_text(&self.run(Path::new("/"), &["--version"]));
+        let release = printed.trim().strip_prefix(self.name());
+        release.expect("its name").trim_start().to_owned()
+    }
+
     /// A command that runs it in a folder, without `RUST_LOG` and without input.
     #[must_use]
     pub fn command(self, folder: &Path) -> Command {

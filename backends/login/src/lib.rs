@@ -101,7 +101,7 @@ mod service;
 pub mod testing;
 mod trace;
 
-pub use signpost_kit::{clock::Timestamp, release};
+pub use signpost_kit::clock::Timestamp;
 pub use signpost_protocol::{
     app::{AppId, AppIdent},
     language::Language,

@@ -30,16 +30,3 @@ pub mod server;
 pub mod trace;
 
 pub use signpost_protocol::label_enum;
-
-/// The release that the calling crate is built as, a constant: its tag and commit, for example `v3/1.3.0 (0123456789ab)`,
-/// from `SIGNPOST_RELEASE` at the build, which `scripts/deploy`, `dist` and `image` set. Otherwise the workspace's version,
-/// and that this is no release. For the crate of a program: a change of the variable builds it again.
-#[macro_export]
-macro_rules! release {
-    () => {
-        match option_env!("SIGNPOST_RELEASE") {
-            Some(release) if !release.is_empty() => release,
-            _ => concat!(env!("CARGO_PKG_VERSION"), " (no release)"),
-        }
-    };
-}

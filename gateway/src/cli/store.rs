@@ -9,6 +9,7 @@ use std::{
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use signpost_kit::secret::SecretSource;
+use signpost_release::RELEASE;
 use signpost_store::{
     PostgresAddress, PostgresSettings, StoreAddress,
     copy::{CopiedTable, copy, process_using},
@@ -18,7 +19,6 @@ use super::{
     print_error, print_line,
     source::{address_setting, read_address, read_secret},
 };
-use crate::gateway::RELEASE;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {

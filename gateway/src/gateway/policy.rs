@@ -30,7 +30,7 @@ const HTTPS_PORT: u16 = 443;
 /// The gateway, in its spans.
 const SERVICE: ServiceName = ServiceName {
     name: "signpost",
-    version: super::RELEASE,
+    version: signpost_release::RELEASE,
 };
 
 /// What one configuration says, and what works by it.

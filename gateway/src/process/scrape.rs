@@ -24,8 +24,9 @@ use signpost_kit::{
     metrics::{Metrics, Scrape, process, store},
     trace::write_spans,
 };
+use signpost_release::RELEASE;
 
-use crate::gateway::{Gateway, RELEASE};
+use crate::gateway::Gateway;
 
 /// All sources of the gateway's metrics.
 pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> Metrics {

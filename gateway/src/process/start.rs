@@ -24,6 +24,7 @@ use signpost_kit::{
         descriptors::Descriptors, management::Management, notify_service_manager, shutdown::Phase,
     },
 };
+use signpost_release::RELEASE;
 use signpost_store::Store;
 use tokio::{
     runtime::Runtime,
@@ -37,7 +38,7 @@ use crate::{
         listeners::{Clients, bound_socket, start_listening},
         sockets::ListeningSockets,
     },
-    gateway::{Gateway, RELEASE, State},
+    gateway::{Gateway, State},
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
         certificate_watch::CertificateWatch,

@@ -27,8 +27,9 @@ use rustix::{
     },
     process::{Pid, Signal, kill_process},
 };
+use signpost_release::RELEASE;
 
-use crate::{downstream::sockets::ListeningSockets, gateway::RELEASE};
+use crate::downstream::sockets::ListeningSockets;
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";

@@ -1,8 +1,21 @@
-//! `scripts/new-version`, `tag-version` and `deploy`: what they reject, and what a failure leaves behind. Nothing is built.
+//! `scripts/new-version`, `tag-version` and `deploy`: what they reject, and what a failure leaves behind; the ports of
+//! `scripts/run`. Nothing is built.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
+use std::{
+    fs::{self, File},
+    net::{Ipv4Addr, TcpListener},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
-use end_to_end::{program::output_text, project_copy::ProjectCopy, waiting::until};
+use end_to_end::{
+    port::free_address,
+    program::{Program, output_text, programs_folder},
+    project_copy::ProjectCopy,
+    versions::versions,
+    waiting::until,
+};
 
 /// A copy with a first commit.
 fn repository(name: &str) -> ProjectCopy {
@@ -316,4 +329,113 @@ fn a_release_has_its_program_configuration_and_unit() {
     assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
     copy.commit("Change");
     assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
+}
+
+/// `scripts/run` in a copy; it ends with this.
+struct Run {
+    copy: ProjectCopy,
+    script: Child,
+    port: u16,
+}
+
+impl Run {
+    async fn start(name: &str) -> Self {
+        let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name);
+        copy.copy();
+        let port = first_free_port();
+        let printed = copy.around().join("printed");
+        let output = File::create(&printed).unwrap();
+        let mut script = command(&copy, port);
+        let script = script.stdout(output.try_clone().unwrap()).stderr(output);
+        let mut run = Self {
+            script: script.spawn().unwrap(),
+            copy,
+            port,
+        };
+        until("scripts/run to start everything", || {
+            let text = fs::read_to_string(&printed).unwrap();
+            assert!(run.script.try_wait().unwrap().is_none(), "{text}");
+            async move { text.contains("Ctrl-C stops everything").then_some(()) }
+        })
+        .await;
+        run
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let id = self.script.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        let _ = self.script.wait();
+    }
+}
+
+fn command(copy: &ProjectCopy, port: u16) -> Command {
+    let mut command = copy.command("scripts/run");
+    command.args(["--port", &port.to_string(), "--programs"]);
+    command.arg(programs_folder());
+    command
+}
+
+/// The first of as many free ports as `scripts/run` uses.
+fn first_free_port() -> u16 {
+    let further = 2 + 2 * u16::try_from(versions().len()).unwrap();
+    loop {
+        let first = free_address().port();
+        let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+        if (first + 1..=first + further).all(is_free) {
+            return first;
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_copies_run_side_by_side_with_the_files_that_they_name() {
+    let runs = [Run::start("run-one").await, Run::start("run-two").await];
+    let signpost = Program::Gateway.path().display().to_string();
+    for Run { copy, port, .. } in &runs {
+        let command = |arguments: &[&str]| {
+            let config = ["--config", "data/conf/gateway.toml"];
+            copy.printed(&signpost, &[arguments, &config].concat())
+        };
+        let begun = command(&["call", "POST", "/login"]);
+        let address = format!("\"http://127.0.0.1:{port}/login?");
+        assert!(begun.contains(&address), "{begun}");
+        // The whole way, by the sandbox provider and either version.
+        for version in ["v1", "v2"] {
+            let login = ["login", "--user", "ada", "--version", version];
+            command(&[&login[..], &["--output", "data/credential"]].concat());
+        }
+        assert!(command(&["health"]).contains("ready"));
+        let listed = command(&["versions", "list"]);
+        assert!(
+            listed.contains(&format!("127.0.0.1:{}", port + 3)),
+            "{listed}"
+        );
+        // Its own files may be checked and reloaded, with the paths that they show.
+        assert!(command(&["reload"]).contains("data/conf/gateway.toml"));
+        let shown = fs::read_to_string(copy.path().join("data/conf/gateway.toml")).unwrap();
+        assert!(shown.contains("check --config data/conf/gateway.toml"));
+        let again = self::command(copy, *port).output().unwrap();
+        let printed = output_text(&again);
+        assert!(
+            printed.contains("scripts/run runs here already"),
+            "{printed}"
+        );
+    }
+    let [one, two] = runs;
+    drop(two);
+    let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), "run-two");
+    copy.copy();
+    let refused = output_text(&command(&copy, one.port).output().unwrap());
+    let expected = format!("Port {} is in use by another program", one.port);
+    assert!(
+        refused.contains(&expected) && refused.contains("--port"),
+        "{refused}"
+    );
+    assert!(!refused.contains("conf/"), "{refused}");
+    let usage = output_text(&copy.run("scripts/run", &["--port", "x"]));
+    assert!(usage.contains("usage: scripts/run"), "{usage}");
+    let help = copy.printed("scripts/run", &["--help"]);
+    assert!(help.contains("N + 1"), "{help}");
 }

@@ -9,6 +9,7 @@
 
 mod app;
 mod call;
+mod connect;
 mod login;
 mod parse;
 mod sign;

@@ -1,9 +1,9 @@
 //! `signpost call`: signs a request, sends it, prints the response. For trying out a gateway by hand.
 
-use std::{env, path::PathBuf, process::ExitCode, time::Duration};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
-use reqwest::{Client, RequestBuilder, Response, header, redirect};
+use reqwest::{Client, RequestBuilder, Response, header};
 use signpost_kit::secret::SecretSource;
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
@@ -12,14 +12,12 @@ use signpost_protocol::{
 use url::Url;
 
 use super::{
+    connect::ConnectOptions,
     print_error, print_line,
     sign::{SignRules, signed, with_time},
     source::{read_key, read_secret},
 };
 use crate::config::{Applications, Config};
-
-/// Timeout of the request; longer than the longest long poll.
-const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The variable with the application's key, if neither `--key` nor the configuration has it.
 const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";
@@ -68,6 +66,8 @@ pub(super) struct GatewayOptions {
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
     #[command(flatten)]
+    connect: ConnectOptions,
+    #[command(flatten)]
     rules: SignRules,
 }
 
@@ -82,9 +82,9 @@ pub(super) struct CallTarget {
 }
 
 pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
-    let target = arguments.gateway.target()?;
+    let (target, client) = arguments.gateway.target()?;
     let (method, path) = (&arguments.method, &arguments.path);
-    let mut request = target.request(&client()?, method, path, &arguments.params)?;
+    let mut request = target.request(&client, method, path, &arguments.params)?;
     if let Some(language) = &arguments.language {
         request = request.header(&target.names.language, language);
     }
@@ -96,19 +96,9 @@ pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
     show(response, arguments.include).await
 }
 
-/// Follows no redirect.
-pub(super) fn client() -> anyhow::Result<Client> {
-    // Fails only if a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        .redirect(redirect::Policy::none())
-        .timeout(TIMEOUT)
-        .no_proxy();
-    Ok(client.build()?)
-}
-
 impl GatewayOptions {
-    pub(super) fn target(&self) -> anyhow::Result<CallTarget> {
+    /// The gateway, and a client that connects to it.
+    pub(super) fn target(&self) -> anyhow::Result<(CallTarget, Client)> {
         let derive = |prefix: &Prefix| HeaderNames::new(prefix, &HeaderOverrides::default());
         let key = self.key.as_ref().map(read_key).transpose()?;
         let (names, url, profile, own_key) = match &self.config {
@@ -128,14 +118,17 @@ impl GatewayOptions {
                 None,
             ),
         };
-        Ok(CallTarget {
+        let url = self.url.clone().unwrap_or(url);
+        let client = self.connect.client(&url)?;
+        let target = CallTarget {
             names: self.prefix.as_ref().map_or(Ok(names), derive)?,
-            url: self.url.clone().unwrap_or(url),
+            url,
             profile: self.rules.profile(profile),
             key: key.or(own_key),
             app: self.app.clone(),
             version: self.version.clone(),
-        })
+        };
+        Ok((target, client))
     }
 }
 

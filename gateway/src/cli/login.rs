@@ -15,7 +15,7 @@ use serde_json::Value;
 use url::{Host, Url, form_urlencoded};
 
 use super::{
-    call::{CallTarget, GatewayOptions, client},
+    call::{CallTarget, GatewayOptions},
     print_error, print_line,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct LoginArguments {
 }
 
 pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
-    let (target, client) = (arguments.gateway.target()?, client()?);
+    let (target, client) = arguments.gateway.target()?;
     // Before the login: a path that cannot be written costs none.
     let output = arguments.output.as_deref();
     let output = output.map(|path| open(path).with_context(|| cannot_write(path)));

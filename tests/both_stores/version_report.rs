@@ -135,6 +135,7 @@ async fn requests_of_two_gateways_are_reported_by_version_application_and_source
     assert_eq!((&v1["requests"], &v1["signed"]), (&json!(12), &json!(8)));
     assert_eq!(v1["sources"], sources(6, 0, 2, 2, 2));
     let of_shop = entry(v1, "ident", &shop.ident);
+    assert_eq!(of_shop["name"], "Shop");
     assert_eq!(of_shop["sources"], sources(6, 0, 2, 2, 0));
     assert_eq!(of_shop["state"], "active");
     assert_eq!(
@@ -167,6 +168,27 @@ async fn requests_of_two_gateways_are_reported_by_version_application_and_source
         let wrong = report(&stack, &["--version", version, "--days", days]);
         assert!(!wrong.status.success(), "{}", output_text(&wrong));
     }
+}
+
+#[tokio::test]
+async fn a_retired_version_is_reported_as_such() {
+    let retired =
+        "default_version = \"v2\"\n[versions.v1]\nsunset = \"2025-01-01\"\nafter_sunset = \"gone\"";
+    let (stack, _backend) = multi(|builder| builder).await;
+    let shop = stack.create_application("Shop", &["--default-version", "v1"]);
+    send(&stack.client_of(&shop), 2).await;
+    until_counted(&stack, 2).await;
+    let text = text_report(&stack, &["--version", "v1"]);
+    assert!(
+        text.contains("would get 410") && text.contains("  Shop  "),
+        "{text}"
+    );
+    stack.configure(Program::Gateway, retired);
+    let text = text_report(&stack, &["--version", "v1"]);
+    let pinned = "their requests that name no version get 410 version_retired now, and go to the default version v2 once";
+    assert!(text.contains("v1, retired: 2 requests"), "{text}");
+    assert!(text.contains(pinned) && !text.contains("would"), "{text}");
+    assert_eq!(json_report(&stack)["versions"][0]["is_retired"], true);
 }
 
 #[tokio::test]

@@ -69,6 +69,15 @@ async fn failure(
 }
 
 #[tokio::test]
+async fn an_address_with_http_has_no_tls() {
+    let backend = RecordingBackend::start().await;
+    let address = format!("versions.v1.backend = 'http://{}'", backend.address());
+    let stack = Stack::builder().in_front_of(&backend).gateway(&address);
+    stack.start().await.client().get("/x").send().await.ok();
+    assert_eq!(backend.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn requests_and_responses_pass_through_tls() {
     let authority = authority();
     let backend = backend(&authority).await;

@@ -278,6 +278,9 @@ async fn a_path_is_limited_by_application() {
 #[tokio::test]
 async fn an_application_gets_a_rate_of_its_own_while_the_gateway_runs() {
     let (stack, _backend) = multi(APPLICATION).await;
+    let own = stack.create_application("own", &["--rate-limit", "1/3"]);
+    let response = signed(&stack.client_of(&own), "/x").send().await;
+    assert_eq!(response.header("ratelimit-policy"), Some("\"app\";q=3;w=3"));
     let application = stack.create_application("one", &[]);
     let client = stack.client_of(&application);
     flood(&client, "/x").await;

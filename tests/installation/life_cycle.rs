@@ -361,10 +361,19 @@ async fn versions_are_listed_with_the_health_that_the_gateway_knows() {
         "v1 (default)",
         "v3 /orders/",
         "unhealthy",
-        "95 %",
+        "  5 % of v3",
         LINK,
     ] {
         assert!(text.contains(words), "{words} in:\n{text}");
+    }
+    // Each version has a whole of its own, whose share its addresses have together.
+    for (share, rows) in [
+        ("all of v1", 1),
+        ("all of v2", 1),
+        ("95 % of v3", 1),
+        ("100 %", 0),
+    ] {
+        assert_eq!(text.matches(share).count(), rows, "{share} in:\n{text}");
     }
     assert!(!text.contains("another configuration"), "{text}");
     // The file is changed, but not reloaded.

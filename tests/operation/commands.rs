@@ -10,10 +10,11 @@ use std::{
 
 use end_to_end::{
     browser::{Browser, Decision},
+    certificates::Authority,
     documents::root,
     folder::Folder,
     logins::log_in_by_redirect,
-    program::Program,
+    program::{Program, programs_folder},
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     response::Response,
@@ -86,11 +87,32 @@ async fn applications_are_listed_for_people_and_for_programs() {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder().in_front_of(&backend).multi().start().await;
     let one = stack.create_application("First", &[]);
-    let two = stack.create_application("Second", &[]);
+    let own = ["--default-version", "v2", "--rate-limit", "7/9"];
+    let two = stack.create_application("Second", &own);
     let table = text(&stack.command(&["app", "list"]));
-    for word in ["First", "Second", &one.ident, &two.ident, "active"] {
-        assert!(table.contains(word), "{word}: {table}");
-    }
+    let rows: Vec<Vec<_>> = table.lines().map(|row| row.split("  ").collect()).collect();
+    let cells = |row: usize| {
+        let cells = rows[row].iter().map(|cell| cell.trim());
+        cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+    };
+    let heads = [
+        "IDENT",
+        "STATE",
+        "DEFAULT VERSION",
+        "PROFILE",
+        "RATE",
+        "NAME",
+    ];
+    assert_eq!(cells(0), heads);
+    let gateways = "the gateway's";
+    assert_eq!(
+        cells(1),
+        [&*one.ident, "active", gateways, gateways, gateways, "First"]
+    );
+    assert_eq!(
+        cells(2),
+        [&*two.ident, "active", "v2", gateways, "7/9", "Second"]
+    );
     let json: Value =
         serde_json::from_str(&text(&stack.command(&["app", "list", "--json"]))).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 2, "{json}");
@@ -99,6 +121,18 @@ async fn applications_are_listed_for_people_and_for_programs() {
         shown.contains("First") && !shown.contains(&one.key),
         "{shown}"
     );
+    assert!(text(&stack.command(&["app", "rotate", &one.ident])).contains("APP_KEY"));
+    let shown = text(&stack.command(&["app", "show", &one.ident]));
+    let json = text(&stack.command(&["app", "show", &one.ident, "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    for name in ["created_at", "previous_key_until"] {
+        let time = json[name].as_str().unwrap();
+        let (date, of_day) = time.split_once('T').unwrap();
+        assert!(date.len() == 10 && date.starts_with("20"), "{time}");
+        assert!(of_day.ends_with('Z'), "{time}");
+        let line = shown.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line.ends_with(time), "{line}");
+    }
     let unknown = stack.command(&["app", "show", &"x".repeat(24)]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(!String::from_utf8_lossy(&unknown.stderr).contains("panicked"));
@@ -198,13 +232,31 @@ async fn no_log_filter_reveals_secrets() {
     }
 }
 
-/// A program that is no release says so; `tests/releases` has releases.
+/// Two builds differ in commit or profile; `tests/releases` has releases.
 #[test]
-fn each_program_shows_its_release() {
+fn each_program_shows_its_commit_and_profile() {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args(arguments)
+            .current_dir(root())
+            .output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let folder = programs_folder();
+    let profile = folder.file_name().unwrap().to_str().unwrap();
     for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
-        let printed = text(&program.run(&root(), &["--version"]));
-        let release = format!("{} (no release)", env!("CARGO_PKG_VERSION"));
-        assert_eq!(printed, format!("{} {release}", program.name()));
+        let release = program.release();
+        let shown = release.strip_prefix(concat!(env!("CARGO_PKG_VERSION"), " ("));
+        let shown = shown.and_then(|shown| shown.strip_suffix(&format!("{profile})")));
+        let commit = shown.unwrap_or_else(|| panic!("{program}: {release}"));
+        if git(&["ls-files", "--error-unmatch", "Cargo.toml"]) {
+            let commit = commit.strip_suffix(", ").unwrap();
+            let commit = commit.strip_suffix("-dirty").unwrap_or(commit);
+            assert_eq!(commit.len(), 12, "{release}");
+            assert!(git(&["cat-file", "-e", commit]), "{release}");
+        } else {
+            assert_eq!(commit, "", "{release}");
+        }
     }
 }
 
@@ -333,6 +385,56 @@ async fn login_as_a_user_refuses_all_but_the_sandbox() {
     }
     let targets: Vec<_> = other.requests().into_iter().map(|one| one.target).collect();
     assert_eq!(targets, ["/_sandbox/counts"]);
+}
+
+/// As curl's options of these names: an authority of one's own, and a name that is not in DNS yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn call_connects_and_trusts_as_told() {
+    let authority = Authority::new("Test authority");
+    let api = authority.issue(&["api.example.com"]);
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .gateway(
+            "[[listen]]\naddress = '$LISTEN'\n\
+             tls.certificates = [{ certificate = '$FOLDER/api.pem', key = '$FOLDER/api.key' }]",
+        )
+        .file("api.pem", &api.certificate)
+        .file("api.key", &api.key)
+        .file("ca.pem", authority.pem())
+        .file("empty.pem", "")
+        .in_front_of(&backend)
+        .start()
+        .await;
+    let gateway = stack.addresses().gateway;
+    let url = format!("https://api.example.com:{}", gateway.port());
+    let resolve = format!("api.example.com:{}:{}", gateway.port(), gateway.ip());
+    let call = |further: &[&str]| {
+        let mut arguments = vec!["call", "--url", &url, "GET", "/x"];
+        arguments.extend(further);
+        Program::Gateway.run(stack.folder(), &arguments)
+    };
+    text(&call(&["--ca", "ca.pem", "--resolve", &resolve]));
+    assert_eq!(backend.requests().len(), 1);
+    let elsewhere = format!("api.example.com:443:{}", gateway.ip());
+    for (further, reason) in [
+        (&["--resolve", &resolve][..], "cannot call the gateway"),
+        (
+            &["--ca", "ca.pem", "--resolve", &elsewhere],
+            "no HOST:PORT is that of",
+        ),
+        (&["--ca", "missing.pem"], "--ca missing.pem"),
+        (&["--ca", "empty.pem"], "has no certificate"),
+        (
+            &["--resolve", "api.example.com:443"],
+            "allowed: a host name",
+        ),
+    ] {
+        let rejected = call(further);
+        let stderr = String::from_utf8_lossy(&rejected.stderr);
+        assert!(!rejected.status.success(), "{further:?}");
+        assert!(stderr.contains(reason), "{further:?}: {stderr}");
+    }
+    assert_eq!(backend.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -499,6 +601,7 @@ fn keys_explains_every_key_for_people_and_for_programs() {
         keys.len() == 2 && keys[0].starts_with("listen[].address  an IP address"),
         "{keys:?}"
     );
+    assert!(printed.contains("; http:// is the"), "{printed}");
     for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
         let printed = text(&run(program, &["--json"]));
         let keys: Value = serde_json::from_str(&printed).unwrap();

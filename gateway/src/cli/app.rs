@@ -99,6 +99,10 @@ pub(super) struct Create {
     /// The version for requests that name none; must be one of the gateway's.
     #[arg(long, value_name = "NAME")]
     default_version: Option<Version>,
+    /// Its own rate limit: signed requests per second, and at once, for example "100/200"; or "unlimited". Default: the
+    /// gateway's.
+    #[arg(long, value_name = "RATE", value_parser = rate_limit)]
+    rate_limit: Option<OptionalRate>,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -201,6 +205,7 @@ async fn create(create: Create) -> anyhow::Result<()> {
         profile: administration.profile_of(&create.rules.choice()),
         return_to: create.return_to,
         default_version: create.default_version,
+        rate_limit: create.rate_limit.flatten(),
         created_at: SystemClock.now(),
     };
     print_weaknesses(app.profile.as_ref());

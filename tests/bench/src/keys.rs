@@ -89,6 +89,7 @@ impl Keys {
                         profile: None,
                         return_to: Vec::new(),
                         default_version: None,
+                        rate_limit: None,
                         created_at,
                     })
                     .await?;

@@ -11,6 +11,9 @@ use crate::{
     directory::apps::store::AppSummary,
 };
 
+/// In place of a setting that an application does not have.
+const GATEWAYS: &str = "the gateway's";
+
 pub(super) fn print_state(ident: AppIdent, state: &str, is_json: bool) {
     if is_json {
         print_line(&json!({ "ident": ident.as_str(), "state": state }).to_string());
@@ -42,13 +45,24 @@ pub(super) fn table(all: &[AppSummary]) {
         [
             app.ident.clone(),
             app.state.clone(),
+            app.default_version
+                .clone()
+                .unwrap_or_else(|| GATEWAYS.to_owned()),
             profile(app),
             app.rate_limit
-                .map_or("default".to_owned(), |rate| rate.to_string()),
+                .map_or(GATEWAYS.to_owned(), |rate| rate.to_string()),
             app.name.clone(),
         ]
     });
-    print_table(["IDENT", "STATE", "PROFILE", "RATE", "NAME"], rows);
+    let heads = [
+        "IDENT",
+        "STATE",
+        "DEFAULT VERSION",
+        "PROFILE",
+        "RATE",
+        "NAME",
+    ];
+    print_table(heads, rows);
 }
 
 fn details(app: &AppSummary) {
@@ -66,7 +80,7 @@ fn details(app: &AppSummary) {
 /// The name of the application's profile, if it is a preset.
 fn profile(app: &AppSummary) -> String {
     let Some(own) = &app.sign_profile else {
-        return "the gateway's".to_owned();
+        return GATEWAYS.to_owned();
     };
     let is_own = |name: &&str| SignProfile::preset(name).as_ref() == Some(own);
     SignProfile::PRESETS

@@ -1,7 +1,7 @@
 //! `signpost versions list`: what the file says of each version, and what the running gateway knows of its backends.
 //! `conf/guides/versions.md` has the members of the JSON.
 
-use std::{io, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io, mem, path::PathBuf, process::ExitCode, sync::Arc};
 
 use serde::Serialize;
 use signpost_kit::{
@@ -70,6 +70,9 @@ struct ListedBackend {
     /// The path; `None` unless it is a route's.
     path: Option<String>,
     addresses: Vec<AddressStatus>,
+    /// The share, for people: each version has 100 % of its own requests.
+    #[serde(skip)]
+    share: Option<String>,
 }
 
 /// What the running gateway knows: `None` if none runs with this file. The error is why it could not be asked, for people.
@@ -237,11 +240,17 @@ impl ListedBackend {
             Part::Canary(_) => ("canary", None),
             Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
         };
+        let percent = version.share(backend);
+        let share = percent.map(|percent| match percent {
+            100 => format!("all of {}", version.name()),
+            _ => format!("{percent} % of {}", version.name()),
+        });
         Self {
             backend: name,
             part,
-            percent: version.share(backend),
+            percent,
             path,
+            share,
             addresses: match status {
                 Some(status) => status.addresses.clone(),
                 None => configured(&backend.upstream),
@@ -249,14 +258,14 @@ impl ListedBackend {
         }
     }
 
-    /// A row for each address; one if there is none.
+    /// A row for each address; one if there is none. The share is that of all addresses, so only the first row has it.
     fn rows(&self) -> Vec<[String; BACKEND_HEADS.len()]> {
-        let share = self.percent.map(|percent| format!("{percent} %"));
-        let row = |address: &str, health: &str, in_flight: Option<usize>| {
+        let mut share = or_dash(self.share.as_deref());
+        let mut row = |address: &str, health: &str, in_flight: Option<usize>| {
             let in_flight = in_flight.map(|number| number.to_string());
             [
                 self.backend.clone(),
-                or_dash(share.as_deref()),
+                mem::take(&mut share),
                 address.to_owned(),
                 health.to_owned(),
                 or_dash(in_flight.as_deref()),

@@ -44,9 +44,10 @@ impl Report {
         }
         raise_statement_timeout(&mut config.store);
         let store = Store::open(&config.store).await?;
-        let (days, last) = (self.days, Day::at(SystemClock.now()));
+        let (days, now) = (self.days, SystemClock.now());
+        let last = Day::at(now);
         let usage = stored::read(&store, last.minus(days - 1), last).await?;
-        let mut summary = Summary::new(&usage, days, last, &config.versions);
+        let mut summary = Summary::new(&usage, days, now, &config.versions);
         if let Some(version) = &self.version {
             summary
                 .versions

@@ -70,6 +70,7 @@ async fn an_application_is_found_as_it_was_created() {
         profile: SignProfile::preset("wechat"),
         return_to: vec!["https://app.example".parse().unwrap()],
         default_version: Some("v2".parse().unwrap()),
+        rate_limit: Some("7/9".parse().unwrap()),
         ..new_app("rich")
     };
     apps.create(rich.clone()).await.unwrap();
@@ -83,6 +84,7 @@ async fn an_application_is_found_as_it_was_created() {
     let found = apps.find(rich.ident).await.unwrap().unwrap();
     assert_eq!(found.profile.as_deref(), rich.profile.as_ref());
     assert_eq!(found.default_version, rich.default_version);
+    assert_eq!(found.rate_limit, rich.rate_limit);
     assert!(apps.find(new_app_ident().unwrap()).await.unwrap().is_none());
     let all = apps.list().await.unwrap();
     let names: Vec<_> = all.iter().map(|app| &*app.name).collect();
@@ -405,7 +407,11 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
         default_version: Some("v2".parse().unwrap()),
         ..new_app(name)
     };
-    let (one, two) = (named("team-1", "one"), named(&"x".repeat(64), "two"));
+    let one = named("team-1", "one");
+    let two = NewApp {
+        rate_limit: Some("7/9".parse().unwrap()),
+        ..named(&"x".repeat(64), "two")
+    };
     let with_taken = vec![one.clone(), there.clone(), two.clone()];
     let refused = apps.import(with_taken).await.unwrap();
     assert_eq!(refused, [there.ident]);
@@ -416,6 +422,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     for app in [&one, &two] {
         let found = apps.find(app.ident).await.unwrap().unwrap();
         assert!(found.key == app.key && found.default_version == app.default_version);
+        assert_eq!(found.rate_limit, app.rate_limit);
     }
     let change = Change::Item {
         topic: Topic::Application,

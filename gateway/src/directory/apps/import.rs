@@ -272,6 +272,7 @@ impl Reader<'_> {
                 profile,
                 return_to: origins,
                 default_version,
+                rate_limit: None,
                 created_at: self.now,
             });
         }

@@ -1,6 +1,7 @@
 //! The interface of a store of applications.
 
 use async_trait::async_trait;
+use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     app::AppIdent,
@@ -13,7 +14,7 @@ use super::{
     rules::{AppName, Origin},
     seal::SealError,
 };
-use crate::config::OwnRate;
+use crate::config::{OwnRate, rfc3339};
 
 /// A new application.
 #[derive(Clone, Debug)]
@@ -30,12 +31,14 @@ pub struct NewApp {
     pub return_to: Vec<Origin>,
     /// The version for requests that name none.
     pub default_version: Option<Version>,
+    /// Its own rate limit; `None`: the gateway's.
+    pub rate_limit: Option<OwnRate>,
     /// The time of its creation.
     pub created_at: Timestamp,
 }
 
 /// An application as shown to operators, without its key and internal id.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct AppSummary {
     /// The ident that its clients send.
     pub(crate) ident: String,
@@ -44,6 +47,7 @@ pub(crate) struct AppSummary {
     /// `active` or `disabled`.
     pub(crate) state: String,
     /// When it was created.
+    #[serde(serialize_with = "as_rfc3339")]
     pub(crate) created_at: Timestamp,
     /// Its own sign profile, if it has one.
     pub(crate) sign_profile: Option<SignProfile>,
@@ -54,7 +58,16 @@ pub(crate) struct AppSummary {
     /// Its own rate limit: "100/200" (a second, at once), or "unlimited".
     pub(crate) rate_limit: Option<OwnRate>,
     /// The end of the previous key's validity.
+    #[serde(serialize_with = "as_rfc3339")]
     pub(crate) previous_key_until: Option<Timestamp>,
+}
+
+fn as_rfc3339<S: Serializer>(
+    time: &(impl Copy + Into<Option<Timestamp>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let time: Option<Timestamp> = (*time).into();
+    time.map(rfc3339).serialize(serializer)
 }
 
 /// Where requests find their applications.

@@ -170,7 +170,7 @@ impl StoredApps {
                 sign_profile: app.profile.as_ref().map(profile_json),
                 return_to_origins: origins_json(&app.return_to),
                 default_version: app.default_version.map(|version| version.to_string()),
-                rate_limit: None,
+                rate_limit: app.rate_limit.map(OwnRate::numbers),
             },
         })
     }

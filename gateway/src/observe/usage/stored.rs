@@ -59,6 +59,8 @@ pub(crate) struct StoredApp {
     pub id: i64,
     /// Its ident.
     pub ident: String,
+    /// Its display name.
+    pub name: String,
     /// `active` or `disabled`.
     pub state: String,
     /// The version of its requests that name none.
@@ -79,7 +81,7 @@ pub(crate) async fn read(store: &Store, first: Day, last: Day) -> Result<StoredU
     );
     let clients = "SELECT version, application, is_signed, ident, last_seen, address, user_agent FROM usage_clients";
     let applications = format!(
-        "SELECT id, ident, state, default_version FROM applications WHERE default_version IS NOT NULL \
+        "SELECT id, ident, name, state, default_version FROM applications WHERE default_version IS NOT NULL \
          OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
     );
     let began_at = store.row::<(_,)>("SELECT began_at FROM usage_start", Vec::new());
@@ -110,6 +112,7 @@ from_row!(StoredClient {
 from_row!(StoredApp {
     id,
     ident,
+    name,
     state,
     default_version
 });

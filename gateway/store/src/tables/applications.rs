@@ -172,8 +172,9 @@ pub struct NewApplication {
 /// [a duplicate](StoreError::is_duplicate). Notifies every process, of one application by its ident.
 pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), StoreError> {
     const INTO: &str = "INSERT INTO applications (ident, name, state, created_at, key_sealed, sign_profile, \
-                        return_to_origins, default_version)";
+                        return_to_origins, default_version, rate_per_second, rate_burst)";
     let row = |new: NewApplication| {
+        let rate_limit = new.settings.rate_limit;
         values![
             new.ident.as_str(),
             new.name,
@@ -182,18 +183,20 @@ pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), S
             new.settings.sign_profile,
             new.settings.return_to_origins,
             new.settings.default_version,
+            rate_limit.map(|[per_second, _]| per_second),
+            rate_limit.map(|[_, burst]| burst),
         ]
     };
     if new.len() == 1
         && let Some(new) = new.pop()
     {
-        let insert = format!("{INTO} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7)");
+        let insert = format!("{INTO} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7, $8, $9)");
         let changed = store.change(Topic::Application, (&insert, "ident"), row(new));
         return changed.await.map(drop);
     }
     let sql = format!(
         "{INTO} SELECT ident, name, 'active', created_at, key_sealed, sign_profile, return_to_origins, \
-         default_version FROM {{given}} ORDER BY 1 RETURNING 1"
+         default_version, rate_per_second, rate_burst FROM {{given}} ORDER BY 1 RETURNING 1"
     );
     let rows = new.into_iter().map(row).collect();
     let batch = Batch {
@@ -206,6 +209,8 @@ pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), S
             ("sign_profile", "text"),
             ("return_to_origins", "text"),
             ("default_version", "text"),
+            ("rate_per_second", "bigint"),
+            ("rate_burst", "bigint"),
         ],
         rows,
     };

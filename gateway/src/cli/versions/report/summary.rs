@@ -7,7 +7,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
 
 use crate::{
-    config::{UnknownVersion, Versions},
+    config::{Stage, UnknownVersion, Versions},
     observe::usage::{
         Counts, NO_APPLICATION, OTHER_APPLICATIONS,
         day::Day,
@@ -48,6 +48,8 @@ pub(super) struct VersionSummary {
     pub is_configured: bool,
     /// Whether it is the default version now.
     pub is_default: bool,
+    /// Whether its requests get 410 now.
+    pub is_retired: bool,
     /// All requests.
     #[serde(flatten)]
     pub requests: Requests,
@@ -86,6 +88,8 @@ pub(super) struct AppUsage {
     pub kind: AppKind,
     /// The ident of an application.
     pub ident: Option<String>,
+    /// Its display name, while it exists.
+    pub name: Option<String>,
     /// `active`, `disabled` or `deleted`.
     pub state: Option<String>,
     /// Its requests.
@@ -135,7 +139,13 @@ pub(super) struct Retiring {
 
 impl Summary {
     /// Summarises what the store knows.
-    pub(super) fn new(usage: &StoredUsage, days: u16, last: Day, configured: &Versions) -> Self {
+    pub(super) fn new(
+        usage: &StoredUsage,
+        days: u16,
+        now: Timestamp,
+        configured: &Versions,
+    ) -> Self {
+        let last = Day::at(now);
         let counted = usage.counts.iter().map(|count| &*count.version);
         let configured_names = configured.iter().map(|one| one.name().as_str());
         let names: BTreeSet<_> = counted.chain(configured_names).collect();
@@ -150,14 +160,14 @@ impl Summary {
             rejects_unknown: configured.unknown == UnknownVersion::Reject,
             versions: names
                 .into_iter()
-                .map(|name| VersionSummary::new(name, usage, configured))
+                .map(|name| VersionSummary::new(name, usage, now, configured))
                 .collect(),
         }
     }
 }
 
 impl VersionSummary {
-    fn new(name: &str, usage: &StoredUsage, configured: &Versions) -> Self {
+    fn new(name: &str, usage: &StoredUsage, now: Timestamp, configured: &Versions) -> Self {
         let mut requests: BTreeMap<i64, Requests> = BTreeMap::new();
         for count in usage.counts.iter().filter(|count| count.version == name) {
             requests.entry(count.application).or_default().add(count);
@@ -187,10 +197,12 @@ impl VersionSummary {
         });
         let pinned = usage.applications.iter();
         let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(name));
+        let version = configured.named(name.as_bytes());
         Self {
             version: name.to_owned(),
-            is_configured: configured.named(name.as_bytes()).is_some(),
+            is_configured: version.is_some(),
             is_default: configured.default().name().as_str() == name,
+            is_retired: version.is_some_and(|one| one.stage(now) == Stage::Retired),
             requests: all,
             retiring: Retiring::new(&applications, pinned),
             applications,
@@ -257,6 +269,7 @@ impl AppUsage {
         Self {
             kind,
             ident: known.map(|app| app.ident.clone()).or(ident),
+            name: known.map(|app| app.name.clone()),
             state: (kind == AppKind::Application).then_some(state),
             requests,
             client,

@@ -49,18 +49,20 @@ fn heading(version: &VersionSummary) -> String {
         (false, true) => "",
         (false, false) => ", no longer configured",
     };
+    let retired = if version.is_retired { ", retired" } else { "" };
     match all.requests {
-        0 => format!("{name}{role}: no requests"),
+        0 => format!("{name}{role}{retired}: no requests"),
         requests => format!(
-            "{name}{role}: {requests} requests, {} of them signed",
+            "{name}{role}{retired}: {requests} requests, {} of them signed",
             share(all.signed, requests)
         ),
     }
 }
 
 /// The columns.
-const HEADS: [&str; 10] = [
+const HEADS: [&str; 11] = [
     "APPLICATION",
+    "NAME",
     "STATE",
     "REQUESTS",
     "SIGNED",
@@ -73,7 +75,7 @@ const HEADS: [&str; 10] = [
 ];
 
 /// The columns of [`HEADS`] with numbers, which are aligned to the right.
-const NUMBERS: Range<usize> = 2..8;
+const NUMBERS: Range<usize> = 3..9;
 
 fn table(version: &VersionSummary) -> impl Iterator<Item = String> {
     let lines = table_lines(HEADS, version.applications.iter().map(row), NUMBERS);
@@ -81,7 +83,7 @@ fn table(version: &VersionSummary) -> impl Iterator<Item = String> {
 }
 
 fn row(app: &AppUsage) -> [String; HEADS.len()] {
-    let name = match (app.kind, &app.ident) {
+    let ident = match (app.kind, &app.ident) {
         (AppKind::Application, Some(ident)) => ident.clone(),
         (AppKind::Application, None) => "(unknown)".to_owned(),
         (AppKind::Callbacks, _) => "(callbacks)".to_owned(),
@@ -96,7 +98,8 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         format!("{}{claimed}{}", client.address, agent.unwrap_or_default())
     });
     [
-        name,
+        ident,
+        app.name.clone().unwrap_or_default(),
         app.state.clone().unwrap_or_default(),
         all.requests.to_string(),
         of_all(all.signed),
@@ -111,7 +114,7 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
 
 /// What retiring a version would break, in sentences.
 fn retiring(version: &VersionSummary, summary: &Summary) -> impl Iterator<Item = String> {
-    let unused = (version.requests.requests == 0).then(|| unused(&version.version, summary));
+    let unused = (version.requests.requests == 0).then(|| unused(version, summary));
     let used = [
         unused,
         named(version, summary),
@@ -123,17 +126,15 @@ fn retiring(version: &VersionSummary, summary: &Summary) -> impl Iterator<Item =
 
 fn named(version: &VersionSummary, summary: &Summary) -> Option<String> {
     let names = names(&version.retiring.named_by)?;
-    let (name, rest) = (&version.version, rest(version, summary));
+    let rest = rest(version, summary);
     let removed = if summary.rejects_unknown {
         "400 version_unknown"
     } else {
         &rest
     };
     let what = if version.is_configured {
-        format!(
-            "they would get 410 version_retired if {name} is retired with after_sunset = \"gone\", and {removed} once it \
-             is removed"
-        )
+        let gone = gone(version);
+        format!("they {gone}, and {removed} once it is removed")
     } else {
         format!("they get {removed} now")
     };
@@ -144,10 +145,8 @@ fn pinned(version: &VersionSummary, summary: &Summary) -> Option<String> {
     let names = names(&version.retiring.pinned)?;
     let (name, rest) = (&version.version, rest(version, summary));
     let what = if version.is_configured {
-        format!(
-            "their requests that name no version would get 410 version_retired if {name} is retired with after_sunset = \
-             \"gone\", and go to {rest} once it is removed"
-        )
+        let gone = gone(version);
+        format!("their requests that name no version {gone}, and go to {rest} once it is removed")
     } else {
         format!("their requests that name no version go to {rest} now")
     };
@@ -156,8 +155,24 @@ fn pinned(version: &VersionSummary, summary: &Summary) -> Option<String> {
     ))
 }
 
+/// What happens to requests of a version that is retired, or would be.
+fn gone(version: &VersionSummary) -> String {
+    if version.is_retired {
+        return "get 410 version_retired now".to_owned();
+    }
+    format!(
+        "would get 410 version_retired if {} is retired with after_sunset = \"gone\"",
+        version.version
+    )
+}
+
 fn by_default(version: &VersionSummary, summary: &Summary) -> Option<String> {
     match (version.is_default, names(&version.retiring.by_default)) {
+        (true, clients) if version.is_retired => Some(format!(
+            "It is the default version: requests that name none get 410 version_retired until default_version names another \
+             one, which then serves {}.",
+            clients.unwrap_or_else(|| "them".to_owned())
+        )),
         (true, None) => Some(
             "It is the default version: let default_version name another one first, otherwise requests that name none get \
              410 version_retired. No application was seen that uses it by default."
@@ -183,6 +198,9 @@ fn remarks(version: &VersionSummary) -> [Option<String>; 4] {
         .map(|names| format!("Served instead of a version that does not exist: {names}."));
     let callbacks = match version.requests.of(VersionSource::State) {
         0 => None,
+        count if version.is_retired => Some(format!(
+            "{count} requests were callbacks: logins that were begun on {name} fail."
+        )),
         count => Some(format!(
             "{count} requests were callbacks: if {name} is retired, its logins in progress fail."
         )),
@@ -201,18 +219,22 @@ fn remarks(version: &VersionSummary) -> [Option<String>; 4] {
     [unknown, callbacks, claimed, others]
 }
 
-fn unused(name: &str, summary: &Summary) -> String {
-    let days = summary.days;
-    match summary.counted_since {
-        None => format!("Nothing was counted yet, so this says nothing about who uses {name}."),
-        Some(since) if !summary.is_complete => format!(
-            "No request used {name} since counting began at {}: retiring it breaks no client that was seen.",
-            rfc3339(since)
-        ),
-        Some(_) => format!(
-            "No request used {name} in the last {days} days: retiring it breaks no client that was seen."
-        ),
-    }
+fn unused(version: &VersionSummary, summary: &Summary) -> String {
+    let name = &version.version;
+    let period = match summary.counted_since {
+        None => {
+            return format!("Nothing was counted yet, so this says nothing about who uses {name}.");
+        }
+        Some(since) if !summary.is_complete => {
+            format!("since counting began at {}", rfc3339(since))
+        }
+        Some(_) => format!("in the last {} days", summary.days),
+    };
+    let hence = match version.is_retired {
+        true => "",
+        false => ": retiring it breaks no client that was seen",
+    };
+    format!("No request used {name} {period}{hence}.")
 }
 
 /// The version that requests get which lose this one.

@@ -40,6 +40,7 @@ pub(crate) fn new_app(name: &str) -> NewApp {
         profile: None,
         return_to: Vec::new(),
         default_version: None,
+        rate_limit: None,
         created_at: Timestamp::from_millis(1_700_000_000_000),
     }
 }

@@ -14,7 +14,7 @@ fn summary(usage: &StoredUsage, unknown: &str) -> Summary {
     let configured = versions(&format!(
         "unknown = '{unknown}'\n[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.v2]\nbackend = '127.0.0.1:2'\n"
     ));
-    Summary::new(usage, 30, Day::at(TODAY), &configured)
+    Summary::new(usage, 30, TODAY, &configured)
 }
 
 fn count(
@@ -55,6 +55,7 @@ fn app(id: i64, ident: &str, state: &str, default_version: Option<&str>) -> Stor
     StoredApp {
         id,
         ident: ident.to_owned(),
+        name: format!("Name of {ident}"),
         state: state.to_owned(),
         default_version: default_version.map(str::to_owned),
     }
@@ -109,7 +110,7 @@ fn numbers_are_summed_by_version_and_application() {
     let sources = json!({"header": 13, "app": 0, "default": 90, "unknown": 7, "state": 2});
     assert_eq!(v1["sources"], sources);
     let shop = json!({
-        "kind": "application", "ident": "shop", "state": "active", "requests": 100, "signed": 90,
+        "kind": "application", "ident": "shop", "name": "Name of shop", "state": "active", "requests": 100, "signed": 90,
         "sources": {"header": 10, "app": 0, "default": 90, "unknown": 0, "state": 0},
         "last_seen": TODAY.as_millis(),
         "client": {"address": "192.0.2.1", "user_agent": "app/1.0 ?[2J?", "is_signed": true},
@@ -144,9 +145,9 @@ fn the_text_says_what_retiring_a_version_breaks() {
         "v0, no longer configured: 1 requests, 100% of them signed",
         "Named in the version header by 1 application (shop): they get 400 version_unknown now.",
         "v1, the default version: 112 requests, 83% of them signed",
-        "shop         active         100     90%    10%      0%      90%       0%  2026-11-22T19:25:09Z  192.0.2.1, app/1.0 ?[2J?",
-        "till         disabled         7      0%     0%      0%       0%     100%  2026-11-22T19:25:09Z  192.0.2.2 (unsigned), app/1.0",
-        "gone         deleted",
+        "shop         Name of shop  active         100     90%    10%      0%      90%       0%  2026-11-22T19:25:09Z  192.0.2.1, app/1.0 ?[2J?",
+        "till         Name of till  disabled         7      0%     0%      0%       0%     100%  2026-11-22T19:25:09Z  192.0.2.2 (unsigned), app/1.0",
+        "gone                       deleted",
         "(callbacks)",
         "It is the default version: let default_version name another one first, which then serves 1 application (shop). Otherwise",
         "Served instead of a version that does not exist: 1 application (till).",
@@ -176,6 +177,7 @@ fn a_source_without_signed_requests_is_reported_as_such() {
         applications: vec![StoredApp {
             id: 1,
             ident: "shop".to_owned(),
+            name: "Shop".to_owned(),
             state: "active".to_owned(),
             default_version: None,
         }],
@@ -214,6 +216,34 @@ fn a_version_without_requests_can_be_retired_as_far_as_was_counted() {
         "{not}"
     );
     assert!(!not.contains("breaks no client"), "{not}");
+}
+
+#[test]
+fn requests_of_a_retired_version_get_410_now() {
+    let retired = "sunset = '2026-11-01'\nafter_sunset = 'gone'\n";
+    let report = |default: &str| {
+        let configured = versions(&format!(
+            "default_version = '{default}'\n[versions.v1]\nbackend = '127.0.0.1:1'\n{retired}\
+             [versions.v2]\nbackend = '127.0.0.1:2'\n{retired}[versions.v3]\nbackend = '127.0.0.1:3'\n{retired}"
+        ));
+        text(&Summary::new(&usage(), 30, TODAY, &configured))
+    };
+    let text = report("v1");
+    for part in [
+        "v1, the default version, retired: 112 requests",
+        "Named in the version header by 1 application (shop): they get 410 version_retired now, and the new default version once it is removed.",
+        "It is the default version: requests that name none get 410 version_retired until default_version names another one, which then serves 1 application (shop).",
+        "2 requests were callbacks: logins that were begun on v1 fail.",
+        "Pinned to v2: 2 applications (pin, quiet); their requests that name no version get 410 version_retired now, and go to",
+        "v3, retired: no requests",
+        "No request used v3 in the last 30 days.",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(!text.contains("would"), "{text}");
+    let other = report("v3");
+    let unused = "another one, which then serves them.";
+    assert!(other.contains(unused), "{other}");
 }
 
 #[test]

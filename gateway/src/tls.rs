@@ -15,7 +15,14 @@ pub(crate) use self::{
     client_certificates::{ClientAuth, UnusableSubject},
 };
 
-use std::{fmt, io, path::PathBuf, sync::Arc};
+use std::{
+    fmt, io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
@@ -81,6 +88,8 @@ pub(crate) enum TlsError {
 pub(crate) struct Tls {
     settings: TlsSettings,
     loaded: ArcSwap<LoadedTls>,
+    /// Whether the last reload of the files failed.
+    is_rejected: AtomicBool,
 }
 
 impl LoadedTls {
@@ -177,6 +186,7 @@ impl Tls {
         Self {
             settings,
             loaded: ArcSwap::from_pointee(loaded),
+            is_rejected: AtomicBool::new(false),
         }
     }
 
@@ -200,10 +210,16 @@ impl Tls {
     ///
     /// A file cannot be used.
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
-        let loaded = LoadedTls::load(&self.settings, &mut Vec::new())?;
-        let loaded = loaded.with_tickets_of(&self.loaded.load());
+        let loaded = LoadedTls::load(&self.settings, &mut Vec::new());
+        self.is_rejected.store(loaded.is_err(), Ordering::Relaxed);
+        let loaded = loaded?.with_tickets_of(&self.loaded.load());
         self.loaded.store(Arc::new(loaded));
         Ok(())
+    }
+
+    /// Whether the files were rejected when they last changed: the old ones are in use.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.is_rejected.load(Ordering::Relaxed)
     }
 
     /// Performs the handshake with a client.

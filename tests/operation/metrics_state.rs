@@ -331,31 +331,42 @@ async fn reused_and_new_connections_add_up_to_the_requests() {
 }
 
 #[tokio::test]
-async fn reloads_are_counted_by_result_and_the_last_success_has_a_time() {
-    const TIME: &str = "signpost_config_last_reload_timestamp_seconds";
-    let (stack, _backend) = Stack::recording().await;
-    let name = "signpost_reloads_total";
-    let reloads = |success, failure| {
-        [
-            (name, &[("result", "success")][..], success),
-            (name, &[("result", "failure")][..], failure),
-        ]
-    };
-    let started = until_shown(&stack, &reloads(0.0, 0.0))
-        .await
-        .value(TIME, &[]);
-    assert!(started > Some(1.7e9));
-    let valid = fs::read_to_string(stack.config(Program::Gateway)).unwrap();
-    fs::write(stack.config(Program::Gateway), "nonsense = 1").unwrap();
-    assert!(!stack.reload(Program::Gateway).status.success());
-    // A comparison is no reload.
-    assert!(!stack.check(Program::Gateway, &["--diff"]).status.success());
-    let failed = until_shown(&stack, &reloads(0.0, 1.0)).await;
-    assert_eq!(failed.value(TIME, &[]), started);
-    fs::write(stack.config(Program::Gateway), valid).unwrap();
-    assert!(stack.reload(Program::Gateway).status.success());
-    let succeeded = until_shown(&stack, &reloads(1.0, 1.0)).await;
-    assert!(succeeded.value(TIME, &[]) > started);
+async fn the_last_reload_is_shown_and_the_last_success_has_a_time() {
+    const TIME: &str = "signpost_config_last_reload_success_timestamp_seconds";
+    let login_service = free_address();
+    let mut stack = Stack::builder()
+        .program(
+            Program::V1,
+            &format!("[management]\nlisten = '{login_service}'"),
+        )
+        .start()
+        .await;
+    for (program, management) in [
+        (Program::Gateway, stack.addresses().management),
+        (Program::V1, login_service),
+    ] {
+        // Whether the last reload was successful, and when the last successful one was.
+        let last = || async {
+            let scrape = Scrape::of(management).await;
+            let value = |name| scrape.value(name, &[]).unwrap();
+            (value("signpost_config_last_reload_successful"), value(TIME))
+        };
+        let (successful, started) = last().await;
+        assert_eq!(successful, 1.0);
+        assert!(started > 1.7e9);
+        let valid = fs::read_to_string(stack.config(program)).unwrap();
+        fs::write(stack.config(program), "nonsense = 1").unwrap();
+        assert!(!stack.reload(program).status.success());
+        assert_eq!(last().await, (0.0, started), "{program}");
+        fs::write(stack.config(program), &valid).unwrap();
+        // A comparison is no reload.
+        assert!(stack.check(program, &["--diff"]).status.success());
+        assert_eq!(last().await, (0.0, started), "{program}");
+        assert!(stack.reload(program).status.success());
+        let (successful, reloaded) = last().await;
+        assert_eq!(successful, 1.0, "{program}");
+        assert!(reloaded > started, "{program}");
+    }
 }
 
 #[tokio::test]

@@ -111,11 +111,11 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
         let snapshot = Snapshot::new(service, configured).await?;
         let running = Running::new(*program, versions.clone(), snapshot, log.clone());
         let counts = ProcessCounts {
-            reloads: Arc::default(),
+            last_reload: Arc::default(),
             dropped_lines: log.writer().dropped_lines(),
         };
-        let reloads = Arc::clone(&counts.reloads);
-        let reloader = Reloader::new(running.clone(), file, settings, hangups, reloads);
+        let last = Arc::clone(&counts.last_reload);
+        let reloader = Reloader::new(running.clone(), file, settings, hangups, last);
         tokio::spawn(reloader.run());
         let served = server::serve(&running, counts).await;
         served.map(|()| running.service())

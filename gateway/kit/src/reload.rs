@@ -13,7 +13,7 @@
 //! | reading the files | 30 s |
 
 pub mod control;
-mod counts;
+mod last_reload;
 mod watch;
 
 use std::{
@@ -31,7 +31,7 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::counts::ReloadCounts;
+pub use self::last_reload::LastReload;
 use self::{
     control::{Command, Verb},
     watch::FileWatch,
@@ -125,22 +125,22 @@ pub struct Reloader<R: Reload> {
     hangups: ReloadSignals,
     commands: mpsc::Receiver<Command>,
     watch: FileWatch,
-    counts: Arc<ReloadCounts>,
+    last: Arc<LastReload>,
 }
 
 impl<R: Reload> Reloader<R> {
     /// Creates a reloader for the program running with the settings of `file`. Signals that `hangups` received already
-    /// trigger a reload. `counts` is what the metrics show of them. Needs a runtime.
+    /// trigger a reload. `last` is what the metrics show of them. Needs a runtime.
     pub fn new(
         program: R,
         file: PathBuf,
         running: Settings,
         hangups: ReloadSignals,
-        counts: Arc<ReloadCounts>,
+        last: Arc<LastReload>,
     ) -> Self {
-        counts.start(SystemClock.now());
+        last.succeed(SystemClock.now());
         Self {
-            counts,
+            last,
             hangups,
             commands: control::commands(&file),
             watch: FileWatch::new(running.is_watched, running.files.clone()),
@@ -207,11 +207,11 @@ impl<R: Reload> Reloader<R> {
         }
         match &report {
             Ok(report) => {
-                self.counts.succeed(SystemClock.now());
+                self.last.succeed(SystemClock.now());
                 report.log();
             }
             Err(error) => {
-                self.counts.fail();
+                self.last.fail();
                 let file = self.file.display();
                 for problem in error.lines() {
                     tracing::error!(%file, problem, "configuration not reloaded");

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use signpost_kit::{
     clock::{Clock, SystemClock},
     metrics::cells::LabelCounters,
-    reload::ReloadCounts,
+    reload::LastReload,
     server::descriptors::Descriptors,
     trace::SpanCounters,
 };
@@ -34,8 +34,8 @@ pub struct State {
     pub drain: Arc<Drain>,
     /// Clients' open connections.
     pub(crate) open_connections: Arc<OpenConnections>,
-    /// Reloads so far.
-    pub(crate) reloads: Arc<ReloadCounts>,
+    /// The last reload.
+    pub(crate) last_reload: Arc<LastReload>,
     /// What is recorded of requests.
     pub(crate) records: Records,
 }
@@ -68,7 +68,7 @@ impl State {
             clock,
             drain: Arc::new(Drain::new()),
             open_connections: Arc::new(open_connections),
-            reloads: Arc::default(),
+            last_reload: Arc::default(),
             records: Records {
                 usage,
                 metrics: Arc::default(),

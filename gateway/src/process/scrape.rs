@@ -6,7 +6,7 @@
 //! | [`connections`] | clients' connections, and HTTP/2 streams |
 //! | [`protection`] | replay memory, rate limits, caches |
 //! | [`backends`] | the state of addresses, failures, connections to backends |
-//! | [`operation`] | certificates |
+//! | [`operation`] | TLS files and their certificates |
 
 mod backends;
 mod connections;
@@ -31,7 +31,7 @@ use crate::gateway::Gateway;
 /// All sources of the gateway's metrics.
 pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> Metrics {
     let spans = Arc::clone(&current.load().state.records.spans);
-    let reloads = Arc::clone(&current.load().state.reloads);
+    let last_reload = Arc::clone(&current.load().state.last_reload);
     let of_gateway = |write: fn(&Gateway, &mut Scrape<'_>) -> fmt::Result| {
         let current = Arc::clone(current);
         move |scrape: &mut Scrape<'_>| write(&current.load_full(), scrape)
@@ -42,7 +42,7 @@ pub(crate) fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLin
         .with(of_gateway(protection::write))
         .with(of_gateway(backends::write))
         .with(of_gateway(operation::write))
-        .with(move |scrape| reloads.write(scrape))
+        .with(move |scrape| last_reload.write(scrape))
         .with(of_gateway(write_store))
         .with(move |scrape| write_dropped(scrape, &dropped_lines))
         .with(move |scrape| write_spans(scrape, &spans))

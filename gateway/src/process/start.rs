@@ -231,8 +231,8 @@ impl Control {
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());
             }
-            let reloads = Arc::clone(&state.reloads);
-            Reloader::new(reload, file, settings, hangups, reloads)
+            let last = Arc::clone(&state.last_reload);
+            Reloader::new(reload, file, settings, hangups, last)
         });
         let run = async { tokio::join!(reloader.run(), certificates.run()) };
         thread::Builder::new()

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use end_to_end::{
     clock::now_ms,
+    metrics::Scrape,
     program::{Program, output_text},
     signed_client::fetch,
     waiting::until,
@@ -23,6 +24,15 @@ async fn presented(tls: &TlsStack) -> Vec<u8> {
     let stream = connector.connect(name, stream).await.unwrap();
     let (_, connection) = stream.get_ref();
     connection.peer_certificates().unwrap()[0].to_vec()
+}
+
+/// Whether the gateway could read its TLS files when they last changed: 1 or 0.
+async fn files_read(tls: &TlsStack) -> f64 {
+    let addresses = tls.stack.addresses();
+    let listener = addresses.gateway.to_string();
+    let scrape = Scrape::of(addresses.management).await;
+    let name = "signpost_tls_files_last_reload_successful";
+    scrape.value(name, &[("listener", &listener)]).unwrap()
 }
 
 #[tokio::test]
@@ -48,6 +58,7 @@ async fn a_replaced_certificate_is_used_and_no_connection_is_dropped() {
 async fn with_a_wrong_key_the_old_certificate_stays() {
     let tls = TlsStack::start("").await;
     let before = presented(&tls).await;
+    assert_eq!(files_read(&tls).await, 1.0);
     let other = tls.authority.issue(&["api.example.com"]);
     tls.files.write("api.key", &other.key);
     let log = tls
@@ -59,6 +70,7 @@ async fn with_a_wrong_key_the_old_certificate_stays() {
         "{log}"
     );
     assert_eq!(presented(&tls).await, before);
+    assert_eq!(files_read(&tls).await, 0.0);
     // A reload of the configuration names the key, and changes nothing.
     let output = tls.stack.command(&["reload"]);
     assert!(!output.status.success());
@@ -75,6 +87,7 @@ async fn with_a_wrong_key_the_old_certificate_stays() {
         (presented(&tls).await != before).then_some(())
     })
     .await;
+    assert_eq!(files_read(&tls).await, 1.0);
 }
 
 #[tokio::test]

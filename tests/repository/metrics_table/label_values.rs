@@ -24,7 +24,7 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 30] = [
+const VALUES: [(&str, &str, &[&str]); 29] = [
     (
         "signpost_requests_total",
         "version_source",
@@ -101,7 +101,6 @@ const VALUES: [(&str, &str, &[&str]); 30] = [
         &["success", "failure"],
     ),
     ("signpost_store_connections", "state", &["idle", "in_use"]),
-    ("signpost_reloads_total", "result", &["success", "failure"]),
     (
         "signpost_log_lines_dropped_total",
         "log",

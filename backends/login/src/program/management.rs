@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use signpost_kit::{
     log::writer::{DroppedLines, write_dropped},
     metrics::{Metrics, process, store},
-    reload::ReloadCounts,
+    reload::LastReload,
     server::{
         listener::HttpTimeouts,
         management::{Management, ManagementSettings, Readiness, text},
@@ -28,7 +28,7 @@ pub(super) struct BoundManagement {
 
 /// What the metrics show besides the service's own state.
 pub(super) struct ProcessCounts {
-    pub reloads: Arc<ReloadCounts>,
+    pub last_reload: Arc<LastReload>,
     pub dropped_lines: DroppedLines,
 }
 
@@ -81,7 +81,7 @@ fn metrics(program: &Program, state: Arc<State>, counts: ProcessCounts) -> Metri
         .with(move |scrape| process::write(scrape, name, version))
         .with(move |scrape| store::write(scrape, Some(&store.statistics())))
         .with(move |scrape| counted.write(scrape))
-        .with(move |scrape| counts.reloads.write(scrape))
+        .with(move |scrape| counts.last_reload.write(scrape))
         .with(move |scrape| write_dropped(scrape, &counts.dropped_lines))
         .with(move |scrape| write_spans(scrape, &spans))
         .with(move |scrape| state.write_caches(scrape))

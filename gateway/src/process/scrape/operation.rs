@@ -1,4 +1,5 @@
-//! When the certificates of the listeners expire. The kit writes the metrics of reloads.
+//! The TLS files of the listeners: when their certificates expire, and whether the last change was read. The kit writes
+//! the metrics of reloads.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,9 +10,11 @@ use crate::{gateway::Gateway, tls::Tls};
 families! {
     EXPIRY = "signpost_certificate_expiry_timestamp_seconds",
         "When the certificate of a listener expires, in seconds since the epoch";
+    FILES_READ = "signpost_tls_files_last_reload_successful",
+        "1 if a listener's TLS files were read when they last changed, 0 if they were rejected";
 }
 
-/// Writes the family. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
+/// Writes the families. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let mut files = BTreeMap::new();
     let listeners = gateway.policy.listeners.iter();
@@ -26,5 +29,14 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.gauge(EXPIRY, |add| {
         let mut files = files.iter();
         files.try_for_each(|(file, expires)| add(&[("file", file)], *expires as f64 / 1e3))
+    })?;
+    scrape.gauge(FILES_READ, |add| {
+        gateway.policy.listeners.iter().try_for_each(|listener| {
+            let Some(tls) = &listener.tls else {
+                return Ok(());
+            };
+            let address = listener.address.to_string();
+            add(&[("listener", &address)], u64::from(!tls.is_rejected()))
+        })
     })
 }

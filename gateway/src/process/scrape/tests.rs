@@ -68,8 +68,9 @@ fn a_gateway_without_requests_shows_every_family() {
         "signpost_backend_idle_connections gauge",
         "signpost_secret_rejections gauge",
         "signpost_certificate_expiry_timestamp_seconds gauge",
-        "signpost_reloads_total counter",
-        "signpost_config_last_reload_timestamp_seconds gauge",
+        "signpost_tls_files_last_reload_successful gauge",
+        "signpost_config_last_reload_successful gauge",
+        "signpost_config_last_reload_success_timestamp_seconds gauge",
     ] {
         let lines = samples(&text, &format!("# TYPE {family}"));
         assert_eq!(lines.len(), 1, "{family}: {text}");

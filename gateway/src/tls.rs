@@ -11,7 +11,7 @@ mod client_session;
 mod server_names;
 
 pub(crate) use self::{
-    certificate::{CertificateError, CertificateFiles, LoadedCertificate},
+    certificate::{CertificateError, CertificateFiles, LoadedCertificate, Validity},
     client_certificates::{ClientAuth, UnusableSubject},
 };
 

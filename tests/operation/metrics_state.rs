@@ -334,7 +334,7 @@ async fn reused_and_new_connections_add_up_to_the_requests() {
 async fn the_last_reload_is_shown_and_the_last_success_has_a_time() {
     const TIME: &str = "signpost_config_last_reload_success_timestamp_seconds";
     let login_service = free_address();
-    let mut stack = Stack::builder()
+    let stack = Stack::builder()
         .program(
             Program::V1,
             &format!("[management]\nlisten = '{login_service}'"),
@@ -370,11 +370,15 @@ async fn the_last_reload_is_shown_and_the_last_success_has_a_time() {
 }
 
 #[tokio::test]
-async fn the_expiry_of_a_certificate_is_shown() {
+async fn the_validity_of_a_certificate_is_shown() {
     let authority = Authority::new("Test authority");
     let certificate = authority.issue_with(&["api.example.com"], |params| {
         params.not_after = std::time::UNIX_EPOCH
             .checked_add(Duration::from_secs(2_000_000_000))
+            .unwrap()
+            .into();
+        params.not_before = std::time::UNIX_EPOCH
+            .checked_add(Duration::from_secs(1_700_000_000))
             .unwrap()
             .into();
     });
@@ -390,9 +394,10 @@ async fn the_expiry_of_a_certificate_is_shown() {
     let builder = Stack::builder().gateway(&listen).in_front_of(&backend);
     let stack = builder.start().await;
     let file = format!("{folder}/api.pem");
-    let name = "signpost_certificate_expiry_timestamp_seconds";
-    let expiry = (name, &[("file", &*file)][..], 2e9);
-    until_shown(&stack, &[expiry]).await;
+    let labels = [("file", &*file)];
+    let end = "signpost_certificate_expiry_timestamp_seconds";
+    let start = "signpost_certificate_not_before_timestamp_seconds";
+    until_shown(&stack, &[(end, &labels, 2e9), (start, &labels, 1.7e9)]).await;
 }
 
 #[tokio::test]

@@ -18,10 +18,8 @@ use crate::{
 
 /// Time between two checks of the files. A file that is half written is usually complete at the next one.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two checks of the days that certificates have left.
+/// Time between two checks of the time that certificates have left.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// A certificate is warned of once at each of these numbers of days before it expires, and once more when it has.
-const WARNED_DAYS: [u64; 3] = [30, 7, 1];
 
 /// Watches the TLS files of the current gateway's listeners.
 pub(crate) struct CertificateWatch {
@@ -45,7 +43,7 @@ struct Checked {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Warned {
     expires: Timestamp,
-    days: Option<u64>,
+    part: u32,
 }
 
 impl CertificateWatch {
@@ -100,21 +98,22 @@ impl CertificateWatch {
         is_changed
     }
 
-    /// Logs each certificate that is about to expire, once at each threshold.
+    /// Logs each certificate that expires soon: once for each part of its lifetime, and once more when it has expired.
     fn warn_of_expiry(&mut self) {
         let gateway = self.current.load_full();
         let now = gateway.state.clock.now();
         let mut warned = HashMap::new();
         for certificate in certificates(&gateway) {
-            let days = threshold(certificate.days_left(now));
-            let Some(text) = certificate.expiry_warning(now).filter(|_| days.is_some()) else {
+            let Some(part) = certificate.validity.warned_part(now) else {
                 continue;
             };
             let last = Warned {
-                expires: certificate.expires,
-                days,
+                expires: certificate.validity.expires,
+                part,
             };
-            if self.warned.get(&certificate.file) != Some(&last) {
+            if self.warned.get(&certificate.file) != Some(&last)
+                && let Some(text) = certificate.expiry_warning(now)
+            {
                 tracing::warn!("{text}");
             }
             warned.insert(certificate.file, last);
@@ -166,34 +165,4 @@ pub(crate) fn certificates(gateway: &Gateway) -> impl Iterator<Item = LoadedCert
     let listeners = gateway.policy.listeners.iter();
     let all = listeners.filter_map(|one| one.tls.as_ref());
     all.flat_map(|tls| tls.loaded().certificates.clone())
-}
-
-/// The threshold that a certificate has reached: the days of the last warning, 0 once it has expired.
-fn threshold(days_left: Option<u64>) -> Option<u64> {
-    let Some(days_left) = days_left else {
-        return Some(0);
-    };
-    let reached = WARNED_DAYS.iter().rev();
-    reached.copied().find(|days| days_left < *days)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_are_30_7_and_1_days() {
-        for (days_left, reached) in [
-            (Some(400), None),
-            (Some(30), None),
-            (Some(29), Some(30)),
-            (Some(7), Some(30)),
-            (Some(6), Some(7)),
-            (Some(1), Some(7)),
-            (Some(0), Some(1)),
-            (None, Some(0)),
-        ] {
-            assert_eq!(threshold(days_left), reached, "{days_left:?}");
-        }
-    }
 }

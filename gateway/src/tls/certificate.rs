@@ -5,6 +5,7 @@ use std::{
     net::IpAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use rustls::{
@@ -21,6 +22,7 @@ use x509_cert::{
     Certificate,
     der::Decode,
     ext::pkix::{SubjectAltName, name::GeneralName},
+    time::Time,
 };
 use zeroize::Zeroizing;
 
@@ -40,10 +42,19 @@ pub(crate) struct LoadedCertificate {
     pub file: PathBuf,
     /// The host names that it is valid for, in lower case; some begin with `*.`.
     pub names: Vec<String>,
-    /// When it expires.
-    pub expires: Timestamp,
+    /// When it is valid.
+    pub validity: Validity,
     /// The chain and the key.
     pub key: Arc<CertifiedKey>,
+}
+
+/// When a certificate is valid. Ordered by its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Validity {
+    /// When it expires.
+    pub expires: Timestamp,
+    /// When it begins to be valid.
+    pub begins: Timestamp,
 }
 
 /// Why a certificate cannot be used.
@@ -126,39 +137,68 @@ impl CertificateFiles {
                 path: self.key.clone(),
             },
         })?;
-        let expires = leaf.tbs_certificate.validity.not_after.to_unix_duration();
-        let expires = i64::try_from(expires.as_millis()).unwrap_or(i64::MAX);
+        let validity = &leaf.tbs_certificate.validity;
         Ok(LoadedCertificate {
             file: self.certificate.clone(),
             names: names(&leaf),
-            expires: Timestamp::from_millis(expires),
+            validity: Validity {
+                expires: timestamp(validity.not_after),
+                begins: timestamp(validity.not_before),
+            },
             key: Arc::new(key),
         })
     }
 }
 
-/// How long before its end a certificate is warned of.
-const WARNED_DAYS: u64 = 30;
-const DAY: u64 = 24 * 60 * 60;
+/// A certificate is warned of when less than one of these parts of its lifetime is left: later than ACME clients renew it,
+/// at a third, or at a half if it is valid for days only. `conf/guides/edge.md`.
+const WARNED_PARTS: [u32; 3] = [4, 8, 16];
+/// A longer lifetime counts as this one: otherwise a certificate of ten years would be warned of for two.
+const MAX_LIFETIME: Duration = Duration::from_secs(120 * 24 * HOUR);
+const HOUR: u64 = 60 * 60;
+
+impl Validity {
+    /// How urgent a renewal is: 4, 8 or 16 if less than that part of the lifetime is left, 0 if the certificate has expired.
+    pub(crate) fn warned_part(&self, now: Timestamp) -> Option<u32> {
+        if self.expires <= now {
+            return Some(0);
+        }
+        let left = self.expires.since(now);
+        let lifetime = self.expires.since(self.begins).min(MAX_LIFETIME);
+        let mut parts = WARNED_PARTS.into_iter().rev();
+        parts.find(|part| left < lifetime / *part)
+    }
+}
 
 impl LoadedCertificate {
-    /// Whole days until the certificate expires; `None` if it has expired.
-    pub(crate) fn days_left(&self, now: Timestamp) -> Option<u64> {
-        (self.expires > now).then(|| self.expires.since(now).as_secs() / DAY)
-    }
-
-    /// What to say about a certificate that expires within 30 days, or has expired.
+    /// What to say about a certificate that expires soon, or has expired.
     pub(crate) fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         let file = self.file.display();
         let names = self.names.join(", ");
-        match self.days_left(now) {
-            None => Some(format!("the certificate in {file} ({names}) has expired")),
-            Some(days @ 0..=WARNED_DAYS) => Some(format!(
-                "the certificate in {file} ({names}) expires in {days} days"
-            )),
-            Some(_) => None,
-        }
+        let end = match self.validity.warned_part(now)? {
+            0 => "has expired".to_owned(),
+            _ => format!(
+                "expires in {}",
+                days_or_hours(self.validity.expires.since(now))
+            ),
+        };
+        Some(format!("the certificate in {file} ({names}) {end}"))
     }
+}
+
+/// A time for people: whole days, or hours if it is less than two days.
+fn days_or_hours(time: Duration) -> String {
+    match time.as_secs() / HOUR {
+        0 => "less than an hour".to_owned(),
+        1 => "1 hour".to_owned(),
+        hours @ 2..48 => format!("{hours} hours"),
+        hours => format!("{} days", hours / 24),
+    }
+}
+
+fn timestamp(time: Time) -> Timestamp {
+    let millis = time.to_unix_duration().as_millis();
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 /// Reads a file and records it in `read`.
@@ -216,5 +256,71 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 impl fmt::Debug for LoadedCertificate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "LoadedCertificate({})", self.file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 24 * HOUR;
+
+    /// What is warned of a certificate of this lifetime when this time is left.
+    fn warned_part(lifetime: u64, left: u64) -> Option<u32> {
+        let at = |seconds: u64| Timestamp::from_millis(i64::try_from(seconds).unwrap() * 1000);
+        let validity = Validity {
+            expires: at(lifetime),
+            begins: at(0),
+        };
+        validity.warned_part(at(lifetime - left))
+    }
+
+    /// Certbot renews at a third, or at a half if a certificate is valid for less than ten days, twice a day.
+    #[test]
+    fn a_certificate_that_is_renewed_as_certbot_does_is_never_warned_of() {
+        for (lifetime, renewed) in [
+            (160 * HOUR, 80 * HOUR),
+            (47 * DAY, 47 * DAY / 3),
+            (64 * DAY, 64 * DAY / 3),
+            (90 * DAY, 30 * DAY),
+            (365 * DAY, 365 * DAY / 3),
+        ] {
+            let late = renewed - 3 * DAY / 2;
+            assert_eq!(warned_part(lifetime, late), None, "{lifetime}");
+            let end = lifetime.min(120 * DAY) / 20;
+            assert_eq!(warned_part(lifetime, end), Some(16), "{lifetime}");
+        }
+    }
+
+    #[test]
+    fn warnings_follow_the_part_of_the_lifetime_that_is_left() {
+        for (lifetime, left, expected) in [
+            (64 * DAY, 16 * DAY, None),
+            (64 * DAY, 16 * DAY - 1, Some(4)),
+            (64 * DAY, 8 * DAY - 1, Some(8)),
+            (64 * DAY, 4 * DAY - 1, Some(16)),
+            (64 * DAY, 0, Some(0)),
+            (160 * HOUR, 40 * HOUR, None),
+            (160 * HOUR, 40 * HOUR - 1, Some(4)),
+            // Longer lifetimes count as 120 days.
+            (3650 * DAY, 30 * DAY, None),
+            (3650 * DAY, 30 * DAY - 1, Some(4)),
+            (0, 0, Some(0)),
+        ] {
+            assert_eq!(warned_part(lifetime, left), expected, "{lifetime} {left}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_said_in_days_or_hours() {
+        for (seconds, said) in [
+            (0, "less than an hour"),
+            (HOUR, "1 hour"),
+            (2 * DAY - 1, "47 hours"),
+            (2 * DAY, "2 days"),
+            (30 * DAY - 1, "29 days"),
+        ] {
+            assert_eq!(days_or_hours(Duration::from_secs(seconds)), said);
+        }
     }
 }

@@ -67,7 +67,7 @@ mod tests {
     use rustls::{crypto::ring, pki_types::PrivateKeyDer, sign::CertifiedKey};
     use signpost_kit::clock::Timestamp;
 
-    use super::*;
+    use super::{super::certificate::Validity, *};
 
     fn certificate(names: &[&str]) -> LoadedCertificate {
         // Only its identity matters here.
@@ -75,7 +75,10 @@ mod tests {
         LoadedCertificate {
             file: PathBuf::new(),
             names: names.iter().map(|&name| name.to_owned()).collect(),
-            expires: Timestamp::from_millis(0),
+            validity: Validity {
+                expires: Timestamp::from_millis(0),
+                begins: Timestamp::from_millis(0),
+            },
             key: Arc::new(CertifiedKey::new(Vec::new(), key.unwrap())),
         }
     }

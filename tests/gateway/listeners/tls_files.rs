@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use end_to_end::{
+    certificates::Certificate,
     clock::now_ms,
     metrics::Scrape,
     program::{Program, output_text},
@@ -26,6 +27,14 @@ async fn presented(tls: &TlsStack) -> Vec<u8> {
     connection.peer_certificates().unwrap()[0].to_vec()
 }
 
+async fn until_presented(tls: &TlsStack, certificate: &Certificate) {
+    let expected = CertificateDer::from_pem_slice(certificate.certificate.as_bytes()).unwrap();
+    until("the new certificate", || async {
+        (presented(tls).await == expected.to_vec()).then_some(())
+    })
+    .await;
+}
+
 /// Whether the gateway could read its TLS files when they last changed: 1 or 0.
 async fn files_read(tls: &TlsStack) -> f64 {
     let addresses = tls.stack.addresses();
@@ -41,13 +50,8 @@ async fn a_replaced_certificate_is_used_and_no_connection_is_dropped() {
     let mut open = tls.connect("api.example.com").await.unwrap();
     assert_serves(&mut open).await;
     let next = tls.authority.issue(&["api.example.com"]);
-    let expected = CertificateDer::from_pem_slice(next.certificate.as_bytes()).unwrap();
-    assert_ne!(presented(&tls).await, expected.to_vec());
     write(&tls.files, "api", &next);
-    until("the new certificate", || async {
-        (presented(&tls).await == expected.to_vec()).then_some(())
-    })
-    .await;
+    until_presented(&tls, &next).await;
     assert_serves(&mut open).await;
     tls.stack
         .log_with(Program::Gateway, "TLS files reloaded")
@@ -96,19 +100,25 @@ async fn a_certificate_that_expires_is_reported() {
     let readyz = format!("http://{}/readyz", tls.stack.addresses().management);
     let ready = fetch(&readyz).await;
     assert_eq!(String::from_utf8_lossy(&ready.body), "ready\n");
-    for (year, text) in [(1, "expires in"), (-1, "has expired")] {
-        let now = u64::try_from(now_ms()).unwrap();
-        let soon = UNIX_EPOCH + Duration::from_millis(now);
-        let days = Duration::from_secs(3 * 24 * 60 * 60);
-        let end = if year > 0 { soon + days } else { soon - days };
-        let expiring = tls
-            .authority
-            .issue_with(&["api.example.com"], |params| params.not_after = end.into());
-        write(&tls.files, "api", &expiring);
+    // Lifetime and rest in hours. As an ACME client renews them, nothing is reported: this one at a third, and one of six days
+    // at a half.
+    for (lifetime, left) in [(64 * 24, 20 * 24), (160, 70)] {
+        let fine = issue(&tls, lifetime, left);
+        write(&tls.files, "api", &fine);
+        until_presented(&tls, &fine).await;
+        assert_eq!(fetch(&readyz).await.text(), "ready\n");
+    }
+    for (lifetime, left, text) in [
+        (64 * 24, 15 * 24, "expires in 14 days"),
+        (160, 30, "expires in 29 hours"),
+        (160, 1, "expires in less than an hour"),
+        (160, -1, "has expired"),
+    ] {
+        write(&tls.files, "api", &issue(&tls, lifetime, left));
         until(text, || async {
             let ready = fetch(&readyz).await;
             assert_eq!(ready.status, 200);
-            let body = String::from_utf8_lossy(&ready.body).into_owned();
+            let body = ready.text();
             (body.starts_with("ready, but") && body.contains(text)).then_some(())
         })
         .await;
@@ -119,4 +129,21 @@ async fn a_certificate_that_expires_is_reported() {
             "{checked}"
         );
     }
+    // None of those that were fine.
+    let log = tls.stack.log(Program::Gateway);
+    assert_eq!(log.matches("the certificate in").count(), 4, "{log}");
+}
+
+/// A certificate that is valid for this many hours, and has this many left.
+fn issue(tls: &TlsStack, lifetime: i64, left: i64) -> Certificate {
+    let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(now_ms()).unwrap());
+    let from_now = |hours: i64| {
+        let time = Duration::from_secs(hours.unsigned_abs() * 60 * 60);
+        let at = if hours < 0 { now - time } else { now + time };
+        at.into()
+    };
+    tls.authority.issue_with(&["api.example.com"], |params| {
+        params.not_before = from_now(left - lifetime);
+        params.not_after = from_now(left);
+    })
 }

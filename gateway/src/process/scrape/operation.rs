@@ -3,13 +3,18 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use signpost_kit::{families, metrics::Scrape};
+use signpost_kit::{clock::Timestamp, families, metrics::Scrape};
 
-use crate::{gateway::Gateway, tls::Tls};
+use crate::{
+    gateway::Gateway,
+    tls::{Tls, Validity},
+};
 
 families! {
     EXPIRY = "signpost_certificate_expiry_timestamp_seconds",
         "When the certificate of a listener expires, in seconds since the epoch";
+    NOT_BEFORE = "signpost_certificate_not_before_timestamp_seconds",
+        "When that certificate began to be valid, in seconds since the epoch";
     FILES_READ = "signpost_tls_files_last_reload_successful",
         "1 if a listener's TLS files were read when they last changed, 0 if they were rejected";
 }
@@ -21,15 +26,21 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     for loaded in listeners.filter_map(|one| one.tls.as_deref().map(Tls::loaded)) {
         for certificate in &loaded.certificates {
             let file = certificate.file.display().to_string();
-            let expires = certificate.expires.as_millis();
-            let first = files.entry(file).or_insert(expires);
-            *first = expires.min(*first);
+            let first = files.entry(file).or_insert(certificate.validity);
+            *first = certificate.validity.min(*first);
         }
     }
-    scrape.gauge(EXPIRY, |add| {
-        let mut files = files.iter();
-        files.try_for_each(|(file, expires)| add(&[("file", file)], *expires as f64 / 1e3))
-    })?;
+    let mut write = |family, time: fn(&Validity) -> Timestamp| {
+        scrape.gauge(family, |add| {
+            let mut files = files.iter();
+            files.try_for_each(|(file, validity)| {
+                let seconds = time(validity).as_millis() as f64 / 1e3;
+                add(&[("file", file)], seconds)
+            })
+        })
+    };
+    write(EXPIRY, |validity| validity.expires)?;
+    write(NOT_BEFORE, |validity| validity.begins)?;
     scrape.gauge(FILES_READ, |add| {
         gateway.policy.listeners.iter().try_for_each(|listener| {
             let Some(tls) = &listener.tls else {

@@ -68,6 +68,7 @@ fn a_gateway_without_requests_shows_every_family() {
         "signpost_backend_idle_connections gauge",
         "signpost_secret_rejections gauge",
         "signpost_certificate_expiry_timestamp_seconds gauge",
+        "signpost_certificate_not_before_timestamp_seconds gauge",
         "signpost_tls_files_last_reload_successful gauge",
         "signpost_config_last_reload_successful gauge",
         "signpost_config_last_reload_success_timestamp_seconds gauge",

@@ -3,6 +3,7 @@
 pub(crate) mod certificate_watch;
 pub(crate) mod rate_sharing;
 pub(crate) mod readiness;
+pub(crate) mod reconnect;
 pub(crate) mod reload;
 pub(crate) mod scrape;
 pub(crate) mod start;

@@ -198,7 +198,7 @@ async fn no_request_fails_when_a_backend_dies() {
     assert_eq!(counts([&one, &other, &third]).iter().sum::<usize>(), 120);
     let log = stack.log(Program::Gateway);
     assert_eq!(
-        log.matches("is unreachable and ejected").count(),
+        log.matches("the backend is unreachable").count(),
         1,
         "{log}"
     );

@@ -306,6 +306,62 @@ async fn an_ejection_is_counted_once_and_failures_by_their_cause() {
 }
 
 #[tokio::test]
+async fn a_single_address_that_refuses_connections_is_unavailable_until_it_accepts_one() {
+    let up = RecordingBackend::start().await;
+    let down = free_address();
+    let versions = format!(
+        "default_version = 'v1'\n[versions.v1]\nbackend = '{}'\n[versions.v2]\nbackend = '{down}'",
+        up.address()
+    );
+    let stack = gateway_with(&versions).await;
+    let readyz = format!("http://{}/readyz", stack.addresses().management);
+    // The samples of v2's address and of v2, what `/readyz` says, and the health in the list of versions.
+    let shown = || async {
+        let scrape = scrape(&stack).await;
+        let labels = [("backend", "v2"), ("address", &*down.to_string())];
+        let healthy = scrape.value("signpost_backend_healthy", &labels);
+        let available = scrape.value("signpost_backend_available", &labels[..1]);
+        let of_v1 = scrape.samples("signpost_backend_available", &[("backend", "v1")]);
+        assert_eq!(of_v1.count(), 0, "{}", scrape.text());
+        let ready = fetch(&readyz).await;
+        assert_eq!(ready.status, 200);
+        let listed = stack.command(&["versions", "list", "--json"]);
+        let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+        let address = &listed["versions"][1]["backends"][0]["addresses"][0];
+        let health = address["health"].as_str().unwrap().to_owned();
+        (healthy, available, ready.text(), health)
+    };
+    let unknown = (None, None, "ready\n".to_owned(), "unchecked".to_owned());
+    let client = stack.client();
+    client.get("/x").send().await.ok();
+    assert_eq!(shown().await, unknown);
+    let to_v2 = || async { client.get("/x").version("v2").send().await };
+    to_v2().await.problem(502, "backend_unreachable");
+    let body = "ready, but no backend is available for v2\n".to_owned();
+    let unreachable = (Some(0.0), Some(0.0), body, "unreachable".to_owned());
+    assert_eq!(shown().await, unreachable);
+    // Without another request the gateway notices that it is back.
+    let mut back = RecordingBackend::start_at(down).await;
+    until("the address to be reachable", || async {
+        (shown().await == unknown).then_some(())
+    })
+    .await;
+    assert!(back.requests().is_empty());
+    to_v2().await.ok();
+    back.end().await;
+    to_v2().await.problem(502, "backend_unreachable");
+    assert_eq!(shown().await, unreachable);
+    // The only address gets every request nevertheless, and one that is served suffices.
+    let _back = RecordingBackend::start_at(down).await;
+    to_v2().await.ok();
+    assert_eq!(shown().await, unknown);
+    let log = stack.log(Program::Gateway);
+    let logged = |text| log.matches(text).count();
+    assert_eq!(logged("the backend is unreachable"), 2, "{log}");
+    assert_eq!(logged("the backend is reachable again"), 2, "{log}");
+}
+
+#[tokio::test]
 async fn reused_and_new_connections_add_up_to_the_requests() {
     const NAME: &str = "signpost_backend_connections_total";
     let backend = RecordingBackend::start().await;

@@ -3,7 +3,10 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Weak},
+    time::Duration,
 };
+
+use futures_util::future::join_all;
 
 use crate::{
     config::{Backend, Timeouts, Versions},
@@ -14,6 +17,7 @@ use crate::{
         routing::{
             Balancer,
             address::AddressState,
+            check::reconnect,
             counts::BackendCounts,
             status::{AddressHealth, AddressStatus},
         },
@@ -163,6 +167,21 @@ impl Target {
         leaving.map(|(_, state)| state.in_flight()).sum()
     }
 
+    /// Tries once to connect to each address that requests found unreachable and that no health check restores.
+    pub(crate) async fn reconnect(&self, limit: Duration) {
+        let unreachable = match (&self.balancer, &self.backend.upstream.fixed) {
+            (Some(balancer), _) => balancer.unreachable(),
+            (None, Some(endpoint)) if self.fixed.is_unreachable() => {
+                vec![(endpoint.clone(), Arc::clone(&self.fixed))]
+            }
+            (None, _) => Vec::new(),
+        };
+        let name = &self.backend.name;
+        let unreachable = unreachable.iter();
+        join_all(unreachable.map(|(endpoint, state)| reconnect(name, endpoint, state, limit)))
+            .await;
+    }
+
     /// Whether it has a healthy address. A backend without health checks counts as healthy.
     pub(crate) fn is_available(&self) -> bool {
         let balancer = self.balancer.as_ref();
@@ -176,7 +195,11 @@ impl Target {
             (Some(balancer), _) => balancer.status(),
             (None, Some(endpoint)) => vec![AddressStatus {
                 address: endpoint.address.to_string(),
-                health: AddressHealth::Unchecked,
+                health: if self.fixed.is_unreachable() {
+                    AddressHealth::Unreachable
+                } else {
+                    AddressHealth::Unchecked
+                },
                 in_flight: Some(self.fixed.in_flight()),
             }],
             (None, None) => Vec::new(),

@@ -17,7 +17,10 @@ use signpost_kit::server::{
 use signpost_store::Store;
 use tokio::net::TcpStream;
 
-use crate::{config::Timeouts, gateway::Gateway, process::certificate_watch::certificates};
+use crate::{
+    config::Timeouts, gateway::Gateway, process::certificate_watch::certificates,
+    upstream::routing::status::availability,
+};
 
 /// Timeout of the readiness check's connection to `listen`: a local connect is immediate, unless the port is not
 /// served.
@@ -41,6 +44,14 @@ impl GatewayReadiness {
         let of_accounts = || needs_accounts.then(accounts).flatten();
         self.store.as_ref().or_else(of_accounts)
     }
+}
+
+/// Which backends have no address that serves requests.
+fn unavailable(gateway: &Gateway) -> Option<String> {
+    let targets = gateway.policy.backends.targets();
+    let down = targets.filter(|target| availability(&target.address_status()) == Some(false));
+    let down: Vec<_> = down.map(|target| target.backend.name.to_string()).collect();
+    (!down.is_empty()).then(|| format!("no backend is available for {}", down.join(", ")))
 }
 
 impl Readiness for GatewayReadiness {
@@ -93,6 +104,7 @@ impl Readiness for GatewayReadiness {
         let details: Vec<_> = report
             .map(|report| report.text)
             .into_iter()
+            .chain(unavailable(&gateway))
             .chain(expiring)
             .collect();
         if details.is_empty() {

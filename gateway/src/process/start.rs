@@ -44,6 +44,7 @@ use crate::{
         certificate_watch::CertificateWatch,
         rate_sharing::RateSharing,
         readiness::GatewayReadiness,
+        reconnect,
         reload::{GatewayReload, Upgrade},
         scrape::metrics,
         stop::Stop,
@@ -218,6 +219,7 @@ impl Control {
             settings,
         } = self;
         let certificates = CertificateWatch::new(Arc::clone(&reload.current));
+        let reconnecting = reconnect::run(Arc::clone(&reload.current));
         let state = Arc::clone(&reload.current.load().state);
         let reloader = runtime.block_on(async {
             let balancers: Vec<_> = reload.current.load().policy.backends.balancers().collect();
@@ -234,7 +236,7 @@ impl Control {
             let last = Arc::clone(&state.last_reload);
             Reloader::new(reload, file, settings, hangups, last)
         });
-        let run = async { tokio::join!(reloader.run(), certificates.run()) };
+        let run = async { tokio::join!(reloader.run(), certificates.run(), reconnecting) };
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || runtime.block_on(run))

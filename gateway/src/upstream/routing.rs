@@ -3,12 +3,12 @@
 //! | module | subject |
 //! | --- | --- |
 //! | `discovery` | the addresses of a version: configured ones, and those that names resolve to |
-//! | [`address`] | one of them: its requests in flight, and whether it is ejected |
+//! | [`address`] | one of them: its requests in flight, and whether it is reachable or ejected |
 //! | `selection` | the balancing rules |
 //! | [`destination`] | where a request is sent, and where it is retried |
 //! | [`attempts`] | the addresses that a request was sent to |
 //! | [`key`] | keys of the hash rules |
-//! | `check` | active health checks |
+//! | [`check`] | active health checks, and attempts to reach an address again |
 //! | [`monitor`] | resolves names and checks addresses regularly |
 //! | [`status`] | what the commands and the metrics report of the addresses |
 //! | [`counts`] | what the metrics count of a backend |
@@ -24,6 +24,10 @@
 //!   next ejection is twice as long, up to `out_seconds`. A new connection or a passed check ends it. So a short
 //!   failure costs little even at the last available address. If all addresses of a version are ejected, its requests
 //!   are rejected at once, except those that try. The only address of a version is never ejected.
+//!
+//! For people, an address is unreachable from the first failure to connect until a connection is established or a check
+//! passes. Without health checks the gateway tries to connect to it every 5 s, so that it does not stay unreachable for want
+//! of requests.
 //!
 //! A name that cannot be resolved keeps its last addresses. Names are resolved every 10 s; every second while one was
 //! never resolved, or if requests find no healthy address.
@@ -166,6 +170,16 @@ impl Balancer {
         self.addresses.load().len()
     }
 
+    /// Addresses that requests found unreachable and that no check can restore.
+    pub(crate) fn unreachable(&self) -> Vec<(Endpoint, Arc<AddressState>)> {
+        let addresses = self.addresses.load();
+        let found = addresses.iter().filter(|one| one.state.is_unreachable());
+        found
+            .filter(|_| self.checks.is_none())
+            .map(|one| (one.endpoint.clone(), Arc::clone(&one.state)))
+            .collect()
+    }
+
     /// The states of its addresses.
     pub(crate) fn states(&self) -> Vec<(SocketAddr, Arc<AddressState>)> {
         let addresses = self.addresses.load();
@@ -240,12 +254,17 @@ impl Balancer {
             .any(|address| self.serves(address, attempts))
     }
 
-    /// Ejects the request's current address, after no connection could be established; unless it is the only address.
-    pub(crate) fn eject(&self, attempts: &Attempts, why: &str) {
+    /// Marks the request's current address as unreachable, after no connection could be established, and ejects it unless it is
+    /// the only one.
+    pub(crate) fn fail(&self, attempts: &Attempts, why: &str) {
         let Some(address) = attempts.current() else {
             return;
         };
-        if self.addresses.load().len() > 1 && address.eject(&self.name, self.now_ms(), why) {
+        let is_ejected = self.addresses.load().len() > 1;
+        if is_ejected {
+            address.state.ejection.begin(self.now_ms());
+        }
+        if address.state.fail(&self.name, address.socket(), why) && is_ejected {
             self.counts.count(BackendEvent::Ejection);
         }
         if !self.has_another(attempts) {
@@ -253,10 +272,10 @@ impl Balancer {
         }
     }
 
-    /// Ends the ejection of the request's current address, after a connection was established.
+    /// Marks the request's current address as reachable, after a connection was established, and ends its ejection.
     pub(crate) fn restore(&self, attempts: &Attempts) {
         if let Some(address) = attempts.current() {
-            address.restore(&self.name);
+            address.state.restore(&self.name, address.socket());
         }
         if self.is_unavailable.load(Ordering::Relaxed)
             && self.is_unavailable.swap(false, Ordering::Relaxed)

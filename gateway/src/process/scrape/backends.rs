@@ -10,7 +10,7 @@ use crate::{
         backend::pool,
         routing::{
             counts::{BackendCounts, BackendEvent},
-            status::{AddressHealth, AddressStatus},
+            status::{AddressHealth, AddressStatus, availability},
         },
     },
 };
@@ -21,9 +21,9 @@ pub(super) const MAX_SHOWN_ADDRESSES: usize = 256;
 
 families! {
     HEALTHY = "signpost_backend_healthy",
-        "1 if the address gets requests, 0 if it is unhealthy or ejected";
+        "1 if the address passes its health checks, 0 if it fails them or is unreachable";
     AVAILABLE = "signpost_backend_available",
-        "1 if requests to the backend can be forwarded, 0 if no address is healthy or known";
+        "1 if an address of the backend passes its checks, 0 if none is reachable or known";
     IN_FLIGHT = "signpost_backend_in_flight", "Requests in flight";
     EJECTIONS = "signpost_backend_ejections", "Ejections of addresses";
     CHECKS = "signpost_backend_health_checks", "Health checks";
@@ -39,7 +39,7 @@ families! {
 /// A backend of the current configuration.
 struct ShownBackend<'g> {
     name: String,
-    is_available: bool,
+    is_available: Option<bool>,
     addresses: Vec<AddressStatus>,
     counts: &'g BackendCounts,
 }
@@ -48,10 +48,11 @@ struct ShownBackend<'g> {
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let backends = gateway.policy.backends.targets().map(|target| {
         let mut addresses = target.address_status();
+        let is_available = availability(&addresses);
         addresses.truncate(MAX_SHOWN_ADDRESSES);
         ShownBackend {
             name: target.backend.name.to_string(),
-            is_available: target.is_available(),
+            is_available,
             addresses,
             counts: &target.counts,
         }
@@ -79,13 +80,17 @@ fn write_addresses(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fm
     scrape.gauge(HEALTHY, |add| {
         each().try_for_each(|(backend, status)| {
             let labels = [("backend", backend), ("address", &*status.address)];
-            let is_healthy = gets_requests(status.health);
-            add(&labels, u64::from(is_healthy))
+            is_healthy(status.health)
+                .map_or(Ok(()), |is_healthy| add(&labels, u64::from(is_healthy)))
         })
     })?;
     scrape.gauge(AVAILABLE, |add| {
-        let mut backends = backends.iter();
-        backends.try_for_each(|one| add(&[("backend", &one.name)], u64::from(one.is_available)))
+        let mut known = backends
+            .iter()
+            .filter_map(|one| Some((one, one.is_available?)));
+        known.try_for_each(|(one, is_available)| {
+            add(&[("backend", &one.name)], u64::from(is_available))
+        })
     })?;
     scrape.gauge(IN_FLIGHT, |add| {
         each().try_for_each(|(backend, status)| {
@@ -96,11 +101,12 @@ fn write_addresses(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fm
     })
 }
 
-/// Whether an address gets requests.
-const fn gets_requests(health: AddressHealth) -> bool {
+/// Whether an address is healthy; `None` if nothing tells.
+const fn is_healthy(health: AddressHealth) -> Option<bool> {
     match health {
-        AddressHealth::Healthy | AddressHealth::Unchecked => true,
-        AddressHealth::Unhealthy | AddressHealth::Ejected | AddressHealth::Unknown => false,
+        AddressHealth::Healthy => Some(true),
+        AddressHealth::Unhealthy | AddressHealth::Unreachable => Some(false),
+        AddressHealth::Unchecked | AddressHealth::Unknown => None,
     }
 }
 

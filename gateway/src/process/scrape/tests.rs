@@ -76,9 +76,15 @@ fn a_gateway_without_requests_shows_every_family() {
         let lines = samples(&text, &format!("# TYPE {family}"));
         assert_eq!(lines.len(), 1, "{family}: {text}");
     }
-    // A fixed address gets requests, which nothing counts.
-    let healthy = "signpost_backend_healthy{backend=\"v1\",address=\"127.0.0.1:7001\"} 1";
-    assert_eq!(samples(&text, "signpost_backend_healthy"), [healthy]);
+    // Nothing tells whether an address without checks is healthy, until a connection fails.
+    assert!(
+        samples(&text, "signpost_backend_healthy").is_empty(),
+        "{text}"
+    );
+    assert!(
+        samples(&text, "signpost_backend_available").is_empty(),
+        "{text}"
+    );
     let in_flight = samples(&text, "signpost_backend_in_flight");
     assert!(
         in_flight.iter().all(|sample| sample.ends_with(" 0")),
@@ -115,7 +121,7 @@ async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
     count();
     let text = scrape(&metrics);
     assert!(text.contains(&failures(2)), "{text}");
-    assert_eq!(samples(&text, "signpost_backend_healthy").len(), 3);
+    assert_eq!(samples(&text, "signpost_backend_in_flight").len(), 3);
     let route = "signpost_backend_retries_total{backend=\"v1 /x\"} 0\n";
     assert!(text.contains(route), "{text}");
     // Addresses and routes that are gone have no samples.
@@ -124,7 +130,7 @@ async fn counts_of_a_backend_continue_as_long_as_it_has_its_name() {
     let text = scrape(&metrics);
     assert!(text.contains(&failures(2)), "{text}");
     assert!(!text.contains("127.0.0.1:1\""), "{text}");
-    for family in ["retries_total", "failures_total", "available", "healthy"] {
+    for family in ["retries_total", "failures_total", "in_flight"] {
         let samples = samples(&text, &format!("signpost_backend_{family}"));
         let of_route = samples.iter().any(|sample| sample.contains("/x"));
         assert!(!samples.is_empty() && !of_route, "{samples:?}");
@@ -172,6 +178,6 @@ async fn the_shown_addresses_of_a_backend_are_limited() {
         300
     );
     let text = scrape(&metrics(&current, DroppedLines::default()));
-    let shown = samples(&text, "signpost_backend_healthy").len();
+    let shown = samples(&text, "signpost_backend_in_flight").len();
     assert_eq!(shown, backends::MAX_SHOWN_ADDRESSES);
 }

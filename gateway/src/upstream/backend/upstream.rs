@@ -199,7 +199,7 @@ impl BackendClient {
     }
 }
 
-/// Counts a failed attempt, and ejects its address if that is at fault.
+/// Counts a failed attempt, and marks its address as unreachable if that is at fault.
 fn note_failure(destination: &Destination<'_>, failure: &Failure) {
     failure.cause().inspect(|cause| destination.count(*cause));
     if let Failure::NotConnected {
@@ -208,7 +208,7 @@ fn note_failure(destination: &Destination<'_>, failure: &Failure) {
         ..
     } = failure
     {
-        destination.eject(why);
+        destination.fail(why);
     }
 }
 

@@ -1,4 +1,4 @@
-//! One address of a version: its requests in flight, and whether it is ejected.
+//! One address of a version: its requests in flight, and whether it is reachable or ejected.
 
 use std::{
     net::SocketAddr,
@@ -35,7 +35,9 @@ pub(crate) struct Address {
 #[derive(Debug, Default)]
 pub(crate) struct AddressState {
     in_flight: AtomicUsize,
-    /// Whether it is ejected.
+    /// Whether no connection could be established, since the last one or a check that passed.
+    is_unreachable: AtomicBool,
+    /// Whether it gets no requests for that.
     pub(super) ejection: Ejection,
     /// The result of its health checks.
     pub(super) health: Health,
@@ -68,7 +70,6 @@ pub(super) struct Ejection {
     until_ms: AtomicU64,
     /// Duration of the ejection after the next failure, in milliseconds.
     duration_ms: AtomicU64,
-    is_logged: AtomicBool,
 }
 
 impl Address {
@@ -124,31 +125,6 @@ impl Address {
         self.state.in_flight()
     }
 
-    /// Ejects it, after no connection could be established. Only a change is logged. Returns whether it is one: it was
-    /// reachable before.
-    pub(super) fn eject(&self, name: &BackendName, now_ms: u64, why: &str) -> bool {
-        let is_changed = self.state.ejection.begin(now_ms);
-        if is_changed {
-            let address = self.socket();
-            tracing::warn!(
-                backend = %name, version = name.version(), backend.addr = %address, why,
-                "the backend is unreachable and ejected"
-            );
-        }
-        is_changed
-    }
-
-    /// Ends its ejection, after a connection or check succeeded. Only a change is logged.
-    pub(super) fn restore(&self, name: &BackendName) {
-        if self.state.ejection.end() {
-            let address = self.socket();
-            tracing::info!(
-                backend = %name, version = name.version(), backend.addr = %address,
-                "the backend is reachable again"
-            );
-        }
-    }
-
     /// Whether its load, relative to its weight and with one more request, is lower than another's.
     pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
         let load = |one: &Self, weight: usize| (one.in_flight() + 1).saturating_mul(weight);
@@ -178,12 +154,47 @@ impl AddressState {
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
+
+    /// Whether no connection could be established since the last one.
+    #[must_use]
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.is_unreachable.load(Ordering::Relaxed)
+    }
+
+    /// No connection could be established. Only a change is logged. Returns whether it is one: it was reachable before.
+    pub(super) fn fail(&self, name: &BackendName, address: SocketAddr, why: &str) -> bool {
+        let is_changed = !self.is_unreachable.swap(true, Ordering::Relaxed);
+        if is_changed {
+            tracing::warn!(
+                backend = %name, version = name.version(), backend.addr = %address, why,
+                "the backend is unreachable"
+            );
+        }
+        is_changed
+    }
+
+    /// A connection was established, or a check passed: ends its ejection. Only a change is logged.
+    ///
+    /// Costs a reachable address two loads, on the line of the requests in flight.
+    pub(super) fn restore(&self, name: &BackendName, address: SocketAddr) {
+        self.ejection.end();
+        if self.is_unreachable() && self.is_unreachable.swap(false, Ordering::Relaxed) {
+            tracing::info!(
+                backend = %name, version = name.version(), backend.addr = %address,
+                "the backend is reachable again"
+            );
+        }
+    }
 }
 
 impl<'g> FixedInFlight<'g> {
     pub(super) fn begin(state: &'g AddressState) -> Self {
         state.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(state)
+    }
+
+    pub(super) const fn state(&self) -> &'g AddressState {
+        self.0
     }
 }
 
@@ -261,15 +272,14 @@ impl Ejection {
         is_first
     }
 
-    /// Ejects the address. Returns whether to log it.
-    pub(super) fn begin(&self, now_ms: u64) -> bool {
+    /// Ejects the address.
+    pub(super) fn begin(&self, now_ms: u64) {
         if self.until_ms.load(Ordering::Relaxed) == 0 {
             self.duration_ms
                 .store(INITIAL_EJECTION_MS, Ordering::Relaxed);
         }
         let until_ms = now_ms.saturating_add(self.duration_ms.load(Ordering::Relaxed));
         self.until_ms.store(until_ms, Ordering::Relaxed);
-        !self.is_logged.swap(true, Ordering::Relaxed)
     }
 
     /// Shortens the ejection to a lower limit.
@@ -280,13 +290,11 @@ impl Ejection {
         self.until_ms.fetch_min(end, Ordering::Relaxed);
     }
 
-    /// Ends the ejection. Returns whether to log it.
-    pub(super) fn end(&self) -> bool {
-        if self.until_ms.load(Ordering::Relaxed) == 0 {
-            return false;
+    /// Ends the ejection.
+    pub(super) fn end(&self) {
+        if self.until_ms.load(Ordering::Relaxed) != 0 {
+            self.until_ms.store(0, Ordering::Relaxed);
         }
-        self.until_ms.store(0, Ordering::Relaxed);
-        self.is_logged.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -298,7 +306,7 @@ mod tests {
     fn after_an_ejection_one_request_tries_the_address() {
         let ejection = Ejection::default();
         assert!(!ejection.is_active(|| unreachable!("without an ejection, the clock is not read")));
-        assert!(ejection.begin(1000));
+        ejection.begin(1000);
         assert!(ejection.is_active(|| 1199) && !ejection.admit_request(|| 1199, 5000));
         assert!(!ejection.is_active(|| 1200));
         assert!(ejection.admit_request(|| 1200, 5000));
@@ -306,11 +314,8 @@ mod tests {
         // That request has no result yet, so another may try after the timeout.
         assert!(ejection.is_active(|| 3199));
         assert!(ejection.admit_request(|| 3200, 5000));
-        // A repeated ejection is not logged until the address was restored.
-        assert!(!ejection.begin(3300));
-        assert!(ejection.end() && !ejection.end());
+        ejection.end();
         assert!(!ejection.is_active(|| 0));
-        assert!(ejection.begin(1));
     }
 
     #[test]

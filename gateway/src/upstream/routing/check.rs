@@ -1,13 +1,15 @@
 //! Active health checks: a request with one timeout, through TLS if the address has it.
 
 use http::uri::PathAndQuery;
+use std::time::Duration;
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
 
-use super::address::Address;
+use super::address::{Address, AddressState};
 use crate::{
     config::{BackendName, HealthChecks},
     request::rejection::Rejection,
@@ -31,7 +33,7 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
     let has_passed = checked.is_ok();
     match checked {
         Ok(()) => {
-            address.restore(name);
+            address.state.restore(name, socket);
             if health.pass() {
                 tracing::info!(
                     backend = %name, version = name.version(), backend.addr = %socket,
@@ -49,6 +51,25 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
         }
     }
     has_passed
+}
+
+/// Tries to connect to an address that requests found unreachable and that nothing checks. A success restores it.
+pub(crate) async fn reconnect(
+    name: &BackendName,
+    endpoint: &Endpoint,
+    state: &AddressState,
+    limit: Duration,
+) {
+    let connecting = async {
+        let stream = TcpStream::connect(endpoint.address).await.ok()?;
+        match &endpoint.tls {
+            Some(tls) => tls.handshake(stream).await.ok().map(drop),
+            None => Some(()),
+        }
+    };
+    if let Ok(Some(())) = timeout(limit, connecting).await {
+        state.restore(name, endpoint.address);
+    }
 }
 
 /// Checks an endpoint once. An error says why the check failed.

@@ -24,7 +24,7 @@ enum Choice<'g> {
     Fixed {
         endpoint: &'g Endpoint,
         counts: &'g BackendCounts,
-        _in_flight: FixedInFlight<'g>,
+        in_flight: FixedInFlight<'g>,
     },
     /// A balancer chooses.
     Balanced {
@@ -53,7 +53,7 @@ impl<'g> Destination<'g> {
             (Some(endpoint), _) => Choice::Fixed {
                 endpoint,
                 counts,
-                _in_flight: FixedInFlight::begin(fixed),
+                in_flight: FixedInFlight::begin(fixed),
             },
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
@@ -120,23 +120,37 @@ impl<'g> Destination<'g> {
         }
     }
 
-    /// Ejects the current address, after no connection to it could be established.
-    pub(crate) fn eject(&self, why: &str) {
-        if let Choice::Balanced {
-            balancer, attempts, ..
-        } = &self.choice
-        {
-            balancer.eject(attempts, why);
+    /// Marks the current address as unreachable, after no connection to it could be established, and ejects it unless it is the
+    /// only one.
+    pub(crate) fn fail(&self, why: &str) {
+        match &self.choice {
+            Choice::Fixed {
+                endpoint,
+                in_flight,
+                ..
+            } => {
+                let state = in_flight.state();
+                state.fail(&self.backend.name, endpoint.address, why);
+            }
+            Choice::Balanced {
+                balancer, attempts, ..
+            } => balancer.fail(attempts, why),
         }
     }
 
-    /// Ends the ejection of the current address, after a connection to it was established.
+    /// Marks the current address as reachable, after a connection to it was established, and ends its ejection.
     pub(crate) fn restore(&self) {
-        if let Choice::Balanced {
-            balancer, attempts, ..
-        } = &self.choice
-        {
-            balancer.restore(attempts);
+        match &self.choice {
+            Choice::Fixed {
+                endpoint,
+                in_flight,
+                ..
+            } => in_flight
+                .state()
+                .restore(&self.backend.name, endpoint.address),
+            Choice::Balanced {
+                balancer, attempts, ..
+            } => balancer.restore(attempts),
         }
     }
 

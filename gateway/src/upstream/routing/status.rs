@@ -45,9 +45,10 @@ pub(crate) enum AddressHealth {
     Healthy,
     /// It fails its checks: it gets no requests.
     Unhealthy,
-    /// No connection could be established: it gets no requests for a moment.
-    Ejected,
-    /// It has no checks, or has not passed one yet, and is not ejected.
+    /// No connection could be established. If the backend has other addresses, this one gets no requests for a moment: it is
+    /// ejected.
+    Unreachable,
+    /// It has no checks, or has not passed one yet; the last connection to it, if any, was established.
     Unchecked,
     /// No gateway was asked.
     Unknown,
@@ -60,10 +61,24 @@ impl AddressHealth {
         match self {
             Self::Healthy => "healthy",
             Self::Unhealthy => "unhealthy",
-            Self::Ejected => "ejected",
+            Self::Unreachable => "unreachable",
             Self::Unchecked => "unchecked",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+/// Whether a backend with these addresses serves requests, as far as checks and connections tell; `None` if nothing does.
+#[must_use]
+pub(crate) fn availability(addresses: &[AddressStatus]) -> Option<bool> {
+    let has = |health| addresses.iter().any(|one| one.health == health);
+    match (
+        has(AddressHealth::Healthy),
+        has(AddressHealth::Unchecked) || has(AddressHealth::Unknown),
+    ) {
+        (true, _) => Some(true),
+        (false, true) => None,
+        (false, false) => Some(false),
     }
 }
 
@@ -84,8 +99,8 @@ impl Balancer {
         let state = &address.state;
         if self.checks.is_some() && !state.health.is_healthy() {
             AddressHealth::Unhealthy
-        } else if state.ejection.is_active(|| self.now_ms()) {
-            AddressHealth::Ejected
+        } else if state.is_unreachable() {
+            AddressHealth::Unreachable
         } else if self.checks.is_none() || !state.health.has_passed() {
             AddressHealth::Unchecked
         } else {

@@ -68,7 +68,7 @@ async fn an_address_is_ejected_until_a_connection_is_established() {
     let balancer = balancer("backends = ['127.0.0.1:1', '127.0.0.1:2']").await;
     let mut failing = Attempts::default();
     let failed = balancer.choose(b"", &mut failing).unwrap();
-    balancer.eject(&failing, "refused");
+    balancer.fail(&failing, "refused");
     for _ in 0..10 {
         let chosen = balancer.choose(b"", &mut Attempts::default()).unwrap();
         assert_ne!(chosen, failed);
@@ -78,7 +78,7 @@ async fn an_address_is_ejected_until_a_connection_is_established() {
             .choose(b"", &mut failing)
             .is_some_and(|other| other != failed)
     );
-    balancer.eject(&failing, "refused");
+    balancer.fail(&failing, "refused");
     assert_eq!(balancer.choose(b"", &mut Attempts::default()), None);
     balancer.restore(&failing);
     let chosen = balancer.choose(b"", &mut Attempts::default()).unwrap();
@@ -90,7 +90,7 @@ async fn the_only_address_is_never_ejected() {
     let balancer = balancer("backend = '127.0.0.1:1'\nhealth = {}").await;
     let mut attempts = Attempts::default();
     balancer.choose(b"", &mut attempts).unwrap();
-    balancer.eject(&attempts, "refused");
+    balancer.fail(&attempts, "refused");
     assert!(balancer.choose(b"", &mut Attempts::default()).is_some());
 }
 
@@ -113,7 +113,7 @@ async fn a_passed_check_ends_an_ejection() {
     let mut attempts = Attempts::default();
     let endpoint = Endpoint::plain(address);
     while balancer.choose(b"", &mut attempts).as_ref() != Some(&endpoint) {}
-    balancer.eject(&attempts, "refused");
+    balancer.fail(&attempts, "refused");
     assert!(is_ejected());
     balancer.check().await;
     assert!(is_ejected(), "after a failed check");
@@ -133,10 +133,10 @@ async fn names_are_resolved_if_no_address_is_available() {
     let all = balancer("backends = ['127.0.0.1:1', '127.0.0.1:2']").await;
     let mut attempts = Attempts::default();
     all.choose(b"", &mut attempts).unwrap();
-    all.eject(&attempts, "refused");
+    all.fail(&attempts, "refused");
     assert!(!is_requested(&all).await, "another address is available");
     all.choose(b"", &mut attempts).unwrap();
-    all.eject(&attempts, "refused");
+    all.fail(&attempts, "refused");
     assert!(is_requested(&all).await);
     assert_eq!(all.choose(b"", &mut Attempts::default()), None);
     assert!(is_requested(&all).await);
@@ -144,7 +144,7 @@ async fn names_are_resolved_if_no_address_is_available() {
     let one = balancer("backend = '127.0.0.1:1'\nhealth = {}").await;
     let mut attempts = Attempts::default();
     one.choose(b"", &mut attempts).unwrap();
-    one.eject(&attempts, "refused");
+    one.fail(&attempts, "refused");
     assert!(is_requested(&one).await);
 }
 

@@ -30,8 +30,8 @@ const TIMEOUT: Duration = Duration::from_secs(1800);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The ports in the documents and in `conf`. Each is replaced by a free one.
-const PORTS: [&str; 11] = [
-    "8080", "8081", "7001", "7002", "7003", "7010", "7020", "7021", "7022", "7023", "7100",
+const PORTS: [&str; 12] = [
+    "8080", "8081", "7001", "7002", "7003", "7010", "7011", "7020", "7021", "7022", "7023", "7100",
 ];
 
 /// Keys in `conf` whose commented-out default has such a port.

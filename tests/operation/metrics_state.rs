@@ -303,6 +303,17 @@ async fn an_ejection_is_counted_once_and_failures_by_their_cause() {
     response.problem(502, "backend_unreachable");
     let malformed = (name, &[("backend", "v1"), ("cause", "malformed")][..], 1.0);
     until_shown(&stack, &[reset, malformed]).await;
+    // It is unhealthy until it accepts a connection, for which no request is needed.
+    let labels = [("backend", "v1"), ("address", &*refusing.to_string())];
+    let healthy = |scrape: &Scrape| scrape.value("signpost_backend_healthy", &labels);
+    let scrape = self::scrape(&stack).await;
+    assert_eq!(healthy(&scrape), Some(0.0), "{}", scrape.text());
+    let back = RecordingBackend::start_at(refusing).await;
+    until("the address to be reachable", || async {
+        healthy(&self::scrape(&stack).await).is_none().then_some(())
+    })
+    .await;
+    assert!(back.requests().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::*;
+use super::{status::AddressHealth, *};
 use crate::config::tests::versions;
 
 async fn balancer(version: &str) -> Arc<Balancer> {
@@ -92,6 +92,10 @@ async fn the_only_address_is_never_ejected() {
     balancer.choose(b"", &mut attempts).unwrap();
     balancer.fail(&attempts, "refused");
     assert!(balancer.choose(b"", &mut Attempts::default()).is_some());
+    let health = || balancer.status()[0].health;
+    assert_eq!(health(), AddressHealth::Unreachable);
+    balancer.restore(&attempts);
+    assert_eq!(health(), AddressHealth::Unchecked);
 }
 
 #[tokio::test]

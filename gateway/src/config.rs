@@ -11,6 +11,7 @@ mod listen;
 mod path_pattern;
 mod rate_limits;
 mod readers;
+mod response_headers;
 mod sign;
 mod version;
 
@@ -31,6 +32,7 @@ pub(crate) use self::{
 pub use self::{
     applications::{Applications, MasterKey},
     rate_limits::OwnRate,
+    response_headers::ResponseHeaders,
     version::Versions,
 };
 
@@ -52,7 +54,7 @@ use signpost_protocol::header::HeaderNames;
 use signpost_release::RELEASE;
 use signpost_store::StoreSettings;
 
-use self::readers::networks;
+use self::{readers::networks, version::GatewayRules};
 
 /// Default of `management.listen`. `conf/README.md`.
 const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
@@ -73,6 +75,8 @@ const EXAMPLES: [&str; 2] = [
 pub struct Config {
     /// The names of the convention headers.
     pub(crate) headers: HeaderNames,
+    /// Fixed headers of responses without a version.
+    pub(crate) response_headers: ResponseHeaders,
     /// The listeners: at least one.
     pub(crate) listeners: Vec<ListenerSettings>,
     /// Limits of clients' connections.
@@ -138,7 +142,11 @@ impl Config {
     }
 
     fn read(root: &mut Section<'_>) -> Read<Self> {
-        let headers = shared_keys::headers(root);
+        let (headers, response_headers) =
+            match shared_keys::headers_and(root, ResponseHeaders::read) {
+                Ok((names, response)) => (Ok(names), Ok(response)),
+                Err(Invalid) => (Err(Invalid), Err(Invalid)),
+            };
         let listeners = ListenerSettings::read_all(root);
         let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
         let public_url = public_url(root, listeners.as_deref());
@@ -155,10 +163,17 @@ impl Config {
         });
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
-        let unsigned = sign.as_ref().map_or(Unsigned::Accept, |sign| sign.unsigned);
+        let rules = GatewayRules {
+            own: &own,
+            unsigned: sign.as_ref().map_or(Unsigned::Accept, |sign| sign.unsigned),
+            names: headers.as_ref().ok(),
+            response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
+        };
+        let versions = Versions::read(root, rules);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
         read_all!(Self {
             headers,
+            response_headers,
             listeners,
             connections,
             public_url,
@@ -166,7 +181,7 @@ impl Config {
             store,
             applications,
             sign,
-            versions: Versions::read(root, &own, unsigned),
+            versions,
             cors: root.section("cors", Cors::read),
             limits: root.section("limits", Limits::read),
             rate_limits: root.section("rate_limits", RateLimits::read),
@@ -213,14 +228,7 @@ impl Config {
                  gateway and its backends can reach"
             )
         }));
-        let open = self.versions.open_to_strangers(&self.sign);
-        warnings.extend((!open.is_empty()).then(|| {
-            format!(
-                "unsigned is accept for {}: anyone can send it POSTs without parameters in the name of any application; \
-                 prefer reject",
-                open.join(", ")
-            )
-        }));
+        warnings.extend(self.versions.unsigned_warning(&self.sign));
         warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
         if is_single {

@@ -44,7 +44,7 @@ mod wire;
 #[doc(hidden)]
 pub mod measured {
     pub use crate::{
-        config::{Applications, Config, MasterKey, OwnRate, Versions},
+        config::{Applications, Config, MasterKey, OwnRate, ResponseHeaders, Versions},
         directory::{
             accounts::{
                 Account, CredentialClaims, directory::AccountDirectory, store::AccountStore,

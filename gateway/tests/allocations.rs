@@ -194,6 +194,18 @@ fn counting_a_request_by_application_address_and_path_allocates_nothing() {
 }
 
 #[test]
+fn fixed_headers_of_a_response_allocate_nothing() {
+    let fixed = "[headers.response]\nset = ['X-A: 1']\nadd = ['X-B: 2']\nremove = ['Server']\n";
+    let (config, _folder) = config(&format!("{CONFIG}{fixed}"));
+    let headers = config.versions.default().response_headers();
+    let cost = allocation_counter::measure(|| {
+        assert_eq!(headers.fields().count(), 2);
+        assert!(headers.replaces(b"SERVER") && !headers.replaces(b"X-B"));
+    });
+    assert_eq!(cost.count_total, 0, "{cost:?}");
+}
+
+#[test]
 fn choosing_among_addresses_allocates_nothing() {
     for balance in [
         "round-robin",

@@ -2,6 +2,7 @@
 
 mod client_certificates;
 mod connection_limits;
+mod hsts;
 mod proxy_protocol;
 mod tls;
 mod tls_files;

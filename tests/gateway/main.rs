@@ -19,6 +19,8 @@ mod forwarding;
 mod strictness;
 // Responses of backends, as clients receive them.
 mod responses;
+// Fixed headers of responses.
+mod fixed_headers;
 // Malformed and hostile responses of backends.
 mod hostile_responses;
 // Reuse of idle connections to backends.

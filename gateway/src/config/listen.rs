@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use http::HeaderValue;
 use ipnet::IpNet;
 use signpost_kit::{
     clock::Timestamp,
@@ -22,6 +23,9 @@ const MAX_LISTENERS: usize = 64;
 
 const AUTHORITIES: &str = "a PEM file with the authorities of client certificates";
 
+const HSTS: &str = "directives of RFC 6797: max-age=SECONDS, optionally includeSubDomains and preload, for example \
+                    \"max-age=31536000; includeSubDomains\"";
+
 /// Limit of certificates of one listener. Each is read at every reload.
 const MAX_CERTIFICATES: usize = 1000;
 
@@ -34,6 +38,8 @@ pub(crate) struct ListenerSettings {
     pub protocols: Protocols,
     /// TLS; `None`: plain.
     pub tls: Option<Arc<Tls>>,
+    /// The value of `Strict-Transport-Security`, with TLS only. RFC 6797.
+    pub hsts: Option<Arc<HeaderValue>>,
     /// Balancers whose connections begin with a PROXY header.
     pub proxy_protocol: Vec<IpNet>,
     /// Whether each request is redirected to https.
@@ -94,6 +100,7 @@ impl ListenerSettings {
                 address: root.address(KEY, DEFAULT_LISTEN)?,
                 protocols: Protocols::Http1,
                 tls: None,
+                hsts: None,
                 proxy_protocol: Vec::new(),
                 redirects_to_https: false,
             };
@@ -121,21 +128,47 @@ impl ListenerSettings {
         let address = section.required("address", ADDRESS);
         let has_tls = section.has("tls");
         let protocols = protocols(section, has_tls);
-        let tls = section.optional_section("tls", |tls| read_tls(tls, protocols).map(Arc::new));
+        let tls = section.optional_section("tls", |section| {
+            let hsts = section.optional_by("hsts", HSTS, hsts);
+            let tls = read_tls(section, protocols);
+            Ok((Arc::new(tls?), hsts?.map(Arc::new)))
+        });
         let proxy_protocol = networks(section, "proxy_protocol");
         let redirects_to_https = section.flag("redirect_to_https", false);
         if has_tls && redirects_to_https == Ok(true) {
             let allowed = "false, or a listener without tls";
             return Err(section.problem("redirect_to_https", "true", allowed));
         }
+        let (tls, hsts) = tls.map(Option::unzip)?;
+        let (tls, hsts) = (Ok(tls), Ok(hsts.flatten()));
         read_all!(Self {
             address,
             protocols,
             tls,
+            hsts,
             proxy_protocol,
             redirects_to_https,
         })
     }
+}
+
+/// A value of `Strict-Transport-Security`: each directive once, in any letter case. RFC 6797 section 6.1.
+fn hsts(text: &str) -> Option<HeaderValue> {
+    let mut names = Vec::new();
+    for directive in text.split(';') {
+        let directive = directive.trim_matches([' ', '\t']).to_ascii_lowercase();
+        let name = match directive.split_once('=') {
+            Some(("max-age", seconds)) => {
+                let is_number = seconds.bytes().all(|byte| byte.is_ascii_digit());
+                (is_number && (1..=10).contains(&seconds.len())).then_some("max-age")?
+            }
+            None if directive == "includesubdomains" => "includeSubDomains",
+            None if directive == "preload" => "preload",
+            _ => return None,
+        };
+        (!names.contains(&name)).then(|| names.push(name))?;
+    }
+    names.contains(&"max-age").then(|| text.parse().ok())?
 }
 
 fn protocols(section: &mut Section<'_>, has_tls: bool) -> Read<Protocols> {
@@ -232,4 +265,37 @@ fn certificate_files(section: &mut Section<'_>) -> Read<CertificateFiles> {
     section.note_secret("key", Some(&key));
     let certificate = certificate?;
     Ok(CertificateFiles { certificate, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hsts;
+
+    #[test]
+    fn hsts_has_each_directive_once() {
+        for valid in [
+            "max-age=31536000",
+            "max-age=0",
+            "Max-Age=1; INCLUDESUBDOMAINS; preload",
+            "includeSubDomains ;max-age=1",
+        ] {
+            assert_eq!(hsts(valid).unwrap(), valid);
+        }
+        for invalid in [
+            "",
+            "31536000",
+            "includeSubDomains",
+            "max-age",
+            "max-age=",
+            "max-age=-1",
+            "max-age=12345678901",
+            "max-age=1;",
+            "max-age=1; max-age=2",
+            "max-age=1; includeSubDomains; includesubdomains",
+            "max-age=1; include",
+            "max-age=1\r\nX: y",
+        ] {
+            assert!(hsts(invalid).is_none(), "{invalid}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use signpost_kit::{
     },
     secret::Secret,
 };
-use signpost_protocol::version::Version;
+use signpost_protocol::{header::HeaderNames, version::Version};
 
 use self::{backend::AccountRules, routes::read_common_routes};
 pub(crate) use self::{
@@ -31,6 +31,7 @@ pub(crate) use self::{
 };
 use super::{
     path_pattern::PathPattern,
+    response_headers::ResponseHeaders,
     sign::{SignConfig, Unsigned},
 };
 
@@ -57,17 +58,26 @@ pub(crate) enum UnknownVersion {
     Reject,
 }
 
+/// What the gateway's other tables say about all versions.
+pub(super) struct GatewayRules<'a> {
+    /// The addresses that the gateway listens on.
+    pub own: &'a [SocketAddr],
+    /// How it takes unsigned requests.
+    pub unsigned: Unsigned,
+    /// The names of the convention headers, if they are valid.
+    pub names: Option<&'a HeaderNames>,
+    /// Its fixed headers of responses.
+    pub response_headers: ResponseHeaders,
+}
+
 /// What the versions of a file share while they are read.
 struct Reading<'a> {
-    /// The addresses that the gateway listens on.
-    own: &'a [SocketAddr],
+    gateway: GatewayRules<'a>,
     warnings: Vec<String>,
     /// The `gateway_secret` of the whole file.
     secret: Option<Secret>,
     /// Whether that is the secret of a backend.
     uses_secret: bool,
-    /// How the gateway takes unsigned requests.
-    unsigned: Unsigned,
     /// The backends so far, by their numbers.
     backends: Vec<Arc<Backend>>,
 }
@@ -102,19 +112,15 @@ impl Reading<'_> {
 }
 
 impl Versions {
-    /// Reads the versions in `root`. `own` are the addresses that the gateway listens on, `unsigned` is its rule.
-    pub(super) fn read(
-        root: &mut Section<'_>,
-        own: &[SocketAddr],
-        unsigned: Unsigned,
-    ) -> Read<Self> {
+    /// Reads the versions in `root`.
+    pub(super) fn read(root: &mut Section<'_>, gateway: GatewayRules<'_>) -> Read<Self> {
+        let of_gateway = gateway.unsigned;
         let secret = gateway_secret(root, GATEWAY_SECRET);
         let mut reading = Reading {
-            own,
+            gateway,
             warnings: Vec::new(),
             secret: secret.clone().ok().flatten(),
             uses_secret: false,
-            unsigned,
             backends: Vec::new(),
         };
         let unknown = [
@@ -156,8 +162,8 @@ impl Versions {
         let default = all.iter().position(|version| **version.name() == default);
         let common = common?;
         let numbered = all.into_iter().enumerate();
-        let complete =
-            numbered.map(|(number, version)| Arc::new(version.complete(number, &common, unsigned)));
+        let complete = numbered
+            .map(|(number, version)| Arc::new(version.complete(number, &common, of_gateway)));
         let all: Vec<_> = complete.collect();
         for (index, route) in common.iter().enumerate() {
             let mut backends = all.iter().flat_map(|version| version.backends());
@@ -226,9 +232,9 @@ impl Versions {
         self.backends.iter()
     }
 
-    /// The foreign backends that take POSTs of strangers: neither a signature nor an account is asked for. Backends of
+    /// A warning of foreign backends that take POSTs of strangers: neither a signature nor an account is asked for. Backends of
     /// routes are foreign. A version's own backend and its canaries count as a login service, unless no path has callbacks.
-    pub(super) fn open_to_strangers(&self, sign: &SignConfig) -> Vec<String> {
+    pub(super) fn unsigned_warning(&self, sign: &SignConfig) -> Option<String> {
         let have_logins = !sign.callback_paths.is_empty();
         let accepting = self.iter().flat_map(|version| version.accepting());
         let open = accepting.filter(|backend| {
@@ -242,7 +248,11 @@ impl Versions {
         let mut names: Vec<_> = open.map(|backend| backend.name.to_string()).collect();
         names.sort();
         names.dedup();
-        names
+        let names = (!names.is_empty()).then(|| names.join(", "))?;
+        Some(format!(
+            "unsigned is accept for {names}: anyone can send it POSTs without parameters in the name of any application; \
+             prefer reject"
+        ))
     }
 
     /// Whether a route asks for accounts.

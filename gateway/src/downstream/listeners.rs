@@ -238,6 +238,7 @@ impl Clients {
         let stream = tls.accept(stream).await?;
         let (_, connection) = stream.get_ref();
         client.is_tls = true;
+        client.hsts = settings.hsts.clone();
         client.certificate_subject = client_subject(connection)?.map(Arc::new);
         match (connection.alpn_protocol(), settings.protocols) {
             (Some(ALPN_HTTP_2), _) => self.serve_http_2(stream, client, open),

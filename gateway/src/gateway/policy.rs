@@ -12,7 +12,9 @@ use signpost_kit::{
 
 use super::{State, backends::Backends};
 use crate::{
-    config::{Applications, Config, ConnectionLimits, Limits, ListenerSettings, Timeouts},
+    config::{
+        Applications, Config, ConnectionLimits, Limits, ListenerSettings, ResponseHeaders, Timeouts,
+    },
     directory::apps::directory::AppDirectory,
     phases::{
         admit::AdmissionRules, cors::CorsRules, error_format::ErrorFormatRules,
@@ -63,6 +65,8 @@ pub struct Rules {
     pub(crate) admission: AdmissionRules,
     /// Rules for pages of other origins; `None` if none may call.
     pub(crate) cors: Option<CorsRules>,
+    /// Fixed headers of responses without a version.
+    pub(crate) response_headers: ResponseHeaders,
     /// The port of `public_url` if that is https, otherwise 443: where plain requests are redirected to.
     pub(crate) https_port: u16,
 }
@@ -174,6 +178,7 @@ impl Rules {
                 limits: config.limits.head,
             },
             cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
+            response_headers: config.response_headers.clone(),
             https_port: config.public_url.https_port().unwrap_or(HTTPS_PORT),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     observe::outcome::Sent,
     phases::{
         cors::is_of_cors,
-        response::{is_of_login, own_fields, passes_to_client},
+        response::{FixedHeaders, is_of_login, own_fields, passes_to_client},
         route::Route,
     },
     request::{
@@ -54,12 +54,14 @@ pub(super) async fn relay_response<C: Client>(
         return Err(Failure::Malformed("too many names in its Connection").into());
     }
     let is_of_route = route.backend().name.is_of_route();
+    let fixed = FixedHeaders::new(&rules.response_headers, Some(route), request.hsts);
     let passed = head
         .fields(bytes)
         .filter(|(name, _)| passes_to_client(name, &nominated, names))
         .filter(|field| !(is_of_route && is_of_login(field)))
         .filter(|(name, _)| rules.cors.is_none() || !is_of_cors(name))
-        .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)));
+        .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)))
+        .filter(|(name, _)| !fixed.replaces(name));
     let response_head = ResponseHead {
         status: head.status,
         reason: head.reason(bytes),
@@ -72,7 +74,8 @@ pub(super) async fn relay_response<C: Client>(
     let own = own_fields(&request.id, Some(route), names, &quotas);
     let cors = cors_fields(rules, request.headers);
     sent.status = head.status;
-    client.begin(response_head, own.chain(cors).chain(passed));
+    let fields = own.chain(cors).chain(passed).chain(fixed.fields());
+    client.begin(response_head, fields);
     drop((nominated, quotas));
     let idle_seconds = route.backend().upstream.idle_seconds;
     let backends = &gateway.policy.backends.client;

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::HeaderValue;
 use signpost_protocol::request_id::RequestId;
 
 use super::Gateway;
@@ -27,6 +28,8 @@ pub struct Received<'r, H> {
     /// The gateway's id, or a trusted proxy's.
     pub(super) id: RequestId,
     pub(super) client: IpAddr,
+    /// The value of `Strict-Transport-Security` in its response.
+    pub(super) hsts: Option<&'r HeaderValue>,
     pub(super) timing: Timing,
 }
 
@@ -45,7 +48,7 @@ impl<'r, H: Headers> Received<'r, H> {
         method: &'r [u8],
         target: Target<'r>,
         headers: &'r H,
-        peer: &Peer,
+        peer: &'r Peer,
     ) -> Self {
         Self {
             method,
@@ -53,6 +56,7 @@ impl<'r, H: Headers> Received<'r, H> {
             headers,
             id: gateway.state.ids.next(),
             client: peer.address,
+            hsts: peer.hsts.as_deref(),
             timing: Timing {
                 times: Times::beginning(Instant::now()),
                 spans: None,

@@ -13,7 +13,7 @@ use crate::{
         error_response::{error_response, reason},
         origin::{Peer, client_address},
         redirect::https_location,
-        response::own_fields,
+        response::{FixedHeaders, own_fields},
     },
     request::{
         BodyLength, Head, Headers, RawHeaders, Target,
@@ -71,9 +71,11 @@ async fn respond_empty<C: Client>(
         body,
     };
     let quotas = Quotas::default().to_fields();
-    let names = &gateway.policy.rules.error_format.names;
-    let own = own_fields(&request.id, None, names, &quotas);
-    client.begin(response, own.chain(fields.iter().copied()));
+    let rules = &gateway.policy.rules;
+    let own = own_fields(&request.id, None, &rules.error_format.names, &quotas);
+    let fixed = FixedHeaders::new(&rules.response_headers, None, request.hsts);
+    let fields = own.chain(fields.iter().copied()).chain(fixed.fields());
+    client.begin(response, fields);
     drop(quotas);
     request.timing.begin_own_response();
     // Ignored: the request is recorded even if the client has disconnected.
@@ -145,7 +147,10 @@ pub(super) async fn reject<H: Headers, C: Client>(
         let own = rejection.code().map(|_| {
             let names = &rules.error_format.names;
             let own = own_fields(&request.id, learnt.route, names, &quotas);
-            own.chain(cors_fields(rules, request.headers))
+            let fixed = FixedHeaders::new(&rules.response_headers, learnt.route, request.hsts);
+            // What an error itself says prevails, for example that no cache stores it.
+            let fixed = fixed.fields().filter(|(name, _)| !response.has(name));
+            own.chain(cors_fields(rules, request.headers)).chain(fixed)
         });
         client.begin(head, own.into_iter().flatten().chain(response.fields()));
         drop(quotas);

@@ -34,6 +34,12 @@ impl ErrorResponse {
             .iter()
             .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()))
     }
+
+    /// Whether it has a header of this name, in lower case.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(known, _)| known.as_str().as_bytes() == name)
+    }
 }
 
 /// The reason phrase of a status.

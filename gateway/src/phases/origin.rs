@@ -27,6 +27,8 @@ pub struct Peer {
     pub(crate) is_tls: bool,
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
+    /// The value of `Strict-Transport-Security` in responses on this connection.
+    pub(crate) hsts: Option<Arc<HeaderValue>>,
     /// The subject of the client's certificate.
     pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
     as_header: HeaderValue,
@@ -42,6 +44,7 @@ impl Peer {
             is_trusted: is_in(trusted_proxies, address),
             is_tls: connection.is_tls,
             redirects_to_https: connection.redirects_to_https,
+            hsts: connection.hsts.clone(),
             certificate_subject: connection.certificate_subject.clone(),
             as_header: visible(address.to_string()),
         }

@@ -1,6 +1,9 @@
 //! The headers of a response to the client. CONTRACT 1 and 5.
 
-use http::{HeaderName, header::SET_COOKIE};
+use http::{
+    HeaderName, HeaderValue,
+    header::{SET_COOKIE, STRICT_TRANSPORT_SECURITY},
+};
 use signpost_protocol::{
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
     login_cookie::sets_login_cookie,
@@ -9,9 +12,9 @@ use signpost_protocol::{
 
 use super::route::Route;
 use crate::{
-    config::LifeCycle,
+    config::{LifeCycle, ResponseHeaders},
     request::{is_named, quotas::QuotaFields},
-    wire::syntax::field::{ConnectionOptions, NameAndValue},
+    wire::syntax::field::{ConnectionOptions, HOP_BY_HOP, NameAndValue},
 };
 
 /// The fields that the gateway sets in every response: the request id; if the request has a route, the version, why it
@@ -43,18 +46,39 @@ pub(crate) fn own_fields<'a>(
         .chain(quotas.iter())
 }
 
-/// Fields of a backend's response that are not passed on, beside the internal ones: those of the connection (RFC 9110
-/// section 7.6.1), and the framing, which the gateway writes itself.
-const HOP_BY_HOP: [&[u8]; 8] = [
-    b"connection",
-    b"content-length",
-    b"keep-alive",
-    b"proxy-connection",
-    b"te",
-    b"trailer",
-    b"transfer-encoding",
-    b"upgrade",
-];
+/// The headers that the configuration fixes for one response.
+#[derive(Clone, Copy)]
+pub(crate) struct FixedHeaders<'a> {
+    headers: &'a ResponseHeaders,
+    /// `Strict-Transport-Security`, if the listener has it and the connection has TLS. RFC 6797 section 7.
+    hsts: Option<&'a HeaderValue>,
+}
+
+impl<'a> FixedHeaders<'a> {
+    /// Those of the route's version, without a route the gateway's.
+    pub(crate) fn new(
+        gateway: &'a ResponseHeaders,
+        route: Option<&'a Route>,
+        hsts: Option<&'a HeaderValue>,
+    ) -> Self {
+        let headers = route.map_or(gateway, |route| route.version.response_headers());
+        Self { headers, hsts }
+    }
+
+    /// The fields that are sent.
+    pub(crate) fn fields(self) -> impl Iterator<Item = NameAndValue<'a>> {
+        let hsts = |value: &'a HeaderValue| (HSTS.as_str().as_bytes(), value.as_bytes());
+        self.headers.fields().chain(self.hsts.map(hsts))
+    }
+
+    /// Whether a backend's response loses this field.
+    #[must_use]
+    pub(crate) fn replaces(self, name: &[u8]) -> bool {
+        self.headers.replaces(name) || (self.hsts.is_some() && is_named(name, &HSTS))
+    }
+}
+
+static HSTS: HeaderName = STRICT_TRANSPORT_SECURITY;
 
 /// Whether a field of a backend's response is passed to the client: not if it is internal, hop-by-hop, or set by the
 /// gateway.

@@ -25,6 +25,8 @@ pub struct ConnectionInfo {
     pub(crate) is_tls: bool,
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
+    /// The value of `Strict-Transport-Security`, if the listener has it. Only on connections with TLS of the gateway.
+    pub(crate) hsts: Option<Arc<HeaderValue>>,
     /// The subject of the client's certificate, for `X-Gateway-Client-Cert-Subject`; RFC 4514.
     pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
 }
@@ -37,6 +39,7 @@ impl ConnectionInfo {
             address,
             is_tls: false,
             redirects_to_https: false,
+            hsts: None,
             certificate_subject: None,
         }
     }

@@ -111,19 +111,37 @@ impl Log {
 ///
 /// The prefix is missing or invalid, or a name cannot be used.
 pub fn headers(root: &mut Section<'_>) -> Read<HeaderNames> {
+    headers_and(root, |_, _| Ok(())).map(|(names, ())| names)
+}
+
+/// As [`headers`], with further keys of `[headers]`; their reader gets the names, if they are valid.
+///
+/// # Errors
+///
+/// As [`headers`], or a further key is invalid.
+pub fn headers_and<T>(
+    root: &mut Section<'_>,
+    further: impl FnOnce(&mut Section<'_>, Option<&HeaderNames>) -> Read<T>,
+) -> Read<(HeaderNames, T)> {
     let prefix: Read<Prefix> = root.required("prefix", PREFIX);
     root.section("headers", |section| {
-        let mut name = |key| section.optional(key, "a header name, for example \"Acme-X-App\"");
-        let overrides = crate::read_all!(HeaderOverrides {
-            authorization: name("authorization"),
-            app: name("app"),
-            language: name("language"),
-            version: name("version"),
-        });
-        let overrides = overrides?;
-        HeaderNames::new(&prefix?, &overrides).map_err(|error| {
-            section.problem(error.key, "a name that cannot be used", &error.to_string())
-        })
+        let names = header_names(section, prefix);
+        let further = further(section, names.as_ref().ok());
+        Ok((names?, further?))
+    })
+}
+
+fn header_names(section: &mut Section<'_>, prefix: Read<Prefix>) -> Read<HeaderNames> {
+    let mut name = |key| section.optional(key, "a header name, for example \"Acme-X-App\"");
+    let overrides = crate::read_all!(HeaderOverrides {
+        authorization: name("authorization"),
+        app: name("app"),
+        language: name("language"),
+        version: name("version"),
+    });
+    let overrides = overrides?;
+    HeaderNames::new(&prefix?, &overrides).map_err(|error| {
+        section.problem(error.key, "a name that cannot be used", &error.to_string())
     })
 }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::config::{
     path_pattern::PathPattern,
+    response_headers::ResponseHeaders,
     sign::Unsigned,
     version::backend::upstream::{DefaultChecks, Upstream},
 };
@@ -38,6 +39,7 @@ pub struct ServedVersion {
     /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
     canaries: Vec<(u8, BackendIndex)>,
     sticky_by: StickyBy,
+    response_headers: ResponseHeaders,
 }
 
 /// A backend, and how it takes unsigned requests of the version.
@@ -70,15 +72,18 @@ impl ServedVersion {
     ) -> Read<Self> {
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
         let secret = gateway_secret(section, GATEWAY_SECRET);
-        let unsigned = Unsigned::read(section, reading.unsigned);
+        let unsigned = Unsigned::read(section, reading.gateway.unsigned);
         let canaries = read_canaries(section, reading);
         let routes = read_routes(section, reading);
         let life_cycle = LifeCycle::read(section, reading);
+        let names = reading.gateway.names;
+        let response_headers =
+            section.section("headers", |section| ResponseHeaders::read(section, names));
         let (upstream, routes, life_cycle) = (upstream?, routes?, life_cycle?);
         let (secret, unsigned, (sticky_by, canaries)) = (secret?, unsigned?, canaries?);
         // `Versions` reports an invalid name.
         let name: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
-        let of_routes = unsigned.max(reading.unsigned);
+        let of_routes = unsigned.max(reading.gateway.unsigned);
         let mut destinations = Vec::new();
         let mut add = |part, upstream, account, secret, unsigned| {
             let index = BackendIndex::next(&destinations);
@@ -113,6 +118,7 @@ impl ServedVersion {
             routes,
             canaries,
             sticky_by,
+            response_headers: response_headers?.beside(&reading.gateway.response_headers),
         })
     }
 
@@ -170,6 +176,12 @@ impl ServedVersion {
         let destinations = self.destinations.iter();
         let accepting = destinations.filter(|one| one.unsigned == Unsigned::Accept);
         accepting.map(|one| &one.backend)
+    }
+
+    /// The fixed headers of its responses: the gateway's and its own.
+    #[must_use]
+    pub const fn response_headers(&self) -> &ResponseHeaders {
+        &self.response_headers
     }
 
     /// Its life cycle, if one is configured.

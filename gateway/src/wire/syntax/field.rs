@@ -14,6 +14,19 @@ pub(crate) type Fields = SmallVec<[Field; USUAL_FIELDS]>;
 /// A field's name, and its value without surrounding white space.
 pub(crate) type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 
+/// Fields that are not passed on, in lower case: those of the connection (RFC 9110 section 7.6.1), and the framing, which
+/// the gateway writes itself.
+pub(crate) const HOP_BY_HOP: [&[u8]; 8] = [
+    b"connection",
+    b"content-length",
+    b"keep-alive",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+];
+
 /// A range of bytes in a head. Offsets have two bytes, since a head has at most 65,535 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {

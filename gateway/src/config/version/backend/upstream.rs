@@ -89,7 +89,7 @@ impl Upstream {
         default_checks: DefaultChecks,
         reading: &mut Reading<'_>,
     ) -> Read<Self> {
-        let addresses = addresses(section, reading.own);
+        let addresses = addresses(section, reading.gateway.own);
         let addresses = with_tls(section, addresses);
         let balance = section.choice("balance", &BALANCES, Balance::RoundRobin);
         let is_one = !addresses.as_deref().is_ok_and(may_have_several);

@@ -13,13 +13,15 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=SIGNPOST_RELEASE");
     let profile = profile();
-    let release = env::var("SIGNPOST_RELEASE").unwrap_or_default();
+    let release = env::var("SIGNPOST_RELEASE").ok();
+    let release = release.filter(|release| !release.is_empty());
+    let release = release.unwrap_or_else(|| match commit() {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    });
     let text = match release.strip_suffix(')') {
-        Some(release) => format!("{release}, {profile})"),
-        None => match commit() {
-            Some(commit) => format!("{} ({commit}, {profile})", env!("CARGO_PKG_VERSION")),
-            None => format!("{} ({profile})", env!("CARGO_PKG_VERSION")),
-        },
+        Some(with_commit) => format!("{with_commit}, {profile})"),
+        None => format!("{release} ({profile})"),
     };
     println!("cargo::rustc-env=SIGNPOST_RELEASE_TEXT={text}");
 }

@@ -67,7 +67,7 @@ enum Command {
         #[command(subcommand)]
         command: versions::VersionsCommand,
     },
-    /// Copy the store to another database.
+    /// Back up, restore or copy the store.
     Store {
         #[command(subcommand)]
         command: store::StoreCommand,

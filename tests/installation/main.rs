@@ -30,5 +30,7 @@ mod provider_faults;
 mod examples;
 // Every problem code in every language.
 mod codes;
+// Backup and restore of a SQLite database.
+mod backup;
 // Moving from SQLite to Postgres.
 mod store_copy;

@@ -1,4 +1,6 @@
-//! `signpost store …`: copies the whole database.
+//! `signpost store …`: copies, backs up and restores the whole database.
+
+mod backup;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +14,8 @@ use signpost_kit::secret::SecretSource;
 use signpost_release::RELEASE;
 use signpost_store::{
     PostgresAddress, PostgresSettings, StoreAddress,
-    copy::{CopiedTable, copy, process_using},
+    copy::{CopiedTable, copy},
+    sqlite::backup::process_using,
 };
 
 use super::{
@@ -30,6 +33,14 @@ pub(super) enum StoreCommand {
     /// Other users of the machine can see the command line. If the address contains a password, give it as env:NAME or
     /// file:PATH, or give the password separately with --to-password.
     Copy(Copy),
+    /// Write a copy of the SQLite database to a new file, while programs use the database.
+    ///
+    /// Only the file's owner may read it. The master key is not in it: keep that apart.
+    Backup(backup::BackupFile),
+    /// Replace the SQLite database by a backup, which is checked before. Nothing is lost: the database before stays beside it.
+    ///
+    /// Stop all gateways and backends first.
+    Restore(backup::BackupFile),
 }
 
 #[derive(Debug, Args)]
@@ -50,7 +61,11 @@ pub(super) struct Copy {
 }
 
 pub(super) async fn run(command: StoreCommand) -> anyhow::Result<ExitCode> {
-    let StoreCommand::Copy(arguments) = command;
+    let arguments = match command {
+        StoreCommand::Copy(arguments) => arguments,
+        StoreCommand::Backup(arguments) => return backup::backup(&arguments),
+        StoreCommand::Restore(arguments) => return backup::restore(&arguments).await,
+    };
     let (file, server) = arguments.pair()?;
     let settings = PostgresSettings {
         root_certificate: arguments.to_root_certificate.clone(),
@@ -104,7 +119,7 @@ impl Copy {
 
 /// Warns if a process has the database open: what it writes from now on is not copied.
 fn warn_if_open(file: &Path) {
-    if let Some(process) = process_using(file) {
+    if let Ok(Some(process)) = process_using(file) {
         print_error(&format!(
             "warning: process {process} has {} open: what it writes after the copy is lost. Stop all gateways and \
              backends; if one of them ran during the copy, repeat it into a new database",

@@ -13,7 +13,6 @@ mod value;
 
 use std::path::{Path, PathBuf};
 
-pub use self::source::process_using;
 use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 

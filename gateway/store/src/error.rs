@@ -25,6 +25,13 @@ pub enum OpenError {
         #[source]
         cause: rusqlite::Error,
     },
+    /// The file is a copy of a database in use, without its write-ahead log: what was written last is missing.
+    #[error(
+        "{path} is a copy of a database in use without its {path}-wal: what was written last is missing, perhaps \
+         everything. Put that file beside it, or restore a whole backup: signpost store restore FILE",
+        path = .0.display()
+    )]
+    Incomplete(PathBuf),
     /// The server cannot be used: it is down, the user or database does not exist, or its certificate is not valid.
     #[error("cannot open the database {server}")]
     Server {

@@ -3,13 +3,14 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rustix::process::geteuid;
 
 pub(crate) use self::pool::Pooled;
 use self::pool::{Access, Connect, Pool};
@@ -19,7 +20,9 @@ use crate::{
     statistics::{Statistics, StoreStatistics},
 };
 
+pub mod backup;
 pub mod changes;
+mod log_mark;
 mod migrate;
 mod pool;
 mod statements;
@@ -73,7 +76,9 @@ impl SqliteDatabase {
         if !path.try_exists().map_err(|cause| no_folder(path, cause))? {
             return Ok(None);
         }
+        let has_log = log_mark::log_bytes(path) > 0;
         let pooled = open_file(path, Self::CALL_TIMEOUT, pool::connect_read_only)?;
+        refuse_if_incomplete(path, &pooled, has_log)?;
         let pool = Pool::new(path.to_owned(), Self::CALL_TIMEOUT, pooled);
         Ok(Some(Self {
             pool: Arc::new(pool),
@@ -81,17 +86,22 @@ impl SqliteDatabase {
     }
 
     fn open_with(path: &Path, timeout: Duration, program: &str) -> Result<Self, OpenError> {
-        let folder = folder_of(path);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(|cause| no_folder(folder, cause))?;
+        create_folder(path)?;
         // If several processes start at once, only one switches the new file to WAL and migrates it.
         let _lock = take_startup_lock(path)?;
         create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
+        let has_log = log_mark::log_bytes(path) > 0;
         let mut pooled = open_file(path, timeout, pool::connect)?;
+        let cannot_open = |cause| cannot_open(path, cause);
+        if refuse_if_incomplete(path, &pooled, has_log)? {
+            // A process was killed during a checkpoint.
+            log_mark::mark_complete(&pooled.connection).map_err(cannot_open)?;
+        }
         migrate_file(path, &mut pooled, &SIGNPOST, program)?;
+        if !has_log {
+            // This is the first process: from now on a copy of the file alone is incomplete.
+            log_mark::checkpoint(&pooled.connection).map_err(cannot_open)?;
+        }
         Ok(Self {
             pool: Arc::new(Pool::new(path.to_owned(), timeout, pooled)),
         })
@@ -136,11 +146,13 @@ impl SqliteDatabase {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let transact = |connection: &mut Connection| {
+        let pool = Arc::clone(&self.pool);
+        let transact = move |connection: &mut Connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let outcome = work(&transaction).map_err(Into::into)?;
             transaction.commit()?;
+            pool.next_checkpoint.make_if_due(connection, &pool.path);
             Ok(outcome)
         };
         self.pool.run(Access::Write, transact).await
@@ -172,10 +184,21 @@ impl SqliteDatabase {
 }
 
 fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled, OpenError> {
-    Pooled::connect(path, timeout, connect).map_err(|cause| OpenError::File {
-        path: path.to_owned(),
-        cause,
-    })
+    Pooled::connect(path, timeout, connect).map_err(|cause| cannot_open(path, cause))
+}
+
+fn cannot_open(path: &Path, cause: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    OpenError::File { path, cause }
+}
+
+/// Whether the database has the mark of one that needs its log, which it has.
+fn refuse_if_incomplete(path: &Path, pooled: &Pooled, has_log: bool) -> Result<bool, OpenError> {
+    let needs_log = log_mark::needs_log(&pooled.connection);
+    match needs_log.map_err(|cause| cannot_open(path, cause))? {
+        true if !has_log => Err(OpenError::Incomplete(path.to_owned())),
+        needs_log => Ok(needs_log),
+    }
 }
 
 fn migrate_file(
@@ -193,6 +216,12 @@ fn migrate_file(
 fn no_folder(path: &Path, cause: io::Error) -> OpenError {
     let path = path.to_owned();
     OpenError::Folder { path, cause }
+}
+
+fn create_folder(path: &Path) -> Result<(), OpenError> {
+    let folder = folder_of(path);
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|cause| no_folder(folder, cause))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -223,8 +252,12 @@ fn create_if_missing(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     match options.write(true).create_new(true).mode(mode).open(path) {
         Ok(file) => {
-            // The umask does not count.
+            // The umask does not count. What root creates is for the programs of the folder's owner.
             file.set_permissions(Permissions::from_mode(mode))?;
+            if geteuid().is_root() {
+                let folder = fs::metadata(folder_of(path))?;
+                fchown(&file, Some(folder.uid()), Some(folder.gid()))?;
+            }
             Ok(Some(file))
         }
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(None),
@@ -236,9 +269,7 @@ fn create_if_missing(path: &Path) -> io::Result<Option<File>> {
 ///
 /// It is on a separate file: closing the database file anywhere in the process would release SQLite's own locks on it.
 fn take_startup_lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = log_mark::beside(path, ".lock");
     let lock = || {
         let file = match create_if_missing(&path)? {
             Some(created) => created,

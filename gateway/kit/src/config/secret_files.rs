@@ -42,7 +42,9 @@ impl SecretFiles {
 fn warning(file: &Path, keys: &[String]) -> Option<String> {
     let status = fs::metadata(file).ok()?;
     let mode = status.mode() & 0o777;
-    if !may_others_read(mode, status.uid()) {
+    let is_database = keys.iter().all(|key| key == "store");
+    let is_shared = is_database && is_in_shared_folder(file);
+    if !may_others_read(mode, status.uid(), is_shared) {
         return None;
     }
     let (keys, file, user) = (keys.join(", "), file.display(), geteuid().as_raw());
@@ -57,14 +59,27 @@ fn warning(file: &Path, keys: &[String]) -> Option<String> {
     ))
 }
 
-/// A group may read a file of root: no program but root's could read it otherwise.
-const fn may_others_read(mode: u32, owner: u32) -> bool {
-    let others = if owner == 0 { 0o007 } else { 0o077 };
+/// A group may read a file of root: no program but root's could read it otherwise. It may also read a database in a
+/// folder that it shares, which gives new files to it (setgid): the programs there can have users of their own.
+fn may_others_read(mode: u32, owner: u32, is_shared_database: bool) -> bool {
+    let others = if owner == 0 || is_shared_database {
+        0o007
+    } else {
+        0o077
+    };
     mode & others != 0
+}
+
+fn is_in_shared_folder(file: &Path) -> bool {
+    const SHARED_FOLDER: u32 = 0o2020;
+    let folder = file.parent().and_then(|folder| fs::metadata(folder).ok());
+    folder.is_some_and(|folder| folder.mode() & SHARED_FOLDER == SHARED_FOLDER)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -77,7 +92,29 @@ mod tests {
             (0o644, 0, true),
             (0o604, 7, true),
         ] {
-            assert_eq!(may_others_read(mode, owner), may, "{mode:o} {owner}");
+            assert_eq!(may_others_read(mode, owner, false), may, "{mode:o} {owner}");
+        }
+    }
+
+    #[test]
+    fn a_database_is_also_for_the_group_of_a_shared_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signpost.db");
+        fs::write(&file, "").unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (of_folder, of_file, may) in [
+            (0o2770, 0o660, false),
+            (0o2770, 0o664, true),
+            (0o0770, 0o660, true),
+            (0o0700, 0o600, false),
+            (0o0755, 0o644, true),
+        ] {
+            set(folder.path(), of_folder);
+            set(&file, of_file);
+            let is_shared = is_in_shared_folder(&file);
+            assert_eq!(may_others_read(of_file, 7, is_shared), may, "{of_file:o}");
         }
     }
 

@@ -41,11 +41,28 @@ pub(crate) async fn inspect(
             (None, vec![warning])
         }
     };
+    check_key(multi, newest)?;
+    Ok(warnings)
+}
+
+/// Checks that the master key is the one that sealed the keys of a database.
+///
+/// # Errors
+///
+/// It is not, it cannot be read, or the database cannot.
+pub(crate) async fn check_master_key(
+    database: &Store,
+    multi: &MultiApplications,
+) -> anyhow::Result<()> {
+    check_key(multi, newest_key(database).await?)
+}
+
+fn check_key(multi: &MultiApplications, newest: Option<(AppIdent, Vec<u8>)>) -> anyhow::Result<()> {
     let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
     if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
         sealer.check(ident, &key)?;
     }
-    Ok(warnings)
+    Ok(())
 }
 
 /// Ident and sealed key of the newest application, with which the master key is checked.

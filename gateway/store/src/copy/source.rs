@@ -1,18 +1,14 @@
 //! The SQLite file that is copied, locked against writes.
 
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 use rusqlite::{Connection, Statement, params_from_iter};
-use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, fcntl_getlk};
 
 use super::CopyError;
 use crate::{
     SqliteDatabase,
     schema::{SIGNPOST, StoredSchema},
 };
-
-/// The byte of the `-shm` file that every connection has locked in WAL mode: `UNIX_SHM_DMS` of SQLite's `os_unix.c`.
-const IN_USE: u64 = 128;
 
 /// A connection in a transaction that holds the write lock.
 pub(super) struct Source {
@@ -123,25 +119,4 @@ impl Source {
 pub(super) fn quoted(columns: &[String]) -> String {
     let columns: Vec<_> = columns.iter().map(|name| format!("\"{name}\"")).collect();
     columns.join(", ")
-}
-
-/// The id of a process that has a SQLite file open: its writes after the copy would be lost.
-///
-/// `Some(0)` is a process that is not visible from here, for example in another container. Call this before this
-/// process opens the file.
-#[must_use]
-pub fn process_using(file: &Path) -> Option<i32> {
-    let mut shared = file.as_os_str().to_owned();
-    shared.push("-shm");
-    // Testing for a write lock needs a file that is open for writing.
-    let shared = File::options().read(true).write(true).open(shared).ok()?;
-    let lock = Flock {
-        start: IN_USE,
-        length: 1,
-        pid: None,
-        typ: FlockType::WriteLock,
-        offset_type: FlockOffsetType::Set,
-    };
-    let held = fcntl_getlk(&shared, &lock).ok().flatten()?;
-    Some(Pid::as_raw(held.pid))
 }

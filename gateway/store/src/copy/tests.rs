@@ -422,7 +422,10 @@ async fn a_missing_source_is_not_created() {
     .await;
     assert!(matches!(copied, Err(CopyError::NoSource { .. })));
     assert!(!missing.exists());
-    assert_eq!(process_using(&missing), None);
+    assert_eq!(
+        crate::sqlite::backup::process_using(&missing).unwrap(),
+        None
+    );
 }
 
 #[tokio::test]

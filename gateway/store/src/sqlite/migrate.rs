@@ -62,6 +62,16 @@ pub(super) fn migrate(
     migrated
 }
 
+/// Whether the owner's tables are there, and this program can work with them.
+pub(super) fn check(connection: &Connection, schema: &Schema<'_>) -> Result<bool, SchemaError> {
+    if rows::<()>(connection, HAS_HISTORY, Vec::new())?.is_empty() {
+        return Ok(false);
+    }
+    let applied = applied(connection, schema.owner)?;
+    schema.missing(&applied, |own| own.sqlite)?;
+    Ok(!applied.is_empty())
+}
+
 fn apply(
     connection: &mut Connection,
     schema: &Schema<'_>,

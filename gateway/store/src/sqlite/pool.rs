@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use url::Url;
 
+use super::log_mark::{NextCheckpoint, log_of};
 use crate::{
     StoreError,
     statistics::{PoolStatistics, Statistics},
@@ -38,6 +39,7 @@ pub(super) struct Pool {
     /// Each waiting call has a clone.
     waiting: Arc<()>,
     pub(super) statistics: Statistics,
+    pub(super) next_checkpoint: NextCheckpoint,
 }
 
 /// The kind of a call.
@@ -59,6 +61,7 @@ impl Pool {
             writer: Arc::new(Semaphore::new(1)),
             waiting: Arc::default(),
             statistics: Statistics::default(),
+            next_checkpoint: NextCheckpoint::default(),
         }
     }
 
@@ -257,12 +260,10 @@ pub(super) fn connect_read_only(
     path: &Path,
     busy_timeout: Duration,
 ) -> rusqlite::Result<Connection> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
     let address = std::path::absolute(path).ok();
     let address = address.and_then(|path| Url::from_file_path(path).ok());
     let mut address = address.ok_or_else(missing_file)?;
-    if !Path::new(&log).exists() {
+    if !log_of(path).exists() {
         address.set_query(Some("immutable=1"));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -278,10 +279,11 @@ pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<C
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;
-    // In WAL mode, NORMAL can lose committed writes when the machine crashes; FULL does not.
+    // In WAL mode, NORMAL can lose committed writes when the machine crashes; FULL does not. `log_mark` makes checkpoints,
+    // and needs the log's size.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
-         PRAGMA cache_size = -1024;",
+         PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 0;",
     )?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)

@@ -1,5 +1,7 @@
 //! Opening, migrating and calling, on real files.
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::testing::PROGRAM;
 

@@ -54,6 +54,9 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
         };
         root.problem(KEY, &found, &allowed(&error.to_string()))
     })?;
+    if let Some(file) = address.file() {
+        root.note_secret(KEY, Some(file));
+    }
     if origin.is_none() && address.has_password() {
         root.note_secret(KEY, None);
     }

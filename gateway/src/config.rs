@@ -36,7 +36,7 @@ pub use self::{
     version::Versions,
 };
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use ipnet::IpNet;
 use signpost_kit::{
@@ -87,6 +87,8 @@ pub struct Config {
     pub(crate) management: ManagementSettings,
     /// The store of applications, and the settings of its Postgres connections.
     pub(crate) store: StoreSettings,
+    /// How long cached applications and credentials are used while the store does not answer.
+    pub(crate) stale: Duration,
     /// A single application, or many in the store.
     pub applications: Applications,
     /// How requests are signed.
@@ -179,6 +181,7 @@ impl Config {
             public_url,
             management,
             store,
+            stale: shared_keys::stale(root),
             applications,
             sign,
             versions,
@@ -214,8 +217,18 @@ impl Config {
             (!names.is_empty()).then(|| names.join(", "))
         };
         let is_single = matches!(self.applications, Applications::Single(_));
+        let has_useless_snapshot = match &self.applications {
+            Applications::Multi(multi) => {
+                multi.snapshot.is_some() && self.store.address.file().is_some()
+            }
+            Applications::Single(_) => false,
+        };
         let now = SystemClock.now();
         let mut warnings = self.sign.warnings();
+        warnings.extend(when(
+            has_useless_snapshot,
+            "applications.snapshot is for a start without a Postgres; with SQLite it is not written",
+        ));
         warnings.extend(self.store.address.weakness().map(str::to_owned));
         warnings.extend(remote(false, |_| true).map(|names| {
             format!(

@@ -15,7 +15,7 @@ mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub use self::state::State;
 pub(crate) use self::{
@@ -73,6 +73,14 @@ impl Gateway {
             policy: Policy::new(config, apps, &self.state, Some(&self.policy))?,
             state: Arc::clone(&self.state),
         })
+    }
+
+    /// Cached applications and credentials are used for this long after the store's change feed was lost.
+    pub(crate) fn set_stale(&self, stale: Duration) {
+        self.policy.apps.set_stale(stale);
+        if let Some(accounts) = self.state.accounts.get() {
+            accounts.directory.set_stale(stale);
+        }
     }
 }
 

@@ -38,6 +38,8 @@ mod administration;
 mod topology;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.
 mod store_faults;
+// A gateway during an outage of its Postgres: stale data, `/readyz`, the snapshot.
+mod store_outage;
 // Clients that disconnect during store calls.
 mod cancelled_calls;
 // Metrics of the login service and of the store, and the listener that shows them.

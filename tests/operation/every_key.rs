@@ -17,6 +17,7 @@ const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
 /// Keys of all examples that a reload applies.
 const SHARED_KEYS: &[(&str, &str)] = &[
+    ("stale_seconds", "301"),
     ("shutdown.drain_delay_seconds", "1"),
     ("shutdown.grace_seconds", "11"),
     ("log.format", "'json'"),
@@ -152,6 +153,7 @@ const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ("postgres.statement_seconds", "4"),
     ("postgres.root_certificate", "'other.pem'"),
     ("applications.master_key", "'file:other.key'"),
+    ("applications.snapshot", "'other.snapshot'"),
 ];
 
 /// Keys of the backends' examples that a reload applies.

@@ -9,7 +9,7 @@ mod logins;
 mod provider;
 mod public_url;
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use signpost_kit::{
     config::{
@@ -57,6 +57,8 @@ pub struct Config {
     pub public_url: PublicUrl,
     /// The address of the database, and its connection settings.
     pub store: StoreSettings,
+    /// How long cached data is used while the store does not answer.
+    pub stale: Duration,
     /// How requests prove that they come from the gateway.
     pub gateway: Gateway,
     /// Threads that serve requests.
@@ -141,6 +143,7 @@ impl Config {
             }),
             public_url: root.parsed("public_url", PUBLIC_URL, ORIGIN),
             store: shared_keys::store(root),
+            stale: shared_keys::stale(root),
             gateway: Gateway::read(root, listen.ok()),
             threads: shared_keys::threads(root),
             application: root.section("application", SingleApplication::read),

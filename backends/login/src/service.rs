@@ -66,6 +66,7 @@ impl Service {
         http: HttpClient,
         tracer_before: Option<&Tracer>,
     ) -> Arc<Self> {
+        state.set_stale(config.stale);
         let (spans, counters) = (&state.spans, &state.metrics.providers);
         let tracer = Tracer::new(&config.tracing, trace::SERVICE, spans, tracer_before);
         Arc::new(Self {

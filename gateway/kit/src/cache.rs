@@ -2,15 +2,16 @@
 //!
 //! The feed invalidates every value that changes, so a cached value is correct while the feed is connected. A stale
 //! value is read again nevertheless; if the store does not answer, the stale value is used. While the feed is lost,
-//! cached values are used for [`MAX_OUTAGE`].
+//! cached values are used for `stale_seconds`.
 //!
 //! When the feed returns, it may have missed changes. So each value is read again before it is used. If the store does not
-//! answer, the cached value is used until [`MAX_OUTAGE`] after the first loss since it was read: a feed that is lost again
+//! answer, the cached value is used until `stale_seconds` after the first loss since it was read: a feed that is lost again
 //! and again prolongs no value's time.
 
 mod counts;
 mod freshness;
 mod in_flight;
+mod values;
 
 use std::{
     hash::Hash,
@@ -21,16 +22,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use moka::sync::Cache;
 use signpost_store::{Change, StoreError, Topic};
 
 pub use self::{
     counts::{CacheStatus, Lookup, write_caches},
-    freshness::{BACK_OFF, MAX_OUTAGE},
+    freshness::{BACK_OFF, DEFAULT_STALE, MAX_STALE},
 };
 use self::{
     freshness::{Freshness, ReadAt, State},
     in_flight::InFlight,
+    values::{Entry, Values},
 };
 use crate::{clock::Clock, metrics::cells::LabelCounters};
 
@@ -77,7 +78,7 @@ impl LookupError for StoreError {
 /// result. A value that was read before a change and arrives after it is not cached.
 pub struct FeedCache<K, V, E> {
     settings: FeedCacheSettings,
-    cache: Cache<K, Entry<V>>,
+    cache: Values<K, V>,
     in_flight: InFlight<K, LookupResult<V, E>>,
     freshness: Freshness,
     /// Number of changes so far: a value read before a change must not be cached after it.
@@ -100,11 +101,11 @@ pub struct FreshValue<V> {
     removals: u64,
 }
 
-/// A value as it was read; `None` if the store has no such key.
-#[derive(Clone)]
-struct Entry<V> {
-    value: Option<V>,
+/// A read of many values that has begun, for [`FeedCache::load`].
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
     read_at: ReadAt,
+    changes: u64,
 }
 
 impl<K, V, E> FeedCache<K, V, E>
@@ -117,8 +118,7 @@ where
     pub fn new(settings: FeedCacheSettings, clock: Arc<dyn Clock>) -> Self {
         Self {
             settings,
-            // No expiry by age: a stale value may be needed while the store does not answer.
-            cache: Cache::builder().max_capacity(settings.entries).build(),
+            cache: Values::new(settings.entries),
             in_flight: InFlight::default(),
             freshness: Freshness::new(settings.lifetime),
             changes: AtomicU64::new(0),
@@ -145,8 +145,8 @@ where
             ..Self::new(settings, Arc::clone(&self.clock))
         };
         let fitting = usize::try_from(entries).unwrap_or(usize::MAX);
-        for (key, entry) in self.cache.iter().take(fitting) {
-            resized.cache.insert(*key, entry);
+        for (key, entry) in self.cache.iter(fitting) {
+            resized.cache.insert(key, entry);
         }
         resized
     }
@@ -163,10 +163,58 @@ where
 
     /// Lookups so far, and the values now. Not for requests: it completes the cache's pending work.
     pub fn status(&self) -> CacheStatus {
-        self.cache.run_pending_tasks();
         CacheStatus {
             lookups: Arc::clone(&self.lookups),
-            entries: self.cache.entry_count(),
+            entries: self.cache.count().iter().sum(),
+        }
+    }
+
+    /// Values are used for this long after the feed was lost: `stale_seconds`.
+    pub fn set_stale(&self, stale: Duration) {
+        self.freshness.set_stale(stale);
+    }
+
+    /// How long cached values are used if the store does not answer from now on, or has not since the feed was lost; zero
+    /// without a value. Not for requests.
+    pub fn time_without_store(&self) -> Duration {
+        match self.cache.count() {
+            [0, _] => Duration::ZERO,
+            _ => self.freshness.time_left(self.now()),
+        }
+    }
+
+    /// Begins to read many values at once.
+    pub fn begin_load(&self) -> Load {
+        Load {
+            read_at: self.freshness.begin_read(self.now()),
+            changes: self.changes.load(Ordering::Acquire),
+        }
+    }
+
+    /// Caches values that were read since `load` began. `false`: a value has changed meanwhile, so none of them is cached.
+    pub fn load(&self, load: Load, values: impl IntoIterator<Item = (K, Option<V>)>) -> bool {
+        let mut keys = Vec::new();
+        for (key, value) in values {
+            let read_at = load.read_at;
+            self.cache.insert(key, Entry { value, read_at });
+            keys.push(key);
+        }
+        let is_current = self.changes.load(Ordering::Acquire) == load.changes;
+        if !is_current {
+            keys.iter().for_each(|key| self.cache.invalidate(key));
+            self.removals.fetch_add(1, Ordering::AcqRel);
+        }
+        is_current
+    }
+
+    /// Fills a new cache with values that were known to be true this long ago, as if the feed had been lost then.
+    pub fn restore(&self, age: Duration, values: impl IntoIterator<Item = (K, V)>) {
+        let lost_at = self.now().saturating_sub(age);
+        let read_at = self.freshness.begin_read(lost_at);
+        self.freshness.mark_feed_lost(lost_at);
+        for (key, value) in values {
+            let value = Some(value);
+            self.cache.insert(key, Entry { value, read_at });
         }
     }
 
@@ -274,13 +322,7 @@ where
             value: value.clone(),
             read_at,
         };
-        // If the feed returned during this read, a later one may already have ended.
-        self.cache
-            .entry(key)
-            .and_upsert_with(|cached| match cached {
-                Some(cached) if cached.value().read_at > read_at => cached.into_value(),
-                _ => entry,
-            });
+        self.cache.insert(key, entry);
         if self.changes.load(Ordering::Acquire) != changes_before {
             // The value may have changed since it was read: the next caller must read it again.
             self.cache.invalidate(&key);
@@ -323,9 +365,10 @@ where
         self.in_flight.detach_all();
     }
 
+    /// Begins with [`MAX_STALE`], so that values can be older than the cache.
     fn now(&self) -> Duration {
         let now = self.clock.instant();
-        now.saturating_duration_since(self.start)
+        MAX_STALE + now.saturating_duration_since(self.start)
     }
 }
 

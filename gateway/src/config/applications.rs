@@ -29,6 +29,8 @@ pub struct MultiApplications {
     pub(crate) master_key: MasterKey,
     /// Limit of cached applications, unknown idents included. 1 to 10,000,000, default 10,000.
     pub(crate) cache_entries: u64,
+    /// Where the applications are also written, for a start without a Postgres. Default: nowhere.
+    pub(crate) snapshot: Option<PathBuf>,
 }
 
 /// The key that encrypts the applications' keys.
@@ -61,6 +63,7 @@ impl Applications {
                     1..=10_000_000,
                     DEFAULT_CACHE_ENTRIES
                 ),
+                snapshot: section.path("snapshot"),
                 master_key: MasterKey::read(section, store),
             })
         });

@@ -6,6 +6,9 @@
 //! | [`stored`] | the applications of the database |
 //! | [`open`] | opens the configured store with the master key |
 //! | [`directory`] | looks up a request's application: the single one, or a cached one |
+//! | [`loader`] | keeps all applications in the cache |
+//! | [`unread`] | what it has to read again |
+//! | [`snapshot`] | all applications in a file, for a start without the store |
 //! | [`administration`] | operators' actions |
 //! | [`rules`] | what applications must satisfy |
 //! | [`import`] | applications from a file |
@@ -18,11 +21,14 @@ pub(crate) mod defaults;
 pub(crate) mod directory;
 pub(crate) mod import;
 pub(crate) mod inspect;
+pub(crate) mod loader;
 pub(crate) mod open;
 pub(crate) mod rules;
 pub(crate) mod seal;
+mod snapshot;
 pub(crate) mod store;
 pub(crate) mod stored;
+mod unread;
 
 use signpost_protocol::{
     app::{AppId, AppIdent},

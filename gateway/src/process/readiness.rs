@@ -14,11 +14,13 @@ use signpost_kit::server::{
     management::{Readiness, text},
     shutdown::Phase,
 };
-use signpost_store::Store;
+use signpost_store::{Store, StoreError};
 use tokio::net::TcpStream;
 
 use crate::{
-    config::Timeouts, gateway::Gateway, process::certificate_watch::certificates,
+    config::{Timeouts, rfc3339},
+    gateway::Gateway,
+    process::certificate_watch::certificates,
     upstream::routing::status::availability,
 };
 
@@ -54,6 +56,27 @@ fn unavailable(gateway: &Gateway) -> Option<String> {
     (!down.is_empty()).then(|| format!("no backend is available for {}", down.join(", ")))
 }
 
+/// What a gateway says while its store does not answer: as a detail if it can serve requests, otherwise as an error.
+fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
+    let state = format!("the store does not answer: {}", error.in_short());
+    let until = |left| rfc3339(gateway.state.clock.now().plus(left));
+    match gateway.policy.apps.time_without_store() {
+        Some(Duration::ZERO) => Err(format!("{state}; no cached application may be used\n")),
+        Some(left) => Ok(format!(
+            "{state}; cached applications are served until {}",
+            until(left)
+        )),
+        // Only routes with accounts need the store.
+        None => Ok(match gateway.state.accounts.get() {
+            Some(accounts) if !accounts.directory.time_without_store().is_zero() => format!(
+                "{state}; cached credentials are accepted until {}",
+                until(accounts.directory.time_without_store())
+            ),
+            _ => format!("{state}; no cached credential may be used"),
+        }),
+    }
+}
+
 impl Readiness for GatewayReadiness {
     fn timeouts(&self) -> HttpTimeouts {
         let Timeouts {
@@ -76,13 +99,14 @@ impl Readiness for GatewayReadiness {
         if !matches!(accepts, Ok(Ok(_))) {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
+        let mut details = Vec::new();
         if let Some(store) = self.store_of(&gateway)
-            && store.probe().await.is_err()
+            && let Err(error) = store.probe().await
         {
-            return text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the store is unavailable\n",
-            );
+            match outage(&gateway, &error) {
+                Ok(detail) => details.push(detail),
+                Err(reason) => return text(StatusCode::SERVICE_UNAVAILABLE, reason),
+            }
         }
         // Routes and canaries are reported, too, but do not decide: logins need the versions' own backends.
         let backends = gateway.policy.backends.versions.iter().map(|version| {
@@ -101,12 +125,9 @@ impl Readiness for GatewayReadiness {
         }
         let now = gateway.state.clock.now();
         let expiring = certificates(&gateway).filter_map(|one| one.expiry_warning(now));
-        let details: Vec<_> = report
-            .map(|report| report.text)
-            .into_iter()
-            .chain(unavailable(&gateway))
-            .chain(expiring)
-            .collect();
+        details.extend(report.map(|report| report.text));
+        details.extend(unavailable(&gateway));
+        details.extend(expiring);
         if details.is_empty() {
             return text(StatusCode::OK, "ready\n");
         }

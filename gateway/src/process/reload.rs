@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
-const NEED_RESTART: [&str; 7] = [
+const NEED_RESTART: [&str; 8] = [
     "listen",
     "management.",
     "threads",
@@ -38,6 +38,7 @@ const NEED_RESTART: [&str; 7] = [
     "postgres.",
     "applications",
     "applications.master_key",
+    "applications.snapshot",
 ];
 
 /// The parts of a running gateway that a reload replaces or needs.
@@ -90,7 +91,7 @@ impl Reload for GatewayReload {
         if config.versions.check_accounts() {
             self.open_accounts(&before).await?;
         }
-        let log = self.log.prepare(&config.log).await?;
+        let (log, stale) = (self.log.prepare(&config.log).await?, config.stale);
         log_warnings(&config.warnings());
         let gateway = Arc::new(before.with_config(config, apps)?);
         let backends = &gateway.policy.backends;
@@ -103,6 +104,7 @@ impl Reload for GatewayReload {
         resolve_all(&new).await;
         log.apply();
         self.monitor.lock().await.follow(backends.balancers());
+        gateway.set_stale(stale);
         self.current.store(Arc::clone(&gateway));
         before.policy.apps.retire(&gateway.policy.apps);
         if self.store.is_some() {

@@ -33,7 +33,10 @@ use tokio::{
 
 use crate::{
     config::Config,
-    directory::apps::open::{OpenApps, open_apps},
+    directory::apps::{
+        loader::AppLoader,
+        open::{OpenApps, open_apps},
+    },
     downstream::{
         listeners::{Clients, bound_socket, start_listening},
         sockets::ListeningSockets,
@@ -81,7 +84,8 @@ pub(crate) fn run(
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let current = first_gateway(config, &mut apps, descriptors)?;
-    let (writers, usage) = StoreWriters::new(&current, apps.store.as_ref(), apps.rate_key)?;
+    let (mut writers, usage) = StoreWriters::new(&current, apps.store.as_ref(), apps.rate_key)?;
+    writers.loader = apps.loader;
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     let addresses = sockets.addresses.clone();
@@ -138,12 +142,16 @@ fn first_gateway(
     apps: &mut OpenApps,
     descriptors: Descriptors,
 ) -> anyhow::Result<Arc<ArcSwap<Gateway>>> {
-    let state = State::new(&config, &apps.directory, descriptors);
+    let (state, stale) = (
+        State::new(&config, &apps.directory, descriptors),
+        config.stale,
+    );
     let gateway = Gateway::new(config, apps.directory.clone(), state)?;
     if let Some(accounts) = apps.accounts.take() {
         // It was empty.
         let _ = gateway.state.accounts.set(accounts);
     }
+    gateway.set_stale(stale);
     Ok(Arc::new(ArcSwap::from_pointee(gateway)))
 }
 
@@ -158,8 +166,9 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What writes to the store every few seconds; nothing in single-application mode.
+/// What reads and writes the store every few seconds; nothing in single-application mode.
 struct StoreWriters {
+    loader: Option<AppLoader>,
     rate_limits: Option<RateSharing>,
     usage: Option<UsageWriter>,
 }
@@ -182,7 +191,11 @@ impl StoreWriters {
             UsageWriter::new(Arc::clone(usage), store.clone(), clock)
         });
         let (usage, flush) = usage.transpose()?.unzip();
-        let writers = Self { rate_limits, usage };
+        let writers = Self {
+            loader: None,
+            rate_limits,
+            usage,
+        };
         Ok((writers, flush.unwrap_or(UsageFlush::none())))
     }
 }
@@ -229,6 +242,9 @@ impl Control {
             reload.monitor.lock().await.follow(balancers.into_iter());
             if let Some(rate_limits) = writers.rate_limits {
                 tokio::spawn(rate_limits.run());
+            }
+            if let Some(loader) = writers.loader {
+                tokio::spawn(loader.run());
             }
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());

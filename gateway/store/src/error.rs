@@ -55,6 +55,26 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether the server is down or overloaded, so that it can be opened later.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Server { cause, .. } => cause.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// The error in one line, with its cause.
+    pub(crate) fn in_short(&self) -> String {
+        match self {
+            Self::Server { cause, .. } => cause.in_short(),
+            Self::Schema { cause, .. } => cause.to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// Why the tables cannot be used or migrated.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
@@ -191,8 +211,22 @@ impl StoreError {
         }
     }
 
+    /// Whether the server is down, overloaded, starting or stopping: SQLSTATE classes 08, 53 and 57. An error of another
+    /// kind will not go by itself.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Busy | Self::TimedOut | Self::Disconnected => true,
+            Self::Postgres(cause) => cause.sql_state().is_none_or(|state| {
+                let classes = ["08", "53", "57"];
+                classes.iter().any(|class| state.code().starts_with(class))
+            }),
+            Self::Interrupted | Self::Sqlite(_) | Self::Malformed(_) => false,
+        }
+    }
+
     /// The error in one line; of a database its cause.
-    pub(crate) fn in_short(&self) -> String {
+    #[must_use]
+    pub fn in_short(&self) -> String {
         match self {
             Self::Sqlite(cause) => cause.to_string(),
             Self::Postgres(cause) => cause.to_string(),

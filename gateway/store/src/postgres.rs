@@ -10,7 +10,7 @@ mod session;
 mod statements;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -38,38 +38,37 @@ struct Shared {
     pool: Pool,
     /// The address, without user and password.
     server: String,
+    /// Recorded with the migrations that it applies.
+    program: String,
     settings: PostgresSettings,
     config: Config,
     tls: MakeRustlsConnect,
-    /// Whether writes can notify other processes with `pg_notify`.
-    can_notify: bool,
+    /// Whether writes can notify other processes with `pg_notify`. Set when the database was opened: before that, no call
+    /// is made, since its tables may not be those that this program needs.
+    can_notify: OnceLock<bool>,
     /// Shared with the sessions, which count their calls.
     statistics: Arc<Statistics>,
 }
 
 impl Shared {
-    /// Connects once, outside the pool, which has no connection yet.
-    async fn connect(
+    /// A pool without connections.
+    fn new(
         address: &PostgresAddress,
         settings: &PostgresSettings,
-    ) -> Result<(Client, Self), OpenError> {
+        program: &str,
+    ) -> Result<Self, OpenError> {
         let tls = connect::tls(address, settings)?;
         let config = connect::config(address, settings);
-        let connected = connect::connect(&config, &tls, settings).await;
-        let (client, _) = connected.map_err(|cause| OpenError::Server {
-            server: address.to_string(),
-            cause,
-        })?;
-        let shared = Self {
+        Ok(Self {
             pool: pool(&config, &tls, settings),
             server: address.to_string(),
+            program: program.to_owned(),
             settings: settings.clone(),
             config,
             tls,
-            can_notify: false,
+            can_notify: OnceLock::new(),
             statistics: Arc::default(),
-        };
-        Ok((client, shared))
+        })
     }
 
     fn unusable(&self, cause: StoreError) -> OpenError {
@@ -90,14 +89,51 @@ impl PostgresDatabase {
         settings: &PostgresSettings,
         program: &str,
     ) -> Result<Self, OpenError> {
-        let (mut client, mut shared) = Shared::connect(address, settings).await?;
-        migrate::migrate(&mut client, &shared.server, &SIGNPOST, program).await?;
-        let can_notify = tokio::time::timeout(settings.statement, changes::can_notify(&client));
-        let can_notify = can_notify.await.unwrap_or(Err(StoreError::TimedOut));
-        shared.can_notify = can_notify.map_err(|cause| shared.unusable(cause))?;
+        let database = Self::open_later(address, settings, program)?;
+        database.finish_opening().await?;
+        Ok(database)
+    }
+
+    /// A database whose calls fail until [`Self::finish_opening`] has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// The root certificates cannot be read.
+    pub(crate) fn open_later(
+        address: &PostgresAddress,
+        settings: &PostgresSettings,
+        program: &str,
+    ) -> Result<Self, OpenError> {
+        let shared = Shared::new(address, settings, program)?;
         Ok(Self {
             shared: Arc::new(shared),
         })
+    }
+
+    /// Does what [`Self::open`] does, unless it was done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(crate) async fn finish_opening(&self) -> Result<(), OpenError> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let shared = &self.shared;
+        let connected = self.connect().await;
+        let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
+        migrate::migrate(&mut client, &shared.server, &SIGNPOST, &shared.program).await?;
+        let can_notify = changes::can_notify(&client);
+        let can_notify = tokio::time::timeout(shared.settings.statement, can_notify).await;
+        let can_notify = can_notify.unwrap_or(Err(StoreError::TimedOut));
+        let can_notify = can_notify.map_err(|cause| shared.unusable(cause))?;
+        shared.can_notify.get_or_init(|| can_notify);
+        Ok(())
+    }
+
+    /// Whether calls can be made.
+    pub(crate) fn is_open(&self) -> bool {
+        self.shared.can_notify.get().is_some()
     }
 
     /// Applies the missing migrations of a version's tables.
@@ -125,10 +161,11 @@ impl PostgresDatabase {
         address: &PostgresAddress,
         settings: &PostgresSettings,
     ) -> Result<Self, OpenError> {
-        let (_, shared) = Shared::connect(address, settings).await?;
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+        let database = Self::open_later(address, settings, "")?;
+        let connected = database.connect().await;
+        connected.map_err(|cause| database.shared.unusable(cause))?;
+        database.shared.can_notify.get_or_init(|| false);
+        Ok(database)
     }
 
     /// Takes a connection from the pool.
@@ -157,6 +194,9 @@ impl PostgresDatabase {
 
     async fn wait_for_connection(&self) -> Result<Object, StoreError> {
         let Shared { pool, settings, .. } = &*self.shared;
+        if !self.is_open() {
+            return Err(StoreError::Disconnected);
+        }
         match tokio::time::timeout(settings.wait, pool.get()).await {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(PoolError::Backend(cause))) => Err(cause.into()),
@@ -171,7 +211,7 @@ impl PostgresDatabase {
     /// Whether writes can notify other processes with `pg_notify`, for [`changes::with_notification`].
     #[must_use]
     pub fn can_notify(&self) -> bool {
-        self.shared.can_notify
+        self.shared.can_notify.get() == Some(&true)
     }
 
     /// Limit on concurrent calls: the size of the pool.

@@ -55,6 +55,24 @@ impl Store {
         }
     }
 
+    /// A store that is opened once it answers, by the thread of [`Self::watch`]. Until then each call fails. For Postgres:
+    /// SQLite is opened at once.
+    ///
+    /// # Errors
+    ///
+    /// The root certificates cannot be read; of SQLite as [`Self::open`].
+    pub fn open_later(settings: &StoreSettings) -> Result<Self, OpenError> {
+        match &settings.address {
+            StoreAddress::Sqlite(path) => {
+                SqliteDatabase::open(path, &settings.program).map(Self::Sqlite)
+            }
+            StoreAddress::Postgres(address) => {
+                let (settings, program) = (&settings.postgres, &settings.program);
+                PostgresDatabase::open_later(address, settings, program).map(Self::Postgres)
+            }
+        }
+    }
+
     /// Applies the missing migrations of a version's tables, all or none. Blocks the thread if it is SQLite. `program`
     /// is recorded with them.
     ///
@@ -128,6 +146,8 @@ impl Store {
     }
 
     /// Subscribes to the change feed: calls `on_change` on a separate thread until the watch is dropped.
+    ///
+    /// If the store is [not open yet](Self::open_later), this does not wait, and [`Change::Restored`] says that it answers.
     ///
     /// `clock` returns the time since the Unix epoch. It is compared with the server's clock once a minute, and a
     /// difference is logged.

@@ -181,6 +181,11 @@ impl Credentials {
         Ok(())
     }
 
+    /// Cached values are used for this long after the change feed was lost.
+    pub(crate) fn set_stale(&self, stale: Duration) {
+        self.cache.set_stale(stale);
+    }
+
     /// The state of the cache.
     pub(crate) fn cache_status(&self) -> CacheStatus {
         self.cache.status()

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use signpost_kit::{
@@ -129,6 +130,12 @@ impl State {
     pub(crate) async fn seal(&self) -> Result<&SealKey, StoreError> {
         let read = || self.logins.seal_key(SealKey::generate(), self.clock.now());
         self.seal.get_or_try_init(read).await
+    }
+
+    /// Cached data is used for this long after the store's change feed was lost.
+    pub(crate) fn set_stale(&self, stale: Duration) {
+        self.applications.set_stale(stale);
+        self.credentials.set_stale(stale);
     }
 
     /// Handles a change from the change feed: invalidates cache entries, and wakes requests that wait for a login.

@@ -13,19 +13,25 @@ use std::{
 
 use parking_lot::RwLock;
 
-/// Cached values are used for this long after the feed was lost, inclusive. CONTRACT 4.
-pub const MAX_OUTAGE: Duration = Duration::from_secs(5 * 60);
+/// Default of `stale_seconds`: cached values are used for this long after the feed was lost, inclusive. CONTRACT 4.
+pub const DEFAULT_STALE: Duration = Duration::from_secs(5 * 60);
+/// Limit of `stale_seconds`: a week.
+pub const MAX_STALE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Limit of the losses that a cache knows. Beyond it the oldest is dropped, and values from before it have expired.
+const MAX_LOSSES: usize = 3000;
 /// Back-off after a failed read: no stale value is read again meanwhile. A store that hangs takes seconds to fail.
 pub const BACK_OFF: Duration = Duration::from_secs(1);
 
 /// State of the change feed and of the back-off. Checked for each request: while the feed delivers, without a lock.
 pub(super) struct Freshness {
     lifetime: Duration,
+    /// Milliseconds for which values are used after the feed was lost.
+    stale: AtomicU64,
     /// Counts losses and returns of the feed, so it is odd while the feed is lost. A period begins with an even number:
     /// the feed delivers, then it is lost.
     phase: AtomicU64,
-    /// When the feed was lost; the last time is at the end. Times before [`MAX_OUTAGE`] are dropped. The feed looks ten
-    /// times a second at most, so there are at most 3,000.
+    /// When the feed was lost; the last time is at the end. At most [`MAX_LOSSES`]; those after which nothing is used any
+    /// more are dropped.
     losses: RwLock<VecDeque<Duration>>,
     /// End of the back-off, in milliseconds.
     backs_off_until: AtomicU64,
@@ -68,6 +74,7 @@ impl Freshness {
     pub(super) fn new(lifetime: Duration) -> Self {
         Self {
             lifetime,
+            stale: AtomicU64::new(millis(DEFAULT_STALE)),
             phase: AtomicU64::new(0),
             losses: RwLock::default(),
             backs_off_until: AtomicU64::new(0),
@@ -79,10 +86,27 @@ impl Freshness {
         let losses = self.losses.read();
         Self {
             lifetime: self.lifetime,
+            stale: AtomicU64::new(self.stale.load(Relaxed)),
             phase: AtomicU64::new(self.phase.load(Relaxed)),
             losses: RwLock::new(losses.clone()),
             backs_off_until: AtomicU64::new(self.backs_off_until.load(Relaxed)),
         }
+    }
+
+    /// Values are used for this long after the feed was lost.
+    pub(super) fn set_stale(&self, stale: Duration) {
+        self.stale.store(millis(stale), Relaxed);
+    }
+
+    /// How long values that were read before the present outage are still used; the whole time if there is none.
+    pub(super) fn time_left(&self, now: Duration) -> Duration {
+        let losses = self.losses.read();
+        let lost_at = losses.back().filter(|_| self.is_lost()).unwrap_or(&now);
+        (*lost_at + self.stale()).saturating_sub(now)
+    }
+
+    fn stale(&self) -> Duration {
+        Duration::from_millis(self.stale.load(Relaxed))
     }
 
     /// Marks a value that is read from now on.
@@ -129,7 +153,7 @@ impl Freshness {
             .ok()
             .and_then(|losses_since| losses.len().checked_sub(losses_since));
         match first.and_then(|first| losses.get(first)) {
-            Some(lost_at) if !is_too_long_ago(*lost_at, now) => {
+            Some(lost_at) if !self.is_too_long_ago(*lost_at, now) => {
                 if phase & !1 == read_at.period {
                     Trust::Current
                 } else {
@@ -146,9 +170,10 @@ impl Freshness {
         if self.is_lost() {
             return;
         }
-        while losses
-            .front()
-            .is_some_and(|lost_at| is_too_long_ago(*lost_at, now))
+        while losses.len() >= MAX_LOSSES
+            || losses
+                .front()
+                .is_some_and(|lost_at| self.is_too_long_ago(*lost_at, now))
         {
             losses.pop_front();
         }
@@ -187,13 +212,13 @@ impl Freshness {
                 .is_ok()
     }
 
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.phase.load(Relaxed) % 2 == 1
     }
-}
 
-fn is_too_long_ago(lost_at: Duration, now: Duration) -> bool {
-    now.saturating_sub(lost_at) > MAX_OUTAGE
+    fn is_too_long_ago(&self, lost_at: Duration, now: Duration) -> bool {
+        now.saturating_sub(lost_at) > self.stale()
+    }
 }
 
 fn millis(time: Duration) -> u64 {
@@ -204,7 +229,7 @@ fn millis(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    const LIFETIME: Duration = MAX_OUTAGE;
+    const LIFETIME: Duration = DEFAULT_STALE;
     const MILLI: Duration = Duration::from_millis(1);
     const NOW: Duration = Duration::from_secs(10_000);
 
@@ -251,7 +276,7 @@ mod tests {
         let before = freshness.begin_read(NOW);
         freshness.mark_feed_lost(NOW);
         freshness.mark_feed_lost(NOW + MILLI);
-        let end = NOW + MAX_OUTAGE;
+        let end = NOW + DEFAULT_STALE;
         assert_eq!(freshness.check(before, end), State::Usable);
         // However recently it was read.
         for read_at in [before, freshness.begin_read(end)] {
@@ -278,18 +303,48 @@ mod tests {
             let restored_at = lost_at + minute / 2;
             freshness.mark_feed_restored(restored_at);
             for (read_at, lost_at) in &read {
-                let expected = if restored_at <= *lost_at + MAX_OUTAGE {
+                let expected = if restored_at <= *lost_at + DEFAULT_STALE {
                     State::Unconfirmed
                 } else {
                     State::Expired
                 };
                 assert_eq!(freshness.check(*read_at, restored_at), expected);
                 assert!(!freshness.is_fresh(*read_at, restored_at));
-                let end = *lost_at + MAX_OUTAGE;
+                let end = *lost_at + DEFAULT_STALE;
                 assert!(restored_at > end || !freshness.is_expired(*read_at, end));
                 assert!(freshness.is_expired(*read_at, end + MILLI));
             }
         }
         assert!(freshness.losses.read().len() <= 6, "old losses are dropped");
+    }
+
+    #[test]
+    fn the_losses_of_a_week_are_bounded() {
+        let freshness = Freshness::new(LIFETIME);
+        freshness.set_stale(MAX_STALE);
+        let first = freshness.begin_read(NOW);
+        freshness.mark_feed_restored(NOW);
+        let second = freshness.begin_read(NOW);
+        for _ in 0..MAX_LOSSES {
+            assert!(!freshness.is_expired(second, NOW));
+            freshness.mark_feed_restored(NOW);
+        }
+        assert!(freshness.is_expired(first, NOW) && !freshness.is_expired(second, NOW));
+        assert_eq!(freshness.losses.read().len(), MAX_LOSSES);
+    }
+
+    #[test]
+    fn another_limit_holds_for_an_outage_that_has_begun() {
+        let freshness = Freshness::new(LIFETIME);
+        let value = freshness.begin_read(NOW);
+        assert_eq!(freshness.time_left(NOW), DEFAULT_STALE);
+        freshness.mark_feed_lost(NOW);
+        let later = NOW + MAX_STALE;
+        assert!(freshness.is_expired(value, later));
+        assert_eq!(freshness.time_left(later), Duration::ZERO);
+        freshness.set_stale(MAX_STALE);
+        assert!(!freshness.is_expired(value, later));
+        freshness.set_stale(Duration::ZERO);
+        assert!(!freshness.is_expired(value, NOW) && freshness.is_expired(value, NOW + MILLI));
     }
 }

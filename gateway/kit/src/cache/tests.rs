@@ -426,8 +426,54 @@ async fn a_full_cache_drops_values() {
         let found = fixture.cache.find(key, async { Ok(Some(key)) }).await;
         assert_eq!(found.unwrap(), Some(key));
     }
-    fixture.cache.cache.run_pending_tasks();
-    assert!(fixture.cache.cache.entry_count() <= 10);
+    assert!(fixture.cache.cache.count()[0] <= 10);
+}
+
+#[tokio::test]
+async fn unknown_keys_evict_no_value() {
+    let fixture = Fixture::with(UnknownKeys::Cached);
+    let values = (0..10).map(|key| (key, Some(key)));
+    assert!(fixture.cache.load(fixture.cache.begin_load(), values));
+    for key in 10..200 {
+        for _ in 0..5 {
+            let unknown = fixture.cache.find(key, async { Ok(None) }).await;
+            assert_eq!(unknown.unwrap(), None);
+        }
+    }
+    let [values, unknown] = fixture.cache.cache.count();
+    assert!(values == 10 && unknown <= 10, "{values} {unknown}");
+    let read = async { panic!("cached") };
+    assert_eq!(fixture.cache.find(9, read).await.unwrap(), Some(9));
+}
+
+#[tokio::test]
+async fn values_that_are_loaded_while_one_changes_are_not_cached() {
+    let fixture = Fixture::new();
+    let load = fixture.cache.begin_load();
+    fixture.deliver(&change_of(Topic::Credential, &[2]));
+    assert!(!fixture.cache.load(load, [(1, Some(5)), (2, Some(6))]));
+    assert_eq!(fixture.find_without_store().await, None);
+    let load = fixture.cache.begin_load();
+    assert!(fixture.cache.load(load, [(1, Some(5)), (2, None)]));
+    assert_eq!(fixture.find_cached().await, Some(5));
+}
+
+#[tokio::test]
+async fn restored_values_are_used_until_they_are_too_old_or_the_store_answers() {
+    let (left, kept) = (Fixture::new(), Fixture::new());
+    for fixture in [&left, &kept] {
+        fixture.cache.restore(Duration::from_secs(200), [(1, 5)]);
+        assert_eq!(fixture.find_without_store().await, Some(5));
+        let time = fixture.cache.time_without_store();
+        assert_eq!(time, Duration::from_secs(100));
+    }
+    left.advance(101);
+    assert_eq!(left.find_without_store().await, None);
+    assert_eq!(left.cache.time_without_store(), Duration::ZERO);
+    kept.deliver(&Change::Restored);
+    assert_eq!(kept.find_without_store().await, Some(5));
+    kept.advance(2);
+    assert_eq!(kept.find(Some(6)).await, Some(6));
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use signpost_protocol::{
 use tracing_subscriber::EnvFilter;
 
 pub use self::{
-    store::store,
+    store::{stale, store},
     tracing::{Collector, TracingSettings},
 };
 use super::{ADDRESS, Read, Section};

@@ -107,6 +107,17 @@ impl AccountDirectory {
         self.cache.status()
     }
 
+    /// Cached credentials are used for this long after the store's change feed was lost.
+    pub(crate) fn set_stale(&self, stale: Duration) {
+        self.cache.set_stale(stale);
+    }
+
+    /// How long cached credentials are used if the store does not answer; zero if there are none.
+    #[must_use]
+    pub(crate) fn time_without_store(&self) -> Duration {
+        self.cache.time_without_store()
+    }
+
     /// Invalidates the cached credentials that `change` concerns.
     pub(crate) fn on_change(&self, change: &Change) {
         self.cache.on_change(change, |key| {

@@ -33,12 +33,12 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn sealer() -> Sealer {
+pub(super) fn sealer() -> Sealer {
     let key = SecretSource::from(&*"ab".repeat(32)).read().unwrap();
     Sealer::from_config(&MasterKey::Given(key), false).unwrap()
 }
 
-fn apps_of(store: &Store) -> StoredApps {
+pub(super) fn apps_of(store: &Store) -> StoredApps {
     StoredApps::new(store.clone(), sealer())
 }
 
@@ -46,7 +46,7 @@ async fn apps(test_store: &TestStore) -> StoredApps {
     apps_of(&test_store.open().await)
 }
 
-async fn create(apps: &StoredApps, name: &str) -> NewApp {
+pub(super) async fn create(apps: &StoredApps, name: &str) -> NewApp {
     let app = new_app(name);
     apps.create(app.clone()).await.unwrap();
     app

@@ -15,6 +15,7 @@ use signpost_store::{Change, Topic};
 use super::{
     App,
     store::{AppStore, AppStoreError},
+    unread::Unread,
 };
 
 /// Looks up applications. Clones share the cache.
@@ -45,6 +46,22 @@ impl AppDirectory {
         }
     }
 
+    /// Cached applications are used for this long after the store's change feed was lost.
+    pub(crate) fn set_stale(&self, stale: Duration) {
+        if let Self::Multi(apps) = self {
+            apps.cache.set_stale(stale);
+        }
+    }
+
+    /// How long cached applications are used if the store does not answer; `None` with a single one, which needs no store.
+    #[must_use]
+    pub(crate) fn time_without_store(&self) -> Option<Duration> {
+        match self {
+            Self::Single(_) => None,
+            Self::Multi(apps) => Some(apps.cache.time_without_store()),
+        }
+    }
+
     /// A directory of one application.
     #[must_use]
     pub fn single(key: AppKey) -> Self {
@@ -58,17 +75,26 @@ const LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// A cache in front of a store. It also caches unknown idents, since a client with a wrong one keeps sending it.
 pub struct CachedApps {
     store: Arc<dyn AppStore>,
-    cache: FeedCache<AppIdent, Arc<App>, AppStoreError>,
-    all: Arc<AllCaches>,
+    pub(super) cache: FeedCache<AppIdent, Arc<App>, AppStoreError>,
+    pub(super) all: Arc<AllCaches>,
 }
 
 /// The caches in front of one store: the current one, and after a resize the old one while requests still use it.
 #[derive(Default)]
-struct AllCaches(Mutex<Vec<Weak<CachedApps>>>);
+pub(super) struct AllCaches {
+    caches: Mutex<Vec<Weak<CachedApps>>>,
+    /// What changes have removed from them.
+    pub(super) unread: Unread,
+}
 
 impl AllCaches {
+    /// The one that requests use now: the last.
+    pub(super) fn current(&self) -> Option<Arc<CachedApps>> {
+        self.lock().iter().rev().find_map(Weak::upgrade)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<CachedApps>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn on_change(&self, change: &Change) {
@@ -81,6 +107,8 @@ impl AllCaches {
             }
             apps.is_some()
         });
+        // Afterwards: what is read before would not be cached.
+        self.unread.on_change(change);
     }
 }
 
@@ -123,6 +151,7 @@ impl CachedApps {
             all: Arc::clone(&self.all),
         });
         all.push(Arc::downgrade(&resized));
+        self.all.unread.add_all();
         resized
     }
 

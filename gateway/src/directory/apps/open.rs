@@ -5,22 +5,27 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_store::{Store, StoreSettings, changes::Watch};
+use signpost_store::{OpenError, Store, StoreSettings, changes::Watch};
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
     directory::{AppDirectory, CachedApps},
     inspect::newest_key,
+    loader::AppLoader,
     seal::Sealer,
+    snapshot::{Snapshot, SnapshotError, SnapshotFile},
     stored::StoredApps,
 };
 use crate::{
-    config::{Applications, Config, MultiApplications, Versions},
+    config::{Applications, Config, MultiApplications, Versions, rfc3339},
     directory::accounts::{
         directory::AccountDirectory,
         open::{OpenAccounts, open_accounts, since_epoch},
     },
 };
+
+/// A snapshot may be this much ahead of the clock, which may have been set back.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
 
 /// The applications of a running gateway.
 pub(crate) struct OpenApps {
@@ -32,6 +37,8 @@ pub(crate) struct OpenApps {
     pub accounts: Option<OpenAccounts>,
     /// Hashes the keys of shared rate limits; `None` in single-application mode.
     pub rate_key: Option<hmac::Key>,
+    /// Keeps the applications in the cache; `None` in single-application mode.
+    pub loader: Option<AppLoader>,
     /// Keeps the subscription to the store's changes alive.
     _watch: Option<Watch>,
 }
@@ -53,6 +60,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
                     .then(|| open_accounts(&config.store))
                     .transpose()?,
                 rate_key: None,
+                loader: None,
                 _watch: None,
             });
         }
@@ -61,7 +69,10 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (database, store) = runtime.block_on(open_store(config, multi))?;
+    let (database, store, snapshot) = match runtime.block_on(open_store(config, multi)) {
+        Ok((database, store)) => (database, store, None),
+        Err(error) => open_without_store(config, multi, error)?,
+    };
     // The pool's connections would end with this runtime.
     database.disconnect();
     // The key exists now: `open_store` creates a missing one.
@@ -69,7 +80,17 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let address = &config.store.address;
     tracing::info!(store = %address, "using the store");
     warn_of_unusable_defaults(&config.store, &config.versions);
-    let apps = CachedApps::new(Arc::new(store), multi.cache_entries);
+    let apps = CachedApps::new(Arc::new(store.clone()), multi.cache_entries);
+    if let Some(snapshot) = snapshot {
+        let age = SystemClock.now().since(snapshot.true_at);
+        let found = snapshot.apps.into_iter();
+        apps.cache
+            .restore(age, found.map(|(ident, app)| (ident, Arc::new(app))));
+    }
+    let file = sealer
+        .as_ref()
+        .and_then(|sealer| snapshot_file(config, multi, sealer));
+    let loader = AppLoader::new(store, Arc::clone(&apps.all), file, Arc::new(SystemClock));
     let (subscriber, accounts) = (
         apps.subscriber(),
         Arc::new(AccountDirectory::new(&database)),
@@ -87,7 +108,57 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
         rate_key: sealer.map(|sealer| sealer.rate_key),
+        loader: Some(loader),
         _watch: Some(watch),
+    })
+}
+
+/// What the gateway starts with although its store does not answer: a store that is opened later, and the applications of
+/// the snapshot. Otherwise `error` is returned, with the reason why there are none.
+fn open_without_store(
+    config: &Config,
+    multi: &MultiApplications,
+    error: anyhow::Error,
+) -> anyhow::Result<(Store, StoredApps, Option<Snapshot>)> {
+    let is_down = error.downcast_ref::<OpenError>();
+    if multi.snapshot.is_none() || !is_down.is_some_and(OpenError::is_unavailable) {
+        return Err(error);
+    }
+    let read = || {
+        let sealer = Sealer::existing(&multi.master_key, true)?;
+        let sealer = sealer.context("there is no master key")?;
+        let file = snapshot_file(config, multi, &sealer).context("there is none")?;
+        let database = Store::open_later(&config.store)?;
+        let store = StoredApps::new(database.clone(), sealer);
+        let snapshot = file.read(multi.cache_entries, &store)?;
+        let (now, age) = (SystemClock.now(), SystemClock.now().since(snapshot.true_at));
+        let time = rfc3339(snapshot.true_at);
+        if age > config.stale || snapshot.true_at > now.plus(MAX_CLOCK_DIFFERENCE) {
+            return Err(SnapshotError::TooOld(time).into());
+        }
+        tracing::warn!(
+            cause = %format_args!("{error:#}"),
+            "the store does not answer: its {} applications are those of the snapshot of {time}, and are served until {}",
+            snapshot.apps.len(),
+            rfc3339(snapshot.true_at.plus(config.stale)),
+        );
+        anyhow::Ok((database, store, Some(snapshot)))
+    };
+    read().map_err(|cause| error.context(format!("the snapshot cannot be used: {cause:#}")))
+}
+
+/// Where the snapshot of a Postgres is. SQLite needs none: its file is as near.
+fn snapshot_file(
+    config: &Config,
+    multi: &MultiApplications,
+    sealer: &Sealer,
+) -> Option<SnapshotFile> {
+    let path = multi.snapshot.as_ref();
+    let path = path.filter(|_| config.store.address.file().is_none())?;
+    Some(SnapshotFile {
+        path: path.clone(),
+        key: sealer.snapshot_key.clone(),
+        store: config.store.address.to_string(),
     })
 }
 

@@ -34,10 +34,13 @@ pub struct Sealer {
     /// Hashes whom a shared rate limit counts: all gateways on a store have the same key, and without it the store's hashes
     /// do not tell addresses.
     pub(crate) rate_key: hmac::Key,
+    /// Authenticates snapshots.
+    pub(super) snapshot_key: hmac::Key,
 }
 
-/// Derives [`Sealer::rate_key`] from the master key.
+/// Derive [`Sealer::rate_key`] and [`Sealer::snapshot_key`] from the master key.
 const RATE_KEY: &[u8] = b"signpost:rate-limits:1";
+const SNAPSHOT_KEY: &[u8] = b"signpost:snapshot:1";
 
 /// The position of a sealed key in its record. The key can only be opened for the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +134,13 @@ impl Sealer {
         hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::Invalid)?;
         let key =
             UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
-        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &*bytes), RATE_KEY);
+        let master = hmac::Key::new(hmac::HMAC_SHA256, &*bytes);
+        let derived =
+            |label| hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, label).as_ref());
         Ok(Self {
             key: LessSafeKey::new(key),
-            rate_key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()),
+            rate_key: derived(RATE_KEY),
+            snapshot_key: derived(SNAPSHOT_KEY),
         })
     }
 

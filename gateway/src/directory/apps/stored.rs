@@ -37,7 +37,7 @@ pub struct StoredApps {
 impl AppStore for StoredApps {
     async fn find(&self, ident: AppIdent) -> Result<Option<App>, AppStoreError> {
         let row = applications::find(&self.store, ident).await?;
-        row.map(|row| self.open(ident, row)).transpose()
+        row.map(|row| self.open(ident, &row)).transpose()
     }
 }
 
@@ -175,23 +175,30 @@ impl StoredApps {
         })
     }
 
-    fn open(&self, ident: AppIdent, row: ApplicationRow) -> Result<App, AppStoreError> {
+    /// The database.
+    pub(super) const fn database(&self) -> &Store {
+        &self.store
+    }
+
+    /// Opens the keys of an application.
+    pub(super) fn open(&self, ident: AppIdent, row: &ApplicationRow) -> Result<App, AppStoreError> {
         let open = |key: &[u8], slot| self.sealer.open(key, ident, slot);
         let state = match row.is_active() {
             true => AppState::Active,
             false => AppState::Disabled,
         };
-        let previous_key = match (row.previous_key, row.previous_until) {
+        let previous_key = match (&row.previous_key, row.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
-                key: open(&sealed, previous_slot(until))?,
+                key: open(sealed, previous_slot(until))?,
                 until: until.into(),
             }),
             _ => None,
         };
-        let settings = row.settings;
+        let settings = &row.settings;
         let profile = settings.sign_profile.as_deref().map(serde_json::from_str);
         let profile = profile.transpose();
-        let default_version = settings.default_version.map(|name| name.parse());
+        let default_version = settings.default_version.as_deref();
+        let default_version = default_version.map(str::parse);
         let rate_limit = settings.rate_limit.map(|[per_second, burst]| {
             let own = OwnRate::from_numbers(per_second, burst);
             own.ok_or(AppStoreError::Malformed("rate_per_second"))

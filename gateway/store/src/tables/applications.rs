@@ -108,13 +108,30 @@ pub async fn newest(store: &Store) -> Result<Option<ApplicationRow>, StoreError>
     one(store, "ORDER BY id DESC", Vec::new()).await
 }
 
+/// The number of applications.
+pub async fn count(store: &Store) -> Result<u64, StoreError> {
+    let count: Option<(i64,)> = store
+        .row("SELECT count(*) AS count FROM applications", Vec::new())
+        .await?;
+    Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+}
+
+/// Up to `limit` applications whose internal ids are larger than `after`, oldest first.
+pub async fn page(
+    store: &Store,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<ApplicationRow>, StoreError> {
+    let query =
+        format!("SELECT {COLUMNS} FROM applications WHERE id > $1 ORDER BY id LIMIT {limit}");
+    store.rows(&query, values![after]).await
+}
+
 /// All applications, oldest first.
 pub async fn all(store: &Store) -> Result<Vec<ApplicationRow>, StoreError> {
-    let query =
-        format!("SELECT {COLUMNS} FROM applications WHERE id > $1 ORDER BY id LIMIT {PAGE}");
     let (mut all, mut last) = (Vec::new(), i64::MIN);
     loop {
-        let page: Vec<ApplicationRow> = store.rows(&query, values![last]).await?;
+        let page = page(store, last, PAGE).await?;
         let Some(application) = page.last() else {
             return Ok(all);
         };

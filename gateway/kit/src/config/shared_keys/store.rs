@@ -1,10 +1,13 @@
 //! The address of the store and the settings of Postgres connections: `store` and `[postgres]`. `conf/gateway.toml`.
 
+use std::time::Duration;
+
 use signpost_store::{
     PostgresSettings, StoreAddress, StoreSettings, address::ParseStoreAddressError,
 };
 
 use crate::{
+    cache::{DEFAULT_STALE, MAX_STALE},
     config::{Read, Section},
     secret::{Secret, SecretSource},
 };
@@ -31,6 +34,16 @@ pub fn store(root: &mut Section<'_>) -> Read<StoreSettings> {
             ..StoreSettings::new(address)
         })
     })
+}
+
+/// Reads `stale_seconds`: how long cached data is used while the store does not answer. 0 s to 7 days, default 5 min.
+///
+/// # Errors
+///
+/// The number is invalid.
+pub fn stale(root: &mut Section<'_>) -> Read<Duration> {
+    let (max, default) = (MAX_STALE.as_secs(), DEFAULT_STALE.as_secs());
+    root.seconds("stale_seconds", 0..=max, default)
 }
 
 /// Reads the address, or its source.
@@ -79,7 +92,7 @@ fn kind_of(address: &str) -> &'static str {
 
 fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {
     let default = PostgresSettings::default();
-    let seconds = |section: &mut Section<'_>, key, default: std::time::Duration| {
+    let seconds = |section: &mut Section<'_>, key, default: Duration| {
         section.seconds(key, PostgresSettings::SECONDS, default.as_secs())
     };
     crate::read_all!(PostgresSettings {

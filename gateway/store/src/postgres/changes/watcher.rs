@@ -33,13 +33,20 @@ pub(crate) fn watch(
     let (started, is_started) = mpsc::channel();
     let database = database.clone();
     let follow = async move {
-        let feed = Feed::begin(&database, &clock, Sharing::Allowed).await;
-        let Ok(feed) = feed.map_err(|error| started.send(Err(error))) else {
-            return;
+        let feed = if database.is_open() {
+            let feed = Feed::begin(&database, &clock, Sharing::Allowed).await;
+            let Ok(feed) = feed.map_err(|error| started.send(Err(error))) else {
+                return;
+            };
+            let _ = started.send(Ok(()));
+            feed
+        } else {
+            let _ = started.send(Ok(()));
+            let feed = first_feed(&database, &clock).await;
+            on_change(Change::Restored);
+            feed
         };
-        if started.send(Ok(())).is_ok() {
-            follow(&database, &clock, feed, &mut on_change).await;
-        }
+        follow(&database, &clock, feed, &mut on_change).await;
     };
     let run = move || {
         runtime.block_on(async {
@@ -55,6 +62,29 @@ pub(crate) fn watch(
         .map_err(|_| StoreError::Interrupted)?;
     is_started.recv().map_err(|_| StoreError::Interrupted)??;
     Ok(watch)
+}
+
+/// Opens a database that did not answer at the start, and begins its feed. Logs an error only if it differs from the last
+/// one.
+async fn first_feed(database: &PostgresDatabase, clock: &Clock) -> Feed {
+    let mut logged = String::new();
+    loop {
+        let error = match database.finish_opening().await {
+            Ok(()) => match Feed::begin(database, clock, Sharing::Allowed).await {
+                Ok(feed) => {
+                    log_restored();
+                    return feed;
+                }
+                Err(error) => error.in_short(),
+            },
+            Err(error) => error.in_short(),
+        };
+        if error != logged {
+            tracing::warn!(cause = %error, "the store cannot be opened yet");
+            logged = error;
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
+    }
 }
 
 /// Follows the feed and restarts it after failures; never returns.

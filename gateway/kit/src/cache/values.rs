@@ -1,0 +1,84 @@
+//! The cached values, and apart from them the keys that the store is known not to have.
+
+use std::hash::Hash;
+
+use moka::sync::Cache;
+
+use super::freshness::ReadAt;
+
+/// Limit of cached unknown keys; a smaller cache has as many of them as of values.
+const MAX_UNKNOWN: u64 = 10_000;
+
+/// A value as it was read; `None` if the store has no such key.
+#[derive(Clone)]
+pub(super) struct Entry<V> {
+    pub(super) value: Option<V>,
+    pub(super) read_at: ReadAt,
+}
+
+/// Values and unknown keys have places of their own: so no stranger's key evicts a value.
+pub(super) struct Values<K, V> {
+    known: Cache<K, Entry<V>>,
+    unknown: Cache<K, Entry<V>>,
+}
+
+impl<K, V> Values<K, V>
+where
+    K: Copy + Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// No expiry by age: a stale value may be needed while the store does not answer.
+    pub(super) fn new(entries: u64) -> Self {
+        let cache = |entries| Cache::builder().max_capacity(entries).build();
+        Self {
+            known: cache(entries),
+            unknown: cache(entries.min(MAX_UNKNOWN)),
+        }
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<Entry<V>> {
+        self.known.get(key).or_else(|| self.unknown.get(key))
+    }
+
+    /// Inserts an entry, unless one is cached that was read later: if the feed returned during a read, a later one may
+    /// already have ended.
+    pub(super) fn insert(&self, key: K, entry: Entry<V>) {
+        let (cache, other) = match entry.value {
+            Some(_) => (&self.known, &self.unknown),
+            None => (&self.unknown, &self.known),
+        };
+        let read_at = entry.read_at;
+        if other.get(&key).is_some_and(|other| other.read_at > read_at) {
+            return;
+        }
+        cache.entry(key).and_upsert_with(|cached| match cached {
+            Some(cached) if cached.value().read_at > read_at => cached.into_value(),
+            _ => entry,
+        });
+        other.invalidate(&key);
+    }
+
+    pub(super) fn invalidate(&self, key: &K) {
+        self.known.invalidate(key);
+        self.unknown.invalidate(key);
+    }
+
+    pub(super) fn invalidate_all(&self) {
+        self.known.invalidate_all();
+        self.unknown.invalidate_all();
+    }
+
+    /// Up to `count` values.
+    pub(super) fn iter(&self, count: usize) -> impl Iterator<Item = (K, Entry<V>)> {
+        let known = self.known.iter().take(count);
+        known.map(|(key, entry)| (*key, entry))
+    }
+
+    /// The number of values and of unknown keys. Not for requests: it completes the pending work.
+    pub(super) fn count(&self) -> [u64; 2] {
+        [&self.known, &self.unknown].map(|cache| {
+            cache.run_pending_tasks();
+            cache.entry_count()
+        })
+    }
+}

@@ -1,0 +1,267 @@
+//! Keeps all applications in the cache, if they fit, and a snapshot of them in a file. CONTRACT 4.
+//!
+//! It reads them at the start, and after changes: so an outage of the store finds every application cached, not only those
+//! that have called. It runs on the control thread, page by page.
+
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use signpost_kit::clock::{Clock, Timestamp};
+use signpost_protocol::app::AppIdent;
+use signpost_store::{
+    StoreError,
+    tables::applications::{self, ApplicationRow},
+};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{
+    App,
+    directory::{AllCaches, CachedApps},
+    snapshot::{NewSnapshot, SnapshotFile, WrittenSnapshot},
+    stored::StoredApps,
+};
+
+/// Time from one look at the changes to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Applications that are read at once: some milliseconds of the thread, and less than a megabyte.
+const PAGE: usize = 1000;
+
+/// Attempts to read a page while applications change.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Time from one writing of the snapshot to the next.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Time from one renewal of the snapshot's time to the next.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Subtracted from the time at which the snapshot is known to be true: a change that was read may not be applied yet.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Reads applications into the current cache of a store.
+pub(crate) struct AppLoader {
+    store: StoredApps,
+    caches: Arc<AllCaches>,
+    clock: Arc<dyn Clock>,
+    /// Whether all applications fit into the cache; `None` before they were counted.
+    fits: Option<bool>,
+    snapshot: Option<SnapshotWriter>,
+}
+
+/// Writes the snapshot.
+struct SnapshotWriter {
+    file: Arc<SnapshotFile>,
+    written: Option<WrittenSnapshot>,
+    /// Whether an application has changed since it was written.
+    is_outdated: bool,
+    /// When it was written, or should have been.
+    begun_at: Option<Instant>,
+    renewed_at: Instant,
+    is_failing: bool,
+}
+
+impl AppLoader {
+    /// A loader that reads all applications first.
+    pub(super) fn new(
+        store: StoredApps,
+        caches: Arc<AllCaches>,
+        file: Option<SnapshotFile>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        caches.unread.add_all();
+        let snapshot = file.map(|file| SnapshotWriter {
+            file: Arc::new(file),
+            written: None,
+            is_outdated: true,
+            begun_at: None,
+            renewed_at: clock.instant(),
+            is_failing: false,
+        });
+        Self {
+            store,
+            caches,
+            clock,
+            fits: None,
+            snapshot,
+        }
+    }
+
+    /// Loads until the process ends.
+    pub(crate) async fn run(mut self) {
+        let mut ticks = interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.turn().await {
+                // The change feed reports that the store does not answer.
+                tracing::debug!(cause = %error.in_short(), "applications cannot be loaded now");
+                self.caches.unread.add_all();
+            }
+        }
+    }
+
+    /// Reads what has changed.
+    async fn turn(&mut self) -> Result<(), StoreError> {
+        let Some(apps) = self.caches.current() else {
+            return Ok(());
+        };
+        let changed = self.caches.unread.take();
+        let now = self.clock.instant();
+        let is_due = self.snapshot.as_mut().is_some_and(|snapshot| {
+            snapshot.is_outdated |= changed.all || !changed.idents.is_empty();
+            snapshot.is_due(now)
+        });
+        if changed.all || (is_due && self.fits == Some(true)) {
+            return self.load_all(&apps, is_due).await;
+        }
+        if self.fits == Some(true) {
+            for ident in changed.idents {
+                self.load_one(&apps, ident).await?;
+            }
+            self.renew_snapshot(now).await;
+        }
+        Ok(())
+    }
+
+    async fn load_one(&self, apps: &CachedApps, ident: AppIdent) -> Result<(), StoreError> {
+        let load = apps.cache.begin_load();
+        let row = applications::find(self.store.database(), ident).await?;
+        let app = match row {
+            // A record that cannot be used is left to the requests that ask for it.
+            Some(row) => match self.store.open(ident, &row) {
+                Ok(app) => Some(Arc::new(app)),
+                Err(_) => return Ok(()),
+            },
+            None => None,
+        };
+        if !apps.cache.load(load, [(ident, app)]) {
+            self.caches.unread.add_all();
+        }
+        Ok(())
+    }
+
+    /// Reads all applications, if they fit into the cache, and writes the snapshot if it is due.
+    async fn load_all(&mut self, apps: &CachedApps, writes: bool) -> Result<(), StoreError> {
+        let begun_at = self.clock.now();
+        let count = applications::count(self.store.database()).await?;
+        if !self.check_size(count, apps.cache.entries()) {
+            return Ok(());
+        }
+        let snapshot = self.snapshot.as_mut().filter(|_| writes);
+        let mut new = snapshot.map(|snapshot| snapshot.begin(self.clock.instant()));
+        let (mut last, mut attempts) = (i64::MIN, 0);
+        loop {
+            let load = apps.cache.begin_load();
+            let rows = applications::page(self.store.database(), last, PAGE).await?;
+            let Some(end) = rows.last().map(|row| row.id.get()) else {
+                break;
+            };
+            attempts += 1;
+            let opened = rows.iter().filter_map(|row| self.opened(row));
+            if !apps.cache.load(load, opened) {
+                if attempts < MAX_ATTEMPTS {
+                    continue;
+                }
+                self.caches.unread.add_all();
+            }
+            if let Some(Ok(file)) = &mut new
+                && let Err(cause) = rows.iter().try_for_each(|row| file.add(row))
+            {
+                new = Some(Err(cause));
+            }
+            (last, attempts) = (end, 0);
+        }
+        if let (Some(new), Some(snapshot)) = (new, &mut self.snapshot) {
+            snapshot.replace(new, begun_at).await;
+        }
+        Ok(())
+    }
+
+    fn opened(&self, row: &ApplicationRow) -> Option<(AppIdent, Option<Arc<App>>)> {
+        let ident = row.ident.parse().ok()?;
+        let app = self.store.open(ident, row).ok()?;
+        Some((ident, Some(Arc::new(app))))
+    }
+
+    /// Whether so many applications fit into the cache. Logs when that changes.
+    fn check_size(&mut self, count: u64, entries: u64) -> bool {
+        let fits = count <= entries;
+        if self.fits.replace(fits) != Some(fits) {
+            if fits {
+                tracing::info!(
+                    applications = count,
+                    "all {count} applications are kept in the cache"
+                );
+            } else {
+                tracing::warn!(
+                    applications = count,
+                    "{count} applications do not fit into applications.cache_entries = {entries}: each is cached when it calls, \
+                     and there is no snapshot"
+                );
+            }
+        }
+        fits
+    }
+
+    /// Renews the time of the snapshot if it is known to be still true.
+    async fn renew_snapshot(&mut self, now: Instant) {
+        let lag = self.store.database().statistics().feed_lag;
+        if let (Some(lag), Some(snapshot)) = (lag, &mut self.snapshot)
+            && now.saturating_duration_since(snapshot.renewed_at) >= RENEWAL_INTERVAL
+        {
+            snapshot.renewed_at = now;
+            snapshot.renew(self.clock.now().minus(lag + MARGIN));
+        }
+    }
+}
+
+impl SnapshotWriter {
+    fn is_due(&self, now: Instant) -> bool {
+        let is_time = |begun_at| now.saturating_duration_since(begun_at) >= SNAPSHOT_INTERVAL;
+        self.is_outdated && self.begun_at.is_none_or(is_time)
+    }
+
+    fn begin(&mut self, now: Instant) -> io::Result<NewSnapshot> {
+        self.begun_at = Some(now);
+        // What changes from now on makes it outdated again.
+        self.is_outdated = false;
+        self.file.begin()
+    }
+
+    async fn replace(&mut self, new: io::Result<NewSnapshot>, true_at: Timestamp) {
+        let file = Arc::clone(&self.file);
+        let replace = move || new.and_then(|new| file.replace(new, true_at));
+        let written = tokio::task::spawn_blocking(replace).await;
+        match written.map_err(io::Error::other).flatten() {
+            Ok(written) => {
+                self.written = Some(written);
+                self.is_failing = false;
+            }
+            Err(cause) => self.failed(&cause),
+        }
+    }
+
+    fn renew(&mut self, true_at: Timestamp) {
+        if !self.is_outdated
+            && let Some(written) = &self.written
+            && let Err(cause) = self.file.renew(written, true_at)
+        {
+            self.failed(&cause);
+        }
+    }
+
+    fn failed(&mut self, cause: &io::Error) {
+        self.is_outdated = true;
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let path = self.file.path.display();
+            tracing::warn!(%cause, "the snapshot {path} cannot be written; it is tried again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod both_stores;

@@ -1,0 +1,187 @@
+//! Which applications are cached, and what the snapshot has of them.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use signpost_kit::clock::ManualClock;
+use signpost_store::{Change, Topic, testing::TestStore};
+use tempfile::TempDir;
+
+use super::*;
+use crate::directory::apps::{
+    AppState,
+    both_stores::{apps_of, create, sealer},
+    snapshot::SnapshotError,
+    store::NewApp,
+};
+
+struct Scene {
+    store: StoredApps,
+    apps: Arc<CachedApps>,
+    loader: AppLoader,
+    clock: ManualClock,
+    folder: TempDir,
+}
+
+fn file(path: &Path, store: &str) -> SnapshotFile {
+    SnapshotFile {
+        path: path.join("applications.snapshot"),
+        key: sealer().snapshot_key.clone(),
+        store: store.to_owned(),
+    }
+}
+
+impl Scene {
+    async fn new(test: &TestStore, entries: u64) -> Self {
+        let store = apps_of(&test.open().await);
+        let apps = CachedApps::new(Arc::new(store.clone()), entries);
+        let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::default());
+        let snapshot = Some(file(folder.path(), "a"));
+        let caches = Arc::clone(&apps.all);
+        let time: Arc<dyn Clock> = Arc::new(clock.clone());
+        let loader = AppLoader::new(store.clone(), caches, snapshot, time);
+        Self {
+            store,
+            apps,
+            loader,
+            clock,
+            folder,
+        }
+    }
+
+    fn notify(&self, app: &NewApp) {
+        let key = app.ident.as_str().as_bytes().to_vec();
+        let topic = Topic::Application;
+        self.apps.subscriber()(&Change::Item { topic, key });
+    }
+
+    fn cached(&self) -> u64 {
+        self.apps.cache.status().entries
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        file(self.folder.path(), "a").path
+    }
+
+    /// The idents and states in the snapshot.
+    fn read(&self) -> Vec<(AppIdent, AppState)> {
+        let snapshot = file(self.folder.path(), "a")
+            .read(100, &self.store)
+            .unwrap();
+        let apps = snapshot.apps.into_iter();
+        apps.map(|(ident, app)| (ident, app.state)).collect()
+    }
+}
+
+#[tokio::test]
+async fn all_applications_are_cached_and_stay_so_when_they_change() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 3).await;
+    let (one, _) = (
+        create(&scene.store, "one").await,
+        create(&scene.store, "two").await,
+    );
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.cached(), 2);
+    let three = create(&scene.store, "three").await;
+    scene
+        .store
+        .set_state(one.ident, AppState::Disabled)
+        .await
+        .unwrap();
+    scene.notify(&one);
+    scene.notify(&three);
+    assert_eq!(scene.cached(), 1);
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.cached(), 3);
+    scene.apps.subscriber()(&Change::Everything);
+    assert_eq!(scene.cached(), 0);
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.cached(), 3);
+    test.make_unavailable();
+    let found = scene.apps.find(one.ident).await.unwrap().unwrap();
+    assert_eq!(found.state, AppState::Disabled);
+    // Nothing has changed, so nothing is read.
+    scene.loader.turn().await.unwrap();
+}
+
+#[tokio::test]
+async fn applications_that_do_not_fit_are_not_loaded_until_the_cache_is_larger() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 1).await;
+    create(&scene.store, "one").await;
+    create(&scene.store, "two").await;
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.cached(), 0);
+    assert!(!scene.path().exists());
+    scene.apps = scene.apps.resized(2);
+    scene.loader.turn().await.unwrap();
+    assert_eq!((scene.cached(), scene.read().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn the_snapshot_follows_changes_and_its_time_the_store() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 100).await;
+    let one = create(&scene.store, "one").await;
+    scene.loader.turn().await.unwrap();
+    let time = |scene: &Scene| {
+        let snapshot = file(scene.folder.path(), "a").read(100, &scene.store);
+        snapshot.unwrap().true_at
+    };
+    let first = time(&scene);
+    assert_eq!(
+        (first, scene.read()),
+        (scene.clock.now(), vec![(one.ident, AppState::Active)])
+    );
+    let mode = fs::metadata(scene.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let text = fs::read_to_string(scene.path()).unwrap();
+    assert!(text.contains(one.ident.as_str()) && !text.contains(one.key.expose()));
+    // The time is renewed while the change feed is read.
+    let database = scene.store.database().clone();
+    let watch = tokio::task::spawn_blocking(move || database.watch(Duration::default, drop));
+    let _watch = watch.await.unwrap().unwrap();
+    scene.clock.advance(Duration::from_secs(20));
+    scene.loader.turn().await.unwrap();
+    let renewed = time(&scene);
+    assert!(renewed > first.plus(Duration::from_secs(10)) && renewed < scene.clock.now());
+    // A change is written, but not more often than every half a minute; until then the time stays.
+    scene
+        .store
+        .set_state(one.ident, AppState::Disabled)
+        .await
+        .unwrap();
+    scene.notify(&one);
+    scene.clock.advance(Duration::from_secs(9));
+    scene.loader.turn().await.unwrap();
+    assert_eq!(
+        (time(&scene), scene.read()),
+        (renewed, vec![(one.ident, AppState::Active)])
+    );
+    scene.clock.advance(Duration::from_secs(1));
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.read(), [(one.ident, AppState::Disabled)]);
+    assert_eq!(time(&scene), scene.clock.now());
+}
+
+#[tokio::test]
+async fn a_changed_or_foreign_snapshot_is_refused() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 100).await;
+    create(&scene.store, "one").await;
+    scene.loader.turn().await.unwrap();
+    let whole = fs::read(scene.path()).unwrap();
+    let read = |of: &str, entries| file(scene.folder.path(), of).read(entries, &scene.store);
+    assert_eq!(read("a", 1).unwrap().apps.len(), 1);
+    assert!(matches!(read("another", 1), Err(SnapshotError::Refused)));
+    for at in (0..whole.len()).step_by(7) {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        fs::write(scene.path(), changed).unwrap();
+        assert!(matches!(read("a", 1), Err(SnapshotError::Refused)), "{at}");
+        fs::write(scene.path(), &whole[..at]).unwrap();
+        assert!(matches!(read("a", 1), Err(SnapshotError::Refused)), "{at}");
+    }
+    fs::remove_file(scene.path()).unwrap();
+    assert!(matches!(read("a", 1), Err(SnapshotError::Unreadable(_))));
+}

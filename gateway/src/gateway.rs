@@ -5,6 +5,7 @@
 
 mod backends;
 mod forward;
+mod listener;
 mod policy;
 pub(crate) mod receive;
 mod record;
@@ -20,6 +21,7 @@ use std::{sync::Arc, time::Duration};
 pub use self::state::State;
 pub(crate) use self::{
     backends::Target,
+    listener::Listener,
     policy::{Bounds, Policy},
     respond::{UnparsedHead, reject_bad_head},
 };

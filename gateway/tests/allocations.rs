@@ -54,7 +54,7 @@ impl Phases {
             unreachable!("the configuration has one application")
         };
         let apps = AppDirectory::single(key.clone());
-        let state = State::new(&config, &apps, Descriptors::raise_limit());
+        let state = State::new(&apps, Descriptors::raise_limit());
         let gateway = Gateway::new(config, apps, state).unwrap();
         Self {
             gateway,

@@ -31,6 +31,7 @@ const SHARED_KEYS: &[(&str, &str)] = &[
 
 /// Keys of the gateway's examples that a reload applies, each with another valid value.
 const GATEWAY_KEYS: &[(&str, &str)] = &[
+    ("listen", "'$FREE'"),
     ("prefix", "'Other'"),
     ("public_url", "'https://api.example'"),
     ("gateway_secret", "'file:other.key'"),
@@ -139,9 +140,8 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("log.filter", "'warn,gateway=debug'"),
 ];
 
-/// Keys of the gateway's examples that need a restart.
+/// Keys of the gateway's examples that need a new process.
 const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
-    ("listen", "'127.0.0.1:9'"),
     ("management.listen", "'127.0.0.1:10'"),
     ("management.insecure", "true"),
     ("management.hosts", "['gateway-a']"),
@@ -203,7 +203,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("provider_kinds.gitea.pkce", "false"),
 ];
 
-/// Keys of the backends' examples that need a restart.
+/// Keys of the backends' examples that need a new process.
 const BACKEND_RESTART_KEYS: &[(&str, &str)] = &[
     ("listen", "'127.0.0.1:7999'"),
     ("store", "'sqlite:other.db'"),
@@ -296,7 +296,7 @@ impl Case {
             .collect()
     }
 
-    /// Keys that need a restart, each with another valid value.
+    /// Keys that need a new process, each with another valid value.
     fn restart(&self) -> Vec<(String, &'static str)> {
         let table = self.restart.iter();
         table
@@ -397,9 +397,10 @@ async fn every_key_is_reloaded(case: &Case) {
         .chain(case.restart().into_iter().map(|pair| (false, pair)))
         .filter(|(_, (key, _))| explained.contains_key(key))
     {
-        let printed = reload(&changed(&keys, &key, value));
+        let value = value.replace("$FREE", &free_address().to_string());
+        let printed = reload(&changed(&keys, &key, &value));
         let (reloaded, needing_restart) = printed
-            .split_once("a restart is needed for:")
+            .split_once(" applies these")
             .unwrap_or((&printed, ""));
         let part = if is_reloaded {
             reloaded
@@ -413,7 +414,7 @@ async fn every_key_is_reloaded(case: &Case) {
         );
         // Restores the example's value.
         let printed = reload(&keys);
-        assert!(!printed.contains("a restart is needed"), "{printed}");
+        assert!(!printed.contains("applies these"), "{printed}");
         assert_eq!(
             printed.contains("reloaded, nothing"),
             !is_reloaded,

@@ -223,7 +223,7 @@ async fn keys_that_need_a_restart_are_reported_and_keep_their_values() {
     stack.configure(Program::V1, "threads = 3\n[login]\nlogin_ttl_seconds = 599");
     for is_new in [true, false] {
         let printed = reload(&stack, Program::V1);
-        let (reloaded, restart) = printed.split_once("a restart is needed for:").unwrap();
+        let (reloaded, restart) = printed.split_once("a restart applies these").unwrap();
         let change = "login.login_ttl_seconds: 600 -> 599";
         assert_eq!(reloaded.contains(change), is_new, "{printed}");
         assert!(restart.contains("threads: 0 -> 3"), "{printed}");

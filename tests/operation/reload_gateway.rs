@@ -1,5 +1,6 @@
 //! The gateway reloads its configuration while it serves: each kind of change applies, and an invalid file does not.
 
+mod listeners;
 mod under_load;
 mod watched;
 
@@ -391,47 +392,51 @@ async fn an_invalid_file_changes_nothing_and_is_reported_as_by_check() {
 }
 
 #[tokio::test]
-async fn keys_that_need_a_restart_are_reported() {
+async fn keys_that_need_a_new_process_name_the_upgrade() {
     let (stack, _backend) = Stack::recording().await;
     let other = free_address();
     let printed = reload(
         &stack,
-        &format!("threads = 1\nlisten = \"{other}\"\n[limits]\nparams = 99"),
+        &format!("threads = 1\n[management]\nlisten = \"{other}\"\n[limits]\nparams = 99"),
     );
-    let (reloaded, restart) = printed.split_once("a restart is needed for:").unwrap();
+    let file = stack.config(Program::Gateway);
+    let upgrade = format!(
+        "signpost upgrade --config {} applies these, and loses nothing",
+        file.display()
+    );
+    let (reloaded, kept) = printed.split_once(&format!("\n{upgrade}:\n")).unwrap();
     assert!(reloaded.contains("limits.params: 256 -> 99"), "{printed}");
-    assert!(restart.contains("threads: 0 -> 1"), "{printed}");
-    assert!(restart.contains(&format!("-> \"{other}\"")), "{printed}");
+    assert!(kept.contains("threads: 0 -> 1"), "{printed}");
+    assert!(kept.contains(&format!("-> \"{other}\"")), "{printed}");
     assert_eq!(status(&stack.client(), "/x").await, 200);
-    let log = stack
-        .log_with(Program::Gateway, "a restart is needed for")
-        .await;
-    assert!(log.contains("listen") && log.contains("threads"));
+    let log = stack.log_with(Program::Gateway, &upgrade).await;
+    let line = log.lines().find(|line| line.contains(&upgrade)).unwrap();
+    assert!(line.contains("management.listen") && line.contains("threads"));
     let output = stack.check(Program::Gateway, &["--diff"]);
     assert_eq!(output.status.code(), Some(0));
+    let text = output_text(&output);
     assert!(
-        output_text(&output).contains("threads: 0 -> 1"),
-        "{}",
-        output_text(&output)
+        text.contains(&format!("{upgrade}:\n")) && text.contains("threads: 0 -> 1"),
+        "{text}"
     );
 }
 
 #[tokio::test]
 async fn the_gateway_does_not_become_its_own_backend() {
     let (stack, _backend) = Stack::recording().await;
-    let (listen, other) = (stack.addresses().gateway, free_address());
+    let (management, other) = (stack.addresses().management, free_address());
     stack.configure(
         Program::Gateway,
-        &format!("listen = \"{other}\"\n[versions.v1]\nbackend = \"{listen}\""),
+        &format!("[management]\nlisten = \"{other}\"\n[versions.v1]\nbackend = \"{management}\""),
     );
     let output = stack.reload(Program::Gateway);
     assert_eq!(output.status.code(), Some(1));
+    let text = output_text(&output);
     assert!(
-        output_text(&output).contains(
-            "versions.v1: until a restart, the gateway itself listens on this backend's address"
+        text.contains(
+            "versions.v1: until an upgrade, the gateway's management listens on this backend's address"
         ),
-        "{}",
-        output_text(&output)
+        "{text}"
     );
     assert_eq!(status(&stack.client(), "/x").await, 200);
 }
@@ -462,7 +467,7 @@ async fn sighup_does_not_end_a_gateway_that_is_still_starting() {
 }
 
 #[tokio::test]
-async fn switching_to_many_applications_needs_a_restart() {
+async fn switching_to_many_applications_needs_an_upgrade() {
     let (stack, _backend) = Stack::recording().await;
     let file = stack.config(Program::Gateway);
     let whole = fs::read_to_string(&file).unwrap();
@@ -481,9 +486,9 @@ async fn switching_to_many_applications_needs_a_restart() {
     )
     .unwrap();
     let printed = output_text(&stack.reload(Program::Gateway));
-    let restart = printed.split("a restart is needed for:").nth(1).unwrap();
+    let kept = printed.split("loses nothing:").nth(1).unwrap();
     assert!(
-        restart.contains("applications: ") && restart.contains("application.key: removed"),
+        kept.contains("applications: ") && kept.contains("application.key: removed"),
         "{printed}"
     );
     assert_eq!(status(&stack.client(), "/x").await, 200);

@@ -43,7 +43,7 @@ pub enum SharedCommand {
     /// Check whether the running program is ready to serve requests; exit code 0 or 1.
     Health(ConfigFile),
     /// Print the keys of the configuration file: allowed values, default, meaning, and whether a reload applies a change
-    /// or a restart is needed.
+    /// or a new process is needed.
     Keys {
         /// Print only keys that contain this text, for example health or connections.per, or that begin with this name as
         /// a file has it, for example versions.v1. Exit code 1 if there is none.

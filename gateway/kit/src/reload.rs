@@ -1,8 +1,8 @@
 //! Reloading the configuration of a running program.
 //!
 //! A reload is triggered by SIGHUP, by the program's `reload` command ([`control`]), or by a change of a watched file
-//! (`watch`). Reloads run one after the other. An invalid file changes nothing. Keys that need a restart keep their old
-//! values, and each reload lists them.
+//! (`watch`). Reloads run one after the other. An invalid file changes nothing. Keys that need a new process keep their
+//! old values, and each reload lists them.
 //!
 //! | what | limit |
 //! | --- | --- |
@@ -59,10 +59,13 @@ pub trait Reload: Send + Sync + 'static {
     /// The configuration is invalid.
     fn load(&self, file: &Path) -> Result<Loaded<Self::Config>, ConfigError>;
 
-    /// Whether a changed key needs a restart; `changed` lists all changed keys.
+    /// Whether a changed key needs a new process; `changed` lists all changed keys.
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
 
-    /// Applies a configuration, except for keys that need a restart. Must change nothing if it fails.
+    /// What applies such keys, and what that loses; precedes their list. `file` is the program's.
+    fn new_process(&self, file: &Path) -> String;
+
+    /// Applies a configuration, except for keys that need a new process. Must change nothing if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
 
     /// Hands over to a new process. Returns what to tell the operator; this process then stops by itself.
@@ -114,6 +117,8 @@ struct Report {
     is_applied: bool,
     changed: Vec<Change>,
     needing_restart: Vec<Change>,
+    /// What applies these.
+    new_process: String,
 }
 
 /// Reloads a program's configuration on signals, commands and file changes.
@@ -262,6 +267,7 @@ impl<R: Reload> Reloader<R> {
             is_applied,
             changed,
             needing_restart,
+            new_process: self.program.new_process(&self.file),
         }
     }
 }
@@ -280,7 +286,7 @@ impl Report {
         tracing::info!(%file, changed, "configuration reloaded");
         if !self.needing_restart.is_empty() {
             let keys = keys(&self.needing_restart);
-            tracing::warn!(%file, keys, "a restart is needed for some keys: the old values stay until then");
+            tracing::warn!(%file, keys, "keys keep their values: {}", self.new_process);
         }
     }
 }
@@ -309,7 +315,7 @@ impl fmt::Display for Report {
             write!(formatter, "\n  {change}")?;
         }
         if !self.needing_restart.is_empty() {
-            formatter.write_str("\na restart is needed for:")?;
+            write!(formatter, "\n{}:", self.new_process)?;
         }
         for change in &self.needing_restart {
             write!(formatter, "\n  {change}")?;

@@ -32,8 +32,10 @@ const MAX_CERTIFICATES: usize = 1000;
 /// One listener.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenerSettings {
-    /// The address that clients call.
+    /// The address that clients call. It identifies the listener: a reload may change all else.
     pub address: SocketAddr,
+    /// The key of the address, for messages: `listen`, or for example `listen[1].address`.
+    pub key: String,
     /// The HTTP versions that it serves.
     pub protocols: Protocols,
     /// TLS; `None`: plain.
@@ -98,6 +100,7 @@ impl ListenerSettings {
             root.describe_item(KEY, Self::read);
             let plain = Self {
                 address: root.address(KEY, DEFAULT_LISTEN)?,
+                key: KEY.to_owned(),
                 protocols: Protocols::Http1,
                 tls: None,
                 hsts: None,
@@ -141,8 +144,10 @@ impl ListenerSettings {
         }
         let (tls, hsts) = tls.map(Option::unzip)?;
         let (tls, hsts) = (Ok(tls), Ok(hsts.flatten()));
+        let key = format!("{}.address", section.table_path());
         read_all!(Self {
             address,
+            key: Ok(key),
             protocols,
             tls,
             hsts,

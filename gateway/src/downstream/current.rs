@@ -12,6 +12,8 @@ pub(crate) struct Snapshot {
     pub gateway: Arc<Gateway>,
     /// The client.
     pub peer: Peer,
+    /// Limit of the connection's requests; 0 once a reload has closed its listener, so that the next response is the last.
+    pub max_requests: u64,
 }
 
 /// The gateway that serves the next request of one connection. The requests share a snapshot, so that they do not count
@@ -24,9 +26,16 @@ pub(crate) struct Current<'c> {
 
 impl Snapshot {
     fn new(gateway: &Arc<Gateway>, connection: &ConnectionInfo) -> Arc<Self> {
+        let policy = &gateway.policy;
+        let is_open = |id| policy.listeners.iter().any(|one| one.id == id);
         Arc::new(Self {
             gateway: Arc::clone(gateway),
-            peer: Peer::new(connection, &gateway.policy.rules.admission.trusted_proxies),
+            peer: Peer::new(connection, &policy.rules.admission.trusted_proxies),
+            max_requests: if connection.listener.is_none_or(is_open) {
+                policy.bounds.connections.requests
+            } else {
+                0
+            },
         })
     }
 }

@@ -18,12 +18,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use futures_util::FutureExt;
 use rustix::net::sockopt::set_socket_linger;
 use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
 use tokio::{
     io::{self, AsyncReadExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
     time::timeout,
 };
 
@@ -31,7 +31,7 @@ use self::{
     not_established::{NotEstablished, is_probe},
     pause::AcceptPause,
     proxy_protocol::read_header,
-    socket::BACKLOG,
+    socket::take_backlog,
 };
 use crate::{
     config::{ConnectionLimits, ListenerSettings, Protocols},
@@ -40,7 +40,7 @@ use crate::{
         http2::{self, Preface, is_preface},
         sockets::ListeningSockets,
     },
-    gateway::{Gateway, State},
+    gateway::{Gateway, Listener, State},
     limits::connections::OpenConnection,
     phases::origin::is_in,
     request::{
@@ -58,6 +58,16 @@ pub(crate) struct Clients {
     failures: OnceAMinute,
     sockets: Arc<ListeningSockets>,
     drain: Arc<Drain>,
+}
+
+/// A socket that a worker thread accepts from.
+pub(crate) struct WorkerSocket {
+    /// The socket.
+    pub socket: std::net::TcpListener,
+    /// Its listener, by the configuration that opened it.
+    pub listener: Arc<Listener>,
+    /// Its sender is dropped when the listener is closed.
+    pub open: watch::Receiver<()>,
 }
 
 /// A connection that was accepted.
@@ -86,14 +96,23 @@ impl Clients {
         }
     }
 
-    /// Accepts connections of listener `number` until a stop closes the listeners.
-    pub(crate) async fn accept(self: Arc<Self>, socket: std::net::TcpListener, number: usize) {
+    /// Accepts connections until a reload closes the listener, or a stop closes all.
+    pub(crate) async fn accept(self: Arc<Self>, socket: WorkerSocket) {
+        let WorkerSocket {
+            socket,
+            listener: mut settings,
+            mut open,
+        } = socket;
         let listener = match TcpListener::from_std(socket) {
             Ok(listener) => listener,
             Err(cause) => return tracing::error!(%cause, "a listener cannot be used"),
         };
-        let state = Arc::clone(&self.current.load().state);
-        let closing = state.drain.closing();
+        let closing = async {
+            tokio::select! {
+                () = self.drain.closing() => {}
+                _ = open.changed() => {}
+            }
+        };
         tokio::pin!(closing);
         loop {
             let accepted = tokio::select! {
@@ -108,7 +127,7 @@ impl Clients {
                         () = self.pause.wait_for_room() => false,
                         () = &mut closing => true,
                     };
-                    self.begin(stream, peer, number);
+                    self.begin(stream, peer, &mut settings);
                     if is_closing {
                         break;
                     }
@@ -116,24 +135,28 @@ impl Clients {
                 Err(cause) => self.pause.failed(&cause).await,
             }
         }
-        self.sockets.close();
+        if self.drain.is_closing() {
+            self.sockets.close();
+        }
         // For their clients, the connections in the backlog are established.
-        for _ in 0..BACKLOG {
-            match listener.accept().now_or_never() {
-                Some(Ok((stream, peer))) => self.begin(stream, peer, number),
-                _ => break,
-            }
+        for (stream, peer) in take_backlog(listener) {
+            self.begin(stream, peer, &mut settings);
         }
     }
 
-    /// Begins to serve a connection, or refuses it.
-    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: usize) {
+    /// Begins to serve a connection, or refuses it. `settings` are the listener's last ones; if the configuration no longer
+    /// has it, they stay.
+    fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, settings: &mut Arc<Listener>) {
         let gateway = self.current.load();
-        let settings = &gateway.policy.listeners[number];
+        if let Some(current) = gateway.policy.listener(settings.address)
+            && !Arc::ptr_eq(current, settings)
+        {
+            *settings = Arc::clone(current);
+        }
         let address = peer.ip().to_canonical();
         let has_proxy_header = is_in(&settings.proxy_protocol, address);
         let limits = &gateway.policy.bounds.connections;
-        gateway.state.open_connections.counts.accept(number);
+        settings.count_accepted();
         let open = gateway.state.open_connections.begin(limits);
         // The connections of a proxy are those of many clients.
         let is_proxy =
@@ -147,6 +170,7 @@ impl Clients {
             return refuse(stream);
         };
         let client = ConnectionInfo {
+            listener: Some(settings.id),
             redirects_to_https: settings.redirects_to_https,
             ..ConnectionInfo::plain(address)
         };

@@ -1,26 +1,55 @@
 //! The listening sockets of this process.
 
 use std::{
-    io,
     net::{SocketAddr, TcpListener},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The listening sockets of this process, to hand them over. Closed when a stop closes the listeners: otherwise new
-/// connections would wait in a socket that nothing accepts from.
+use tokio::sync::watch;
+
+/// The listening sockets of this process, to hand them over and to close them. All are closed when a stop closes the
+/// listeners: otherwise new connections would wait in a socket that nothing accepts from.
 #[derive(Debug, Default)]
-pub(crate) struct ListeningSockets(Mutex<Vec<(SocketAddr, TcpListener)>>);
+pub(crate) struct ListeningSockets(Mutex<Vec<OpenSockets>>);
+
+/// The sockets at one address. What accepts from them stops when this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenSockets {
+    /// Where they listen.
+    pub address: SocketAddr,
+    /// A second descriptor of each.
+    pub sockets: Vec<TcpListener>,
+    /// Its receivers notice when it is dropped.
+    _open: watch::Sender<()>,
+}
+
+impl OpenSockets {
+    /// Also returns what notices when they are closed.
+    pub(crate) fn new(
+        address: SocketAddr,
+        sockets: Vec<TcpListener>,
+    ) -> (Self, watch::Receiver<()>) {
+        let (open, receiver) = watch::channel(());
+        let sockets = Self {
+            address,
+            sockets,
+            _open: open,
+        };
+        (sockets, receiver)
+    }
+}
 
 impl ListeningSockets {
-    /// Remembers a socket.
-    ///
-    /// # Errors
-    ///
-    /// The process is out of file descriptors.
-    pub(crate) fn add(&self, address: SocketAddr, socket: &TcpListener) -> io::Result<()> {
-        let socket = socket.try_clone()?;
-        self.lock().push((address, socket));
-        Ok(())
+    /// Adds the sockets at an address.
+    pub(crate) fn add(&self, sockets: OpenSockets) {
+        self.lock().push(sockets);
+    }
+
+    /// Closes the sockets at all addresses but these. Returns what was closed.
+    pub(crate) fn keep(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let mut sockets = self.lock();
+        let closed = sockets.extract_if(.., |one| !addresses.contains(&one.address));
+        closed.map(|one| one.address).collect()
     }
 
     /// Closes all.
@@ -28,8 +57,13 @@ impl ListeningSockets {
         self.lock().clear();
     }
 
-    /// The sockets, each with its address.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<(SocketAddr, TcpListener)>> {
+    /// The addresses.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.lock().iter().map(|one| one.address).collect()
+    }
+
+    /// All sockets.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<OpenSockets>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,7 @@
 //! What one configuration says.
 
 use std::{
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,11 +11,13 @@ use signpost_kit::{
     trace::{ServiceName, Tracer},
 };
 
-use super::{State, backends::Backends};
+use super::{
+    State,
+    backends::Backends,
+    listener::{Listener, find},
+};
 use crate::{
-    config::{
-        Applications, Config, ConnectionLimits, Limits, ListenerSettings, ResponseHeaders, Timeouts,
-    },
+    config::{Applications, Config, ConnectionLimits, Limits, ResponseHeaders, Timeouts},
     directory::apps::directory::AppDirectory,
     phases::{
         admit::AdmissionRules, cors::CorsRules, error_format::ErrorFormatRules,
@@ -26,7 +29,7 @@ use crate::{
 /// Limit of a reload's duration after backend names are resolved.
 const RELOAD_MARGIN: Duration = Duration::from_secs(10);
 
-/// The port of https, if `public_url` names no other.
+/// The port of https, if the configuration names no other.
 const HTTPS_PORT: u16 = 443;
 
 /// The gateway, in its spans.
@@ -49,8 +52,8 @@ pub struct Policy {
     pub rate_limits: RequestLimiter,
     /// The versions and their backends.
     pub(crate) backends: Backends,
-    /// The settings of the listeners, by their number. Their addresses are those of the start.
-    pub(crate) listeners: Vec<Arc<ListenerSettings>>,
+    /// The listeners, in the order of the file.
+    pub(crate) listeners: Vec<Arc<Listener>>,
     /// Limits and durations.
     pub bounds: Bounds,
     /// What is recorded of requests.
@@ -67,7 +70,7 @@ pub struct Rules {
     pub(crate) cors: Option<CorsRules>,
     /// Fixed headers of responses without a version.
     pub(crate) response_headers: ResponseHeaders,
-    /// The port of `public_url` if that is https, otherwise 443: where plain requests are redirected to.
+    /// Where plain requests are redirected to.
     pub(crate) https_port: u16,
 }
 
@@ -106,7 +109,8 @@ impl Policy {
             before.clear_stale_rejections(&config, state);
         }
         let rate_limits = request_limiter(&config, before);
-        let listeners = listeners(&config, before);
+        let open = before.map(|before| &before.listeners[..]);
+        let listeners = Listener::all(&config, open.unwrap_or_default());
         let metrics = &state.records.metrics;
         if let Some(usage) = &state.records.usage {
             usage.show(config.counted_applications);
@@ -150,6 +154,11 @@ impl Policy {
         })
     }
 
+    /// The listener at this address; `None` if this configuration has none there.
+    pub(crate) fn listener(&self, address: SocketAddr) -> Option<&Arc<Listener>> {
+        find(&self.listeners, address)
+    }
+
     /// Clears the rejections of secrets if a backend's secret or addresses change.
     fn clear_stale_rejections(&self, config: &Config, state: &State) {
         if !self.backends.are_same(&config.versions) {
@@ -179,7 +188,7 @@ impl Rules {
             },
             cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
             response_headers: config.response_headers.clone(),
-            https_port: config.public_url.https_port().unwrap_or(HTTPS_PORT),
+            https_port: https_port(config),
         }
     }
 }
@@ -200,6 +209,16 @@ impl Bounds {
     }
 }
 
+/// The port of `public_url` if that is https, otherwise of the first listener with TLS. Without both, something in front
+/// serves https.
+fn https_port(config: &Config) -> u16 {
+    let mut listeners = config.listeners.iter();
+    let listener = listeners.find(|one| one.tls.is_some());
+    let port = config.public_url.https_port();
+    port.or(listener.map(|one| one.address.port()))
+        .unwrap_or(HTTPS_PORT)
+}
+
 /// The rate limits of a configuration. Only with a store can they be shared.
 fn request_limiter(config: &Config, before: Option<&Policy>) -> RequestLimiter {
     let has_store = matches!(config.applications, Applications::Multi(_));
@@ -207,21 +226,4 @@ fn request_limiter(config: &Config, before: Option<&Policy>) -> RequestLimiter {
     limits.is_shared &= has_store;
     let before = before.map(|before| &before.rate_limits);
     RequestLimiter::new(limits, config.limits.unsigned, before, Instant::now())
-}
-
-/// The settings of the listeners; their addresses stay until a restart. One that the configuration no longer has keeps its
-/// settings.
-fn listeners(config: &Config, before: Option<&Policy>) -> Vec<Arc<ListenerSettings>> {
-    let Some(before) = before else {
-        return config.listeners.iter().cloned().map(Arc::new).collect();
-    };
-    let reloaded = |running: &Arc<ListenerSettings>| {
-        let mut new = config.listeners.iter();
-        let new = new.find(|new| new.address == running.address);
-        new.map_or_else(
-            || Arc::clone(running),
-            |new| Arc::new(new.continuing(running)),
-        )
-    };
-    before.listeners.iter().map(reloaded).collect()
 }

@@ -11,7 +11,6 @@ use signpost_kit::{
 };
 
 use crate::{
-    config::Config,
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
     observe::{metrics::RequestMetrics, usage::Usage},
@@ -53,14 +52,14 @@ pub(crate) struct Records {
 }
 
 impl State {
-    /// The state of a process that begins with this configuration.
+    /// The state of a process that begins with these applications.
     #[must_use]
-    pub fn new(config: &Config, apps: &AppDirectory, descriptors: Descriptors) -> Self {
+    pub fn new(apps: &AppDirectory, descriptors: Descriptors) -> Self {
         let has_store = matches!(apps, AppDirectory::Multi(_));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let usage = || Arc::new(Usage::new(Arc::clone(&clock)));
         let usage = has_store.then(usage);
-        let open_connections = OpenConnections::new(descriptors, config.listeners.len());
+        let open_connections = OpenConnections::new(descriptors);
         Self {
             secret_rejections: SecretRejections::default(),
             accounts: OnceLock::new(),

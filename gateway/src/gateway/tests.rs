@@ -46,7 +46,7 @@ pub(crate) fn gateway(config: Config) -> Gateway {
         unreachable!("the configuration has one application")
     };
     let apps = AppDirectory::single(key.clone());
-    let state = State::new(&config, &apps, Descriptors::raise_limit());
+    let state = State::new(&apps, Descriptors::raise_limit());
     Gateway::new(config, apps, state).unwrap()
 }
 

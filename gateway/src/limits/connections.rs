@@ -87,11 +87,11 @@ pub(crate) struct ConnectionStates {
 }
 
 impl OpenConnections {
-    /// No connections of this number of listeners; `descriptors` limits the number of connections, too.
+    /// No connections; `descriptors` limits their number, too.
     #[must_use]
-    pub(crate) fn new(descriptors: Descriptors, listeners: usize) -> Self {
+    pub(crate) fn new(descriptors: Descriptors) -> Self {
         Self {
-            counts: ConnectionCounts::new(listeners),
+            counts: ConnectionCounts::default(),
             open: AtomicUsize::new(0),
             networks: Networks::new(),
             descriptors,
@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn connections() -> Arc<OpenConnections> {
-        Arc::new(OpenConnections::new(Descriptors::raise_limit(), 1))
+        Arc::new(OpenConnections::new(Descriptors::raise_limit()))
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::{
     collections::HashMap,
+    mem,
+    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -25,7 +27,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct CertificateWatch {
     current: Arc<ArcSwap<Gateway>>,
     /// What the last check found, and what the last attempt to reload read, by listener.
-    checked: HashMap<usize, Checked>,
+    checked: HashMap<SocketAddr, Checked>,
     warned: HashMap<PathBuf, Warned>,
 }
 
@@ -75,12 +77,12 @@ impl CertificateWatch {
     async fn check_files(&mut self) -> bool {
         let gateway = self.current.load_full();
         let mut is_changed = false;
-        for (number, listener) in gateway.policy.listeners.iter().enumerate() {
+        let mut known_listeners = mem::take(&mut self.checked);
+        for listener in &gateway.policy.listeners {
             let Some(tls) = &listener.tls else {
-                self.checked.remove(&number);
                 continue;
             };
-            let known = self.checked.remove(&number);
+            let known = known_listeners.remove(&listener.address);
             let checked = match known.filter(|known| Arc::ptr_eq(&known.tls, tls)) {
                 Some(known) => check(known, &mut is_changed).await,
                 None => {
@@ -93,7 +95,7 @@ impl CertificateWatch {
                     }
                 }
             };
-            self.checked.insert(number, checked);
+            self.checked.insert(listener.address, checked);
         }
         is_changed
     }

@@ -30,8 +30,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What decides whether the gateway is ready.
 pub(crate) struct GatewayReadiness {
-    /// The address that clients call.
-    pub listen: SocketAddr,
     /// The store of applications; `None` in single-application mode.
     pub store: Option<Store>,
     /// The gateway with the current configuration.
@@ -77,6 +75,12 @@ fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
     }
 }
 
+/// Whether the gateway accepts connections at this address.
+async fn accepts(address: SocketAddr) -> bool {
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+    matches!(connected, Ok(Ok(_)))
+}
+
 impl Readiness for GatewayReadiness {
     fn timeouts(&self) -> HttpTimeouts {
         let Timeouts {
@@ -95,8 +99,7 @@ impl Readiness for GatewayReadiness {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         // The management listener may be up before the clients' listener.
-        let accepts = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(self.listen)).await;
-        if !matches!(accepts, Ok(Ok(_))) {
+        if !accepts(gateway.policy.listeners[0].address).await {
             return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
         let mut details = Vec::new();

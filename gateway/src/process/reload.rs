@@ -20,18 +20,19 @@ use crate::{
         accounts::open::open_accounts,
         apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
     },
-    downstream::sockets::ListeningSockets,
     gateway::{Gateway, Target},
-    process::upgrade::{NewProcess, terminate},
+    process::{
+        listeners::{BoundListener, Listeners},
+        upgrade::{NewProcess, terminate},
+    },
     upstream::routing::{
         monitor::{BackendMonitor, resolve_all},
         status::{BackendStatus, GatewayStatus},
     },
 };
 
-/// Keys that need a restart: listeners, threads and the store. A dot at the end means all keys of the table.
-const NEED_RESTART: [&str; 8] = [
-    "listen",
+/// Keys that need a new process: management, threads and the store. A dot at the end means all keys of the table.
+const NEED_RESTART: [&str; 7] = [
     "management.",
     "threads",
     "store",
@@ -49,13 +50,11 @@ pub(crate) struct GatewayReload {
     pub(crate) monitor: Mutex<BackendMonitor>,
     /// The process' log.
     pub(crate) log: Logging,
-    /// The addresses of the clients' listeners, fixed until a restart.
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// The management listener, fixed until a restart.
-    pub(crate) management: SocketAddr,
+    /// The listeners.
+    pub(crate) listeners: Arc<Listeners>,
     /// The store of applications; `None` in single-application mode.
     pub(crate) store: Option<Store>,
-    /// The settings of the store, fixed until a restart.
+    /// The settings of the store, fixed until an upgrade.
     pub(crate) store_settings: StoreSettings,
     /// What an upgrade hands over.
     pub(crate) upgrade: Upgrade,
@@ -65,8 +64,6 @@ pub(crate) struct GatewayReload {
 pub(crate) struct Upgrade {
     /// Starts the program's new file.
     pub(crate) new_process: NewProcess,
-    /// The listening sockets.
-    pub(crate) sockets: Arc<ListeningSockets>,
     /// The phase of the management listener.
     pub(crate) management: watch::Sender<Phase>,
     /// Begins the stop of this process.
@@ -84,8 +81,13 @@ impl Reload for GatewayReload {
         needs_restart(key, changed)
     }
 
+    fn new_process(&self, file: &Path) -> String {
+        let file = file.display();
+        format!("signpost upgrade --config {file} applies these, and loses nothing")
+    }
+
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
-        self.reject_own_addresses(&config)?;
+        self.reject_management_address(&config)?;
         let before = self.current.load_full();
         let apps = reloaded_apps(&before.policy.apps, &config.applications).await?;
         if config.versions.check_accounts() {
@@ -93,6 +95,8 @@ impl Reload for GatewayReload {
         }
         let (log, stale) = (self.log.prepare(&config.log).await?, config.stale);
         log_warnings(&config.warnings());
+        let bound = self.listeners.bind(&config.listeners, None)?;
+        bound.iter().try_for_each(BoundListener::listen)?;
         let gateway = Arc::new(before.with_config(config, apps)?);
         let backends = &gateway.policy.backends;
         let is_new = |one: &Arc<_>| {
@@ -106,6 +110,7 @@ impl Reload for GatewayReload {
         self.monitor.lock().await.follow(backends.balancers());
         gateway.set_stale(stale);
         self.current.store(Arc::clone(&gateway));
+        self.follow_listeners(bound, &gateway);
         before.policy.apps.retire(&gateway.policy.apps);
         if self.store.is_some() {
             warn_of_unusable_defaults(&self.store_settings, &backends.versions);
@@ -120,11 +125,10 @@ impl Reload for GatewayReload {
         }
         let Upgrade {
             new_process,
-            sockets,
             management,
             handed_over,
         } = &self.upgrade;
-        let (new_process, sockets) = (new_process.clone(), Arc::clone(sockets));
+        let (new_process, sockets) = (new_process.clone(), self.listeners.sockets());
         let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
         let (new, release) = started.await?.inspect_err(|error| {
             tracing::error!(
@@ -161,7 +165,7 @@ impl Reload for GatewayReload {
     }
 
     fn health_address(&self) -> SocketAddr {
-        self.management
+        self.listeners.management
     }
 }
 
@@ -177,18 +181,26 @@ impl GatewayReload {
         Ok(())
     }
 
-    /// Refuses a backend at an address that the gateway listens on now. The file was only checked against its own
-    /// `listen`, which may take effect after a restart.
-    fn reject_own_addresses(&self, config: &Config) -> anyhow::Result<()> {
-        let mut own = self.addresses.clone();
-        own.push(self.management);
-        match config
-            .versions
-            .backends()
-            .find(|one| one.upstream.is_at(&own))
-        {
+    /// Begins to accept connections at new addresses, then ends it at those that the configuration no longer has.
+    fn follow_listeners(&self, bound: Vec<BoundListener>, gateway: &Gateway) {
+        let addresses: Vec<_> = bound.iter().map(BoundListener::address).collect();
+        self.listeners.serve(bound, &gateway.policy);
+        for address in addresses {
+            tracing::info!(listen = %address, "listener opened");
+        }
+        for address in self.listeners.close_others(&gateway.policy) {
+            tracing::info!(listen = %address, "listener closed");
+        }
+    }
+
+    /// Refuses a backend at the address of the management listener. The file was only checked against its own
+    /// `management.listen`, which takes effect after an upgrade.
+    fn reject_management_address(&self, config: &Config) -> anyhow::Result<()> {
+        let own = [self.listeners.management];
+        let mut backends = config.versions.backends();
+        match backends.find(|one| one.upstream.is_at(&own)) {
             Some(backend) => bail!(
-                "versions.{}: until a restart, the gateway itself listens on this backend's address",
+                "versions.{}: until an upgrade, the gateway's management listens on this backend's address",
                 backend.name
             ),
             None => Ok(()),
@@ -196,15 +208,12 @@ impl GatewayReload {
     }
 }
 
-/// Whether a changed key needs a restart; `changed` has all changed keys.
+/// Whether a changed key needs a new process; `changed` has all changed keys.
 pub(crate) fn needs_restart(key: &str, changed: &[&str]) -> bool {
     let is_below = |section: &str| section.ends_with('.') && key.starts_with(section);
     // A change between one application and many: the store is only opened at start.
     let is_of_mode = key.starts_with("application") && changed.contains(&"applications");
-    // The address of a [[listen]] table; its other keys are reloaded.
-    let is_listener = key.starts_with("listen[") && key.ends_with("].address");
     is_of_mode
-        || is_listener
         || NEED_RESTART
             .iter()
             .any(|known| *known == key || is_below(known))

@@ -1,7 +1,7 @@
 //! The start: creates all parts of the program, and serves until a signal ends the process.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -28,7 +28,7 @@ use signpost_release::RELEASE;
 use signpost_store::Store;
 use tokio::{
     runtime::Runtime,
-    sync::{Mutex, Notify, watch},
+    sync::{Mutex, Notify, mpsc, watch},
 };
 
 use crate::{
@@ -37,14 +37,12 @@ use crate::{
         loader::AppLoader,
         open::{OpenApps, open_apps},
     },
-    downstream::{
-        listeners::{Clients, bound_socket, start_listening},
-        sockets::ListeningSockets,
-    },
+    downstream::listeners::{Clients, WorkerSocket},
     gateway::{Gateway, State},
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
         certificate_watch::CertificateWatch,
+        listeners::Listeners,
         rate_sharing::RateSharing,
         readiness::GatewayReadiness,
         reconnect,
@@ -76,7 +74,11 @@ pub(crate) fn run(
     let control = Control::new(&file, settings)?;
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
-    let sockets = Sockets::open(&config, taken)?;
+    let (threads, management_listen) = (config.threads, config.management.listen);
+    let (listeners, management_socket, workers) =
+        Listeners::open(threads, management_listen, taken)?;
+    let bound = listeners.bind(&config.listeners, taken)?;
+    let listeners = Arc::new(listeners);
     let (management, public_url) = (config.management.clone(), config.public_url.clone());
     let store_settings = config.store.clone();
     // Holds the store's change watch, which must live as long as the process.
@@ -88,18 +90,16 @@ pub(crate) fn run(
     writers.loader = apps.loader;
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
-    let addresses = sockets.addresses.clone();
+    listeners.serve(bound, &current.load().policy);
     let reload = GatewayReload {
         current: Arc::clone(&current),
         monitor: Mutex::default(),
         log: log.clone(),
-        addresses: addresses.clone(),
-        management: management.listen,
+        listeners: Arc::clone(&listeners),
         store: apps.store.clone(),
         store_settings,
         upgrade: Upgrade {
             new_process: NewProcess::new(&file)?,
-            sockets: Arc::clone(&sockets.all),
             management: management_phase,
             handed_over: Arc::clone(&handed_over),
         },
@@ -108,16 +108,23 @@ pub(crate) fn run(
     let health = Management {
         hosts: management.hosts,
         readiness: GatewayReadiness {
-            listen: addresses[0],
             store: apps.store,
             current: Arc::clone(&current),
         },
         metrics: metrics(&current, log.writer().dropped_lines()),
     };
     // From here on, connections wait for this process: what could fail has been done.
-    let management_socket = sockets.serve(&mut server, &current, descriptors)?;
+    listeners.listen()?;
+    let clients = Arc::new(Clients::new(&current, descriptors, listeners.sockets()));
+    for (number, sockets) in workers.into_iter().enumerate() {
+        server.add_service(Worker {
+            name: format!("clients-{number}"),
+            sockets,
+            clients: Arc::clone(&clients),
+        });
+    }
     health.start(management_socket, descriptors, management_phases)?;
-    log_start(&addresses, management.listen, &public_url);
+    log_start(&current.load(), management.listen, &public_url);
     let (stop, ended) = Stop::new(current, log.writer().clone(), usage, handed_over);
     run_in_background(server, stop)?;
     if let Some(taken) = taken {
@@ -127,8 +134,9 @@ pub(crate) fn run(
     ended.recv().context("the server stopped by itself")
 }
 
-fn log_start(addresses: &[SocketAddr], management: SocketAddr, public_url: &Origin) {
-    let listen = addresses.iter().map(SocketAddr::to_string);
+fn log_start(gateway: &Gateway, management: SocketAddr, public_url: &Origin) {
+    let listeners = gateway.policy.listeners.iter();
+    let listen = listeners.map(|one| one.address.to_string());
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
         listen, %management, %public_url, program.version = RELEASE,
@@ -142,10 +150,7 @@ fn first_gateway(
     apps: &mut OpenApps,
     descriptors: Descriptors,
 ) -> anyhow::Result<Arc<ArcSwap<Gateway>>> {
-    let (state, stale) = (
-        State::new(&config, &apps.directory, descriptors),
-        config.stale,
-    );
+    let (state, stale) = (State::new(&apps.directory, descriptors), config.stale);
     let gateway = Gateway::new(config, apps.directory.clone(), state)?;
     if let Some(accounts) = apps.accounts.take() {
         // It was empty.
@@ -261,108 +266,19 @@ impl Control {
     }
 }
 
-/// Checks that the gateway can listen on all addresses at the same time.
-fn probe_addresses(config: &Config) -> anyhow::Result<()> {
-    let listen = |(address, key): (SocketAddr, &str)| {
-        TcpListener::bind(address).with_context(|| {
-            format!("cannot listen on {address} ({key}): is the port in use by another program, or by another instance of this one?")
-        })
-    };
-    let listeners = config.listeners.iter().map(|one| (one.address, "listen"));
-    listeners
-        .chain([(config.management.listen, "management.listen")])
-        .map(listen)
-        .collect::<Result<Vec<_>, _>>()
-        .map(drop)
-}
-
-/// All listening sockets of the process.
-struct Sockets {
-    /// The addresses of the clients' listeners, by their numbers.
-    addresses: Vec<SocketAddr>,
-    /// The same sockets once more, for the next process.
-    all: Arc<ListeningSockets>,
-    /// The sockets of each worker thread, with the numbers of their listeners.
-    workers: Vec<Vec<(usize, TcpListener)>>,
-    management: TcpListener,
-}
-
-impl Sockets {
-    /// Opens the sockets, or takes them over from an older process.
-    ///
-    /// Each worker thread has a socket of its own for each listener. The kernel assigns each new connection to one
-    /// socket; the connection stays on that thread, with its backend connections. If several threads accepted from one
-    /// socket, reads would wake other threads. The older process may have had more threads: then a worker has several
-    /// sockets of a listener, since a socket without a worker would lose its connections.
-    fn open(config: &Config, taken: Option<&TakenOver>) -> anyhow::Result<Self> {
-        if taken.is_none() {
-            probe_addresses(config)?;
-        }
-        let all = Arc::new(ListeningSockets::default());
-        let mut workers: Vec<Vec<_>> = (0..config.threads).map(|_| Vec::new()).collect();
-        let addresses: Vec<_> = config.listeners.iter().map(|one| one.address).collect();
-        for (number, &address) in addresses.iter().enumerate() {
-            let mut sockets = taken.map(|taken| taken.take(address)).unwrap_or_default();
-            while sockets.len() < config.threads {
-                let socket = bound_socket(address);
-                let socket = socket.with_context(|| format!("cannot listen on {address} (listen)"));
-                sockets.push(socket?);
-            }
-            for (index, socket) in sockets.into_iter().enumerate() {
-                all.add(address, &socket)?;
-                workers[index % config.threads].push((number, socket));
-            }
-        }
-        let address = config.management.listen;
-        let management = match taken.and_then(|taken| taken.take(address).pop()) {
-            Some(socket) => socket,
-            None => TcpListener::bind(address)
-                .with_context(|| format!("cannot listen on {address} (management.listen)"))?,
-        };
-        all.add(address, &management)?;
-        Ok(Self {
-            addresses,
-            all,
-            workers,
-            management,
-        })
-    }
-
-    /// Begins to listen, and adds the worker threads to the server. Returns the socket for management.
-    fn serve(
-        self,
-        server: &mut Server,
-        current: &Arc<ArcSwap<Gateway>>,
-        descriptors: Descriptors,
-    ) -> anyhow::Result<TcpListener> {
-        for (_, socket) in self.workers.iter().flatten() {
-            start_listening(socket).context("cannot listen (listen)")?;
-        }
-        let clients = Arc::new(Clients::new(current, descriptors, self.all));
-        for (number, sockets) in self.workers.into_iter().enumerate() {
-            server.add_service(Worker {
-                name: format!("clients-{number}"),
-                sockets,
-                clients: Arc::clone(&clients),
-            });
-        }
-        Ok(self.management)
-    }
-}
-
 /// A worker thread: a runtime with one listening socket for each listener.
 struct Worker {
     name: String,
-    /// The sockets, with the numbers of their listeners.
-    sockets: Vec<(usize, TcpListener)>,
+    /// The sockets of the start, then those of reloads.
+    sockets: mpsc::UnboundedReceiver<WorkerSocket>,
     clients: Arc<Clients>,
 }
 
 #[async_trait]
 impl Service for Worker {
     async fn start_service(&mut self, _: Option<ListenFds>, _: ShutdownWatch, _: usize) {
-        for (number, socket) in self.sockets.drain(..) {
-            tokio::spawn(Arc::clone(&self.clients).accept(socket, number));
+        while let Some(socket) = self.sockets.recv().await {
+            tokio::spawn(Arc::clone(&self.clients).accept(socket));
         }
         // Connections are served on this runtime until the process ends.
         std::future::pending().await

@@ -29,7 +29,7 @@ use rustix::{
 };
 use signpost_release::RELEASE;
 
-use crate::downstream::sockets::ListeningSockets;
+use crate::downstream::sockets::{ListeningSockets, OpenSockets};
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";
@@ -180,6 +180,12 @@ impl TakenOver {
         }
     }
 
+    /// The addresses of the sockets that nobody has taken.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.iter().map(|(address, _)| *address).collect()
+    }
+
     /// Takes the sockets that listen on `address`.
     pub(crate) fn take(&self, address: SocketAddr) -> Vec<TcpListener> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,8 +219,14 @@ impl TakenOver {
 /// Sends all sockets, and returns the new process' reply.
 fn hand_over(to: &OwnedFd, sockets: &ListeningSockets) -> io::Result<Vec<u8>> {
     set_socket_timeout(to, Timeout::Send, Some(SEND_TIMEOUT))?;
-    for (address, socket) in &*sockets.lock() {
-        send(to, address.to_string().as_bytes(), Some(socket))?;
+    for OpenSockets {
+        address, sockets, ..
+    } in &*sockets.lock()
+    {
+        let address = address.to_string();
+        for socket in sockets {
+            send(to, address.as_bytes(), Some(socket))?;
+        }
     }
     send(to, END, None)?;
     set_socket_timeout(to, Timeout::Recv, Some(START_TIMEOUT))?;

@@ -3,7 +3,10 @@
 use std::{
     net::IpAddr,
     num::NonZeroU32,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -21,6 +24,8 @@ use crate::{
 pub struct ConnectionInfo {
     /// The peer's address: that of the connection, or the one that a PROXY header names.
     pub(crate) address: IpAddr,
+    /// The listener that accepted it; `None` only in tests.
+    pub(crate) listener: Option<ListenerId>,
     /// Whether the connection is encrypted, at this gateway or at the balancer that sent the PROXY header.
     pub(crate) is_tls: bool,
     /// Whether its requests are redirected to https.
@@ -31,12 +36,26 @@ pub struct ConnectionInfo {
     pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
 }
 
+/// A listener of this process, from its opening to its close. Smaller than its address: every connection has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListenerId(NonZeroU32);
+
+impl ListenerId {
+    /// Another one.
+    pub(crate) fn next() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
+    }
+}
+
 impl ConnectionInfo {
     /// A connection without TLS from `address`.
     #[must_use]
     pub const fn plain(address: IpAddr) -> Self {
         Self {
             address,
+            listener: None,
             is_tls: false,
             redirects_to_https: false,
             hsts: None,

@@ -1,7 +1,8 @@
 //! What an upgrade changes and keeps: requests in flight, threads, listeners, and what the service manager learns.
 
 use std::{
-    net::SocketAddr,
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
     os::unix::net::UnixDatagram,
     time::{Duration, Instant},
 };
@@ -111,6 +112,43 @@ async fn threads_and_listeners_change_by_an_upgrade() {
     assert_eq!(refused, Some(std::io::ErrorKind::ConnectionRefused));
     assert_is_ready(&stack).await;
     assert_takes_commands(&stack);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_that_a_reload_opened_is_handed_over() {
+    let (mut stack, _backend) = plain(|builder| builder).await;
+    let (first, second) = (stack.addresses().gateway, free_address());
+    let tables = [first, second].map(|address| format!("[[listen]]\naddress = '{address}'\n"));
+    stack.configure(Program::Gateway, &tables.concat());
+    let output = stack.reload(Program::Gateway);
+    assert!(output.status.success(), "{}", output_text(&output));
+    let sockets = [first, second].map(listening_sockets);
+    assert!(sockets.iter().all(|sockets| !sockets.is_empty()));
+    let new = upgrade(&mut stack).await;
+    until_alone(&stack, new).await;
+    // The same sockets of the system, now in the new process.
+    assert_eq!([first, second].map(listening_sockets), sockets);
+    assert_serves(&[first, second]).await;
+}
+
+/// The inodes of the sockets that listen at an IPv4 address, `proc_net_tcp(5)`.
+fn listening_sockets(address: SocketAddr) -> BTreeSet<String> {
+    let IpAddr::V4(ip) = address.ip() else {
+        panic!("not IPv4");
+    };
+    let local = format!(
+        "{:08X}:{:04X}",
+        u32::from_ne_bytes(ip.octets()),
+        address.port()
+    );
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let lines = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    lines
+        .filter(|columns| columns[1] == local && columns[3] == "0A")
+        .map(|columns| columns[9].to_owned())
+        .collect()
 }
 
 /// Sends a request over each of many connections: the kernel spreads them over all sockets.

@@ -113,6 +113,11 @@ impl Reload for Running {
         Config::needs_restart(key, changed)
     }
 
+    fn new_process(&self, _: &Path) -> String {
+        "a restart applies these; of several processes, one after the other, it loses nothing"
+            .to_owned()
+    }
+
     /// Applies a configuration to new requests. Those in flight keep the old one.
     async fn apply(&self, (config, versions): Self::Config) -> anyhow::Result<()> {
         let log = self.log.prepare(&config.log).await?;

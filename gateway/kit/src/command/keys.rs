@@ -42,7 +42,7 @@ fn paragraphs(key: &Key) -> String {
     let change = if key.reload {
         "A reload applies it."
     } else {
-        "A change needs a restart."
+        "A change needs a new process."
     };
     let allowed = format!("{}{unit}{default}. {change}", key.allowed);
     wrapped(format!("{} ", key.key), &allowed) + "\n" + &wrapped("   ".to_owned(), &key.meaning)
@@ -114,7 +114,7 @@ mod tests {
         );
         assert_eq!(
             lines[3],
-            "other_seconds  a number (seconds). A change needs a restart."
+            "other_seconds  a number (seconds). A change needs a new process."
         );
         assert_eq!(lines.len(), 6);
         for line in &lines[1..3] {

@@ -76,7 +76,7 @@ pub fn keys<T>(
         allowed,
         default: (defaults.iter())
             .find_map(|(name, shown)| (name == key).then(|| shown.to_owned())),
-        // The second is for a table whose keys all need a restart.
+        // The second is for a table whose keys all need a new process.
         reload: !needs_restart(&key) && !needs_restart(&format!("{key}.")),
         key,
     };

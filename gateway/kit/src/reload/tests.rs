@@ -19,7 +19,7 @@ use super::{
 };
 use crate::config::load;
 
-/// A program with two keys: `size`, which can be reloaded, and `threads`, which needs a restart.
+/// A program with two keys: `size`, which can be reloaded, and `threads`, which needs a new process.
 struct Program {
     file: PathBuf,
     /// The sizes that were applied.
@@ -36,6 +36,10 @@ impl Reload for Program {
 
     fn needs_restart(&self, key: &str, _: &[&str]) -> bool {
         key == "threads"
+    }
+
+    fn new_process(&self, _: &Path) -> String {
+        "a restart applies these".to_owned()
     }
 
     async fn apply(&self, size: u32) -> anyhow::Result<()> {
@@ -164,10 +168,10 @@ async fn the_command_prints_the_changes() {
 }
 
 #[tokio::test]
-async fn keys_that_need_a_restart_stay_and_are_listed_at_each_reload() {
+async fn keys_that_need_a_new_process_stay_and_are_listed_at_each_reload() {
     let running = Running::start("size = 2\n");
     running.write("size = 3\nthreads = 4\n");
-    let needed = "\na restart is needed for:\n  threads: 1 -> 4";
+    let needed = "\na restart applies these:\n  threads: 1 -> 4";
     let reply = running.reply(Verb::Reload).await;
     assert_eq!(reply, format!("FILE: reloaded\n  size: 2 -> 3{needed}"));
     let reply = running.reply(Verb::Reload).await;

@@ -59,8 +59,7 @@ pub(crate) async fn serve_connection<S: Stream>(
         let next = match read {
             Ok(Some((mut read, snapshot))) => {
                 requests += 1;
-                let bounds = &snapshot.gateway.policy.bounds;
-                read.is_last |= requests >= bounds.connections.requests;
+                read.is_last |= requests >= snapshot.max_requests;
                 exchange(snapshot, &mut connection, &read).await
             }
             Ok(None) => return,
@@ -170,7 +169,7 @@ async fn exchange<S: Stream>(
     connection: &mut ClientConnection<S>,
     read: &ReadHead,
 ) -> AfterResponse {
-    let Snapshot { gateway, peer } = snapshot;
+    let Snapshot { gateway, peer, .. } = snapshot;
     let ReadHead {
         head,
         is_http_1_0,
@@ -192,7 +191,7 @@ async fn reject_bad_head<S: Stream>(
     connection: &mut ClientConnection<S>,
     bad_head: &BadHead,
 ) -> AfterResponse {
-    let Snapshot { gateway, peer } = snapshot;
+    let Snapshot { gateway, peer, .. } = snapshot;
     let BadHead {
         rejection,
         received,

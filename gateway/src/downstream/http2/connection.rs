@@ -92,7 +92,8 @@ pub(crate) async fn serve_connection<S: Stream + 'static>(
     let mut begin = |stream: NewStream, timer: Timer, in_flight| {
         let snapshot = Arc::clone(current.get());
         let bounds = &snapshot.gateway.policy.bounds;
-        let (timeouts, limits) = (bounds.timeouts, bounds.connections);
+        let (timeouts, mut limits) = (bounds.timeouts, bounds.connections);
+        limits.requests = snapshot.max_requests;
         Begun {
             future: serve_stream(snapshot, stream, timer, &meter, in_flight),
             timeouts,
@@ -133,7 +134,7 @@ async fn serve_stream<'d>(
     meter: &'d Meter,
     in_flight: InFlight<'d>,
 ) -> Served<'d> {
-    let Snapshot { gateway, peer } = &*snapshot;
+    let Snapshot { gateway, peer, .. } = &*snapshot;
     let NewStream {
         head,
         body,

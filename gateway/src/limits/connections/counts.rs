@@ -48,34 +48,22 @@ const HELD: usize = Held::Stream as usize + 1;
 /// The numbers. Each change is a relaxed addition to a cell of the thread.
 #[derive(Debug)]
 pub(crate) struct ConnectionCounts {
-    /// Accepted connections, by the listener's number.
-    accepted: Counters,
     /// Connections that ended before their first request.
     pub(crate) refused: LabelCounters<RefusalCause>,
     /// What begins adds 1, what ends adds −1, which wraps around.
     held: Counters,
 }
 
-impl ConnectionCounts {
-    /// Nothing yet, with this number of listeners.
-    pub(super) fn new(listeners: usize) -> Self {
+impl Default for ConnectionCounts {
+    fn default() -> Self {
         Self {
-            accepted: Counters::new(listeners),
             refused: LabelCounters::default(),
             held: Counters::new(HELD),
         }
     }
+}
 
-    /// Counts a connection of a listener, by its number. It may be refused afterwards.
-    pub(crate) fn accept(&self, listener: usize) {
-        self.accepted.add(listener, 1);
-    }
-
-    /// The connections that a listener has accepted, by its number.
-    pub(crate) fn accepted(&self, listener: usize) -> u64 {
-        self.accepted.value(listener)
-    }
-
+impl ConnectionCounts {
     pub(super) fn begin(&self, held: Held) {
         self.held.add(held as usize, 1);
     }
@@ -97,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_another_thread_ends_is_not_counted_any_more() {
-        let counts = ConnectionCounts::new(1);
+        let counts = ConnectionCounts::default();
         for _ in 0..3 {
             counts.begin(Held::Stream);
         }

@@ -25,20 +25,18 @@ fn config(number: usize) -> Config {
 }
 
 fn reload(first: Config) -> GatewayReload {
-    let addresses = first.listeners.iter().map(|one| one.address).collect();
-    let (management, store_settings) = (first.management.listen, first.store.clone());
+    let store_settings = first.store.clone();
+    let listeners = Listeners::unused(&first);
     let gateway = gateway(first);
     GatewayReload {
         current: Arc::new(ArcSwap::from_pointee(gateway)),
         monitor: Mutex::default(),
         log: Logging::unused(),
-        addresses,
-        management,
+        listeners: Arc::new(listeners),
         store: None,
         store_settings,
         upgrade: Upgrade {
             new_process: NewProcess::new(Path::new("gateway.toml")).unwrap(),
-            sockets: Arc::default(),
             management: watch::Sender::new(Phase::Serving),
             handed_over: Arc::default(),
         },
@@ -79,15 +77,14 @@ async fn what_a_reload_replaces_is_freed() {
 }
 
 #[tokio::test]
-async fn a_backend_is_refused_at_an_address_that_the_gateway_still_listens_on() {
-    let reload = reload(config(0));
-    let mut next = config(1);
-    // The file changes `listen`, which takes effect after a restart.
-    next.listeners[0].address = "127.0.0.1:9".parse().unwrap();
-    let moved = MINIMAL.replace("127.0.0.1:7001", "127.0.0.1:8080");
-    let moved = load(&format!("listen = '127.0.0.1:9'\n{moved}")).unwrap();
-    next.versions = moved.versions;
-    let error = reload.apply(next).await.unwrap_err();
+async fn a_backend_is_refused_at_the_address_of_the_running_management() {
+    let first = config(0);
+    let management = first.management.listen.to_string();
+    let reload = reload(first);
+    // The file moves management, which takes effect after an upgrade.
+    let moved = MINIMAL.replace("127.0.0.1:7001", &management);
+    let moved = format!("{moved}[management]\nlisten = '127.0.0.1:9'\n");
+    let error = reload.apply(load(&moved).unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("versions.v1"), "{error}");
     assert_eq!(reload.current.load().policy.generation, 0);
 }

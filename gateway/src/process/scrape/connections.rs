@@ -33,13 +33,10 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         add(&[("state", "idle")], idle)
     })?;
     scrape.counter(ACCEPTED, |add| {
-        let mut listeners = gateway.policy.listeners.iter().enumerate();
-        listeners.try_for_each(|(number, listener)| {
+        let mut listeners = gateway.policy.listeners.iter();
+        listeners.try_for_each(|listener| {
             let address = listener.address.to_string();
-            add(
-                &[("listener", &address)],
-                connections.counts.accepted(number),
-            )
+            add(&[("listener", &address)], listener.accepted())
         })
     })?;
     scrape.label_counters(REFUSED, "cause", &connections.counts.refused)?;

@@ -1,0 +1,262 @@
+//! The listening sockets: opened or taken over at the start, opened and closed by reloads.
+//!
+//! Each worker thread has a socket of its own for each listener. The kernel assigns each new connection to one socket; the
+//! connection stays on that thread, with its backend connections. If several threads accepted from one socket, reads would
+//! wake other threads.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+use crate::{
+    config::ListenerSettings,
+    downstream::{
+        listeners::{WorkerSocket, bound_socket, start_listening},
+        sockets::{ListeningSockets, OpenSockets},
+    },
+    gateway::Policy,
+    process::upgrade::TakenOver,
+};
+
+/// The key of the management listener's address.
+const MANAGEMENT: &str = "management.listen";
+
+/// The listeners of this process, by their addresses.
+pub(crate) struct Listeners {
+    sockets: Arc<ListeningSockets>,
+    /// A worker thread takes its sockets from each.
+    workers: Vec<mpsc::UnboundedSender<WorkerSocket>>,
+    /// The address of the management listener, fixed until an upgrade.
+    pub management: SocketAddr,
+}
+
+/// The sockets of a listener that is not served yet. They are closed if this is dropped.
+#[derive(Debug)]
+pub(crate) struct BoundListener {
+    address: SocketAddr,
+    key: String,
+    sockets: Vec<TcpListener>,
+    /// A second descriptor of each.
+    copies: Vec<TcpListener>,
+}
+
+impl Listeners {
+    /// Opens the management listener, or takes it over. Returns its socket, and what gives each worker thread its sockets.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use.
+    pub(crate) fn open(
+        threads: usize,
+        management: SocketAddr,
+        taken: Option<&TakenOver>,
+    ) -> anyhow::Result<(
+        Self,
+        TcpListener,
+        Vec<mpsc::UnboundedReceiver<WorkerSocket>>,
+    )> {
+        let (workers, receivers) = (0..threads).map(|_| mpsc::unbounded_channel()).unzip();
+        let listeners = Self {
+            sockets: Arc::default(),
+            workers,
+            management,
+        };
+        let socket = match taken.and_then(|taken| taken.take(management).pop()) {
+            Some(socket) => socket,
+            None => named(TcpListener::bind(management), management, MANAGEMENT)?,
+        };
+        let (open, _) = OpenSockets::new(management, vec![socket.try_clone()?]);
+        listeners.sockets.add(open);
+        Ok((listeners, socket, receivers))
+    }
+
+    /// Listeners that a test does not open.
+    #[cfg(test)]
+    pub(crate) fn unused(config: &crate::config::Config) -> Self {
+        let sockets = ListeningSockets::default();
+        for listener in &config.listeners {
+            sockets.add(OpenSockets::new(listener.address, Vec::new()).0);
+        }
+        Self {
+            sockets: Arc::new(sockets),
+            workers: Vec::new(),
+            management: config.management.listen,
+        }
+    }
+
+    /// All sockets, to hand them over and to close them.
+    pub(crate) fn sockets(&self) -> Arc<ListeningSockets> {
+        Arc::clone(&self.sockets)
+    }
+
+    /// Creates the sockets of listeners that are not open, or takes them over from an older process. That may have had more
+    /// threads: then a worker has several sockets of a listener, since a socket without a worker would lose its connections.
+    ///
+    /// # Errors
+    ///
+    /// An address is in use, or the system does not allow it. Nothing is open then.
+    pub(crate) fn bind(
+        &self,
+        listeners: &[ListenerSettings],
+        taken: Option<&TakenOver>,
+    ) -> anyhow::Result<Vec<BoundListener>> {
+        let open = self.sockets.addresses();
+        let is_open = |one: &&ListenerSettings| open.contains(&one.address);
+        self.probe(listeners, taken)?;
+        listeners
+            .iter()
+            .filter(|one| !is_open(one))
+            .map(|one| self.bind_one(one, taken))
+            .collect()
+    }
+
+    fn bind_one(
+        &self,
+        listener: &ListenerSettings,
+        taken: Option<&TakenOver>,
+    ) -> anyhow::Result<BoundListener> {
+        let ListenerSettings { address, key, .. } = listener;
+        let mut sockets = taken.map(|taken| taken.take(*address)).unwrap_or_default();
+        while sockets.len() < self.workers.len() {
+            sockets.push(named(bound_socket(*address), *address, key)?);
+        }
+        let copies = sockets.iter().map(TcpListener::try_clone).collect();
+        Ok(BoundListener {
+            address: *address,
+            key: key.clone(),
+            copies: named(copies, *address, key)?,
+            sockets,
+        })
+    }
+
+    /// Checks that no other program, nor another listener, has an address: the sockets of several threads share theirs, so
+    /// that another instance of this program could share it, too. An address that overlaps with one that is about to be
+    /// closed, for example `0.0.0.0:80` with `127.0.0.1:80`, cannot be checked.
+    fn probe(
+        &self,
+        listeners: &[ListenerSettings],
+        taken: Option<&TakenOver>,
+    ) -> anyhow::Result<()> {
+        let taken = taken.map(TakenOver::addresses).unwrap_or_default();
+        let open = [self.sockets.addresses(), taken].concat();
+        let stays = |address: &SocketAddr| {
+            *address == self.management || listeners.iter().any(|one| one.address == *address)
+        };
+        let is_probed = |one: &&ListenerSettings| {
+            let mut leaving = open.iter().filter(|address| !stays(address));
+            !open.contains(&one.address) && !leaving.any(|other| overlaps(one.address, *other))
+        };
+        listeners
+            .iter()
+            .filter(is_probed)
+            .map(|one| named(TcpListener::bind(one.address), one.address, &one.key))
+            .collect::<Result<Vec<_>, _>>()
+            .map(drop)
+    }
+
+    /// Gives the workers their sockets. `policy` is the current one.
+    pub(crate) fn serve(&self, bound: Vec<BoundListener>, policy: &Policy) {
+        for listener in bound {
+            let BoundListener {
+                address,
+                sockets,
+                copies,
+                ..
+            } = listener;
+            let Some(listener) = policy.listener(address) else {
+                continue;
+            };
+            let (open, receiver) = OpenSockets::new(address, copies);
+            self.sockets.add(open);
+            for (socket, worker) in sockets.into_iter().zip(self.workers.iter().cycle()) {
+                // Workers run until the process ends.
+                let _ = worker.send(WorkerSocket {
+                    socket,
+                    listener: Arc::clone(listener),
+                    open: receiver.clone(),
+                });
+            }
+        }
+    }
+
+    /// Lets the kernel accept connections for all sockets of the start.
+    ///
+    /// # Errors
+    ///
+    /// The system does not allow it.
+    pub(crate) fn listen(&self) -> anyhow::Result<()> {
+        let open = self.sockets.lock();
+        let mut clients = open.iter().filter(|one| one.address != self.management);
+        clients.try_for_each(|one| listen(&one.sockets, one.address, "listen"))
+    }
+
+    /// Closes the listeners that `policy` does not have. Connections in their backlog are still served.
+    pub(crate) fn close_others(&self, policy: &Policy) -> Vec<SocketAddr> {
+        let listeners = policy.listeners.iter().map(|one| one.address);
+        let addresses: Vec<_> = listeners.chain([self.management]).collect();
+        self.sockets.keep(&addresses)
+    }
+}
+
+impl BoundListener {
+    /// Its address.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets the kernel accept connections.
+    ///
+    /// # Errors
+    ///
+    /// The system does not allow it.
+    pub(crate) fn listen(&self) -> anyhow::Result<()> {
+        listen(&self.sockets, self.address, &self.key)
+    }
+}
+
+fn listen(sockets: &[TcpListener], address: SocketAddr, key: &str) -> anyhow::Result<()> {
+    sockets
+        .iter()
+        .try_for_each(|socket| named(start_listening(socket), address, key))
+}
+
+/// Whether sockets at these addresses would get the same connections.
+fn overlaps(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && (is_any || one.ip() == other.ip())
+}
+
+/// Names the address and its key in an error.
+fn named<T>(result: io::Result<T>, address: SocketAddr, key: &str) -> anyhow::Result<T> {
+    let is_in_use = matches!(&result, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
+    let question = if is_in_use {
+        ": is the port in use by another program, or by another instance of this one?"
+    } else {
+        ""
+    };
+    result.with_context(|| format!("cannot listen on {address} ({key}){question}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_address_of_a_machine_overlaps_with_each_at_the_same_port() {
+        for (one, other, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "0.0.0.0:80", true),
+            ("[::]:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("0.0.0.0:80", "0.0.0.0:81", false),
+        ] {
+            let (one, other) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!(overlaps(one, other), expected, "{one} {other}");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! its own file: `receive`, `forward`, `relay`, `respond`, `record`.
 
 mod backends;
+mod challenge;
 mod forward;
 mod listener;
 mod policy;
@@ -29,12 +30,13 @@ use self::{
     forward::forward,
     receive::receive,
     request::Received,
-    respond::{Failed, redirect_to_https, reject, serve_preflight},
+    respond::{Failed, redirect_to_https, reject, serve_challenge, serve_preflight},
 };
 use crate::{
     config::Config,
     directory::apps::directory::AppDirectory,
     phases::{
+        challenge::match_challenge,
         cors::is_preflight,
         origin::{Peer, client_address},
         redirect::came_by_https,
@@ -90,8 +92,14 @@ impl Gateway {
 pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer, client: &mut C) {
     let rules = &gateway.policy.rules;
     let mut request = Received::new(gateway, head.method(), head.target(), head, peer);
+    if let Some(name) = match_challenge(request.target.path)
+        && let Some(webroot) = gateway.policy.acme_webroot(peer)
+    {
+        let serving = serve_challenge(gateway, webroot, name, peer, &mut request, client);
+        return Box::pin(serving).await;
+    }
     if peer.redirects_to_https && !came_by_https(head, peer) {
-        // Boxed, as the preflight below: a connection has no room for what it rarely needs.
+        // Boxed, as the others here: a connection has no room for what it rarely needs.
         return Box::pin(redirect_to_https(gateway, &mut request, client)).await;
     }
     if let Some(cors) = &rules.cors

@@ -3,6 +3,7 @@
 //! | module | input | result |
 //! | --- | --- | --- |
 //! | [`error_format`] | method, path and headers | the language of errors, and whether they are pages |
+//! | [`challenge`] | the path | whether an ACME challenge is asked for, and its file |
 //! | [`redirect`] | a head | where a plain request is redirected to |
 //! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read a response |
 //! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
@@ -21,6 +22,7 @@
 pub(crate) mod admit;
 pub(crate) mod backend_headers;
 pub(crate) mod callback;
+pub(crate) mod challenge;
 pub(crate) mod cors;
 pub(crate) mod error_format;
 pub(crate) mod error_response;

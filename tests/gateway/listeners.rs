@@ -1,5 +1,6 @@
-//! The gateway's listeners: TLS, the PROXY protocol, redirects to https, limits of connections. #13
+//! The gateway's listeners: TLS, the PROXY protocol, redirects to https, ACME challenges, limits of connections. #13
 
+mod acme;
 mod client_certificates;
 mod connection_limits;
 mod hsts;

@@ -1,6 +1,6 @@
 //! The listeners: `listen = "ADDRESS"`, or one `[[listen]]` table for each. `conf/guides/edge.md`.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use http::HeaderValue;
 use ipnet::IpNet;
@@ -46,6 +46,8 @@ pub(crate) struct ListenerSettings {
     pub proxy_protocol: Vec<IpNet>,
     /// Whether each request is redirected to https.
     pub redirects_to_https: bool,
+    /// The folder with the files of ACME challenges; `None`: the listener serves none.
+    pub acme_webroot: Option<Arc<PathBuf>>,
 }
 
 /// HTTP versions of a listener.
@@ -106,6 +108,7 @@ impl ListenerSettings {
                 hsts: None,
                 proxy_protocol: Vec::new(),
                 redirects_to_https: false,
+                acme_webroot: None,
             };
             return Ok(vec![plain]);
         };
@@ -142,6 +145,7 @@ impl ListenerSettings {
             let allowed = "false, or a listener without tls";
             return Err(section.problem("redirect_to_https", "true", allowed));
         }
+        let acme_webroot = acme_webroot(section, has_tls);
         let (tls, hsts) = tls.map(Option::unzip)?;
         let (tls, hsts) = (Ok(tls), Ok(hsts.flatten()));
         let key = format!("{}.address", section.table_path());
@@ -153,6 +157,7 @@ impl ListenerSettings {
             hsts,
             proxy_protocol,
             redirects_to_https,
+            acme_webroot,
         })
     }
 }
@@ -174,6 +179,21 @@ fn hsts(text: &str) -> Option<HeaderValue> {
         (!names.contains(&name)).then(|| names.push(name))?;
     }
     names.contains(&"max-age").then(|| text.parse().ok())?
+}
+
+fn acme_webroot(section: &mut Section<'_>, has_tls: bool) -> Read<Option<Arc<PathBuf>>> {
+    const KEY: &str = "acme_webroot";
+    let Some(folder) = section.path(KEY)? else {
+        return Ok(None);
+    };
+    let found = format!("{:?}", folder.display().to_string());
+    if has_tls {
+        return Err(section.problem(KEY, &found, "only without tls: challenges come by http"));
+    }
+    if !folder.is_dir() {
+        return Err(section.problem(KEY, &found, "the path of a folder"));
+    }
+    Ok(Some(Arc::new(folder)))
 }
 
 fn protocols(section: &mut Section<'_>, has_tls: bool) -> Read<Protocols> {

@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,7 +22,7 @@ use crate::{
     directory::apps::directory::AppDirectory,
     phases::{
         admit::AdmissionRules, cors::CorsRules, error_format::ErrorFormatRules,
-        limit::RequestLimiter, verify::Verifier,
+        limit::RequestLimiter, origin::Peer, verify::Verifier,
     },
     wire::io::SendLimits,
 };
@@ -157,6 +158,13 @@ impl Policy {
     /// The listener at this address; `None` if this configuration has none there.
     pub(crate) fn listener(&self, address: SocketAddr) -> Option<&Arc<Listener>> {
         find(&self.listeners, address)
+    }
+
+    /// The folder with the ACME challenges of a connection's listener.
+    pub(super) fn acme_webroot(&self, peer: &Peer) -> Option<&Path> {
+        let id = peer.listener?;
+        let listener = self.listeners.iter().find(|one| one.id == id)?;
+        listener.acme_webroot.as_deref().map(PathBuf::as_path)
     }
 
     /// Clears the rejections of secrets if a backend's secret or addresses change.

@@ -1,8 +1,11 @@
-//! Responds without a backend: redirects to https, preflights, rejections.
+//! Responds without a backend: challenges, redirects to https, preflights, rejections.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
-use http::{StatusCode, header::LOCATION};
+use http::{
+    StatusCode,
+    header::{CONTENT_TYPE, LOCATION},
+};
 
 use super::{Gateway, policy::Rules, record::record, request::Received};
 use crate::{
@@ -16,13 +19,55 @@ use crate::{
         response::{FixedHeaders, own_fields},
     },
     request::{
-        BodyLength, Head, Headers, RawHeaders, Target,
+        BodyLength, Head, Headers, Method, RawHeaders, Target,
         client::{Client, ResponseHead},
         quotas::Quotas,
         rejection::Rejection,
     },
     wire::syntax::field::NameAndValue,
 };
+
+/// Serves an ACME challenge, or rejects what is none. It counts as an unsigned request.
+pub(super) async fn serve_challenge<C: Client>(
+    gateway: &Gateway,
+    webroot: &Path,
+    name: &str,
+    peer: &Peer,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) {
+    let read = async {
+        count_unsigned(gateway, peer, request)?;
+        match Method::from_bytes(request.method) {
+            Some(Method::Get) => gateway.state.challenge_reads.read(webroot, name).await,
+            Some(Method::Post) => Err(Rejection::NotFound),
+            None => Err(Rejection::MethodNotAllowed),
+        }
+    };
+    match read.await {
+        Err(rejection) => reject(gateway, request, Failed::default(), &rejection, client).await,
+        Ok(content) => {
+            let fields = [(
+                CONTENT_TYPE.as_str().as_bytes(),
+                &b"application/octet-stream"[..],
+            )];
+            let response = (StatusCode::OK, BodyLength::Known(content.len() as u64));
+            respond(gateway, request, response, &fields, &content, client).await;
+        }
+    }
+}
+
+/// Counts a request that the gateway answers by itself for the network of its client.
+fn count_unsigned(
+    gateway: &Gateway,
+    peer: &Peer,
+    request: &mut Received<'_, Head>,
+) -> Result<(), Rejection> {
+    let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
+    request.client = client_address(peer, request.headers, trusted_proxies);
+    let limits = &gateway.policy.rate_limits;
+    limits.count_unsigned(request.client, Instant::now())
+}
 
 /// Redirects a request on a listener with `redirect_to_https`.
 pub(super) async fn redirect_to_https<C: Client>(
@@ -32,8 +77,8 @@ pub(super) async fn redirect_to_https<C: Client>(
 ) {
     let location = https_location(request.headers, gateway.policy.rules.https_port);
     let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
-    let (status, body) = (StatusCode::PERMANENT_REDIRECT, BodyLength::Known(0));
-    respond_empty(gateway, request, status, body, &fields, client).await;
+    let response = (StatusCode::PERMANENT_REDIRECT, BodyLength::Known(0));
+    respond(gateway, request, response, &fields, b"", client).await;
 }
 
 /// Responds to a preflight, which reaches no backend. CONTRACT 2.
@@ -44,25 +89,21 @@ pub(super) async fn serve_preflight<C: Client>(
     request: &mut Received<'_, Head>,
     client: &mut C,
 ) {
-    let head = request.headers;
-    let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
-    request.client = client_address(peer, head, trusted_proxies);
-    let limits = &gateway.policy.rate_limits;
-    if let Err(rejection) = limits.count_unsigned(request.client, Instant::now()) {
+    if let Err(rejection) = count_unsigned(gateway, peer, request) {
         return reject(gateway, request, Failed::default(), &rejection, client).await;
     }
-    let (status, body) = (StatusCode::NO_CONTENT, BodyLength::None);
-    let fields = cors.preflight_fields(head);
-    respond_empty(gateway, request, status, body, &fields, client).await;
+    let response = (StatusCode::NO_CONTENT, BodyLength::None);
+    let fields = cors.preflight_fields(request.headers);
+    respond(gateway, request, response, &fields, b"", client).await;
 }
 
-/// Responds without a body, and records the request.
-async fn respond_empty<C: Client>(
+/// Sends a whole response, and records the request.
+async fn respond<C: Client>(
     gateway: &Gateway,
     request: &mut Received<'_, Head>,
-    status: StatusCode,
-    body: BodyLength,
+    (status, body): (StatusCode, BodyLength),
     fields: &[NameAndValue<'_>],
+    content: &[u8],
     client: &mut C,
 ) {
     let response = ResponseHead {
@@ -79,9 +120,10 @@ async fn respond_empty<C: Client>(
     drop(quotas);
     request.timing.begin_own_response();
     // Ignored: the request is recorded even if the client has disconnected.
-    let _ = client.finish(b"").await;
+    let _ = client.finish(content).await;
     let sent = Sent {
         status: response.status,
+        size: content.len() as u64,
         ..Sent::default()
     };
     let outcome = request.outcome(Learnt::default(), sent, None);

@@ -10,6 +10,7 @@ use signpost_kit::{
     trace::SpanCounters,
 };
 
+use super::challenge::ChallengeReads;
 use crate::{
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
@@ -33,6 +34,8 @@ pub struct State {
     pub drain: Arc<Drain>,
     /// Clients' open connections.
     pub(crate) open_connections: Arc<OpenConnections>,
+    /// Reads of ACME challenges.
+    pub(crate) challenge_reads: ChallengeReads,
     /// The last reload.
     pub(crate) last_reload: Arc<LastReload>,
     /// What is recorded of requests.
@@ -67,6 +70,7 @@ impl State {
             clock,
             drain: Arc::new(Drain::new()),
             open_connections: Arc::new(open_connections),
+            challenge_reads: ChallengeReads::default(),
             last_reload: Arc::default(),
             records: Records {
                 usage,

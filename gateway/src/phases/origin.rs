@@ -10,7 +10,11 @@ use ipnet::IpNet;
 use signpost_protocol::header::X_FORWARDED_FOR;
 use smallvec::SmallVec;
 
-use crate::request::{Headers, client::ConnectionInfo, is_named};
+use crate::request::{
+    Headers,
+    client::{ConnectionInfo, ListenerId},
+    is_named,
+};
 
 /// Limit of addresses read from `X-Forwarded-For`, from its end. If all of them are trusted proxies, the leftmost of
 /// them is the client, and earlier ones are dropped. No real chain of proxies has a tenth of this length.
@@ -21,6 +25,8 @@ pub(crate) const MAX_HOPS: usize = 32;
 pub struct Peer {
     /// Its address.
     pub(crate) address: IpAddr,
+    /// The listener that it has connected to.
+    pub(crate) listener: Option<ListenerId>,
     /// Whether it is a trusted proxy.
     pub(crate) is_trusted: bool,
     /// Whether the connection is encrypted.
@@ -41,6 +47,7 @@ impl Peer {
         let address = connection.address.to_canonical();
         Self {
             address,
+            listener: connection.listener,
             is_trusted: is_in(trusted_proxies, address),
             is_tls: connection.is_tls,
             redirects_to_https: connection.redirects_to_https,

@@ -98,6 +98,9 @@ pub enum Rejection {
         /// The timeout of the head or the body.
         limit: Duration,
     },
+    /// Client error: no such ACME challenge.
+    #[error("not found")]
+    NotFound,
     /// Client error: the method is not allowed.
     #[error("the method is neither GET nor POST")]
     MethodNotAllowed,
@@ -255,6 +258,7 @@ impl Rejection {
             Self::QueryTooLong { .. } => ProblemCode::UriTooLong,
             Self::HeadTooLarge { .. } => ProblemCode::HeadersTooLarge,
             Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
+            Self::NotFound => ProblemCode::NotFound,
             Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
             Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
             Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,

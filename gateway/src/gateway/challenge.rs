@@ -1,0 +1,91 @@
+//! Serves ACME challenges from the webroot of a listener.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::fs::{Mode, OFlags, open};
+use signpost_kit::log::once_a_minute::OnceAMinute;
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::{phases::challenge::challenge_file, request::rejection::Rejection};
+
+/// Limit of concurrent reads, each on a thread of its own.
+const MAX_READS: usize = 4;
+
+/// Timeout of a read, with the wait for others: the folder may be on a server that does not answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Limit of a file's size, in bytes. A key authorization has some 90.
+const MAX_FILE: u64 = 4096;
+
+/// What bounds the reads of challenges.
+#[derive(Debug)]
+pub(crate) struct ChallengeReads {
+    permits: Arc<Semaphore>,
+    failures: OnceAMinute,
+}
+
+impl Default for ChallengeReads {
+    fn default() -> Self {
+        Self {
+            permits: Arc::new(Semaphore::new(MAX_READS)),
+            failures: OnceAMinute::new(),
+        }
+    }
+}
+
+impl ChallengeReads {
+    /// The content of a challenge's file.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is none. If it cannot be served, that is logged once a minute.
+    pub(super) async fn read(&self, webroot: &Path, name: &str) -> Result<Vec<u8>, Rejection> {
+        let file = challenge_file(name).ok_or(Rejection::NotFound)?;
+        let file = webroot.join(file);
+        let read = timeout(READ_TIMEOUT, self.read_file(file.clone())).await;
+        let read = read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        read.map_err(|cause| {
+            if cause.kind() != io::ErrorKind::NotFound
+                && let Some(times) = self.failures.count(Instant::now())
+            {
+                let file = file.display();
+                tracing::warn!(times, %file, %cause, "a file of acme_webroot cannot be served");
+            }
+            Rejection::NotFound
+        })
+    }
+
+    async fn read_file(&self, file: PathBuf) -> io::Result<Vec<u8>> {
+        let permits = Arc::clone(&self.permits);
+        let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
+        let reading = tokio::task::spawn_blocking(move || {
+            // The read holds it, not the request, which may end earlier.
+            let _permit = permit;
+            read_small(&file)
+        });
+        reading.await?
+    }
+}
+
+/// Reads a small regular file. A link is not followed.
+fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    // Without NONBLOCK, a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > MAX_FILE {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut content = Vec::new();
+    file.take(MAX_FILE).read_to_end(&mut content)?;
+    Ok(content)
+}

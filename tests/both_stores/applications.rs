@@ -271,12 +271,16 @@ async fn with_a_broken_store_no_request_passes_unverified() {
     // A change feed that begins now has no report on its way that would keep an application out of the cache.
     stack.restart(Program::Gateway).await;
     assert!(gets_status(&stack, &cached, 200).await);
+    let unread = Application {
+        ident: "unread".to_owned(),
+        ..other.clone()
+    };
     stack
         .store()
         .query("ALTER TABLE applications RENAME TO elsewhere");
     let before = backend.requests().len();
     // Requests of a cached application are served for a while; others cannot be verified.
-    let client = stack.client_of(&other);
+    let client = stack.client_of(&unread);
     client
         .get("/x")
         .param("a", "1")

@@ -20,7 +20,7 @@ use signpost_protocol::app::{AppId, AppIdent};
 use signpost_store::tables::applications::{ApplicationRow, ApplicationSettings};
 use tempfile::NamedTempFile;
 
-use super::{App, store::AppStoreError, stored::StoredApps};
+use super::{App, stored::StoredApps};
 
 /// Begin of the first line: the format.
 const FORMAT: &str = "signpost-applications 1 ";
@@ -76,9 +76,11 @@ impl SnapshotFile {
         let content = self.authenticated(true_at, &hmac::sign(&self.key, lines));
         hmac::verify(&self.key, &content, &tag).map_err(|_| SnapshotError::Refused)?;
         let lines = lines.split(|byte| *byte == b'\n');
-        let apps = lines.filter(|line| !line.is_empty()).map(|line| {
-            let row: Line = serde_json::from_slice(line).map_err(|_| SnapshotError::Malformed)?;
-            row.open(store)
+        let lines = lines.filter(|line| !line.is_empty());
+        let apps = lines.filter_map(|line| match serde_json::from_slice(line) {
+            // What the store would not give either is left out.
+            Ok(line) => Line::open(line, store).map(Ok),
+            Err(_) => Some(Err(SnapshotError::Malformed)),
         });
         let apps: Vec<_> = apps.collect::<Result<_, _>>()?;
         if u64::try_from(apps.len()).unwrap_or(u64::MAX) > entries {
@@ -188,9 +190,10 @@ impl From<&ApplicationRow> for Line {
 }
 
 impl Line {
-    fn open(self, store: &StoredApps) -> Result<(AppIdent, App), SnapshotError> {
-        let bytes = |text: &str| hex::decode(text).map_err(|_| SnapshotError::Malformed);
-        let ident = self.ident.parse().map_err(|_| SnapshotError::Malformed)?;
+    /// The application; `None` if its record is one that no release writes, or its key cannot be opened.
+    fn open(self, store: &StoredApps) -> Option<(AppIdent, App)> {
+        let bytes = |text: &str| hex::decode(text).ok();
+        let ident = self.ident.parse().ok()?;
         let (previous, until) = self.previous.unzip();
         let row = ApplicationRow {
             id: AppId::new(self.id),
@@ -199,7 +202,7 @@ impl Line {
             state: self.state,
             created_at: Timestamp::from_millis(0),
             key: bytes(&self.key)?,
-            previous_key: previous.as_deref().map(bytes).transpose()?,
+            previous_key: previous.as_deref().and_then(bytes),
             previous_until: until.map(Timestamp::from_millis),
             settings: ApplicationSettings {
                 sign_profile: self.sign_profile,
@@ -208,7 +211,7 @@ impl Line {
                 rate_limit: self.rate_limit,
             },
         };
-        Ok((ident, store.open(ident, &row)?))
+        Some((ident, store.open(ident, &row).ok()?))
     }
 }
 
@@ -232,7 +235,4 @@ pub(super) enum SnapshotError {
         "it was last known to be true at {0}, longer than stale_seconds ago, or its time is to come"
     )]
     TooOld(String),
-    /// A key in it cannot be opened.
-    #[error(transparent)]
-    App(#[from] AppStoreError),
 }

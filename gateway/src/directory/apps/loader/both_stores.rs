@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use signpost_kit::clock::ManualClock;
-use signpost_store::{Change, Topic, testing::TestStore};
+use signpost_store::{Change, Topic, Value, testing::TestStore};
 use tempfile::TempDir;
 
 use super::*;
@@ -169,7 +169,13 @@ async fn a_changed_or_foreign_snapshot_is_refused() {
     let test = TestStore::chosen();
     let mut scene = Scene::new(&test, 100).await;
     create(&scene.store, "one").await;
+    let broken = create(&scene.store, "two").await;
+    let name = broken.ident.as_str();
+    let cut = format!("UPDATE applications SET key_sealed = $1 WHERE ident = '{name}'");
+    let sealed = vec![Value::from(b"no key")];
+    scene.store.database().execute(&cut, sealed).await.unwrap();
     scene.loader.turn().await.unwrap();
+    // An application that the store would not give either is left out.
     let whole = fs::read(scene.path()).unwrap();
     let read = |of: &str, entries| file(scene.folder.path(), of).read(entries, &scene.store);
     assert_eq!(read("a", 1).unwrap().apps.len(), 1);

@@ -24,7 +24,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use signpost_kit::{
     command::{ConfigFile, SharedCommand, print_line, send_command},
-    log::{Logging, ReopenSignals, writer::write_final_line},
+    log::{Logging, ReopenSignals, check_output, writer::write_final_line},
     reload::control::Verb,
 };
 use signpost_release::RELEASE;
@@ -113,7 +113,11 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => run_server(arguments, reopen),
         Command::Shared(command) => command.run(
             || Config::keys(|key| needs_restart(key, &[key])),
-            |file| wait_for(warnings(&Config::load(file)?)),
+            |file| {
+                let config = Config::load(file)?;
+                check_output(&config.log, file)?;
+                wait_for(warnings(&config))
+            },
             |file| Ok(Config::load(file)?.management.listen),
         ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),

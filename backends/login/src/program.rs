@@ -13,7 +13,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     command::{ConfigFile, SharedCommand},
     config::{ConfigError, Loaded},
-    log::{Logging, ReopenSignals, log_warnings, writer::write_final_line},
+    log::{Logging, ReopenSignals, check_output, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader},
 };
 use signpost_store::{Store, changes::Watch};
@@ -89,7 +89,11 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
         let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
         return SharedCommand::from_arg_matches(&matches)?.run(
             || Config::keys(|root| versions.read(root), &versions.examples()),
-            |file| Ok(load(file)?.warnings()),
+            |file| {
+                let config = load(file)?;
+                check_output(&config.log, file)?;
+                Ok(config.warnings())
+            },
             |file| Ok(load(file)?.listen),
         );
     }

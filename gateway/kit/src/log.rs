@@ -19,6 +19,7 @@ pub mod writer;
 use std::{
     error::Error,
     io::IsTerminal,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,9 +32,12 @@ use tracing::Subscriber;
 use tracing_log::LogTracer;
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
 
-use self::writer::{LogWriter, Output, log_panics};
+use self::writer::{CANNOT_OPEN, LogWriter, Output, USABLE, log_panics};
 pub use self::{reopening::ReopenSignals, sampling::is_sampled};
-use crate::config::shared_keys::{Log, LogFormat, LogOutput};
+use crate::config::{
+    ConfigError, Settings,
+    shared_keys::{Log, LogFormat, LogOutput},
+};
 
 /// The tracing target of access lines, which filters can name.
 pub const ACCESS_TARGET: &str = "signpost::access";
@@ -51,6 +55,19 @@ pub fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+}
+
+/// Checks that a start or a reload with the configuration in `file` could open its log. Creates nothing, but blocks.
+///
+/// # Errors
+///
+/// The output cannot be opened.
+pub fn check_output(log: &Log, file: &Path) -> Result<(), ConfigError> {
+    let output = &log.output;
+    writer::check(output).map_err(|cause| {
+        let text = format!("found {output}, which {CANNOT_OPEN} ({cause}); allowed: {USABLE}");
+        ConfigError::of_key(file, "log.output", text)
+    })
 }
 
 /// The text of an error and of all that caused it, separated by colons.
@@ -149,6 +166,26 @@ impl Logging {
     #[must_use]
     pub const fn writer(&self) -> &LogWriter {
         &self.writer
+    }
+
+    /// As [`check_output`], if the configuration that was loaded from `file` has another output than the running log.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be opened.
+    pub fn check_changed_output(
+        &self,
+        log: &Log,
+        file: &Path,
+        settings: &Settings,
+    ) -> Result<(), ConfigError> {
+        if *self.writer.output().destination() == log.output {
+            return Ok(());
+        }
+        check_output(log, file).map_err(|mut error| {
+            error.files.clone_from(&settings.files);
+            error
+        })
     }
 
     /// Opens the file of another configuration. Nothing changes until [`PreparedLog::apply`].

@@ -74,7 +74,10 @@ impl Reload for GatewayReload {
     type Config = Config;
 
     fn load(&self, file: &Path) -> Result<Loaded<Config>, ConfigError> {
-        Config::load_settings(file)
+        let loaded = Config::load_settings(file)?;
+        let (log, settings) = (&loaded.config.log, &loaded.settings);
+        self.log.check_changed_output(log, file, settings)?;
+        Ok(loaded)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {

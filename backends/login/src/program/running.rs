@@ -106,7 +106,10 @@ impl Reload for Running {
     type Config = (Config, Configured);
 
     fn load(&self, file: &Path) -> Result<Loaded<Self::Config>, ConfigError> {
-        load(file, &self.versions)
+        let loaded = load(file, &self.versions)?;
+        let (log, settings) = (&loaded.config.0.log, &loaded.settings);
+        self.log.check_changed_output(log, file, settings)?;
+        Ok(loaded)
     }
 
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool {

@@ -70,6 +70,13 @@ impl ConfigError {
         }
     }
 
+    /// A problem of a key that only the system around the file shows.
+    pub(crate) fn of_key(path: &Path, key: &str, text: String) -> Self {
+        let mut error = Self::new(path, text, Vec::new());
+        error.problems[0].key = key.to_owned();
+        error
+    }
+
     /// The lines of `Display`, one for each problem.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {

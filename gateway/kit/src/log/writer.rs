@@ -26,6 +26,10 @@ use parking_lot::RwLock;
 
 pub use self::output::MAX_QUEUED_BYTES;
 pub(crate) use self::output::Output;
+pub(super) use self::{
+    output::{CANNOT_OPEN, USABLE},
+    sink::check,
+};
 use crate::{
     config::shared_keys::Log,
     metrics::{Scrape, cells::LabelCounters},

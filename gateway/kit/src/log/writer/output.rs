@@ -26,6 +26,11 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Memory that an empty buffer keeps allocated.
 const RETAINED_BYTES: usize = 64 * 1024;
 
+/// What is wrong with an output, and what is allowed, for messages.
+pub(in crate::log) const CANNOT_OPEN: &str = "cannot be opened for writing";
+pub(in crate::log) const USABLE: &str =
+    "\"stdout\", or a file that this program may create or append to";
+
 thread_local! {
     /// Whether this thread's lines are exempt from the limit: a writer logs at most a line or two for each batch, about
     /// dropped lines and failures.
@@ -116,9 +121,7 @@ impl Output {
         dropped: &DroppedLines,
     ) -> anyhow::Result<Arc<Self>> {
         let sink = Sink::open(destination).with_context(|| {
-            format!(
-                "log.output: {destination} cannot be opened for writing: allowed is \"stdout\", or a file that this program may create or append to"
-            )
+            format!("log.output: {destination} {CANNOT_OPEN}: allowed is {USABLE}")
         })?;
         Self::start(destination.clone(), sink, dropped.clone())
             .context("log.output: cannot start the thread that writes it")
@@ -142,7 +145,7 @@ impl Output {
         Ok(Arc::new(Self { destination, queue }))
     }
 
-    pub(super) const fn destination(&self) -> &LogOutput {
+    pub(in crate::log) const fn destination(&self) -> &LogOutput {
         &self.destination
     }
 

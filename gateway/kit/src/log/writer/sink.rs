@@ -15,7 +15,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fs::OFlags,
+    fs::{Access, OFlags, access},
 };
 
 use super::LogKind;
@@ -49,7 +49,9 @@ impl Sink {
     pub(super) fn open(destination: &LogOutput) -> io::Result<Self> {
         match destination {
             LogOutput::Stdout => Ok(Self::new(io::stdout().as_fd().try_clone_to_owned()?, None)),
-            LogOutput::File(path) => Ok(Self::new(open_file(path)?.into(), Some(path.clone()))),
+            LogOutput::File(path) => {
+                Ok(Self::new(open_file(path, true)?.into(), Some(path.clone())))
+            }
         }
     }
 
@@ -100,7 +102,7 @@ impl Sink {
     /// because it does not fit into another file.
     pub(super) fn reopen(&mut self) -> Option<LogKind> {
         let path = self.path.as_ref()?;
-        match open_file(path) {
+        match open_file(path, true) {
             Ok(file) => {
                 self.file = file;
                 self.rest.take().map(|(_, kind)| kind)
@@ -116,12 +118,27 @@ impl Sink {
     }
 }
 
-/// Opens a file to append to it. A FIFO without a reader is an error, instead of blocking.
-fn open_file(path: &Path) -> io::Result<File> {
+/// Whether [`Sink::open`] could open it. Creates nothing.
+pub(in crate::log) fn check(destination: &LogOutput) -> io::Result<()> {
+    let LogOutput::File(path) = destination else {
+        return Ok(());
+    };
+    match open_file(path, false) {
+        // `open` would create it. A path of an output has a slash, and so a folder.
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(path);
+            Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+        }
+        opened => opened.map(drop),
+    }
+}
+
+/// Opens a file to append to it, and creates it if `creates`. A FIFO without a reader is an error, instead of blocking.
+fn open_file(path: &Path, creates: bool) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new()
         .append(true)
-        .create(true)
+        .create(creates)
         .mode(FILE_MODE)
         .custom_flags(flags.bits().cast_signed())
         .open(path)

@@ -40,7 +40,7 @@ const OF_LOG_CRATE: &str = "log.";
 const MESSAGE: &str = "message";
 
 /// Keys of a JSON line that are no fields. Fields of these names, which only libraries have, are left out.
-const KEYS: [&str; 3] = ["timestamp", "level", "target"];
+const KEYS: [&str; 4] = ["timestamp", "level", "target", MESSAGE];
 
 /// Layers that write each event to the log, in the style that is set then. Both format the fields of each span, so that
 /// the style can change within a request.
@@ -126,6 +126,11 @@ where
         writer.write_str(metadata.level().as_str())?;
         writer.write_str("\",\"target\":\"")?;
         writer.write_str(metadata.target())?;
+        writer.write_str("\",\"message\":\"")?;
+        event.record(&mut MessageWriter {
+            is_access: metadata.target() == ACCESS_TARGET,
+            message: Escaping::new(&mut writer),
+        });
         writer.write_char('"')?;
         event.record(&mut FieldWriter::<true>::new(writer.by_ref(), ",", ","));
         let spans: Vec<_> = context.event_scope().into_iter().flatten().collect();
@@ -145,6 +150,25 @@ where
             }
         }
         writer.write_str("}\n")
+    }
+}
+
+/// Writes the message of a JSON line, which can be read alone: the text, then the event's fields as in a plain line. An
+/// access line's message is its text, which says the most: with all of its fields it would be the line twice.
+struct MessageWriter<'f, 'w> {
+    message: Escaping<'f, 'w, true>,
+    is_access: bool,
+}
+
+impl Visit for MessageWriter<'_, '_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // `tracing` passes the text first. A message that is cut ends there.
+        let name = field.name();
+        if name == MESSAGE {
+            let _ = write!(self.message, "{value:?}");
+        } else if !self.is_access && !name.starts_with(OF_LOG_CRATE) {
+            let _ = write!(self.message, " {name}={value:?}");
+        }
     }
 }
 
@@ -198,11 +222,7 @@ impl<'w, const JSON: bool> FieldWriter<'w, JSON> {
         }
         let quote = if JSON { "\"" } else { "" };
         let _ = self.writer.write_str(quote);
-        let mut escaping = Escaping::<JSON> {
-            writer: &mut self.writer,
-            left: MAX_VALUE_BYTES,
-        };
-        let _ = escaping.write_fmt(value);
+        let _ = Escaping::<JSON>::new(&mut self.writer).write_fmt(value);
         let _ = self.writer.write_str(quote);
     }
 }
@@ -242,9 +262,19 @@ struct Escaping<'f, 'w, const JSON: bool> {
     writer: &'f mut Writer<'w>,
     /// How many bytes can follow.
     left: usize,
+    /// Whether something did not fit: nothing follows.
+    is_cut: bool,
 }
 
-impl<const JSON: bool> Escaping<'_, '_, JSON> {
+impl<'f, 'w, const JSON: bool> Escaping<'f, 'w, JSON> {
+    const fn new(writer: &'f mut Writer<'w>) -> Self {
+        Self {
+            writer,
+            left: MAX_VALUE_BYTES,
+            is_cut: false,
+        }
+    }
+
     /// Whether nothing in a text is escaped; most have only letters, digits and signs of ASCII.
     fn is_plain(text: &str) -> bool {
         let is_plain =
@@ -277,7 +307,7 @@ impl<const JSON: bool> Escaping<'_, '_, JSON> {
         self.writer.write_str(&text[..kept])?;
         self.left -= kept;
         if kept < text.len() {
-            self.left = 0;
+            self.is_cut = true;
             self.writer.write_char('…')?;
             return Err(fmt::Error);
         }
@@ -288,6 +318,9 @@ impl<const JSON: bool> Escaping<'_, '_, JSON> {
 impl<const JSON: bool> Write for Escaping<'_, '_, JSON> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
+        if self.is_cut {
+            return Err(fmt::Error);
+        }
         if text.len() <= self.left && Self::is_plain(text) {
             self.left -= text.len();
             return self.writer.write_str(text);

@@ -91,7 +91,14 @@ impl Gateway {
 /// Serves a request whose head was read. When this returns, the response was sent or aborted.
 pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer, client: &mut C) {
     let rules = &gateway.policy.rules;
-    let mut request = Received::new(gateway, head.method(), head.target(), head, peer);
+    let mut request = Received::new(
+        gateway,
+        head.method(),
+        head.target(),
+        head,
+        peer,
+        client.protocol(),
+    );
     if let Some(name) = match_challenge(request.target.path)
         && let Some(webroot) = gateway.policy.acme_webroot(peer)
     {

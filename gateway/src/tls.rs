@@ -27,7 +27,7 @@ use std::{
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use rustls::{
-    ServerConfig, ServerConnection,
+    ProtocolVersion, ServerConfig, ServerConnection,
     crypto::ring,
     server::{NoServerSessionStorage, ProducesTickets, danger::ClientCertVerifier},
 };
@@ -231,6 +231,14 @@ impl Tls {
         let server = self.loaded.load().server();
         TlsAcceptor::from(server).accept(stream).await
     }
+}
+
+/// The version of TLS, as nginx and OpenSSL name it.
+pub(crate) fn tls_version(connection: &ServerConnection) -> Option<&'static str> {
+    Some(match connection.protocol_version()? {
+        ProtocolVersion::TLSv1_2 => "TLSv1.2",
+        _ => "TLSv1.3",
+    })
 }
 
 /// The subject of the client's certificate, if it has one.

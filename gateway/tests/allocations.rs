@@ -107,7 +107,8 @@ impl Phases {
         let mut client =
             Http1Exchange::new(connection, &state.drain, recipient, head.body(), false);
         let (gateway, peer) = (&self.gateway, &self.peer);
-        let mut request = Received::new(gateway, head.method(), head.target(), &head, peer);
+        let (method, target, protocol) = (head.method(), head.target(), "HTTP/1.1");
+        let mut request = Received::new(gateway, method, target, &head, peer, protocol);
         let accepted = at_once(receive(gateway, peer, &mut request, &mut client)).unwrap();
         let out = accepted.backend_head(request.id(), &state.ids);
         assert!(out.len() > 200);

@@ -15,6 +15,7 @@ use end_to_end::{
     logins::{check, credential, log_in_by_polling},
     postgres::{PostgresServer, Session},
     program::Program,
+    raw_connection::request,
     signed_client::SignedClient,
     stack::{Stack, StackBuilder},
     store::StoreKind,
@@ -62,6 +63,7 @@ async fn cached_data_is_served_while_the_store_is_unavailable() {
     }
     let longest = calls.join_all().await.into_iter().max().unwrap();
     assert!(longest < ANSWER_TIMEOUT, "{longest:?}");
+    assert_outage_is_logged_once(&stack).await;
     // Before the store is available again: an outage between two reads of the feed remains unnoticed.
     for program in [Program::Gateway, Program::V1] {
         stack.log_with(program, "change feed is lost").await;
@@ -101,6 +103,35 @@ async fn cached_data_is_served_though_the_store_is_lost_again_and_again() {
     let back = within(RECOVERY_TIMEOUT, || login_begins(&client)).await;
     assert!(back.is_some(), "not back after {RECOVERY_TIMEOUT:?}");
     call.send().await.ok();
+}
+
+/// Beside the access lines of requests that failed because of the store, with the cause, each program has one line about
+/// them all.
+async fn assert_outage_is_logged_once(stack: &Stack) {
+    for _ in 0..3 {
+        let unknown = "Acme-X-App: AAAABBBBCCCCDDDDEEEEFFFF";
+        let mut connection = stack.raw().await;
+        connection
+            .send(&request("GET", "/unknown", &[unknown], b""))
+            .await;
+        assert_eq!(connection.response().await.unwrap().status, 503);
+    }
+    for (program, failed) in [
+        (Program::Gateway, "answered GET /unknown with 503"),
+        (Program::V1, "answered POST /login with 503"),
+    ] {
+        let is_access = |line: &&str| line.contains(failed);
+        let log = until("the access lines of failed requests", || async {
+            let log = stack.log(program);
+            (log.lines().filter(is_access).count() >= 3).then_some(log)
+        })
+        .await;
+        let has_cause = |line: &str| line.contains(" error=the store is unavailable cause=");
+        assert!(log.lines().filter(is_access).all(has_cause), "{log}");
+        let errors: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
+        assert_eq!(errors.len(), 1, "{program}: {errors:?}");
+        assert!(errors[0].contains("requests failed"), "{errors:?}");
+    }
 }
 
 /// Restarts gateway and backend: change feeds that begin now do not report what was created before. A report on its way

@@ -106,8 +106,8 @@ async fn an_application_at_its_limit_harms_no_other_and_is_told_when_to_come_bac
     let served = backend.requests().len();
     flood(&other, "/x").await;
     assert!(backend.requests().len() < served + 5);
-    let line = stack.log_with(Program::Gateway, "rate_limited").await;
-    assert!(line.contains("rate_limited"));
+    let line = "problem.code=rate_limited problem.limit=app ";
+    stack.log_with(Program::Gateway, line).await;
 }
 
 #[tokio::test]

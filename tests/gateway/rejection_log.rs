@@ -1,6 +1,7 @@
 //! The access line of a rejected request has the reason and the client, each once and with limited length.
 
 use end_to_end::{
+    http2_client::Http2Client,
     program::Program,
     raw_connection::request,
     recording_backend::{Behaviour, RecordingBackend},
@@ -119,7 +120,7 @@ async fn an_unknown_ident_is_logged_but_truncated_and_a_key_is_masked() {
 }
 
 #[tokio::test]
-async fn a_long_path_and_a_long_method_are_truncated_and_logged_once() {
+async fn a_long_path_and_a_long_method_are_truncated() {
     let stack = Stack::start().await;
     let long = "x".repeat(20_000);
     let mut connection = stack.raw().await;
@@ -138,9 +139,10 @@ async fn a_long_path_and_a_long_method_are_truncated_and_logged_once() {
         method.contains(&format!("http.method={}… ", "M".repeat(32))),
         "{method}"
     );
+    // In the message and in a field.
     for logged in [&at_gateway, at_backend, &method] {
-        assert!(logged.len() < 1500, "{} bytes: {logged}", logged.len());
-        assert_eq!(logged.matches("here-").count(), 1, "{logged}");
+        assert!(logged.len() < 2000, "{} bytes: {logged}", logged.len());
+        assert_eq!(logged.matches("here-").count(), 2, "{logged}");
     }
 }
 
@@ -269,4 +271,109 @@ async fn a_backend_with_another_secret_is_reported_to_the_operator() {
         errors[0].contains("gateway_secret") && errors[0].contains(&v1),
         "{log}"
     );
+}
+
+/// A limit of each kind but the replay memory, and a listener for both protocols.
+const LIMITS: &str = "[[listen]]\naddress = \"$LISTEN\"\nprotocols = [\"http/1.1\", \"h2c\"]\n\
+    [limits.unsigned]\nper_second = 1\nburst = 1\n\
+    [rate_limits.address]\nper_second = 1\nburst = 40\n\
+    [[rate_limits.paths]]\npath = \"/rare\"\nby = \"address\"\nper_second = 1\nburst = 1\n";
+
+#[tokio::test]
+async fn a_429_names_its_limit_over_both_protocols() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(LIMITS)
+        .start()
+        .await;
+    let client = stack.client();
+    let http2 = Http2Client::open(stack.addresses().gateway).await;
+    for (path, limit) in [("/login", "unsigned"), ("/rare", "path"), ("/x", "address")] {
+        let is_signed = path != "/login";
+        let call = || {
+            let call = client.get(path);
+            if is_signed {
+                call.param("a", "1")
+            } else {
+                call
+            }
+        };
+        let mut rejected = 0;
+        for _ in 0..60 {
+            let statuses = [
+                call().send().await.status.as_u16(),
+                http2.send(&call()).await.unwrap().status,
+            ];
+            rejected += usize::from(statuses == [429, 429]);
+            if rejected == 2 {
+                break;
+            }
+        }
+        assert_eq!(rejected, 2, "{path}");
+        for protocol in ["HTTP/1.1", "HTTP/2.0"] {
+            until("an access line with the limit", || async {
+                let log = stack.log(Program::Gateway);
+                let is_expected = |line: &str| {
+                    line.contains(&format!("answered GET {path} with 429"))
+                        && line.contains(&format!("http.protocol=\"{protocol}\""))
+                        && line.contains(&format!("problem.limit={limit} "))
+                };
+                log.lines().any(is_expected).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_access_line_has_what_the_client_sent_and_the_backends_time() {
+    let (stack, _backend) = Stack::recording().await;
+    let long = "y".repeat(5_000);
+    let agent = format!("User-Agent: app/1.0 \"x\" http.path=/forged \u{202e}{long}");
+    let mut connection = stack.raw().await;
+    let fields = [&*agent, "Acme-X-Version: v1\u{85}"];
+    connection
+        .send(&request("BREW", "/columns", &fields, b""))
+        .await;
+    assert_eq!(connection.response().await.unwrap().status, 405);
+    let fields = ["User-Agent: app/1.0", "Acme-X-Version: v1"];
+    connection
+        .send(&request("GET", "/served", &fields, b""))
+        .await;
+    assert_eq!(connection.response().await.unwrap().status, 200);
+    let unknown = access_line(&stack, "/columns").await;
+    let expected = [
+        "version.requested=\"v1\\\\xc2\\\\x85\" ",
+        "http.user_agent=\"app/1.0 \\\"x\\\" http.path=/forged \\u{202e}yyy",
+        "http.protocol=\"HTTP/1.1\"",
+    ];
+    for expected in expected {
+        assert!(unknown.contains(expected), "{expected}: {unknown}");
+    }
+    assert!(
+        unknown.len() < 1_000 && unknown.contains("yyy…\""),
+        "{unknown}"
+    );
+    for absent in ["backend.duration_ms", "tls.version"] {
+        assert!(!unknown.contains(absent), "{absent}: {unknown}");
+    }
+    let served = access_line(&stack, "/served").await;
+    for expected in [
+        "version=v1 ",
+        "version.requested=\"v1\" ",
+        "http.user_agent=\"app/1.0\"",
+        "http.host=\"gateway.example\"",
+    ] {
+        assert!(served.contains(expected), "{expected}: {served}");
+    }
+    let time = |name: &str| {
+        let found = served.split(' ').find_map(|field| field.strip_prefix(name));
+        found
+            .unwrap_or_else(|| panic!("{name}{served}"))
+            .parse::<f64>()
+            .unwrap()
+    };
+    let (backend, whole) = (time("backend.duration_ms="), time("duration_ms="));
+    assert!(0.0 < backend && backend <= whole, "{served}");
 }

@@ -517,7 +517,7 @@ async fn a_failure_is_logged_even_without_an_access_log() {
     let stack = stack.start().await;
     let response = stack.client().get("/x").send().await;
     response.problem(502, "backend_unreachable");
-    let log = stack.log_with(Program::Gateway, "the request failed").await;
+    let log = stack.log_with(Program::Gateway, "requests failed").await;
     assert!(log.contains("http.method=GET http.path=/x "), "{log}");
     assert!(!log.contains("answered"), "{log}");
 }

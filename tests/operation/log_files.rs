@@ -168,11 +168,11 @@ async fn the_login_service_samples_its_successes_only() {
             .problem(401, "authorization_missing");
     }
     let access = file(stack.folder(), Program::V1);
-    let failures = |read: &str| read.matches("answered http.status_code=401").count();
+    let failures = |read: &str| read.matches("answered GET /user with 401").count();
     let access = read_until(&access, "all failures", |read| failures(read) == 5).await;
     // Each thread logs its first success.
     let threads = std::thread::available_parallelism().unwrap().get();
-    let successes = access.matches("answered http.status_code=200").count();
+    let successes = access.matches("answered POST /login with 200").count();
     assert!((1..=threads).contains(&successes), "{access}");
 }
 
@@ -185,6 +185,11 @@ async fn a_reload_moves_the_log_and_an_impossible_path_changes_nothing() {
         let nowhere = stack.folder().join("nowhere/x.log");
         let refused = format!("[log]\nformat = \"json\"\noutput = {nowhere:?}");
         stack.configure(program, &refused);
+        let config = stack.config(program).display().to_string();
+        let diff = program.run(stack.folder(), &["check", "--diff", "--config", &config]);
+        let printed = output_text(&diff);
+        assert_eq!(diff.status.code(), Some(1), "{printed}");
+        assert!(printed.contains("log.output: found "), "{printed}");
         let output = stack.reload(program);
         let printed = output_text(&output);
         assert_eq!(output.status.code(), Some(1), "{printed}");
@@ -228,16 +233,44 @@ async fn a_program_does_not_start_with_a_file_that_it_cannot_open() {
                 Program::Gateway => &["run", "--config", &config],
                 _ => &["--config", &config],
             };
-            let output = program.run(files.path(), arguments);
-            let printed = output_text(&output);
-            assert_eq!(output.status.code(), Some(1), "{printed}");
             let path = format!("{}{path}", files.path().display());
-            assert!(
-                printed.contains("log.output") && printed.contains(&path),
-                "{printed}"
-            );
+            let check = ["check", "--config", &config];
+            // `check` rejects what a start and a reload reject, and creates nothing.
+            for arguments in [arguments, &check] {
+                let output = program.run(files.path(), arguments);
+                let printed = output_text(&output);
+                assert_eq!(output.status.code(), Some(1), "{printed}");
+                for expected in [
+                    "log.output",
+                    &path,
+                    "cannot be opened for writing",
+                    "allowed",
+                ] {
+                    assert!(printed.contains(expected), "{expected}: {printed}");
+                }
+            }
+            assert!(!files.path().join("none").exists());
         }
     }
+}
+
+#[test]
+fn a_check_accepts_a_file_that_can_be_created_or_appended_to_and_changes_neither() {
+    let toml = "[log]\noutput = \"$FOLDER/new.log\"";
+    let files = Stack::builder().gateway(toml).backends(toml).write_files();
+    let path = files.path().join("new.log");
+    for exists in [false, true] {
+        if exists {
+            fs::write(&path, "kept").unwrap();
+        }
+        for program in [Program::Gateway, Program::V1] {
+            let config = files.config(program);
+            let output = program.run(files.path(), &["check", "--config", &config]);
+            assert!(output.status.success(), "{}", output_text(&output));
+        }
+        assert_eq!(path.exists(), exists);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
 }
 
 #[test]

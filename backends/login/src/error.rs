@@ -98,9 +98,11 @@ login_errors! {
     ReturnToNotAllowed = "return_to is not allowed";
     /// Too many logins of this application, or callbacks of this client's network. CONTRACT 8.
     RateLimited {
+        /// The limit, for the log.
+        limit: &'static str,
         /// Seconds until the next request is allowed.
         retry_after: u64,
-    } = "too many logins or callbacks";
+    } = "the limit {limit} is exceeded";
 
     // The operator's.
     /// The gateway's secret, or a header that the gateway always sends, is missing or invalid.
@@ -175,6 +177,14 @@ impl LoginError {
         match self.kind() {
             ProblemKind::Shared(code) => code.as_str(),
             ProblemKind::Own(problem) => problem.code,
+        }
+    }
+
+    /// The limit that the request exceeds.
+    pub(crate) const fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::RateLimited { limit, .. } => Some(limit),
+            _ => None,
         }
     }
 

@@ -101,7 +101,8 @@ impl Limits {
     /// [`LoginError::RateLimited`]: the application has exceeded its rate.
     pub(crate) fn count_start(&self, application: AppId, now: Instant) -> Result<(), LoginError> {
         let subject = Subject::Application(application.get());
-        Ok(self.starts.count(subject, now)?)
+        let counted = self.starts.count(subject, now);
+        counted.map_err(|exceeded| rate_limited("starts", exceeded.retry_after))
     }
 
     /// Counts a callback of this client; its call to the provider must hold the permit.
@@ -115,9 +116,10 @@ impl Limits {
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
         let Limited { rate, used } = &self.callbacks;
-        used.count_client(RULE, client, *rate, now)?;
+        let counted = used.count_client(RULE, client, *rate, now);
+        counted.map_err(|exceeded| rate_limited("callbacks", exceeded.retry_after))?;
         let permit = self.provider_calls.begin(Network::from_site(client)).await;
-        permit.ok_or(LoginError::RateLimited { retry_after: 1 })
+        permit.ok_or_else(|| rate_limited("provider_calls", Duration::ZERO))
     }
 
     /// Counts a failed redirect login; `false` if it must not be stored.
@@ -136,11 +138,11 @@ fn stored_failures(login_ttl: Duration) -> Rate {
     }
 }
 
-impl From<Exceeded> for LoginError {
-    fn from(Exceeded { retry_after, .. }: Exceeded) -> Self {
-        Self::RateLimited {
-            retry_after: retry_after_seconds(retry_after),
-        }
+/// The rejection by a limit, named as its keys of `[limits]` begin.
+fn rate_limited(limit: &'static str, retry_after: Duration) -> LoginError {
+    LoginError::RateLimited {
+        limit,
+        retry_after: retry_after_seconds(retry_after),
     }
 }
 
@@ -247,7 +249,7 @@ mod tests {
             assert!(limits.count_callback(hers, now).await.is_ok());
         }
         let refused = limits.count_callback(hers, now).await;
-        let Err(LoginError::RateLimited { retry_after }) = refused else {
+        let Err(LoginError::RateLimited { retry_after, .. }) = refused else {
             panic!("the burst is used up");
         };
         assert_eq!(retry_after, 1);

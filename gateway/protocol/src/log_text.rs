@@ -12,6 +12,11 @@ const MAX_PATH_BYTES: usize = 512;
 /// Limit on an ident in a log line, in bytes: the maximum length of a valid one.
 const MAX_IDENT_BYTES: usize = 64;
 
+/// Limit on a `Host` in a log line, in bytes: the longest name, with a port.
+const MAX_HOST_BYTES: usize = 261;
+/// Limit on a `User-Agent` in a log line, in bytes: browsers send up to 200.
+const MAX_USER_AGENT_BYTES: usize = 256;
+
 /// Marks where a text was cut.
 const CUT: &str = "…";
 /// Minimum length of a text that may be a key of 128 bits; a generated ident has 24. CONTRACT 4.
@@ -31,7 +36,19 @@ pub fn path(path: &str) -> Cow<'_, str> {
     cut(path, MAX_PATH_BYTES)
 }
 
-/// Escapes an ident as a client sent it, and cuts it at `MAX_IDENT_BYTES`.
+/// Cuts a `Host` at `MAX_HOST_BYTES`. What is not UTF-8 is replaced.
+#[must_use]
+pub fn host(sent: &[u8]) -> Cow<'_, str> {
+    cut_bytes(sent, MAX_HOST_BYTES)
+}
+
+/// Cuts a `User-Agent` at `MAX_USER_AGENT_BYTES`. What is not UTF-8 is replaced.
+#[must_use]
+pub fn user_agent(sent: &[u8]) -> Cow<'_, str> {
+    cut_bytes(sent, MAX_USER_AGENT_BYTES)
+}
+
+/// Escapes an ident, or a version, as a client sent it, and cuts it at `MAX_IDENT_BYTES`.
 ///
 /// If 32 or more characters look like a key, only the first six are shown: a client may send its key in the wrong
 /// header.
@@ -49,6 +66,15 @@ pub fn ident(sent: &[u8]) -> String {
     } else {
         cut.into_owned()
     }
+}
+
+/// As [`cut`]; reads no more bytes than are shown.
+fn cut_bytes(sent: &[u8], bytes: usize) -> Cow<'_, str> {
+    if sent.len() <= bytes {
+        return String::from_utf8_lossy(sent);
+    }
+    let start = String::from_utf8_lossy(&sent[..bytes]);
+    Cow::Owned(format!("{start}{CUT}"))
 }
 
 /// Cuts a text at a number of bytes, between characters, and appends an ellipsis.
@@ -70,6 +96,16 @@ mod tests {
         assert_eq!(method(&"M".repeat(33)), format!("{}…", "M".repeat(32)));
         let long = format!("{}é", "a".repeat(MAX_PATH_BYTES - 1));
         assert_eq!(path(&long), format!("{}…", "a".repeat(MAX_PATH_BYTES - 1)));
+    }
+
+    #[test]
+    fn a_header_that_is_not_utf_8_is_replaced_and_cut() {
+        assert_eq!(host(b"api.example.com:8443"), "api.example.com:8443");
+        assert_eq!(user_agent(b"app/1 \xff"), "app/1 \u{fffd}");
+        let long = user_agent(&[b'a'; 70_000]).into_owned();
+        assert_eq!(long, format!("{}…", "a".repeat(MAX_USER_AGENT_BYTES)));
+        let invalid = host(&[0xff; 70_000]).into_owned();
+        assert_eq!(invalid.chars().count(), MAX_HOST_BYTES + 1);
     }
 
     #[test]

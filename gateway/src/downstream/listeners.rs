@@ -47,9 +47,12 @@ use crate::{
         client::ConnectionInfo,
         drain::{Drain, SETTLE_TIME},
     },
-    tls::{ALPN_HTTP_2, client_subject},
+    tls::{ALPN_HTTP_2, client_subject, tls_version},
     wire::io::Stream,
 };
+
+/// The version of TLS in the access log, if the balancer has ended it: the PROXY header need not say which it was.
+const TLS_OF_BALANCER: &str = "balancer";
 
 /// Serves the connections of all listeners.
 pub(crate) struct Clients {
@@ -202,6 +205,7 @@ impl Clients {
     ) {
         // A stop waits for it, as for a request.
         let _in_flight = state.drain.begin();
+        let peer = accepted.client.address;
         let _negotiating = state.open_connections.begin_negotiation();
         let established = timeout(limit, self.establish(accepted, settings));
         let result = established.await.unwrap_or(Err(NotEstablished::TimedOut));
@@ -215,7 +219,7 @@ impl Clients {
         counts.refused.count(cause.as_refusal());
         if let Some(connections) = self.failures.count(Instant::now()) {
             tracing::info!(
-                connections, %cause,
+                connections, peer.addr = %peer, %cause,
                 "connections ended before their first request"
             );
         }
@@ -235,6 +239,7 @@ impl Clients {
         if has_proxy_header {
             let header = read_header(&mut stream).await?;
             client.is_tls = header.is_tls;
+            client.tls_version = header.is_tls.then_some(TLS_OF_BALANCER);
             client.redirects_to_https &= !header.is_tls;
             if let Some(address) = header.client {
                 client.address = address.to_canonical();
@@ -263,6 +268,7 @@ impl Clients {
         let (_, connection) = stream.get_ref();
         client.is_tls = true;
         client.hsts = settings.hsts.clone();
+        client.tls_version = tls_version(connection);
         client.certificate_subject = client_subject(connection)?.map(Arc::new);
         match (connection.alpn_protocol(), settings.protocols) {
             (Some(ALPN_HTTP_2), _) => self.serve_http_2(stream, client, open),

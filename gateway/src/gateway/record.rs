@@ -1,11 +1,14 @@
 //! Hands a request's outcome to all that read it.
 
-use http::header::USER_AGENT;
+use http::header::{HOST, USER_AGENT};
 use signpost_kit::log::is_sampled;
 
 use super::{Gateway, request::Received};
 use crate::{
-    observe::{access_log, log_failure, outcome::Outcome},
+    observe::{
+        access_log::{self, RequestFacts},
+        outcome::Outcome,
+    },
     request::{Headers, is_named},
     wire::syntax::field::NameAndValue,
 };
@@ -18,9 +21,9 @@ pub(super) fn record<H: Headers>(
 ) {
     let (recording, records) = (&gateway.policy.recording, &gateway.state.records);
     if recording.access && (outcome.is_failure() || is_sampled(recording.access_sample)) {
-        access_log::write(outcome);
+        access_log::write(outcome, &facts(gateway, request));
     }
-    log_failure(outcome);
+    records.failures.log(outcome);
     let cells = &gateway.policy.backends.cells;
     records.metrics.count(outcome, cells);
     if let Some(spans) = &request.timing.spans {
@@ -33,4 +36,26 @@ pub(super) fn record<H: Headers>(
             field.map(|(_, value)| value)
         });
     }
+}
+
+/// What only the access log needs of a request. Reads the headers once.
+fn facts<'r, H: Headers>(gateway: &Gateway, request: &Received<'r, H>) -> RequestFacts<'r> {
+    let version = &gateway.policy.rules.admission.names.version;
+    let mut facts = RequestFacts {
+        protocol: request.protocol,
+        tls_version: request.tls_version,
+        host: None,
+        user_agent: None,
+        version: None,
+    };
+    for (name, value) in request.headers.each() {
+        if is_named(name, &HOST) {
+            facts.host = Some(value);
+        } else if is_named(name, &USER_AGENT) {
+            facts.user_agent = Some(value);
+        } else if is_named(name, version) {
+            facts.version = Some(value);
+        }
+    }
+    facts
 }

@@ -30,6 +30,10 @@ pub struct Received<'r, H> {
     pub(super) client: IpAddr,
     /// The value of `Strict-Transport-Security` in its response.
     pub(super) hsts: Option<&'r HeaderValue>,
+    /// The protocol's name and version.
+    pub(super) protocol: &'static str,
+    /// The version of TLS; `None` without TLS.
+    pub(super) tls_version: Option<&'static str>,
     pub(super) timing: Timing,
 }
 
@@ -49,6 +53,7 @@ impl<'r, H: Headers> Received<'r, H> {
         target: Target<'r>,
         headers: &'r H,
         peer: &'r Peer,
+        protocol: &'static str,
     ) -> Self {
         Self {
             method,
@@ -57,6 +62,8 @@ impl<'r, H: Headers> Received<'r, H> {
             id: gateway.state.ids.next(),
             client: peer.address,
             hsts: peer.hsts.as_deref(),
+            protocol,
+            tls_version: peer.tls_version,
             timing: Timing {
                 times: Times::beginning(Instant::now()),
                 spans: None,

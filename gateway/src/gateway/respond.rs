@@ -139,7 +139,8 @@ pub(crate) async fn reject_bad_head<C: Client>(
     client: &mut C,
 ) {
     let headers = RawHeaders(unparsed.received);
-    let mut request = Received::new(gateway, unparsed.method, unparsed.target, &headers, peer);
+    let UnparsedHead { method, target, .. } = unparsed;
+    let mut request = Received::new(gateway, method, target, &headers, peer, client.protocol());
     let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
     request.client = client_address(peer, &headers, trusted_proxies);
     reject(gateway, &mut request, Failed::default(), rejection, client).await;

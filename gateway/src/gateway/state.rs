@@ -14,7 +14,7 @@ use super::challenge::ChallengeReads;
 use crate::{
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
-    observe::{metrics::RequestMetrics, usage::Usage},
+    observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
     upstream::secret_rejections::SecretRejections,
 };
@@ -52,6 +52,8 @@ pub(crate) struct Records {
     pub spans: Arc<SpanCounters>,
     /// The requests that limits have rejected.
     pub limited: LabelCounters<RequestLimit>,
+    /// Logs failures.
+    pub failures: FailureLog,
 }
 
 impl State {
@@ -77,6 +79,7 @@ impl State {
                 metrics: Arc::default(),
                 spans: Arc::default(),
                 limited: LabelCounters::default(),
+                failures: FailureLog::default(),
             },
         }
     }

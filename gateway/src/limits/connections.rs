@@ -13,7 +13,7 @@ use std::{
 };
 
 use signpost_kit::{
-    limits::{RateTable, SITE_FACTOR},
+    limits::{Network, RateTable, SITE_FACTOR},
     log::once_a_minute::OnceAMinute,
     server::descriptors::Descriptors,
 };
@@ -181,6 +181,7 @@ impl OpenConnection {
                 if let Some(refused) = self.all.refused_of_client.count(full) {
                     tracing::warn!(
                         refused,
+                        client.network = %full.network,
                         max = full.max,
                         limit = full.limit(),
                         "closed new connections: too many of one network are open"
@@ -205,6 +206,7 @@ impl OpenConnection {
         if let Some(refused) = self.all.refused_handshakes.count(now) {
             tracing::warn!(
                 refused,
+                client.network = %Network::from_client(client),
                 per_second = rate.per_second,
                 "closed new connections: one network begins too many TLS handshakes (connections.handshakes_per_second)"
             );
@@ -253,6 +255,7 @@ impl OpenStreams {
         if let Some(refused) = self.all.refused_streams.count(full) {
             tracing::warn!(
                 refused,
+                client.network = %full.network,
                 max = full.max,
                 limit = full.limit(),
                 "refused HTTP/2 streams: too many of one network are open"

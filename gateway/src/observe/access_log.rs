@@ -3,22 +3,46 @@
 //! The thread of the request formats the line, and adds it to the log's queue. No request waits for the log: if the queue
 //! is full, the line is dropped and counted.
 
+use std::{error::Error as _, time::Duration};
+
 use signpost_kit::log::ACCESS_TARGET;
 use signpost_protocol::log_text;
 
 use super::outcome::Outcome;
 use crate::request::rejection::{Hint, Rejection};
 
+/// What only the access log needs of a request. Header values are as sent.
+#[derive(Debug)]
+pub(crate) struct RequestFacts<'r> {
+    /// The protocol's name and version.
+    pub protocol: &'static str,
+    /// The version of TLS; `None` without TLS.
+    pub tls_version: Option<&'static str>,
+    /// `Host`.
+    pub host: Option<&'r [u8]>,
+    /// `User-Agent`.
+    pub user_agent: Option<&'r [u8]>,
+    /// The version header.
+    pub version: Option<&'r [u8]>,
+}
+
 /// Writes the line of a request.
-pub(crate) fn write(outcome: &Outcome<'_>) {
-    // Whole microseconds: more digits say nothing.
-    let duration_ms = (outcome.times.whole().as_secs_f64() * 1e6).round() / 1e3;
-    let (learnt, sent) = (&outcome.learnt, &outcome.sent);
+pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
+    let (learnt, sent, rejection) = (&outcome.learnt, &outcome.sent, outcome.rejection);
     let ident = learnt.app.and_then(|app| app.ident.as_ref());
     let ident = ident.map(|ident| ident.as_str());
     // Of an application that is unknown or disabled.
-    let claimed = || outcome.rejection.and_then(Rejection::app_ident);
-    let hint = outcome.rejection.and_then(Rejection::hint).map(Hint::name);
+    let claimed = || rejection.and_then(Rejection::app_ident);
+    let hint = rejection.and_then(Rejection::hint).map(Hint::name);
+    let limit = rejection.and_then(Rejection::limit);
+    // What the problem code does not say.
+    let error = rejection.filter(|one| one.failure().is_some() || one.code().is_none());
+    let (host, user_agent) = (
+        facts.host.map(log_text::host),
+        facts.user_agent.map(log_text::user_agent),
+    );
+    let (method, path) = (outcome.method_text(), log_text::path(outcome.path));
+    let (method, status) = (log_text::method(method), sent.status);
     tracing::info!(
         target: ACCESS_TARGET,
         {
@@ -27,15 +51,29 @@ pub(crate) fn write(outcome: &Outcome<'_>) {
         app.ident = ident.or_else(claimed).map(display),
         version = learnt.route.map(|route| display(route.version.name())),
         version.source = learnt.route.map(|route| route.source.as_str()),
+        version.requested = facts.version.map(log_text::ident),
         backend.addr = sent.backend.map(display),
-        http.method = %log_text::method(outcome.method_text()),
-        http.path = %log_text::path(outcome.path),
-        http.status_code = sent.status,
+        backend.duration_ms = outcome.times.of_backend().map(milliseconds),
+        http.method = %method,
+        http.path = %path,
+        http.protocol = facts.protocol,
+        http.host = host.as_deref(),
+        http.user_agent = user_agent.as_deref(),
+        tls.version = facts.tls_version,
+        http.status_code = status,
         problem.code = outcome.problem_code().map(display),
         problem.hint = hint.map(display),
+        problem.limit = limit.map(|limit| display(limit.as_str())),
+        error = error.map(display),
+        cause = error.and_then(|error| error.source()).map(display),
         size_bytes = sent.size,
-        duration_ms
+        duration_ms = milliseconds(outcome.times.whole()),
         },
-        "answered",
+        "answered {method} {path} with {status}",
     );
+}
+
+/// Milliseconds, in whole microseconds: more digits say nothing.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
 }

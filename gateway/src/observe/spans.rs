@@ -176,8 +176,8 @@ impl RequestSpans {
                 }
             }
         }
-        span.is_error = outcome.sent.status >= 500
-            || outcome.rejection.is_some_and(Rejection::is_logged_as_error);
+        span.is_error =
+            outcome.sent.status >= 500 || outcome.rejection.and_then(Rejection::failure).is_some();
         Some(span)
     }
 }

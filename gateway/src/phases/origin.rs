@@ -31,6 +31,8 @@ pub struct Peer {
     pub(crate) is_trusted: bool,
     /// Whether the connection is encrypted.
     pub(crate) is_tls: bool,
+    /// The version of TLS, for the access log; `None` without TLS.
+    pub(crate) tls_version: Option<&'static str>,
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
     /// The value of `Strict-Transport-Security` in responses on this connection.
@@ -50,6 +52,7 @@ impl Peer {
             listener: connection.listener,
             is_trusted: is_in(trusted_proxies, address),
             is_tls: connection.is_tls,
+            tls_version: connection.tls_version,
             redirects_to_https: connection.redirects_to_https,
             hsts: connection.hsts.clone(),
             certificate_subject: connection.certificate_subject.clone(),

@@ -28,6 +28,8 @@ pub struct ConnectionInfo {
     pub(crate) listener: Option<ListenerId>,
     /// Whether the connection is encrypted, at this gateway or at the balancer that sent the PROXY header.
     pub(crate) is_tls: bool,
+    /// The version of TLS, for the access log; `None` without TLS.
+    pub(crate) tls_version: Option<&'static str>,
     /// Whether its requests are redirected to https.
     pub(crate) redirects_to_https: bool,
     /// The value of `Strict-Transport-Security`, if the listener has it. Only on connections with TLS of the gateway.
@@ -57,6 +59,7 @@ impl ConnectionInfo {
             address,
             listener: None,
             is_tls: false,
+            tls_version: None,
             redirects_to_https: false,
             hsts: None,
             certificate_subject: None,
@@ -69,6 +72,9 @@ impl ConnectionInfo {
 /// A response is begun, sent in pieces and finished. One that is not finished is aborted, so that the client notices
 /// that it is incomplete.
 pub trait Client: Send {
+    /// The protocol's name and version, for the access log.
+    fn protocol(&self) -> &'static str;
+
     /// Reads the whole body of the request, after a `100 Continue` if the client expects one. Called once.
     ///
     /// # Errors

@@ -236,6 +236,24 @@ pub enum Rejection {
     Internal(Cow<'static, str>),
 }
 
+/// A failure of the gateway, a backend or the store. Each kind has log lines of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The store does not respond.
+    Store,
+    /// The backend failed.
+    Backend,
+    /// The backend did not respond in time.
+    BackendTimeout,
+    /// A bug.
+    Internal,
+}
+
+impl Failure {
+    /// The number of kinds.
+    pub(crate) const COUNT: usize = Self::Internal as usize + 1;
+}
+
 /// Where the clients of a version should go.
 #[derive(Debug)]
 pub struct Migration {
@@ -333,16 +351,25 @@ impl Rejection {
         }
     }
 
-    /// Whether it is logged as an error each time. Other server errors are logged elsewhere: by the balancer once if no
-    /// address is healthy, by [`SecretRejections`](crate::upstream::secret_rejections::SecretRejections) once a minute.
+    /// The kind of failure, if it is logged as an error. Other server errors are logged elsewhere: by the balancer once if
+    /// no address is healthy, by [`SecretRejections`](crate::upstream::secret_rejections::SecretRejections) once a minute.
     #[must_use]
-    pub(crate) fn is_logged_as_error(&self) -> bool {
-        matches!(
-            self,
-            Self::StoreUnavailable(_)
-                | Self::BackendUnreachable { .. }
-                | Self::BackendTimeout
-                | Self::Internal(_)
-        )
+    pub(crate) const fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::StoreUnavailable(_) => Some(Failure::Store),
+            Self::BackendUnreachable { .. } => Some(Failure::Backend),
+            Self::BackendTimeout => Some(Failure::BackendTimeout),
+            Self::Internal(_) => Some(Failure::Internal),
+            _ => None,
+        }
+    }
+
+    /// The limit that the request exceeds.
+    #[must_use]
+    pub(crate) const fn limit(&self) -> Option<RequestLimit> {
+        match self {
+            Self::RateLimited { limit, .. } => Some(*limit),
+            _ => None,
+        }
     }
 }

@@ -231,6 +231,10 @@ pub(crate) struct ScriptedClient {
 }
 
 impl Client for ScriptedClient {
+    fn protocol(&self) -> &'static str {
+        "HTTP/1.1"
+    }
+
     async fn read_body(&mut self, _: bool, _: BodyLimits) -> Result<Vec<u8>, Rejection> {
         Ok(Vec::new())
     }

@@ -51,9 +51,8 @@ async fn one_address_at_its_limit_leaves_room_for_others() {
         open.extend(opened);
     }
     assert!(is_served(&mut open_from("127.0.0.3", &stack).await).await);
-    stack
-        .log_with(Program::Gateway, "max=5 limit=\"connections.per_address\"")
-        .await;
+    let refused = "client.network=127.0.0.2/32 max=5 limit=\"connections.per_address\"";
+    stack.log_with(Program::Gateway, refused).await;
     // A closed connection makes room.
     open.remove(0);
     end_to_end::waiting::until("room for another connection", || async {

@@ -67,6 +67,8 @@ async fn a_backend_learns_that_the_client_used_https() {
     assert_eq!(connection.response().await.unwrap().status, 200);
     let received = tls.backend.request_number(1).await;
     assert_eq!(received.values("x-forwarded-proto"), ["https"]);
+    let line = "tls.version=\"TLSv1.3\" http.status_code=200";
+    tls.stack.log_with(Program::Gateway, line).await;
 }
 
 #[tokio::test]
@@ -319,6 +321,9 @@ async fn handshakes_of_one_address_have_a_rate_that_others_do_not_feel() {
         .log_with(Program::Gateway, "too many TLS handshakes")
         .await;
     assert_eq!(log.matches("too many TLS handshakes").count(), 1, "{log}");
+    let networks = ["192.0.2.1/32", "2001:db8:0:1::/64"];
+    let is_named = |network: &str| log.contains(&format!("client.network={network} "));
+    assert!(networks.into_iter().any(is_named), "{log}");
     // A reload keeps what was used.
     assert!(!begins(&tls, "192.0.2.1").await || !begins(&tls, "192.0.2.1").await);
     tls.stack

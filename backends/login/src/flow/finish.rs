@@ -1,6 +1,6 @@
 //! Handles the callback, the provider's redirect: the login completes or fails, once.
 
-use std::sync::Arc;
+use std::{error::Error, fmt::Display, sync::Arc, time::Instant};
 
 use http::HeaderValue;
 use signpost_kit::server::shutdown::{Phase, wait_for_phase};
@@ -20,7 +20,7 @@ use crate::{
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, Username},
-        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Mode, Status},
+        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -148,9 +148,9 @@ async fn complete(
             return Err(Failure::Login { reason, problem });
         }
     };
-    let name = &claimed.login.provider;
-    let provider = service.providers.find(name).ok_or_else(|| {
-        tracing::warn!(provider = %name, "login failed: its provider is no longer configured");
+    let login = &claimed.login;
+    let provider = service.providers.find(&login.provider).ok_or_else(|| {
+        log_failed_login(service, login, &"it is no longer configured", None);
         FailureReason::ProviderFailed
     })?;
     let username = identify(service, provider, claimed, code).await?;
@@ -171,15 +171,32 @@ async fn identify(
         identified = provider.identify(code, cookie) => identified,
         // Then there is time left to store the outcomes of logins.
         () = wait_for_phase(&service.state.phase, Phase::GivingUp) => {
-            tracing::warn!(provider = %login.provider, "login failed: the provider did not answer before the shutdown");
+            log_failed_login(service, login, &"it did not answer before the shutdown", None);
             return Err(FailureReason::ProviderTimeout);
         }
     };
     identified.map_err(|fault: ProviderFault| {
-        let cause = std::error::Error::source(&fault).map(field::display);
-        tracing::warn!(provider = %login.provider, %fault, cause, "login failed at the provider");
+        log_failed_login(service, login, &fault, fault.source());
         fault.reason()
     })
+}
+
+/// Logs why a provider failed: in the access line of each callback, and in a line a minute for each provider, since an outage
+/// of it fails all logins.
+fn log_failed_login(
+    service: &Service,
+    login: &Login,
+    fault: &dyn Display,
+    cause: Option<&(dyn Error + 'static)>,
+) {
+    let cause = cause.map(field::display);
+    let request = Span::current();
+    request.record("provider.error", field::display(fault));
+    request.record("provider.cause", &cause);
+    let metrics = service.state.metrics.providers.of(&login.provider);
+    if let Some(logins) = metrics.failures.count(Instant::now()) {
+        tracing::warn!(logins, provider = %login.provider, %fault, cause, "logins failed at the provider");
+    }
 }
 
 /// Returns the user's account, and whether this login created it.

@@ -11,6 +11,7 @@ use std::{
 
 use signpost_kit::{
     label_enum,
+    log::once_a_minute::OnceAMinute,
     metrics::cells::{Buckets, Counters, Histogram},
 };
 
@@ -63,6 +64,8 @@ pub(crate) struct ProviderMetrics {
     /// By call and result.
     calls: Vec<Histogram>,
     in_flight: AtomicUsize,
+    /// The log lines about logins that fail at the provider.
+    pub(crate) failures: OnceAMinute,
 }
 
 impl Default for ProviderMetrics {
@@ -74,6 +77,7 @@ impl Default for ProviderMetrics {
             finished: Counters::new(LoginMode::ALL.len() * LoginOutcome::ALL.len()),
             calls: std::iter::repeat_with(histogram).take(calls).collect(),
             in_flight: AtomicUsize::new(0),
+            failures: OnceAMinute::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use signpost_kit::{
     cache::write_caches,
     clock::Clock,
+    log::once_a_minute::OnceAMinute,
     metrics::Scrape,
     server::{
         descriptors::Descriptors,
@@ -75,6 +76,10 @@ pub(crate) struct State {
     /// Counts spans.
     pub(crate) spans: Arc<SpanCounters>,
     pub(crate) metrics: Arc<LoginMetrics>,
+    /// The log lines about requests that failed because of the store.
+    pub(crate) store_failures: OnceAMinute,
+    /// The log lines about requests that failed because of this service.
+    pub(crate) internal_errors: OnceAMinute,
     /// The limit on the process' open files.
     pub(crate) descriptors: Descriptors,
     pub(crate) clock: Arc<dyn Clock>,
@@ -101,6 +106,8 @@ impl State {
             waiters: Waiters::default(),
             spans: Arc::default(),
             metrics: Arc::default(),
+            store_failures: OnceAMinute::new(),
+            internal_errors: OnceAMinute::new(),
             descriptors: Descriptors::raise_limit(),
             clock,
             own_tables: OwnStore::new(stores.database.clone()),

@@ -140,6 +140,14 @@ impl<S: Stream> Http1Exchange<'_, S> {
 }
 
 impl<S: Stream> Client for Http1Exchange<'_, S> {
+    fn protocol(&self) -> &'static str {
+        if self.recipient.is_http_1_0 {
+            "HTTP/1.0"
+        } else {
+            "HTTP/1.1"
+        }
+    }
+
     async fn read_body(
         &mut self,
         expects_continue: bool,

@@ -170,6 +170,10 @@ async fn capacity(
 }
 
 impl Client for Http2Exchange<'_> {
+    fn protocol(&self) -> &'static str {
+        "HTTP/2.0"
+    }
+
     async fn read_body(
         &mut self,
         expects_continue: bool,

@@ -44,6 +44,8 @@ pub(super) struct Max {
 /// A client has as much open as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full {
+    /// The client's network, or the /48 around it.
+    pub network: Network,
     /// What may be open.
     pub max: usize,
     is_site: bool,
@@ -106,15 +108,17 @@ impl Networks {
     pub(super) fn add(&self, address: IpAddr, max: Max) -> Result<Client, Full> {
         let (network, site) = Network::and_site(address);
         let mut client = Client {
-            network: self.join(network, max.network).ok_or(max.network_full())?,
+            network: self
+                .join(network, max.network)
+                .ok_or(max.network_full(network))?,
             site: None,
         };
         if let Some(site) = site {
-            let Some(site) = self.join(site, max.site) else {
+            let Some(joined) = self.join(site, max.site) else {
                 self.remove(&client);
-                return Err(max.site_full());
+                return Err(max.site_full(site));
             };
-            client.site = Some(site);
+            client.site = Some(joined);
         }
         Ok(client)
     }
@@ -163,15 +167,17 @@ impl Networks {
 }
 
 impl Max {
-    const fn network_full(self) -> Full {
+    const fn network_full(self, network: Network) -> Full {
         Full {
+            network,
             max: self.network,
             is_site: false,
         }
     }
 
-    const fn site_full(self) -> Full {
+    const fn site_full(self, site: Network) -> Full {
         Full {
+            network: site,
             max: self.site,
             is_site: true,
         }
@@ -182,15 +188,13 @@ impl Client {
     /// Counts a stream. A refused one counts nowhere.
     pub(super) fn add_stream(&self, max: Max) -> Result<(), Full> {
         if !self.network.add_stream(max.network) {
-            return Err(max.network_full());
+            return Err(max.network_full(self.network.network));
         }
-        if self
-            .site
-            .as_ref()
-            .is_some_and(|site| !site.add_stream(max.site))
+        if let Some(site) = &self.site
+            && !site.add_stream(max.site)
         {
             self.network.streams.fetch_sub(1, Relaxed);
-            return Err(max.site_full());
+            return Err(max.site_full(site.network));
         }
         Ok(())
     }

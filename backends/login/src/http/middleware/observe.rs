@@ -1,6 +1,6 @@
 //! Adds an id, a span, a line in the access log, and security headers to each request and its response.
 
-use std::{error::Error, time::Instant};
+use std::{borrow::Cow, error::Error, time::Instant};
 
 use axum::{
     extract::{Request, State},
@@ -19,12 +19,13 @@ use signpost_protocol::{
     header::{X_GATEWAY_APP, X_GATEWAY_PROBLEM, X_REQUEST_ID},
     log_text,
 };
-use tracing::{Instrument, Span, field};
+use tracing::{Instrument, field};
 
 use super::render::Unrendered;
 use crate::{
     error::LoginError,
     http::{Context, request::RequestInfo},
+    service::State as ServiceState,
 };
 
 /// Reads the [`RequestInfo`], serves the request in its span, adds the headers, and logs the result.
@@ -45,17 +46,30 @@ pub(super) async fn observe(
         account.id = field::Empty,
         http.method = %log_text::method(parts.method.as_str()),
         http.path = %log_text::path(parts.uri.path()),
+        provider.error = field::Empty,
+        provider.cause = field::Empty,
     );
     if let Some(ident) = parts.headers.get(X_GATEWAY_APP) {
         // Not yet verified to come from the gateway, so it is cleaned for the log.
         span.record("app.ident", log_text::ident(ident.as_bytes()));
     }
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
+    let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
     if is_logged(&context.service.config.log, is_health, response.status()) {
-        log_access(&span, is_health, &response, begun_at);
+        let served = Served {
+            method: log_text::method(method.as_str()),
+            path: log_text::path(uri.path()),
+            status: response.status().as_u16(),
+            duration_ms: u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        let _entered = span.enter();
+        match response.extensions().get::<Unrendered>() {
+            Some(Unrendered(error)) => served.log_problem(error, &context.service.state),
+            None => served.log_success(is_health),
+        }
     }
     response
 }
@@ -95,34 +109,62 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
     }
 }
 
-/// Logs the access line. Method and path are in the span; the query is not, since it contains states, codes and
-/// signatures.
-fn log_access(span: &Span, is_health: bool, response: &Response, begun_at: Instant) {
-    let _entered = span.enter();
-    let status = response.status().as_u16();
-    let duration_ms = u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match response.extensions().get::<Unrendered>() {
-        Some(Unrendered(error)) => log_problem(error, status, duration_ms),
-        // Monitoring calls these every few seconds.
-        None if is_health => {
-            tracing::debug!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered");
-        }
-        None => {
-            tracing::info!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "answered");
-        }
-    }
+/// A request in its access line. Method and path are fields of the span; the query is not, since it contains states, codes
+/// and signatures.
+struct Served<'r> {
+    method: Cow<'r, str>,
+    path: Cow<'r, str>,
+    status: u16,
+    duration_ms: u64,
 }
 
-fn log_problem(error: &LoginError, status: u16, duration_ms: u64) {
-    let code = error.code();
-    tracing::info!(
-        target: ACCESS_TARGET,
-        { http.status_code = status, problem.code = code, duration_ms, %error },
-        "answered"
-    );
-    // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
-    if matches!(error, LoginError::Store(_) | LoginError::Internal { .. }) {
-        let cause = error.source().map(with_causes).map(field::display);
-        tracing::error!(problem.code = code, %error, cause, "the request failed");
+impl Served<'_> {
+    fn log_success(&self, is_health: bool) {
+        let Self {
+            method,
+            path,
+            status,
+            duration_ms,
+        } = self;
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: ACCESS_TARGET,
+                    { http.status_code = status, duration_ms },
+                    "answered {method} {path} with {status}"
+                )
+            };
+        }
+        // Monitoring calls these every few seconds.
+        if is_health {
+            log!(debug);
+        } else {
+            log!(info);
+        }
+    }
+
+    fn log_problem(&self, error: &LoginError, state: &ServiceState) {
+        let Self {
+            method,
+            path,
+            status,
+            duration_ms,
+        } = self;
+        let (code, cause) = (error.code(), error.source().map(with_causes));
+        let (cause, limit) = (cause.as_deref(), error.limit());
+        tracing::info!(
+            target: ACCESS_TARGET,
+            { http.status_code = status, problem.code = code, problem.limit = limit, duration_ms, %error, cause },
+            "answered {method} {path} with {status}"
+        );
+        // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
+        let line = match error {
+            LoginError::Store(_) => &state.store_failures,
+            LoginError::Internal { .. } => &state.internal_errors,
+            _ => return,
+        };
+        if let Some(requests) = line.count(Instant::now()) {
+            tracing::error!(requests, problem.code = code, %error, cause, "requests failed, the last one as follows");
+        }
     }
 }

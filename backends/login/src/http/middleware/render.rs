@@ -61,7 +61,7 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     let (written, body) = rendered.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.extend(written.headers);
-    if let LoginError::RateLimited { retry_after } = *error {
+    if let LoginError::RateLimited { retry_after, .. } = *error {
         parts.headers.insert(RETRY_AFTER, retry_after.into());
     }
     Response::from_parts(parts, body)

@@ -20,7 +20,8 @@ pub(crate) struct Snapshot {
 /// references to the gateway, which all threads share.
 pub(crate) struct Current<'c> {
     gateway: Cache<&'c ArcSwap<Gateway>, Arc<Gateway>>,
-    connection: ConnectionInfo,
+    /// Boxed: a connection's task holds it twice.
+    connection: Box<ConnectionInfo>,
     snapshot: Arc<Snapshot>,
 }
 
@@ -42,7 +43,7 @@ impl Snapshot {
 
 impl<'c> Current<'c> {
     /// The connection's gateway is the one in `current`.
-    pub(crate) fn new(current: &'c ArcSwap<Gateway>, connection: ConnectionInfo) -> Self {
+    pub(crate) fn new(current: &'c ArcSwap<Gateway>, connection: Box<ConnectionInfo>) -> Self {
         let mut gateway = Cache::new(current);
         let snapshot = Snapshot::new(gateway.load(), &connection);
         Self {

@@ -285,7 +285,7 @@ impl Clients {
         open: OpenConnection,
     ) {
         let clients = Arc::clone(self);
-        let beginning = self.drain.begin_connection();
+        let (client, beginning) = (Box::new(client), self.drain.begin_connection());
         tokio::spawn(Box::pin(async move {
             let _open = open;
             let current = &clients.current;
@@ -300,7 +300,7 @@ impl Clients {
         open: OpenConnection,
     ) {
         let clients = Arc::clone(self);
-        let beginning = self.drain.begin_connection();
+        let (client, beginning) = (Box::new(client), self.drain.begin_connection());
         tokio::spawn(Box::pin(async move {
             let (current, streams) = (&clients.current, open.streams());
             http2::connection::serve_connection(current, stream, client, streams, beginning).await;

@@ -64,7 +64,7 @@ async fn response(current: &ArcSwap<Gateway>, target: &str, version: &str) -> St
          Connection: close\r\n\r\n"
     );
     let stream = Script::new([Step::Give(request.into())]);
-    let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let beginning = Arc::new(Drain::new()).begin_connection();
     serve_connection(current, stream.clone(), client, beginning).await;
     String::from_utf8(stream.written()).unwrap()

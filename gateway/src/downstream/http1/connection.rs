@@ -39,7 +39,7 @@ struct BadHead {
 pub(crate) async fn serve_connection<S: Stream>(
     current: &ArcSwap<Gateway>,
     stream: S,
-    client: ConnectionInfo,
+    client: Box<ConnectionInfo>,
     beginning: Beginning,
 ) {
     let mut beginning = Some(beginning);

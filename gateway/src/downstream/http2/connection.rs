@@ -50,7 +50,7 @@ use crate::{
 pub(crate) async fn serve_connection<S: Stream + 'static>(
     current: &ArcSwap<Gateway>,
     stream: S,
-    client: ConnectionInfo,
+    client: Box<ConnectionInfo>,
     open_streams: OpenStreams,
     beginning: Beginning,
 ) {

@@ -45,7 +45,7 @@ async fn served_by(
     steps: impl IntoIterator<Item = Step>,
 ) -> (String, Script) {
     let stream = Script::new(steps);
-    let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let beginning = Arc::new(Drain::new()).begin_connection();
     serve_connection(current, stream.clone(), client, beginning).await;
     (String::from_utf8(stream.written()).unwrap(), stream)
@@ -319,7 +319,7 @@ async fn bytes_after_the_last_request_are_read_but_not_served() {
 #[test]
 fn an_idle_connection_needs_little_memory() {
     let current = current("127.0.0.1:1");
-    let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let beginning = Arc::new(Drain::new()).begin_connection();
     let size = size_of_val(&serve_connection(
         &current,

@@ -53,7 +53,7 @@ fn serve(config: &str) -> Served {
     let current = current(config);
     let drain = Arc::clone(&current.load().state.drain);
     let (stream, theirs) = tokio::io::duplex(64 * 1024);
-    let client = ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let client = Box::new(ConnectionInfo::plain(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     // Of another drain, so that `drain` counts requests alone.
     let beginning = Arc::new(Drain::new()).begin_connection();
     let task = tokio::spawn(async move {

@@ -242,6 +242,7 @@ impl Config {
             )
         }));
         warnings.extend(self.versions.unsigned_warning(&self.sign));
+        warnings.extend(self.grace_warning());
         warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
         if is_single {
@@ -280,6 +281,19 @@ impl Config {
         warnings.extend(self.tracing.warnings());
         warnings.extend_from_slice(&self.secret_warnings);
         warnings
+    }
+
+    /// A warning if a stop cuts off requests that still have time for their backend.
+    fn grace_warning(&self) -> Option<String> {
+        let (shutdown, response) = (&self.shutdown, self.timeouts.response);
+        let is_shorter = shutdown.wait_timeout() < response;
+        is_shorter.then(|| {
+            let (grace, response) = (shutdown.grace.as_secs(), response.as_secs());
+            format!(
+                "shutdown.grace_seconds = {grace} is less than 2 s above timeouts.response_seconds = {response}: a stop cuts \
+                 off requests that could still be answered, with 504 gateway_stopping"
+            )
+        })
     }
 }
 

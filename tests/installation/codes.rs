@@ -267,6 +267,9 @@ impl World {
                     "see `an_unavailable_store_is_reported_in_every_language`: it needs a stack of its own",
                 );
             }
+            ProblemCode::GatewayStopping => {
+                return Err("see `a_stop_is_reported_in_every_language`: it stops a gateway");
+            }
             ProblemCode::Internal => {
                 return Err("only a defect causes it; unit tests cover the mapping");
             }
@@ -389,7 +392,10 @@ async fn every_code_can_be_provoked_in_five_languages() {
         wrong.join("\n")
     );
     let excused: Vec<_> = excused.into_keys().collect();
-    assert_eq!(excused, ["internal", "store_unavailable"]);
+    assert_eq!(
+        excused,
+        ["gateway_stopping", "internal", "store_unavailable"]
+    );
 }
 
 /// What is wrong with a response that should have that code in that language.
@@ -431,19 +437,39 @@ async fn an_unavailable_store_is_reported_in_every_language() {
     log_in_by_redirect(&client, "ada").await;
     // Another process holds the store's lock.
     let lock = stack.store().lock();
-    let all = Language::ALL.map(|language| send_in(client.post("/login").signed(), language));
+    let call = || client.post("/login").signed();
+    assert_reported_in_every_language(ProblemCode::StoreUnavailable, call).await;
+    drop(lock);
+    begin_polling(&client).await;
+}
+
+#[tokio::test]
+async fn a_stop_is_reported_in_every_language() {
+    let backend = RecordingBackend::start().await;
+    backend.behave(Behaviour::responding(Delivery::Never));
+    let stack = Stack::builder().gateway("[shutdown]\ngrace_seconds = 1");
+    let mut stack = stack.in_front_of(&backend).start().await;
+    let client = stack.client();
+    let stop = async {
+        backend.request_number(Language::ALL.len()).await;
+        stack.running(Program::Gateway).terminate();
+    };
+    let call = || client.get("/x");
+    let reported = assert_reported_in_every_language(ProblemCode::GatewayStopping, call);
+    tokio::join!(reported, stop);
+}
+
+/// Sends the call in each language at the same time; each response must report the problem in its language.
+async fn assert_reported_in_every_language<'c>(code: ProblemCode, call: impl Fn() -> Call<'c>) {
+    let all = Language::ALL.map(|language| send_in(call(), language));
     let [en, zh_cn, zh_tw, ja, ko] = all;
     let responses: [_; 5] = tokio::join!(en, zh_cn, zh_tw, ja, ko).into();
     let wrong: Vec<_> = Language::ALL
         .into_iter()
         .zip(responses)
-        .filter_map(|(language, response)| {
-            judge(ProblemCode::StoreUnavailable, language, &response)
-        })
+        .filter_map(|(language, response)| judge(code, language, &response))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    drop(lock);
-    begin_polling(&client).await;
 }
 
 #[tokio::test]

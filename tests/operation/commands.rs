@@ -624,7 +624,7 @@ fn keys_explains_every_key_for_people_and_for_programs() {
             .unwrap();
         assert_eq!(
             (&grace["unit"], &grace["default"]),
-            (&"seconds".into(), &"10".into())
+            (&"seconds".into(), &"65".into())
         );
         let secret = keys
             .iter()

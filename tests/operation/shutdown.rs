@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use end_to_end::{
     browser::{Browser, Decision},
+    http2_client::Http2Client,
     logins::{begin_polling, confirm_polling},
+    metrics::Scrape,
     program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
@@ -144,31 +146,94 @@ async fn a_second_signal_ends_a_program_at_once() {
     }
 }
 
-#[tokio::test]
-async fn a_request_that_exceeds_the_grace_period_gets_a_response() {
+/// A gateway that cuts requests off a second after the signal, in front of a backend that never responds.
+async fn cutting_off() -> (Stack, RecordingBackend) {
     let backend = RecordingBackend::start().await;
     let stack = Stack::builder()
-        .gateway("[shutdown]\ngrace_seconds = 2")
-        .in_front_of(&backend);
-    let mut stack = stack.start().await;
+        .gateway(
+            "[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n\
+             [shutdown]\ngrace_seconds = 3\n",
+        )
+        .in_front_of(&backend)
+        .start()
+        .await;
     backend.behave(Behaviour::responding(Delivery::Never));
+    (stack, backend)
+}
+
+#[tokio::test]
+async fn requests_that_a_stop_cuts_off_have_a_cause_of_their_own() {
+    let (mut stack, backend) = cutting_off().await;
+    let (gateway, management) = (stack.addresses().gateway, stack.addresses().management);
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let bytes = [
+        request("GET", "/get", &[], b""),
+        request("POST", "/post", &[], b""),
+        request("POST", "/arriving", &[form, "Content-Length: 9"], b""),
+    ];
     let mut connections = Vec::new();
-    for (number, method) in ["GET", "POST"].into_iter().enumerate() {
+    for bytes in &bytes {
         let mut connection = stack.raw().await;
-        connection.send(&request(method, "/x", &[], b"")).await;
-        backend.request_number(number + 1).await;
+        connection.send(bytes).await;
         connections.push(connection);
     }
+    let (signer, client) = (stack.client(), Http2Client::open(gateway).await);
+    let stream = tokio::spawn(async move { client.send(&signer.get("/stream")).await });
+    backend.request_number(3).await;
+    // The process ends after its metrics were read: its head never arrives.
+    let mut unfinished = stack.raw().await;
+    unfinished.send(b"GET /unfinished HTTP/1.1\r\n").await;
     let start = Instant::now();
     stack.running(Program::Gateway).terminate();
     for connection in &mut connections {
         let response = connection.response().await.unwrap();
         assert_eq!(response.status, 504);
-        assert_eq!(response.code().as_deref(), Some("backend_timeout"));
+        assert_eq!(response.code().as_deref(), Some("gateway_stopping"));
     }
+    let response = stream.await.unwrap().unwrap();
+    assert_eq!(response.code().as_deref(), Some("gateway_stopping"));
+    let metrics = Scrape::of(management).await;
+    let cut_off = [
+        ("problem_code", "gateway_stopping"),
+        ("status_class", "5xx"),
+    ];
+    assert_eq!(metrics.sum("signpost_requests_total", &cut_off), 4.0);
+    assert_eq!(metrics.sum("signpost_backend_failures_total", &[]), 0.0);
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
-    let longest = Duration::from_secs(2) + SLACK;
+    let longest = Duration::from_secs(3) + SLACK;
     assert!(start.elapsed() < longest, "{:?}", start.elapsed());
+    let log = stack.log(Program::Gateway);
+    assert!(
+        log.contains("cutting off requests still in flight"),
+        "{log}"
+    );
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("problem.code=gateway_stopping"))
+        .collect();
+    assert_eq!(lines.len(), 4, "{log}");
+    let backend = format!("backend.addr={}", backend.address());
+    let forwarded = lines.iter().filter(|line| line.contains(&backend));
+    assert_eq!(forwarded.count(), 3, "{log}");
+    assert!(!log.contains("ERROR"), "{log}");
+}
+
+#[tokio::test]
+async fn a_response_that_a_stop_cuts_off_is_incomplete_and_has_the_same_cause() {
+    let (mut stack, backend) = cutting_off().await;
+    // More than all buffers on the way hold. The client reads nothing before the gateway has ended.
+    backend.behave(Behaviour {
+        body: vec![b'x'; 32 * 1024 * 1024],
+        ..Behaviour::default()
+    });
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/begun", &[], b"")).await;
+    backend.request_number(1).await;
+    stack.running(Program::Gateway).terminate();
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
+    assert!(connection.response().await.is_none());
+    let log = stack.log(Program::Gateway);
+    assert!(log.contains("problem.code=gateway_stopping"), "{log}");
 }
 
 #[tokio::test]
@@ -188,13 +253,23 @@ async fn a_waiting_check_gets_a_response_when_its_backend_stops() {
 }
 
 #[tokio::test]
-async fn a_waiting_check_gets_a_response_when_its_gateway_stops() {
-    let stopping = format!("{DRAINING}\ngrace_seconds = 2");
-    let mut stack = Stack::builder().gateway(&stopping).start().await;
+async fn a_waiting_check_ends_by_itself_when_its_gateway_stops() {
+    // A stop may take longer than `/check` waits at most, and the backend decides.
+    let mut stack = Stack::start().await;
     let (client, begun) = (stack.client(), begin_polling(&stack.client()).await);
+    let waiting = tokio::spawn(async move {
+        let call = client.post("/check").param("token", &begun.token);
+        call.param("wait", "11").send().await
+    });
+    let management = stack.addresses().management;
+    until("the check to wait", || async {
+        let metrics = Scrape::of(management).await;
+        (metrics.sum("signpost_backend_in_flight", &[]) > 0.0).then_some(())
+    })
+    .await;
     stack.running(Program::Gateway).terminate();
-    let response = check_with_wait(&client, &begun.token).await;
-    response.problem(504, "backend_timeout");
+    assert_eq!(waiting.await.unwrap().ok()["status"], "pending");
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
 }
 
 async fn check_with_wait(client: &SignedClient, token: &str) -> Response {

@@ -122,6 +122,8 @@ store_unavailable = The service is temporarily unavailable
     .detail = Its database cannot be reached. Try again in a moment.
 backend_timeout = The service did not respond in time
     .detail = Try again in a moment.
+gateway_stopping = The service is restarting
+    .detail = The request may have been executed. Check before you send it again.
 provider_timeout = The login provider did not respond in time
     .detail = Start a new login in a moment.
 

@@ -121,6 +121,8 @@ store_unavailable = 서비스를 일시적으로 쓸 수 없습니다
     .detail = 데이터베이스에 연결할 수 없습니다. 잠시 후 다시 시도하세요.
 backend_timeout = 서비스가 제때 응답하지 않았습니다
     .detail = 잠시 후 다시 시도하세요.
+gateway_stopping = 서비스를 다시 시작하는 중입니다
+    .detail = 요청이 이미 실행되었을 수 있습니다. 확인한 후 다시 보내세요.
 provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
     .detail = 잠시 후 새로 로그인하세요.
 

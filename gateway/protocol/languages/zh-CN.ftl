@@ -121,6 +121,8 @@ store_unavailable = 服务暂时不可用
     .detail = 无法连接其数据库。请稍后再试。
 backend_timeout = 服务未及时响应
     .detail = 请稍后再试。
+gateway_stopping = 服务正在重启
+    .detail = 请求可能已被执行。请先确认，再重新发送。
 provider_timeout = 登录提供方未及时响应
     .detail = 请稍后重新登录。
 

@@ -121,6 +121,8 @@ store_unavailable = 服務暫時無法使用
     .detail = 無法連線到其資料庫。請稍後再試。
 backend_timeout = 服務未及時回應
     .detail = 請稍後再試。
+gateway_stopping = 服務正在重新啟動
+    .detail = 要求可能已執行。請先確認，再重新傳送。
 provider_timeout = 登入提供者未及時回應
     .detail = 請稍後重新登入。
 

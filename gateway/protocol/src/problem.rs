@@ -132,6 +132,8 @@ problem_codes! {
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
     /// The version's backend did not answer in time.
     BackendTimeout = "backend_timeout", GATEWAY_TIMEOUT;
+    /// A stop of the gateway cut the request off.
+    GatewayStopping = "gateway_stopping", GATEWAY_TIMEOUT;
     /// The provider did not answer in time.
     ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT;
 }

@@ -94,6 +94,23 @@ fn the_shutdown_settings_are_read() {
 }
 
 #[test]
+fn a_grace_period_shorter_than_the_wait_for_a_backend_is_warned_of() {
+    let warns = |toml: &str| {
+        let warnings = load(&format!("{MINIMAL}{toml}")).unwrap().warnings();
+        warnings.iter().any(|one| one.contains("grace_seconds"))
+    };
+    for fine in ["", "[shutdown]\ngrace_seconds = 62\n"] {
+        assert!(!warns(fine), "{fine}");
+    }
+    for short in [
+        "[shutdown]\ngrace_seconds = 61\n",
+        "[timeouts]\nresponse_seconds = 64\n",
+    ] {
+        assert!(warns(short), "{short}");
+    }
+}
+
+#[test]
 fn unsigned_requests_are_limited_unless_disabled() {
     let rate = |section: &str| {
         let rate = limits(section).unsigned;

@@ -43,10 +43,7 @@ use crate::{
     gateway::{Gateway, Listener, State},
     limits::connections::OpenConnection,
     phases::origin::is_in,
-    request::{
-        client::ConnectionInfo,
-        drain::{Drain, SETTLE_TIME},
-    },
+    request::{client::ConnectionInfo, drain::Drain},
     tls::{ALPN_HTTP_2, client_subject, tls_version},
     wire::io::Stream,
 };
@@ -321,8 +318,9 @@ impl Clients {
             let _beginning = beginning;
             let gateway = clients.current.load_full();
             let closing = async {
-                gateway.state.drain.closing().await;
-                tokio::time::sleep(SETTLE_TIME).await;
+                let drain = &gateway.state.drain;
+                drain.closing().await;
+                tokio::time::sleep(drain.idle_delay()).await;
             };
             let begun = tokio::select! {
                 begun = timeout(gateway.policy.bounds.timeouts.head, read_preface(&mut stream)) => begun,

@@ -11,7 +11,6 @@ use futures_util::future::join_all;
 use crate::{
     config::{Backend, Timeouts, Versions},
     observe::metrics::{RequestCells, RequestMetrics},
-    request::drain::Drain,
     upstream::{
         backend::upstream::BackendClient,
         routing::{
@@ -56,7 +55,6 @@ impl Backends {
         versions: Versions,
         timeouts: &Timeouts,
         metrics: &RequestMetrics,
-        drain: &Arc<Drain>,
         before: Option<&Self>,
     ) -> Self {
         let targets = versions.backends().map(|backend| {
@@ -72,7 +70,7 @@ impl Backends {
             versions,
             client: match before {
                 Some(before) => before.client.with_timeouts(timeouts),
-                None => BackendClient::new(timeouts, Arc::clone(drain)),
+                None => BackendClient::new(timeouts),
             },
         }
     }

@@ -1,5 +1,7 @@
 //! Forwards an accepted request to its backend.
 
+use std::pin::pin;
+
 use super::{
     Gateway, Target,
     receive::Accepted,
@@ -54,17 +56,26 @@ async fn send_and_relay<C: Client>(
     let balancer = target.balancer.as_deref();
     let (backend, fixed, counts) = (&target.backend, &target.fixed, &target.counts);
     let mut destination = Destination::new(backend, balancer, fixed, counts, app, request.client)?;
-    let response = send(gateway, request, accepted, &mut destination, client).await;
+    let drain = &gateway.state.drain;
+    let response = {
+        let sending = pin!(send(gateway, request, accepted, &mut destination, client));
+        drain.cut_off(sending).await
+    };
     sent.backend = destination.address();
-    let relayed = relay_response(gateway, request, accepted, response?, client, sent).await;
-    relayed.map_err(|failed| match failed {
-        FailedResponse::Rejected(rejection) => rejection,
-        // Failures before this are counted where they are retried.
-        FailedResponse::Failed(failure) => {
-            failure.cause().inspect(|cause| destination.count(*cause));
-            failure.into()
-        }
-    })
+    let relaying = pin!(relay_response(
+        gateway, request, accepted, response?, client, sent
+    ));
+    drain
+        .cut_off(relaying)
+        .await
+        .map_err(|failed| match failed {
+            FailedResponse::Rejected(rejection) => rejection,
+            // Failures before this are counted where they are retried.
+            FailedResponse::Failed(failure) => {
+                failure.cause().inspect(|cause| destination.count(*cause));
+                failure.into()
+            }
+        })
 }
 
 /// Sends the request and waits for the head of its response.

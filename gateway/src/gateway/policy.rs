@@ -141,7 +141,6 @@ impl Policy {
                 config.versions,
                 &config.timeouts,
                 metrics,
-                &state.drain,
                 before.map(|before| &before.backends),
             ),
             listeners,

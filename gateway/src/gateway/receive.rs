@@ -148,6 +148,7 @@ async fn read_form<C: Client>(
         min_rate: bounds.connections.min_rate,
     };
     let form = pin!(client.read_body(admitted.expects_continue, limits));
+    let form = pin!(gateway.state.drain.cut_off(form));
     request.timing.wait_for_form(form).await
 }
 

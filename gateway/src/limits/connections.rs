@@ -125,6 +125,11 @@ impl OpenConnections {
         })
     }
 
+    /// Whether any connection is open.
+    pub(crate) fn are_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Counts a connection as negotiating.
     pub(crate) fn begin_negotiation(self: &Arc<Self>) -> ConnectionPhase {
         self.begin_phase(Held::Negotiating)

@@ -54,9 +54,6 @@ use crate::{
     upstream::routing::monitor::resolve_all,
 };
 
-/// Grace period after which pingora stops its runtimes. The process ends earlier: a shutdown takes ten minutes at most.
-const PINGORA_GRACE_SECONDS: u64 = 3600;
-
 /// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log, `taken` what an
 /// older process has handed over.
 ///
@@ -297,7 +294,6 @@ fn pingora_conf() -> ServerConf {
     ServerConf {
         // Connections stay on the thread that accepted them.
         work_stealing: false,
-        grace_period_seconds: Some(PINGORA_GRACE_SECONDS),
         ..ServerConf::default()
     }
 }

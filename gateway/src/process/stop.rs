@@ -3,6 +3,7 @@
 //! pingora's own shutdown always waits for a fixed time, even if no request is in flight.
 
 use std::{
+    future::pending,
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -27,9 +28,8 @@ use tokio::{
 };
 
 use crate::{
-    gateway::Gateway,
+    gateway::{Gateway, State},
     observe::usage::writer::UsageFlush,
-    request::drain::{Drain, SETTLE_TIME},
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
@@ -47,100 +47,112 @@ pub(crate) struct Stop {
     handed_over: Arc<Notify>,
 }
 
-/// What began the stop.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    /// SIGTERM or SIGINT.
-    Signal,
-    /// A new process has taken over the listening sockets.
-    HandOver,
-}
-
-/// Drain delay of a process that has handed over: its open connections get `Connection: close` with their next response,
-/// so that few are idle when idle ones are closed.
+/// How long idle connections stay open after the listeners closed, at most as long as the drain delay. A balancer that
+/// checks by connecting has then noticed, and uses none of them any more: conf/front/haproxy.cfg checks twice in 2 s.
+const MAX_IDLE_DELAY: Duration = Duration::from_secs(3);
+/// Drain delay of a process that has handed over: whoever called for the upgrade gets its answer, and commands go to the
+/// new process.
 const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
+/// Limit of a process that has handed over. Its requests end by their own timeouts, except for responses without end.
+const HANDED_OVER_LIMIT: Duration = Duration::from_secs(3600);
+/// How often a stop checks whether connections are open.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[async_trait]
 impl ShutdownSignalWatch for Stop {
-    /// Returns when pingora should close the listeners.
+    /// Never returns: when it would, pingora would only wait.
     async fn recv(&self) -> ShutdownSignal {
-        let Ok(mut signals) = StopSignals::listen() else {
-            // Without handlers, the signals end the process by default.
-            return std::future::pending().await;
-        };
-        let cause = tokio::select! {
-            () = signals.next() => Cause::Signal,
-            () = self.handed_over.notified() => Cause::HandOver,
-        };
-        let mut second_signal = Box::pin(async move {
-            if cause == Cause::HandOver {
-                // Service managers send the signal that begins a stop to both processes of a hand-over.
-                signals.next().await;
+        // Without handlers, the signals end the process by default.
+        if let Ok(mut signals) = StopSignals::listen() {
+            tokio::select! {
+                () = signals.next() => self.stop(signals).await,
+                () = self.handed_over.notified() => self.leave(signals).await,
             }
-            signals.next().await;
-        });
-        let gateway = self.current.load_full();
-        let drain = &gateway.state.drain;
-        drain.enter(Phase::Draining);
-        let settings = gateway.policy.bounds.shutdown;
-        let (drain_delay, grace) = match cause {
-            Cause::Signal => (settings.drain_delay, settings.grace),
-            Cause::HandOver => (HANDED_OVER_DRAIN_DELAY, settings.grace),
-        };
-        if cause == Cause::Signal {
-            notify_service_manager(&[NotifyState::Stopping]);
+            self.end().await;
         }
+        pending().await
+    }
+}
+
+impl Stop {
+    /// After a signal: drains, closes listeners and then idle connections, and waits for the requests in flight.
+    async fn stop(&self, mut signals: StopSignals) {
+        let gateway = self.current.load_full();
+        let ShutdownSettings { drain_delay, grace } = gateway.policy.bounds.shutdown;
+        gateway.state.drain.enter(Phase::Draining);
+        notify_service_manager(&[NotifyState::Stopping]);
         tracing::info!(
             drain_delay_seconds = drain_delay.as_secs(),
             grace_seconds = grace.as_secs(),
             "stopping: new requests are served for the drain delay, then those in flight have the grace period"
         );
+        let stopped = async {
+            sleep(drain_delay).await;
+            let idle_delay = drain_delay.min(MAX_IDLE_DELAY);
+            self.finish(&gateway.state, idle_delay, gateway.policy.bounds.shutdown)
+                .await;
+        };
         tokio::select! {
-            () = sleep(drain_delay) => {}
-            () = &mut second_signal => self.end().await,
+            () = stopped => {}
+            () = signals.next() => {}
         }
-        drain.enter(Phase::Closing);
-        let (stop, drain) = (self.clone(), Arc::clone(drain));
-        tokio::spawn(async move {
-            let finished = async {
-                finish(&drain, settings).await;
-                stop.usage.flush().await;
-            };
-            tokio::select! {
-                () = finished => {}
-                () = second_signal => {}
-            }
-            stop.end().await;
-        });
-        ShutdownSignal::GracefulTerminate
     }
-}
 
-/// Waits for the requests in flight, for at most the grace period.
-async fn finish(drain: &Drain, settings: ShutdownSettings) {
-    let closed_at = Instant::now();
-    let all = async {
-        sleep(SETTLE_TIME).await;
-        drain.finished().await;
-    };
-    let give_up = async {
-        sleep_until(closed_at + settings.wait_timeout()).await;
-        drain.enter(Phase::GivingUp);
-        sleep_until(closed_at + settings.grace).await;
-    };
-    tokio::select! {
-        () = all => {}
-        () = give_up => {
+    /// After a new process took over the listening sockets: nothing hurries. Idle connections stay open for as long as
+    /// usual, and requests end by their own timeouts.
+    async fn leave(&self, mut signals: StopSignals) {
+        let gateway = self.current.load_full();
+        let bounds = &gateway.policy.bounds;
+        tracing::info!(
+            idle_seconds = bounds.timeouts.idle.as_secs(),
+            "stopping: a new process serves; this one waits for its requests and for idle connections"
+        );
+        gateway.state.drain.enter(Phase::Draining);
+        let left = async {
+            sleep(HANDED_OVER_DRAIN_DELAY).await;
+            let unhurried = ShutdownSettings {
+                grace: HANDED_OVER_LIMIT,
+                ..bounds.shutdown
+            };
+            self.finish(&gateway.state, bounds.timeouts.idle, unhurried)
+                .await;
+        };
+        tokio::select! {
+            () = left => {}
+            // Service managers send the signal that begins a stop to both processes.
+            () = signals.next() => self.stop(signals).await,
+        }
+    }
+
+    /// Closes the listeners, after `idle_delay` the idle connections, and waits for the requests in flight, for at most the
+    /// grace period.
+    async fn finish(&self, state: &State, idle_delay: Duration, settings: ShutdownSettings) {
+        let (drain, closed_at) = (&state.drain, Instant::now());
+        drain.close(idle_delay);
+        let all = async {
+            let idle_until = closed_at + drain.idle_delay();
+            while Instant::now() < idle_until && state.open_connections.are_open() {
+                sleep(CHECK_INTERVAL).await;
+            }
+            drain.finished().await;
+        };
+        let give_up = async {
+            sleep_until(closed_at + settings.wait_timeout()).await;
             tracing::warn!(
                 requests = drain.in_flight(),
                 grace_seconds = settings.grace.as_secs(),
-                "aborted requests still in flight after the grace period"
+                "cutting off requests still in flight at the end of the grace period"
             );
+            drain.enter(Phase::GivingUp);
+            sleep_until(closed_at + settings.grace).await;
+        };
+        tokio::select! {
+            () = all => {}
+            () = give_up => {}
         }
+        self.usage.flush().await;
     }
-}
 
-impl Stop {
     /// Also returns what receives a message when the process must end.
     pub(crate) fn new(
         current: Arc<ArcSwap<Gateway>>,
@@ -168,6 +180,6 @@ impl Stop {
         self.log.flush();
         // The receiver ends the process.
         let _ = self.end.send(());
-        std::future::pending().await
+        pending().await
     }
 }

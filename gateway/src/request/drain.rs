@@ -1,6 +1,7 @@
 //! The phase of a shutdown, and the number of requests in flight.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -13,8 +14,10 @@ use std::{
 use signpost_kit::server::shutdown::Phase;
 use tokio::sync::Notify;
 
-/// Time for just accepted connections to send their first request, when idle connections are closed.
-pub(crate) const SETTLE_TIME: Duration = Duration::from_millis(50);
+use crate::request::rejection::Rejection;
+
+/// Time for just accepted connections to send their first request, at least, before idle connections are closed.
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// An HTTP/1.1 connection that serves a request, in [`Drain::in_flight`].
 const SERVING: u64 = 1 << 32;
@@ -29,6 +32,8 @@ pub struct Drain {
     in_flight: AtomicU64,
     none_left: Notify,
     phase: AtomicU8,
+    /// How long idle connections stay open once listeners are closed, in milliseconds.
+    idle_delay: AtomicU64,
     closing: Notify,
 }
 
@@ -53,6 +58,7 @@ impl Drain {
             in_flight: AtomicU64::new(0),
             none_left: Notify::new(),
             phase: AtomicU8::new(Phase::Serving as u8),
+            idle_delay: AtomicU64::new(0),
             closing: Notify::new(),
         }
     }
@@ -94,19 +100,31 @@ impl Drain {
         self.has_reached(Phase::Draining)
     }
 
-    /// Whether idle connections should be closed.
+    /// Whether listeners and, after [`Self::idle_delay`], idle connections are closed.
     #[must_use]
     pub(crate) fn is_closing(&self) -> bool {
         self.has_reached(Phase::Closing)
     }
 
-    /// Whether the grace period is almost over, so that requests stop waiting for their backends.
-    #[must_use]
-    pub(crate) fn is_giving_up(&self) -> bool {
-        self.has_reached(Phase::GivingUp)
+    /// Ready with `work`, a part of a request in flight, or once the grace period is almost over. `work` must be woken by
+    /// [`Timer::poll_in_flight`](crate::wire::io::Timer::poll_in_flight) while it waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`Rejection::GatewayStopping`].
+    pub(crate) fn cut_off<T, E: From<Rejection>>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = Result<T, E>>>,
+    ) -> impl Future<Output = Result<T, E>> {
+        poll_fn(move |context| match work.as_mut().poll(context) {
+            Poll::Pending if self.has_reached(Phase::GivingUp) => {
+                Poll::Ready(Err(Rejection::GatewayStopping.into()))
+            }
+            polled => polled,
+        })
     }
 
-    /// Waits until idle connections should be closed.
+    /// Waits for the closing phase.
     pub(crate) async fn closing(&self) {
         // Created before the phase is read, so that it does not miss a change in between.
         let closing = self.closing.notified();
@@ -115,9 +133,23 @@ impl Drain {
         }
     }
 
-    /// Enters a phase of the shutdown.
+    /// How long an idle connection stays open from the closing phase on. A request that arrives by then is served.
+    pub(crate) fn idle_delay(&self) -> Duration {
+        let delay = Duration::from_millis(self.idle_delay.load(Ordering::Relaxed));
+        // Just accepted connections may still send their first request.
+        delay.max(SETTLE_TIME)
+    }
+
+    /// Enters the closing phase, in which idle connections stay open for `idle_delay`.
+    pub(crate) fn close(&self, idle_delay: Duration) {
+        let millis = u64::try_from(idle_delay.as_millis()).unwrap_or(u64::MAX);
+        self.idle_delay.store(millis, Ordering::Relaxed);
+        self.enter(Phase::Closing);
+    }
+
+    /// Enters a phase of the shutdown, unless it is past it.
     pub(crate) fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::SeqCst);
+        self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         if phase >= Phase::Closing {
             self.closing.notify_waiters();
         }
@@ -170,7 +202,7 @@ impl Drop for Beginning {
     }
 }
 
-/// Notifies one connection, for its whole life, when idle connections should be closed.
+/// Notifies one connection, for its whole life, of the closing phase.
 ///
 /// All waits of a connection are in the same task. The task is registered once, and each wait only reads the phase: a
 /// lock that all threads share is taken once per connection instead of once per request.
@@ -193,14 +225,15 @@ impl<'d> ClosingWatch<'d> {
         }
     }
 
-    /// Ready once idle connections should be closed. Must always be polled by the same task.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready with the [`Drain::idle_delay`] in the closing phase. Must always be polled by the same task.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         if !self.is_registered {
             self.is_registered = true;
-            return self.closing.as_mut().poll(context);
+            let closing = self.closing.as_mut().poll(context);
+            return closing.map(|()| self.drain.idle_delay());
         }
         if self.drain.is_closing() {
-            Poll::Ready(())
+            Poll::Ready(self.drain.idle_delay())
         } else {
             Poll::Pending
         }
@@ -211,7 +244,10 @@ impl<'d> ClosingWatch<'d> {
 mod tests {
     use std::{future::poll_fn, pin::pin, sync::Arc};
 
+    use tokio::time::{Instant, timeout};
+
     use super::*;
+    use crate::wire::io::Timer;
 
     #[tokio::test]
     async fn the_end_waits_for_requests_in_flight() {
@@ -229,6 +265,27 @@ mod tests {
         assert!(is_pending(end.as_mut()).await);
         drop(serving);
         end.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_in_flight_is_cut_off_once_a_stop_gives_up() {
+        let (drain, mut timer) = (Drain::new(), Timer::default());
+        let deadline = Instant::now() + Duration::from_secs(3600);
+        let mut waiting = pin!(poll_fn(|context| {
+            let expired = timer.poll_in_flight(context, deadline);
+            expired.map(|()| Ok::<_, Rejection>(()))
+        }));
+        drain.close(Duration::ZERO);
+        let cut_off = drain.cut_off(waiting.as_mut());
+        assert!(timeout(Duration::from_secs(60), cut_off).await.is_err());
+        drain.enter(Phase::GivingUp);
+        let start = Instant::now();
+        let ended = drain.cut_off(waiting.as_mut()).await;
+        assert!(matches!(ended, Err(Rejection::GatewayStopping)));
+        assert!(start.elapsed() < Duration::from_secs(1));
+        // What is ready is not cut off.
+        let ready = pin!(async { Ok::<_, Rejection>(1) });
+        assert_eq!(drain.cut_off(ready).await.unwrap(), 1);
     }
 
     #[tokio::test]
@@ -253,7 +310,7 @@ mod tests {
         }
         assert!(!watching.is_finished());
         drain.enter(Phase::Closing);
-        let ended = tokio::time::timeout(Duration::from_secs(60), watching).await;
+        let ended = timeout(Duration::from_secs(60), watching).await;
         assert!(ended.unwrap().unwrap());
     }
 

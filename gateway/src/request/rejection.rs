@@ -228,6 +228,9 @@ pub enum Rejection {
     /// Server error: a timeout of the backend passed.
     #[error("the backend did not answer in time")]
     BackendTimeout,
+    /// No error: a stop cut the request off. A backend that it was sent to may have executed it.
+    #[error("the gateway stopped before the request was finished")]
+    GatewayStopping,
     /// No error: the client disconnected, and gets no response.
     #[error("the client disconnected")]
     ClientDisconnected,
@@ -303,6 +306,7 @@ impl Rejection {
             }
             Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
             Self::BackendTimeout => ProblemCode::BackendTimeout,
+            Self::GatewayStopping => ProblemCode::GatewayStopping,
             Self::Internal(_) => ProblemCode::Internal,
         })
     }

@@ -20,6 +20,9 @@ pub(crate) const USUAL_READ: usize = 8 * 1024;
 /// Time before the smallest rate applies: enough for a lost packet and its retransmissions.
 const RATE_GRACE: Duration = Duration::from_secs(5);
 
+/// How often a request in flight checks whether a stop cuts it off.
+const WAKE_INTERVAL: Duration = Duration::from_millis(500);
+
 /// When the rest of a head or form must have arrived of which `received` bytes are there: within `timeout` in all, and
 /// at `min_rate` bytes per second or more.
 pub(crate) fn arrival_deadline(
@@ -170,6 +173,25 @@ impl Timer {
             }
             sleep.as_mut().reset(deadline);
         }
+    }
+
+    /// As [`Self::poll`], for a request in flight: also wakes the task every 500 ms, so that it notices when a stop cuts it
+    /// off.
+    pub(crate) fn poll_in_flight(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: Instant,
+    ) -> Poll<()> {
+        let now = Instant::now();
+        if now >= deadline {
+            return Poll::Ready(());
+        }
+        let next = deadline.min(now + WAKE_INTERVAL);
+        // One that is due earlier stays: so a request usually resets no timer.
+        if self.poll(context, next).is_ready() {
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }
 

@@ -20,23 +20,29 @@ const SLACK: Duration = Duration::from_secs(6);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_gets_its_response_from_the_old_process() {
-    let (mut stack, backend) = plain(|builder| builder).await;
+    // The grace period is for stops only.
+    let grace = "[shutdown]\ngrace_seconds = 1";
+    let (mut stack, backend) = plain(|builder| builder.gateway(grace)).await;
+    let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
+    idle.send(&request("GET", "/before", &[], b"")).await;
+    assert_eq!(idle.response().await.unwrap().status, 200);
     backend.behave(Behaviour::responding(Delivery::After(Duration::from_secs(
         4,
     ))));
-    let (mut slow, mut idle) = (stack.raw().await, stack.raw().await);
     slow.send(&request("GET", "/slow", &[], b"")).await;
-    backend.request_number(1).await;
+    backend.request_number(2).await;
     backend.behave(Behaviour::default());
     let new = upgrade(&mut stack).await;
     let mut connection = stack.raw().await;
     connection.send(&request("GET", "/new", &[], b"")).await;
     assert_eq!(connection.response().await.unwrap().status, 200);
-    // An idle connection closes, a busy one does not.
-    assert!(idle.is_closed().await);
     assert_eq!(stack.gateway_processes().len(), 2, "the old one waits");
     let response = slow.response().await.expect("the old process answers");
     assert_eq!(response.status, 200);
+    assert_eq!(response.header("connection"), Some("close"));
+    // An idle connection stays open for as long as usual, since its client may send at any time.
+    idle.send(&request("GET", "/after", &[], b"")).await;
+    let response = idle.response().await.expect("the old process answers");
     assert_eq!(response.header("connection"), Some("close"));
     until_alone(&stack, new).await;
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
@@ -44,7 +50,7 @@ async fn a_request_in_flight_gets_its_response_from_the_old_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_handshake() {
-    let mut stack = UpgradeStack::start("").await;
+    let mut stack = UpgradeStack::start("[timeouts]\nidle_seconds = 1\n").await;
     let late = TcpStream::connect(stack.tls.address).await.unwrap();
     let mut unused = stack.stack.raw().await;
     // They were accepted before this one was served.
@@ -66,23 +72,46 @@ async fn a_connection_that_the_old_process_accepted_is_served_after_a_late_hands
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_grace_period_ends_a_request_of_the_old_process() {
-    let grace = "[shutdown]\ngrace_seconds = 2";
-    let (mut stack, backend) = plain(|builder| builder.gateway(grace)).await;
-    backend.behave(Behaviour::responding(Delivery::Never));
-    let mut connection = stack.raw().await;
-    connection.send(&request("GET", "/never", &[], b"")).await;
-    backend.request_number(1).await;
+async fn a_request_of_the_old_process_ends_by_its_own_timeout() {
+    let timeout = "[timeouts]\nresponse_seconds = 3\n[shutdown]\ngrace_seconds = 1";
+    let (mut stack, _backend, mut waiting) = with_waiting_request(timeout).await;
     let new = upgrade(&mut stack).await;
-    let start = Instant::now();
-    let response = connection.response().await.unwrap();
+    let response = waiting.response().await.unwrap();
     assert_eq!(
         (response.status, response.code().as_deref()),
         (504, Some("backend_timeout"))
     );
     until_alone(&stack, new).await;
-    let longest = Duration::from_secs(3) + SLACK;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_after_an_upgrade_ends_the_old_process_within_the_grace_period() {
+    let (mut stack, _backend, mut waiting) =
+        with_waiting_request("[shutdown]\ngrace_seconds = 1").await;
+    let old = stack.running(Program::Gateway).id();
+    let new = upgrade(&mut stack).await;
+    // As a service manager does, to both.
+    terminate(old);
+    terminate(new);
+    let start = Instant::now();
+    let response = waiting.response().await.unwrap();
+    assert_eq!(
+        (response.status, response.code().as_deref()),
+        (504, Some("gateway_stopping"))
+    );
+    assert!(stack.wait_for_exit(Program::Gateway).await.success());
+    let longest = Duration::from_secs(1) + SLACK;
     assert!(start.elapsed() < longest, "{:?}", start.elapsed());
+}
+
+/// A gateway, and a request on a connection that its backend never answers.
+async fn with_waiting_request(further: &str) -> (Stack, RecordingBackend, RawConnection) {
+    let (stack, backend) = plain(|builder| builder.gateway(further)).await;
+    backend.behave(Behaviour::responding(Delivery::Never));
+    let mut connection = stack.raw().await;
+    connection.send(&request("GET", "/never", &[], b"")).await;
+    backend.request_number(1).await;
+    (stack, backend, connection)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

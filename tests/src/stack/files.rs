@@ -207,6 +207,10 @@ default_version = \"v1\"
 [management]
 listen = \"$MANAGEMENT\"
 
+# Tests of a stop set it.
+[shutdown]
+drain_delay_seconds = 0
+
 # Tests start hundreds of logins from one address.
 [limits.unsigned]
 per_second = 10000
@@ -232,6 +236,9 @@ prefix = \"Acme\"
 listen = \"$LISTEN\"
 public_url = \"http://$GATEWAY\"
 store = \"$STORE\"
+
+[shutdown]
+drain_delay_seconds = 0
 
 [providers.bitbucket]
 kind = \"bitbucket\"

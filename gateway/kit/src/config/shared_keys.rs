@@ -247,6 +247,6 @@ pub fn shutdown(section: &mut Section<'_>) -> Read<ShutdownSettings> {
     let (drain_delay, grace) = (default.drain_delay.as_secs(), default.grace.as_secs());
     crate::read_all!(ShutdownSettings {
         drain_delay: section.seconds("drain_delay_seconds", 0..=300, drain_delay),
-        grace: section.seconds("grace_seconds", 1..=300, grace),
+        grace: section.seconds("grace_seconds", 1..=3600, grace),
     })
 }

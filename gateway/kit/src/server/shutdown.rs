@@ -18,9 +18,9 @@ const WAIT_MARGIN: Duration = Duration::from_secs(2);
 /// The times of a graceful shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownSettings {
-    /// Drain delay: from the signal until the listeners are closed. Default 0 s.
+    /// Drain delay: from the signal until the listeners are closed. Default 5 s.
     pub drain_delay: Duration,
-    /// Grace period for requests in flight, from then on. Default 10 s.
+    /// Grace period for requests in flight, from then on. Default 65 s.
     pub grace: Duration,
 }
 
@@ -35,10 +35,10 @@ impl ShutdownSettings {
 impl Default for ShutdownSettings {
     fn default() -> Self {
         Self {
-            // Without a load balancer in front, no delay is needed.
-            drain_delay: Duration::ZERO,
-            // Finishing a login takes up to 9.5 s at the provider.
-            grace: Duration::from_secs(10),
+            // Balancers notice within a few checks, and connections in use close with their next response.
+            drain_delay: Duration::from_secs(5),
+            // A gateway waits 60 s for a backend. `/check` waits 30 s, a login 9.5 s for its provider.
+            grace: Duration::from_secs(65),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::{
     request::{
         BodyLength, HeadLimits, Target,
         client::ConnectionInfo,
-        drain::{Beginning, ClosingWatch, SETTLE_TIME},
+        drain::{Beginning, ClosingWatch},
         rejection::Rejection,
     },
     wire::io::{Stream, arrival_deadline},
@@ -89,13 +89,7 @@ async fn read<'r, S: Stream>(
     let mut reading = HeadProgress::default();
     loop {
         if connection.ahead().is_empty() {
-            // A connection accepted shortly before the close may still send its request.
-            let grace = if is_first {
-                SETTLE_TIME
-            } else {
-                Duration::ZERO
-            };
-            match connection.receive_next(deadline, closing, grace).await {
+            match connection.receive_next(deadline, closing).await {
                 ReceiveOutcome::Received => {}
                 ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
             }

@@ -37,9 +37,9 @@ pub struct ClientConnection<S> {
 pub enum ReceiveOutcome {
     /// Bytes arrived.
     Received,
-    /// The client disconnected, the connection failed, or a stop closes idle connections.
+    /// The client disconnected, or the connection failed.
     Ended,
-    /// The deadline passed.
+    /// The deadline passed, or a stop closes idle connections.
     TimedOut,
 }
 
@@ -82,7 +82,14 @@ impl<S: Stream> ClientConnection<S> {
 
     /// Waits for more bytes, until `deadline`.
     pub async fn receive(&mut self, deadline: Instant) -> ReceiveOutcome {
-        poll_fn(|context| self.poll_receive(context, deadline)).await
+        poll_fn(|context| match self.poll_receive(context) {
+            Poll::Pending => self
+                .timer
+                .poll_in_flight(context, deadline)
+                .map(|()| ReceiveOutcome::TimedOut),
+            received => received,
+        })
+        .await
     }
 
     /// Waits for more bytes, of which at least `expected` will arrive.
@@ -105,45 +112,38 @@ impl<S: Stream> ClientConnection<S> {
         poll_fn(|context| match read.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(outcome(&read)),
             Poll::Pending => timer
-                .poll(context, deadline)
+                .poll_in_flight(context, deadline)
                 .map(|()| ReceiveOutcome::TimedOut),
         })
         .await
     }
 
-    /// Waits for the first bytes of a request until `deadline`; or for `grace`, once a stop closes idle connections.
-    /// Bytes that have already arrived take precedence.
+    /// Waits for the first bytes of a request until `deadline`, or until a stop closes idle connections. Bytes that have
+    /// already arrived take precedence.
     pub(crate) async fn receive_next(
         &mut self,
-        deadline: Instant,
+        mut deadline: Instant,
         closing: &mut ClosingWatch<'_>,
-        grace: Duration,
     ) -> ReceiveOutcome {
-        let mut end_of_grace = None;
-        poll_fn(|context| match self.poll_receive(context, deadline) {
-            Poll::Pending if closing.poll(context).is_ready() => {
-                let end = *end_of_grace.get_or_insert_with(|| Instant::now() + grace);
-                self.timer
-                    .poll(context, end)
-                    .map(|()| ReceiveOutcome::Ended)
+        let mut is_closing = false;
+        poll_fn(|context| {
+            let received = self.poll_receive(context);
+            if received.is_ready() {
+                return received;
             }
-            waited => waited,
+            if !is_closing && let Poll::Ready(idle_delay) = closing.poll(context) {
+                is_closing = true;
+                deadline = deadline.min(Instant::now() + idle_delay);
+            }
+            self.timer
+                .poll(context, deadline)
+                .map(|()| ReceiveOutcome::TimedOut)
         })
         .await
     }
 
-    fn poll_receive(
-        &mut self,
-        context: &mut Context<'_>,
-        deadline: Instant,
-    ) -> Poll<ReceiveOutcome> {
-        match poll_receive(&mut self.stream, context, &mut self.ahead) {
-            Poll::Ready(received) => Poll::Ready(outcome(&received)),
-            Poll::Pending => self
-                .timer
-                .poll(context, deadline)
-                .map(|()| ReceiveOutcome::TimedOut),
-        }
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<ReceiveOutcome> {
+        poll_receive(&mut self.stream, context, &mut self.ahead).map(|received| outcome(&received))
     }
 
     /// Ready once the client has disconnected. Bytes that arrive meanwhile are read ahead for the next request.
@@ -163,7 +163,7 @@ impl<S: Stream> ClientConnection<S> {
         context: &mut Context<'_>,
         deadline: Instant,
     ) -> Poll<()> {
-        self.timer.poll(context, deadline)
+        self.timer.poll_in_flight(context, deadline)
     }
 
     /// Sends all parts in order.
@@ -190,7 +190,7 @@ impl<S: Stream> ClientConnection<S> {
                         let deadline = self.pace.deadline(self.send_limits);
                         return self
                             .timer
-                            .poll(context, deadline)
+                            .poll_in_flight(context, deadline)
                             .map(|()| Err(Disconnected));
                     }
                 }

@@ -161,7 +161,9 @@ async fn capacity(
                 Poll::Ready(None | Some(Err(_))) => return Poll::Ready(Err(Disconnected)),
                 Poll::Pending => {
                     let deadline = pace.deadline(limits);
-                    return timer.poll(context, deadline).map(|()| Err(Disconnected));
+                    return timer
+                        .poll_in_flight(context, deadline)
+                        .map(|()| Err(Disconnected));
                 }
             }
         }
@@ -202,7 +204,7 @@ impl Client for Http2Exchange<'_> {
                 Poll::Pending => {
                     let started = *started.get_or_insert_with(Instant::now);
                     let deadline = arrival_deadline(started, limit, received, limits.min_rate);
-                    let expired = self.timer.poll(context, deadline);
+                    let expired = self.timer.poll_in_flight(context, deadline);
                     expired.map(|()| Err(Rejection::RequestTimeout { limit }))
                 }
             });
@@ -235,7 +237,7 @@ impl Client for Http2Exchange<'_> {
     }
 
     fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
-        self.timer.poll(context, deadline)
+        self.timer.poll_in_flight(context, deadline)
     }
 
     fn has_begun_response(&self) -> bool {

@@ -14,14 +14,12 @@ use super::{
     failure::Failure,
 };
 use crate::{
-    request::{client::Client, drain::Drain},
+    request::client::Client,
     wire::io::{PartsWriter, Stream, poll_receive},
 };
 
 /// Limit of interim responses (1xx) for each request.
 const MAX_INTERIM: usize = 32;
-/// How often a request that waits for its backend checks whether a stop is about to abort it.
-const GIVE_UP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Timeouts of an exchange with a backend.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +77,6 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
     request: BackendRequest<'_>,
     client: &mut C,
     timeouts: ExchangeTimeouts,
-    drain: &Drain,
 ) -> Result<ReceivedHead, ExchangeFailure> {
     let mut exchange = Exchange {
         stream,
@@ -88,10 +85,8 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
         sending: SendState::InFlight,
         received: Vec::new(),
         timeouts,
-        drain,
         has_response: false,
         deadline: None,
-        next_check: None,
     };
     let head = exchange.receive_head().await;
     let Exchange {
@@ -121,13 +116,10 @@ struct Exchange<'e, S, C> {
     sending: SendState,
     received: Vec<u8>,
     timeouts: ExchangeTimeouts,
-    drain: &'e Drain,
     /// Whether any byte of a response arrived.
     has_response: bool,
     /// For the current wait: until the backend accepts bytes, or until the head of a response is complete.
     deadline: Option<Instant>,
-    /// When to check next whether a stop is about to abort requests.
-    next_check: Option<Instant>,
 }
 
 enum SendState {
@@ -204,30 +196,11 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             SendState::InFlight => self.timeouts.send,
             SendState::Done | SendState::Failed(_) => self.timeouts.receive,
         };
-        let (deadline, mut check) = match (self.deadline, self.next_check) {
-            (Some(deadline), Some(check)) => (deadline, check),
-            (deadline, check) => {
-                // Read once for both: every request waits for its response.
-                let now = Instant::now();
-                let deadline = deadline.unwrap_or_else(|| now + timeout);
-                (deadline, check.unwrap_or_else(|| now + GIVE_UP_INTERVAL))
-            }
-        };
-        self.deadline = Some(deadline);
-        while self
-            .client
-            .poll_deadline(context, deadline.min(check))
-            .is_ready()
-        {
-            let gives_up = !self.has_response && self.drain.is_giving_up();
-            let now = Instant::now();
-            if gives_up || now >= deadline {
-                return Poll::Ready(Err(Failure::TimedOut));
-            }
-            check = now + GIVE_UP_INTERVAL;
-        }
-        self.next_check = Some(check);
-        Poll::Pending
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + timeout);
+        let expired = self.client.poll_deadline(context, deadline);
+        expired.map(|()| Err(Failure::TimedOut))
     }
 }
 

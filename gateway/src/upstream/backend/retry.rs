@@ -6,8 +6,6 @@
 //! | closed, reset or timed out before any byte of a response | another address | no retry |
 //! | an idle connection was closed, and there is no other address | once, same address, new connection | no retry |
 //! | after the first byte of a response; malformed; the client disconnected | no retry | no retry |
-//!
-//! Shortly before a stop aborts requests, a request that was sent is not retried.
 
 use super::failure::Failure;
 
@@ -24,8 +22,6 @@ pub(crate) struct Attempt {
     pub has_another: bool,
     /// Whether it was already retried on the same address.
     pub was_repeated: bool,
-    /// Whether a stop is about to abort requests in flight.
-    pub is_giving_up: bool,
 }
 
 /// Where a failed request is retried.
@@ -48,9 +44,8 @@ pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
         has_response,
         has_another,
         was_repeated,
-        is_giving_up,
     } = attempt;
-    let may_be_repeated = is_get && !has_response && !is_giving_up;
+    let may_be_repeated = is_get && !has_response;
     match failure {
         Failure::NotConnected { .. } if has_another => Retry::OtherAddress,
         Failure::Ended { .. } | Failure::TimedOut if may_be_repeated && has_another => {
@@ -74,7 +69,6 @@ mod tests {
         has_response: false,
         has_another: false,
         was_repeated: false,
-        is_giving_up: false,
     };
     const POST: Attempt = Attempt {
         is_get: false,
@@ -103,11 +97,6 @@ mod tests {
             assert_eq!(retry(&failure, another(attempt)), Retry::OtherAddress);
             assert_eq!(retry(&failure, attempt), Retry::No);
         }
-        let stopping = Attempt {
-            is_giving_up: true,
-            ..another(POST)
-        };
-        assert_eq!(retry(&failure, stopping), Retry::OtherAddress);
     }
 
     #[test]
@@ -116,13 +105,9 @@ mod tests {
             has_response: true,
             ..another(GET)
         };
-        let stopping = Attempt {
-            is_giving_up: true,
-            ..another(GET)
-        };
         for failure in [Failure::ended("reset"), Failure::TimedOut] {
             assert_eq!(retry(&failure, another(GET)), Retry::OtherAddress);
-            for attempt in [answered, stopping, another(POST)] {
+            for attempt in [answered, another(POST)] {
                 assert_eq!(retry(&failure, attempt), Retry::No, "{attempt:?}");
             }
         }

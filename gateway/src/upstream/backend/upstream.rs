@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::Timeouts,
-    request::{client::Client, drain::Drain, rejection::Rejection},
+    request::{client::Client, rejection::Rejection},
     tls::backend::Endpoint,
     upstream::routing::{counts::BackendEvent, destination::Destination},
 };
@@ -27,7 +27,6 @@ use crate::{
 pub(crate) struct BackendClient {
     connector: Connector,
     timeouts: ExchangeTimeouts,
-    drain: Arc<Drain>,
     taken: Arc<LabelCounters<Taken>>,
 }
 
@@ -47,11 +46,10 @@ struct Connection {
 impl BackendClient {
     /// Creates a client with these timeouts.
     #[must_use]
-    pub(crate) fn new(timeouts: &Timeouts, drain: Arc<Drain>) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts) -> Self {
         Self {
             connector: Connector::new(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
-            drain,
             taken: Arc::default(),
         }
     }
@@ -62,7 +60,6 @@ impl BackendClient {
         Self {
             connector: self.connector.with_timeout(timeouts.connect),
             timeouts: exchange_timeouts(timeouts),
-            drain: Arc::clone(&self.drain),
             taken: Arc::clone(&self.taken),
         }
     }
@@ -101,8 +98,7 @@ impl BackendClient {
                     if !is_reused {
                         destination.restore();
                     }
-                    let (timeouts, drain) = (self.timeouts, &*self.drain);
-                    let received = exchange(&mut stream, request, client, timeouts, drain).await;
+                    let received = exchange(&mut stream, request, client, self.timeouts).await;
                     received.map(|received| (received, stream))
                 }
                 Err(failure) => Err(ExchangeFailure {
@@ -133,7 +129,6 @@ impl BackendClient {
                 has_response,
                 has_another: destination.has_another(),
                 was_repeated,
-                is_giving_up: self.drain.is_giving_up(),
             };
             match retry(&failure, attempt) {
                 Retry::No => return Err(failure.into()),

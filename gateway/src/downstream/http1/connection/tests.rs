@@ -1,6 +1,9 @@
 //! Connections whose clients send and accept single bytes, stop half-way, or disconnect.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
 use signpost_kit::server::shutdown::Phase;
 use tokio::{
@@ -210,13 +213,14 @@ async fn a_stop_closes_idle_connections_and_serves_one_last_request() {
     current.load().state.drain.enter(Phase::Draining);
     let (responses, _) = served_by(&current, [give(REJECTED), give(REJECTED)]).await;
     assert_eq!(statuses(&responses), [405]);
-    current.load().state.drain.enter(Phase::Closing);
+    let idle_delay = Duration::from_secs(3);
+    current.load().state.drain.close(idle_delay);
     // A connection accepted shortly before is still served.
     let (responses, _) = served_by(&current, [Step::Wait, give(REJECTED)]).await;
     assert_eq!(statuses(&responses), [405]);
     let start = Instant::now();
     assert_eq!(served_by(&current, []).await.0, "");
-    assert_eq!(start.elapsed(), SETTLE_TIME);
+    assert_eq!(start.elapsed(), idle_delay);
     assert!(responses.contains("Connection: close\r\n"));
 }
 

@@ -1,7 +1,5 @@
 //! Exchanges with a backend that sends and accepts single bytes, stops half-way, and fails at every step.
 
-use signpost_kit::server::shutdown::Phase;
-
 use super::*;
 use crate::request::scripted::{Script, ScriptedClient, Step};
 
@@ -18,19 +16,17 @@ const TIMEOUTS: ExchangeTimeouts = ExchangeTimeouts {
 async fn run(
     stream: &mut Script,
     client: &mut ScriptedClient,
-    drain: &Drain,
 ) -> Result<ReceivedHead, ExchangeFailure> {
     let request = BackendRequest {
         head: HEAD,
         form: FORM,
         is_get: false,
     };
-    exchange(stream, request, client, TIMEOUTS, drain).await
+    exchange(stream, request, client, TIMEOUTS).await
 }
 
 async fn exchanged(steps: impl IntoIterator<Item = Step>) -> Result<ReceivedHead, ExchangeFailure> {
-    let (mut stream, drain) = (Script::new(steps), Drain::new());
-    run(&mut stream, &mut ScriptedClient::default(), &drain).await
+    run(&mut Script::new(steps), &mut ScriptedClient::default()).await
 }
 
 async fn failure(steps: impl IntoIterator<Item = Step>) -> (Failure, bool) {
@@ -48,8 +44,7 @@ fn give(bytes: &[u8]) -> Step {
 #[tokio::test(start_paused = true)]
 async fn head_and_form_are_sent_in_one_write() {
     let mut stream = Script::new([Step::Until(WHOLE), give(ANSWER)]);
-    let drain = Drain::new();
-    let received = run(&mut stream, &mut ScriptedClient::default(), &drain).await;
+    let received = run(&mut stream, &mut ScriptedClient::default()).await;
     let received = received.unwrap();
     assert_eq!(stream.write_count(), 1);
     assert_eq!(stream.written(), [HEAD, FORM].concat());
@@ -143,30 +138,13 @@ async fn each_wait_ends_after_its_own_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_aborts_waiting_requests_unless_a_response_began() {
-    let drain = Drain::new();
-    drain.enter(Phase::GivingUp);
-    let mut client = ScriptedClient::default();
-    let start = Instant::now();
-    let ended = run(&mut Script::new([]), &mut client, &drain).await;
-    assert_eq!(ended.unwrap_err().failure, Failure::TimedOut);
-    assert!(start.elapsed() <= 2 * GIVE_UP_INTERVAL);
-    let mut begun = Script::new([give(b"HTTP")]);
-    let start = Instant::now();
-    let ended = run(&mut begun, &mut client, &drain).await;
-    assert_eq!(ended.unwrap_err().failure, Failure::TimedOut);
-    assert_eq!(start.elapsed().as_secs(), TIMEOUTS.receive.as_secs());
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_exchange_ends_when_the_client_disconnects() {
     let mut client = ScriptedClient {
         is_disconnected: true,
         ..ScriptedClient::default()
     };
-    let drain = Drain::new();
     for steps in [vec![], vec![Step::HoldAlways], vec![give(b"HTTP/1.1 2")]] {
-        let ended = run(&mut Script::new(steps), &mut client, &drain).await;
+        let ended = run(&mut Script::new(steps), &mut client).await;
         assert_eq!(ended.unwrap_err().failure, Failure::ClientDisconnected);
     }
 }

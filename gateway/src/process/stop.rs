@@ -131,6 +131,8 @@ impl Stop {
         drain.close(idle_delay);
         let all = async {
             let idle_until = closed_at + drain.idle_delay();
+            // Connections of the backlog are accepted meanwhile.
+            sleep(CHECK_INTERVAL).await;
             while Instant::now() < idle_until && state.open_connections.are_open() {
                 sleep(CHECK_INTERVAL).await;
             }

@@ -1,4 +1,4 @@
-//! Observability: one [`Outcome`] per request, and its consumers. `usage` is a further one.
+//! Observability: one [`Outcome`](outcome::Outcome) per request, and its consumers. `usage` is a further one.
 //!
 //! | module | subject |
 //! | --- | --- |

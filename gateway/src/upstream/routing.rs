@@ -8,7 +8,7 @@
 //! | [`destination`] | where a request is sent, and where it is retried |
 //! | [`attempts`] | the addresses that a request was sent to |
 //! | [`key`] | keys of the hash rules |
-//! | [`check`] | active health checks, and attempts to reach an address again |
+//! | [`check`](mod@check) | active health checks, and attempts to reach an address again |
 //! | [`monitor`] | resolves names and checks addresses regularly |
 //! | [`status`] | what the commands and the metrics report of the addresses |
 //! | [`counts`] | what the metrics count of a backend |

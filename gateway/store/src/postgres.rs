@@ -122,7 +122,8 @@ impl PostgresDatabase {
         let shared = &self.shared;
         let connected = self.connect().await;
         let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
-        migrate::migrate(&mut client, &shared.server, &SIGNPOST, &shared.program).await?;
+        let (server, limit) = (&shared.server, self.call_timeout());
+        migrate::migrate(&mut client, server, &SIGNPOST, &shared.program, limit).await?;
         let can_notify = changes::can_notify(&client);
         let can_notify = tokio::time::timeout(shared.settings.statement, can_notify).await;
         let can_notify = can_notify.unwrap_or(Err(StoreError::TimedOut));
@@ -149,7 +150,8 @@ impl PostgresDatabase {
         let shared = &self.shared;
         let connected = self.connect().await;
         let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
-        migrate::migrate(&mut client, &shared.server, schema, program).await
+        let limit = self.call_timeout();
+        migrate::migrate(&mut client, &shared.server, schema, program, limit).await
     }
 
     /// Connects without applying the migrations, to inspect the database without changing it.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_store::{OpenError, Store, StoreSettings, changes::Watch};
+use signpost_store::{OpenError, Store, StoreError, StoreSettings, changes::Watch};
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
@@ -70,15 +70,16 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         .enable_all()
         .build()?;
     let (database, store, snapshot) = match runtime.block_on(open_store(config, multi)) {
-        Ok((database, store)) => (database, store, None),
+        Ok((database, store)) => {
+            tracing::info!(store = %config.store.address, "using the store");
+            (database, store, None)
+        }
         Err(error) => open_without_store(config, multi, error)?,
     };
     // The pool's connections would end with this runtime.
     database.disconnect();
     // The key exists now: `open_store` creates a missing one.
     let sealer = Sealer::existing(&multi.master_key, false)?;
-    let address = &config.store.address;
-    tracing::info!(store = %address, "using the store");
     warn_of_unusable_defaults(&config.store, &config.versions);
     let apps = CachedApps::new(Arc::new(store.clone()), multi.cache_entries);
     if let Some(snapshot) = snapshot {
@@ -120,8 +121,7 @@ fn open_without_store(
     multi: &MultiApplications,
     error: anyhow::Error,
 ) -> anyhow::Result<(Store, StoredApps, Option<Snapshot>)> {
-    let is_down = error.downcast_ref::<OpenError>();
-    if multi.snapshot.is_none() || !is_down.is_some_and(OpenError::is_unavailable) {
+    if multi.snapshot.is_none() || !is_unavailable(&error) {
         return Err(error);
     }
     let read = || {
@@ -145,6 +145,13 @@ fn open_without_store(
         anyhow::Ok((database, store, Some(snapshot)))
     };
     read().map_err(|cause| error.context(format!("the snapshot cannot be used: {cause:#}")))
+}
+
+/// Whether the store could not be opened, or did not answer afterwards, since its server is down or overloaded.
+fn is_unavailable(error: &anyhow::Error) -> bool {
+    let opening = error.downcast_ref::<OpenError>();
+    let call = error.downcast_ref::<StoreError>();
+    opening.is_some_and(OpenError::is_unavailable) || call.is_some_and(StoreError::is_transient)
 }
 
 /// Where the snapshot of a Postgres is. SQLite needs none: its file is as near.
@@ -223,4 +230,16 @@ const BULK_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) fn raise_statement_timeout(store: &mut StoreSettings) {
     let statement = &mut store.postgres.statement;
     *statement = (*statement).max(BULK_STATEMENT_TIMEOUT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_stops_answering_after_it_was_opened_is_unavailable() {
+        assert!(is_unavailable(&StoreError::TimedOut.into()));
+        assert!(!is_unavailable(&StoreError::Malformed("a").into()));
+        assert!(!is_unavailable(&anyhow::anyhow!("another master key")));
+    }
 }

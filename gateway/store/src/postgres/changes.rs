@@ -79,17 +79,17 @@ pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
         .await;
     match tried {
         Ok(_) => Ok(true),
-        Err(error) if is_unavailable(&error) => Ok(false),
+        Err(error) if is_unavailable(error.code()) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Whether the server does not have a function, or does not permit it.
-pub(super) fn is_unavailable(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_unavailable(state: Option<&SqlState>) -> bool {
     let states = [
         SqlState::UNDEFINED_FUNCTION,
         SqlState::INSUFFICIENT_PRIVILEGE,
         SqlState::FEATURE_NOT_SUPPORTED,
     ];
-    error.code().is_some_and(|code| states.contains(code))
+    state.is_some_and(|state| states.contains(state))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use super::{changes::is_unavailable, statements::read};
@@ -59,29 +60,29 @@ const OBJECTS: &str = "SELECT CAST(table_name AS text) AS table_name, CAST(table
                        CAST(constraint_name AS text) FROM information_schema.table_constraints \
                        WHERE constraint_schema = current_schema() ORDER BY 1, 2, 3";
 
-/// Applies the missing migrations, all or none.
+/// Applies the missing migrations, all or none. `limit` is the timeout of each statement that waits for no migration.
 pub(super) async fn migrate(
     client: &mut Client,
     server: &str,
     schema: &Schema<'_>,
     program: &str,
+    limit: Duration,
 ) -> Result<(), OpenError> {
-    let refused = |cause: tokio_postgres::Error| OpenError::Server {
+    let refused = |cause| OpenError::Server {
         server: server.to_owned(),
-        cause: cause.into(),
+        cause,
     };
-    client.batch_execute(SESSION).await.map_err(refused)?;
-    let is_locked = match lock(client).await {
+    let set = within(limit, client.batch_execute(SESSION)).await;
+    set.map_err(refused)?;
+    let is_locked = match lock(client, limit).await {
         Ok(()) => true,
-        Err(error) if is_unavailable(&error) => false,
+        Err(StoreError::Postgres(cause)) if is_unavailable(cause.sql_state()) => false,
         Err(error) => return Err(refused(error)),
     };
-    let migrated = try_migrate(client, schema, program, is_locked).await;
+    let migrated = try_migrate(client, schema, program, is_locked, limit).await;
     if is_locked {
-        let unlocked = client
-            .execute("SELECT pg_advisory_unlock($1)", &[&LOCK])
-            .await;
-        unlocked.map_err(refused)?;
+        let unlocked = client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]);
+        within(limit, unlocked).await.map_err(refused)?;
     }
     migrated.map_err(|cause| OpenError::Schema {
         database: server.to_owned(),
@@ -89,10 +90,21 @@ pub(super) async fn migrate(
     })
 }
 
+/// A server that accepts connections may still not answer.
+async fn within<T, E: Into<StoreError>>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, call).await;
+    answered
+        .map_err(|_| StoreError::TimedOut)?
+        .map_err(Into::into)
+}
+
 /// Waits for the lock without a timeout: another process may migrate large tables.
-async fn lock(client: &Client) -> Result<(), tokio_postgres::Error> {
+async fn lock(client: &Client, limit: Duration) -> Result<(), StoreError> {
     let tried = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
-    if tried.await?.try_get(0)? {
+    if within(limit, tried).await?.try_get(0)? {
         return Ok(());
     }
     tracing::info!("another process is migrating the database: waiting for it to finish");
@@ -100,7 +112,8 @@ async fn lock(client: &Client) -> Result<(), tokio_postgres::Error> {
         .batch_execute(&format!(
             "SET lock_timeout = 0; SELECT pg_advisory_lock({LOCK}); {SESSION}"
         ))
-        .await
+        .await?;
+    Ok(())
 }
 
 async fn try_migrate(
@@ -108,14 +121,16 @@ async fn try_migrate(
     schema: &Schema<'_>,
     program: &str,
     is_locked: bool,
+    limit: Duration,
 ) -> Result<(), SchemaError> {
     let mut attempts = 1..ATTEMPTS;
     loop {
-        let error = match migrate_once(client, schema, program).await {
+        let error = match migrate_once(client, schema, program, limit).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
         let may_succeed_later = match &error {
+            SchemaError::Store(StoreError::TimedOut) => false,
             SchemaError::Failed { cause, .. } | SchemaError::Store(cause) => {
                 !is_locked || is_in_use(cause)
             }
@@ -138,9 +153,10 @@ async fn migrate_once(
     client: &mut Client,
     schema: &Schema<'_>,
     program: &str,
+    limit: Duration,
 ) -> Result<(), SchemaError> {
-    let transaction = client.transaction().await.map_err(StoreError::from)?;
-    let applied = applied(&transaction, schema.owner).await?;
+    let transaction = within(limit, client.transaction()).await?;
+    let applied = within(limit, applied(&transaction, schema.owner)).await?;
     let missing = schema.missing(&applied, |own| own.postgres)?;
     if missing.is_empty() {
         if schema.raises_needs(&applied) {

@@ -95,6 +95,19 @@ async fn calls_to_a_silent_server_time_out_and_its_connections_are_closed() {
     session.query("SELECT 1", &[]).await.unwrap();
 }
 
+#[tokio::test]
+async fn an_opening_that_gets_no_answer_after_it_has_connected_times_out() {
+    let store = TestStore::postgres();
+    let (database, wire) = through_a_wire(&store).await;
+    let (mut client, _) = database.connect().await.unwrap();
+    wire.is_blocked.send_replace(true);
+    let limit = Duration::from_millis(100);
+    let migrated = migrate::migrate(&mut client, "a", &SIGNPOST, PROGRAM, limit);
+    let migrated = tokio::time::timeout(Duration::from_secs(5), migrated).await;
+    let error = migrated.expect("it times out").unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_detects_a_silent_server() {
     let store = TestStore::postgres();

@@ -191,15 +191,23 @@ where
         }
     }
 
-    /// Caches values that were read since `load` began. `false`: a value has changed meanwhile, so none of them is cached.
+    /// Caches values that were read since `load` began, but for those that are cached and fresh. `false`: a value has changed
+    /// meanwhile, so none of them is cached.
     pub fn load(&self, load: Load, values: impl IntoIterator<Item = (K, Option<V>)>) -> bool {
-        let mut keys = Vec::new();
-        for (key, value) in values {
-            let read_at = load.read_at;
-            self.cache.insert(key, Entry { value, read_at });
-            keys.push(key);
+        let (read_at, now) = (load.read_at, self.now());
+        let is_fresh = |entry: Entry<V>| self.freshness.is_fresh(entry.read_at, now);
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.retain(|(key, _)| !self.cache.get(key).is_some_and(is_fresh));
+        let is_current = || self.changes.load(Ordering::Acquire) == load.changes;
+        if !is_current() {
+            return false;
         }
-        let is_current = self.changes.load(Ordering::Acquire) == load.changes;
+        let keys: Vec<_> = values.iter().map(|(key, _)| *key).collect();
+        for (key, value) in values {
+            self.cache.insert(key, Entry { value, read_at });
+        }
+        // A change may have come meanwhile.
+        let is_current = is_current();
         if !is_current {
             keys.iter().for_each(|key| self.cache.invalidate(key));
             self.removals.fetch_add(1, Ordering::AcqRel);

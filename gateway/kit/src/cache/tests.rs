@@ -459,6 +459,26 @@ async fn values_that_are_loaded_while_one_changes_are_not_cached() {
 }
 
 #[tokio::test]
+async fn a_load_that_a_change_made_useless_removes_nothing() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.find(Some(5)).await, Some(5));
+    for change in [2, 3] {
+        let load = fixture.cache.begin_load();
+        // First the cached value is fresh, then it is unconfirmed.
+        let values = [(1, Some(6)), (2, Some(7))].into_iter().inspect(|_| {
+            fixture.deliver(&change_of(Topic::Credential, &[change]));
+        });
+        assert!(!fixture.cache.load(load, values));
+        assert_eq!(fixture.find_without_store().await, Some(5));
+        fixture.blip();
+    }
+    // An unconfirmed value is replaced.
+    let load = fixture.cache.begin_load();
+    assert!(fixture.cache.load(load, [(1, Some(8))]));
+    assert_eq!(fixture.find_cached().await, Some(8));
+}
+
+#[tokio::test]
 async fn restored_values_are_used_until_they_are_too_old_or_the_store_answers() {
     let (left, kept) = (Fixture::new(), Fixture::new());
     for fixture in [&left, &kept] {

@@ -1,7 +1,7 @@
 //! Keeps all applications in the cache, if they fit, and a snapshot of them in a file. CONTRACT 4.
 //!
 //! It reads them at the start, and after changes: so an outage of the store finds every application cached, not only those
-//! that have called. It runs on the control thread, page by page.
+//! that have called. It runs on the control thread, page by page; files are written elsewhere, since a disk may hang.
 
 use std::{
     io,
@@ -33,6 +33,9 @@ const PAGE: usize = 1000;
 /// Attempts to read a page while applications change.
 const MAX_ATTEMPTS: usize = 3;
 
+/// Time from one count of the applications to the next, if any has changed.
+const COUNT_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Time from one writing of the snapshot to the next.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -49,13 +52,16 @@ pub(crate) struct AppLoader {
     clock: Arc<dyn Clock>,
     /// Whether all applications fit into the cache; `None` before they were counted.
     fits: Option<bool>,
+    counted_at: Instant,
+    /// Whether an application has changed since they were counted: it may be a new or a deleted one.
+    may_be_miscounted: bool,
     snapshot: Option<SnapshotWriter>,
 }
 
 /// Writes the snapshot.
 struct SnapshotWriter {
     file: Arc<SnapshotFile>,
-    written: Option<WrittenSnapshot>,
+    written: Option<Arc<WrittenSnapshot>>,
     /// Whether an application has changed since it was written.
     is_outdated: bool,
     /// When it was written, or should have been.
@@ -84,8 +90,10 @@ impl AppLoader {
         Self {
             store,
             caches,
-            clock,
             fits: None,
+            counted_at: clock.instant(),
+            may_be_miscounted: false,
+            clock,
             snapshot,
         }
     }
@@ -115,10 +123,14 @@ impl AppLoader {
             snapshot.is_outdated |= changed.all || !changed.idents.is_empty();
             snapshot.is_due(now)
         });
-        if changed.all || (is_due && self.fits == Some(true)) {
+        self.may_be_miscounted |= !changed.idents.is_empty();
+        let counts = self.may_be_miscounted
+            && now.saturating_duration_since(self.counted_at) >= COUNT_INTERVAL;
+        let did_fit = self.fits == Some(true);
+        if changed.all || (is_due && did_fit) || (counts && !did_fit) {
             return self.load_all(&apps, is_due).await;
         }
-        if self.fits == Some(true) {
+        if did_fit && (!counts || self.count(&apps).await?) {
             for ident in changed.idents {
                 self.load_one(&apps, ident).await?;
             }
@@ -147,12 +159,13 @@ impl AppLoader {
     /// Reads all applications, if they fit into the cache, and writes the snapshot if it is due.
     async fn load_all(&mut self, apps: &CachedApps, writes: bool) -> Result<(), StoreError> {
         let begun_at = self.clock.now();
-        let count = applications::count(self.store.database()).await?;
-        if !self.check_size(count, apps.cache.entries()) {
+        if !self.count(apps).await? {
             return Ok(());
         }
-        let snapshot = self.snapshot.as_mut().filter(|_| writes);
-        let mut new = snapshot.map(|snapshot| snapshot.begin(self.clock.instant()));
+        let mut new = match self.snapshot.as_mut().filter(|_| writes) {
+            Some(snapshot) => Some(snapshot.begin(self.clock.instant()).await),
+            None => None,
+        };
         let (mut last, mut attempts) = (i64::MIN, 0);
         loop {
             let load = apps.cache.begin_load();
@@ -168,10 +181,8 @@ impl AppLoader {
                 }
                 self.caches.unread.add_all();
             }
-            if let Some(Ok(file)) = &mut new
-                && let Err(cause) = rows.iter().try_for_each(|row| file.add(row))
-            {
-                new = Some(Err(cause));
+            if let Some(Ok(file)) = new {
+                new = Some(on_file_thread(move || file.with(&rows)).await);
             }
             (last, attempts) = (end, 0);
         }
@@ -187,8 +198,11 @@ impl AppLoader {
         Some((ident, Some(Arc::new(app))))
     }
 
-    /// Whether so many applications fit into the cache. Logs when that changes.
-    fn check_size(&mut self, count: u64, entries: u64) -> bool {
+    /// Whether all applications fit into the cache. Logs when that changes.
+    async fn count(&mut self, apps: &CachedApps) -> Result<bool, StoreError> {
+        let (begun_at, entries) = (self.clock.instant(), apps.cache.entries());
+        let count = applications::count(self.store.database()).await?;
+        (self.counted_at, self.may_be_miscounted) = (begun_at, false);
         let fits = count <= entries;
         if self.fits.replace(fits) != Some(fits) {
             if fits {
@@ -204,7 +218,7 @@ impl AppLoader {
                 );
             }
         }
-        fits
+        Ok(fits)
     }
 
     /// Renews the time of the snapshot if it is known to be still true.
@@ -214,7 +228,7 @@ impl AppLoader {
             && now.saturating_duration_since(snapshot.renewed_at) >= RENEWAL_INTERVAL
         {
             snapshot.renewed_at = now;
-            snapshot.renew(self.clock.now().minus(lag + MARGIN));
+            snapshot.renew(self.clock.now().minus(lag + MARGIN)).await;
         }
     }
 }
@@ -225,32 +239,37 @@ impl SnapshotWriter {
         self.is_outdated && self.begun_at.is_none_or(is_time)
     }
 
-    fn begin(&mut self, now: Instant) -> io::Result<NewSnapshot> {
+    async fn begin(&mut self, now: Instant) -> io::Result<NewSnapshot> {
         self.begun_at = Some(now);
         // What changes from now on makes it outdated again.
         self.is_outdated = false;
-        self.file.begin()
+        let file = Arc::clone(&self.file);
+        on_file_thread(move || file.begin()).await
     }
 
     async fn replace(&mut self, new: io::Result<NewSnapshot>, true_at: Timestamp) {
         let file = Arc::clone(&self.file);
         let replace = move || new.and_then(|new| file.replace(new, true_at));
-        let written = tokio::task::spawn_blocking(replace).await;
-        match written.map_err(io::Error::other).flatten() {
+        match on_file_thread(replace).await {
             Ok(written) => {
-                self.written = Some(written);
+                self.written = Some(Arc::new(written));
                 self.is_failing = false;
             }
             Err(cause) => self.failed(&cause),
         }
     }
 
-    fn renew(&mut self, true_at: Timestamp) {
-        if !self.is_outdated
-            && let Some(written) = &self.written
-            && let Err(cause) = self.file.renew(written, true_at)
-        {
-            self.failed(&cause);
+    async fn renew(&mut self, true_at: Timestamp) {
+        if self.is_outdated {
+            return;
+        }
+        let Some(written) = self.written.clone() else {
+            return;
+        };
+        let file = Arc::clone(&self.file);
+        match on_file_thread(move || file.renew(&written, true_at)).await {
+            Ok(was_there) => self.is_outdated = !was_there,
+            Err(cause) => self.failed(&cause),
         }
     }
 
@@ -261,6 +280,14 @@ impl SnapshotWriter {
             tracing::warn!(%cause, "the snapshot {path} cannot be written; it is tried again");
         }
     }
+}
+
+/// Calls the file system on another thread.
+async fn on_file_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(io::Error::other).flatten()
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! earlier one in its place, until that is too old.
 
 use std::{
-    fs::{File, Permissions},
+    fs::{self, File, Permissions},
     io::{self, BufWriter, Read, Write},
-    os::unix::fs::{FileExt, PermissionsExt},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -89,7 +89,7 @@ impl SnapshotFile {
         Ok(Snapshot { true_at, apps })
     }
 
-    /// Begins a file beside the present one.
+    /// Begins a file beside the present one. Blocks.
     pub(super) fn begin(&self) -> io::Result<NewSnapshot> {
         let file = tempfile::Builder::new()
             .prefix(".applications.")
@@ -120,10 +120,20 @@ impl SnapshotFile {
         Ok(WrittenSnapshot { file, lines })
     }
 
-    /// Renews the time of the file. If the machine crashes meanwhile, an earlier time may remain.
-    pub(super) fn renew(&self, written: &WrittenSnapshot, true_at: Timestamp) -> io::Result<()> {
+    /// Renews the time of the file. If the machine crashes meanwhile, an earlier time may remain. Blocks. `false`: the file
+    /// was removed, or another is in its place.
+    pub(super) fn renew(&self, written: &WrittenSnapshot, true_at: Timestamp) -> io::Result<bool> {
+        let there = match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            there => there?,
+        };
+        let own = written.file.metadata()?;
+        if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
+            return Ok(false);
+        }
         let header = self.header(true_at, &written.lines);
-        written.file.write_all_at(header.as_bytes(), 0)
+        written.file.write_all_at(header.as_bytes(), 0)?;
+        Ok(true)
     }
 
     fn header(&self, true_at: Timestamp, lines: &hmac::Tag) -> String {
@@ -150,11 +160,15 @@ impl SnapshotFile {
 }
 
 impl NewSnapshot {
-    pub(super) fn add(&mut self, row: &ApplicationRow) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&Line::from(row))?;
-        line.push(b'\n');
-        self.lines.update(&line);
-        self.file.write_all(&line)
+    /// Adds a page of applications. Blocks.
+    pub(super) fn with(mut self, rows: &[ApplicationRow]) -> io::Result<Self> {
+        for row in rows {
+            let mut line = serde_json::to_vec(&Line::from(row))?;
+            line.push(b'\n');
+            self.lines.update(&line);
+            self.file.write_all(&line)?;
+        }
+        Ok(self)
     }
 }
 

@@ -165,6 +165,66 @@ async fn the_snapshot_follows_changes_and_its_time_the_store() {
 }
 
 #[tokio::test]
+async fn a_snapshot_that_was_removed_or_replaced_is_written_anew() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 100).await;
+    create(&scene.store, "one").await;
+    scene.loader.turn().await.unwrap();
+    let database = scene.store.database().clone();
+    let watch = tokio::task::spawn_blocking(move || database.watch(Duration::default, drop));
+    let _watch = watch.await.unwrap().unwrap();
+    let remove: fn(&Path) = |path| fs::remove_file(path).unwrap();
+    let replace: fn(&Path) = |path| {
+        let other = path.with_extension("other");
+        fs::write(&other, "another").unwrap();
+        fs::rename(other, path).unwrap();
+    };
+    for lose in [remove, replace] {
+        lose(&scene.path());
+        scene.clock.advance(SNAPSHOT_INTERVAL);
+        // The renewal finds it missing, then it is written.
+        for _ in 0..2 {
+            scene.loader.turn().await.unwrap();
+        }
+        assert_eq!(scene.read().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn applications_are_counted_again_when_they_change() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 2).await;
+    scene.loader.snapshot = None;
+    create(&scene.store, "one").await;
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.loader.fits, Some(true));
+    for name in ["two", "three"] {
+        let app = create(&scene.store, name).await;
+        scene.notify(&app);
+    }
+    scene.clock.advance(COUNT_INTERVAL);
+    scene.loader.turn().await.unwrap();
+    assert_eq!(scene.loader.fits, Some(false));
+    // One is removed.
+    let delete = "DELETE FROM applications WHERE name = 'three'";
+    let deleted = scene.store.database().execute(delete, Vec::new()).await;
+    deleted.unwrap();
+    scene.apps.subscriber()(&Change::Item {
+        topic: Topic::Application,
+        key: b"three".to_vec(),
+    });
+    scene.loader.turn().await.unwrap();
+    assert_eq!(
+        scene.loader.fits,
+        Some(false),
+        "not more than once a minute"
+    );
+    scene.clock.advance(COUNT_INTERVAL);
+    scene.loader.turn().await.unwrap();
+    assert_eq!((scene.loader.fits, scene.cached()), (Some(true), 2));
+}
+
+#[tokio::test]
 async fn a_changed_or_foreign_snapshot_is_refused() {
     let test = TestStore::chosen();
     let mut scene = Scene::new(&test, 100).await;

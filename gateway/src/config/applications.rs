@@ -27,7 +27,7 @@ pub enum Applications {
 pub struct MultiApplications {
     /// Encrypts the applications' keys.
     pub(crate) master_key: MasterKey,
-    /// Limit of cached applications, unknown idents included. 1 to 10,000,000, default 10,000.
+    /// Limit of cached applications; unknown idents have places of their own. 1 to 10,000,000, default 10,000.
     pub(crate) cache_entries: u64,
     /// Where the applications are also written, for a start without a Postgres. Default: nowhere.
     pub(crate) snapshot: Option<PathBuf>,

@@ -64,18 +64,15 @@ impl ConnectOptions {
     pub(super) fn client(&self, gateway: &Url) -> anyhow::Result<Client> {
         // Fails only if a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let port = gateway.port_or_known_default();
-        let is_for = |one: &Resolved| {
-            gateway.host_str() == Some(&one.host) && port == Some(one.address.port())
-        };
-        if !self.resolve.is_empty() && !self.resolve.iter().any(is_for) {
+        let resolved = self.resolved(gateway);
+        if !self.resolve.is_empty() && resolved.is_none() {
             bail!("--resolve: no HOST:PORT is that of {gateway}");
         }
         let mut client = Client::builder()
             .redirect(redirect::Policy::none())
             .timeout(TIMEOUT)
             .no_proxy();
-        for Resolved { host, address } in &self.resolve {
+        if let Some(Resolved { host, address }) = resolved {
             client = client.resolve(host, *address);
         }
         if let Some(file) = &self.ca {
@@ -83,6 +80,16 @@ impl ConnectOptions {
             client = client.tls_certs_only(found);
         }
         Ok(client.build()?)
+    }
+
+    /// The last `--resolve` for the gateway's host and port. reqwest distinguishes hosts only, and would use the port of another
+    /// entry.
+    fn resolved(&self, gateway: &Url) -> Option<&Resolved> {
+        let port = gateway.port_or_known_default();
+        self.resolve
+            .iter()
+            .rev()
+            .find(|one| gateway.host_str() == Some(&one.host) && port == Some(one.address.port()))
     }
 }
 
@@ -97,6 +104,24 @@ fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_one_hosts_addresses_the_one_for_the_port_counts() {
+        let addresses = ["api.test:443:10.0.0.1", "api.test:8443:10.0.0.2"];
+        let options = ConnectOptions {
+            resolve: addresses.map(|text| text.parse().unwrap()).into(),
+            ca: None,
+        };
+        for (url, expected) in [
+            ("https://api.test", Some("10.0.0.1:443")),
+            ("https://api.test:8443", Some("10.0.0.2:8443")),
+            ("https://api.test:9443", None),
+        ] {
+            let found = options.resolved(&url.parse().unwrap());
+            let expected = expected.map(|text| text.parse().unwrap());
+            assert_eq!(found.map(|one| one.address), expected, "{url}");
+        }
+    }
 
     #[test]
     fn a_host_name_a_port_and_an_address_are_read() {

@@ -6,10 +6,12 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use pingora::protocols::l4::socket;
 use pingora_load_balancing::{Backend, Extensions};
+use signpost_kit::log::once_a_minute::OnceAMinute;
 
 use crate::{
     config::BackendName,
@@ -37,6 +39,10 @@ pub(crate) struct AddressState {
     in_flight: AtomicUsize,
     /// Whether no connection could be established, since the last one or a check that passed.
     is_unreachable: AtomicBool,
+    /// Whether the log has that.
+    is_logged: AtomicBool,
+    /// Under overload it may change with each request: the attempts that failed, for a line a minute.
+    failures: OnceAMinute,
     /// Whether it gets no requests for that.
     pub(super) ejection: Ejection,
     /// The result of its health checks.
@@ -161,24 +167,43 @@ impl AddressState {
         self.is_unreachable.load(Ordering::Relaxed)
     }
 
-    /// No connection could be established. Only a change is logged. Returns whether it is one: it was reachable before.
+    /// No connection could be established. Only a change is logged, once a minute. Returns whether it is one: it was reachable
+    /// before.
     pub(super) fn fail(&self, name: &BackendName, address: SocketAddr, why: &str) -> bool {
         let is_changed = !self.is_unreachable.swap(true, Ordering::Relaxed);
-        if is_changed {
+        if let Some(attempts) = self.due_line(Instant::now()) {
             tracing::warn!(
-                backend = %name, version = name.version(), backend.addr = %address, why,
+                backend = %name, version = name.version(), backend.addr = %address, why, attempts,
                 "the backend is unreachable"
             );
         }
         is_changed
     }
 
-    /// A connection was established, or a check passed: ends its ejection. Only a change is logged.
+    /// Counts a failed attempt. If the log lacks it and a line is due, returns the attempts since the last line.
+    fn due_line(&self, now: Instant) -> Option<u64> {
+        if self.is_logged.load(Ordering::Relaxed) {
+            return None;
+        }
+        let attempts = self.failures.count(now)?;
+        self.is_logged.store(true, Ordering::Relaxed);
+        Some(attempts)
+    }
+
+    /// It is reachable. Returns whether the log says that it is not.
+    fn end_failures(&self) -> bool {
+        self.is_unreachable() && {
+            self.is_unreachable.store(false, Ordering::Relaxed);
+            self.is_logged.swap(false, Ordering::Relaxed)
+        }
+    }
+
+    /// A connection was established, or a check passed: ends its ejection. Only a change that the log has is logged.
     ///
     /// Costs a reachable address two loads, on the line of the requests in flight.
     pub(super) fn restore(&self, name: &BackendName, address: SocketAddr) {
         self.ejection.end();
-        if self.is_unreachable() && self.is_unreachable.swap(false, Ordering::Relaxed) {
+        if self.end_failures() {
             tracing::info!(
                 backend = %name, version = name.version(), backend.addr = %address,
                 "the backend is reachable again"
@@ -300,6 +325,8 @@ impl Ejection {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -351,6 +378,25 @@ mod tests {
         assert!(fails() && !health.is_healthy() && !fails());
         assert!(health.pass() && health.is_healthy() && !health.pass());
         assert!(health.fail(1) && !health.is_healthy());
+    }
+
+    #[test]
+    fn an_address_that_changes_with_each_request_has_two_lines_a_minute() {
+        let state = AddressState::default();
+        let now = Instant::now();
+        let fail = |seconds| {
+            state.is_unreachable.store(true, Ordering::Relaxed);
+            state.due_line(now + Duration::from_secs(seconds))
+        };
+        assert_eq!(fail(0), Some(1));
+        assert!(state.end_failures() && !state.end_failures());
+        for seconds in 1..59 {
+            assert_eq!(fail(seconds), None);
+            assert!(state.is_unreachable() && !state.end_failures());
+        }
+        // It is down for good: the log gets to know.
+        assert_eq!((fail(59), fail(60), fail(180)), (None, Some(60), None));
+        assert!(state.end_failures());
     }
 
     #[test]

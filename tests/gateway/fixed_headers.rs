@@ -103,6 +103,25 @@ async fn the_gateways_own_responses_have_fixed_headers_too() {
     assert!(backend.requests().is_empty());
 }
 
+/// Responses of the login service carry credentials.
+#[tokio::test]
+async fn a_backends_no_store_prevails() {
+    for line in [
+        "set = ['Cache-Control: public, max-age=600']",
+        "add = ['Cache-Control: public']",
+        "remove = ['Cache-Control']",
+    ] {
+        let (stack, backend) = start(&format!("[headers.response]\n{line}\n")).await;
+        let own = "private, No-Store";
+        let answer = CHATTY.replace("public", own);
+        backend.behave(Behaviour::verbatim(&answer));
+        let mut connection = stack.raw().await;
+        connection.send(&stack.client().get("/x").bytes(&[])).await;
+        let response = connection.response().await.unwrap();
+        assert_eq!(values(&response, "cache-control"), [own], "{line}");
+    }
+}
+
 #[tokio::test]
 async fn fixed_headers_are_reloaded() {
     let (stack, _backend) = start("").await;

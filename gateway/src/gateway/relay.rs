@@ -55,6 +55,7 @@ pub(super) async fn relay_response<C: Client>(
     }
     let is_of_route = route.backend().name.is_of_route();
     let fixed = FixedHeaders::new(&rules.response_headers, Some(route), request.hsts);
+    let fixed = fixed.beside(head.fields(bytes));
     let passed = head
         .fields(bytes)
         .filter(|(name, _)| passes_to_client(name, &nominated, names))

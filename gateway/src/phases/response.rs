@@ -2,7 +2,7 @@
 
 use http::{
     HeaderName, HeaderValue,
-    header::{SET_COOKIE, STRICT_TRANSPORT_SECURITY},
+    header::{CACHE_CONTROL, SET_COOKIE, STRICT_TRANSPORT_SECURITY},
 };
 use signpost_protocol::{
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
@@ -52,6 +52,8 @@ pub(crate) struct FixedHeaders<'a> {
     headers: &'a ResponseHeaders,
     /// `Strict-Transport-Security`, if the listener has it and the connection has TLS. RFC 6797 section 7.
     hsts: Option<&'a HeaderValue>,
+    /// Whether the backend's `Cache-Control` stays alone, since it forbids to store the response.
+    is_uncached: bool,
 }
 
 impl<'a> FixedHeaders<'a> {
@@ -62,23 +64,49 @@ impl<'a> FixedHeaders<'a> {
         hsts: Option<&'a HeaderValue>,
     ) -> Self {
         let headers = route.map_or(gateway, |route| route.version.response_headers());
-        Self { headers, hsts }
+        Self {
+            headers,
+            hsts,
+            is_uncached: false,
+        }
+    }
+
+    /// These beside a backend's response: what says `no-store` may carry a credential, and stays so. RFC 9111 section 5.2.2.5.
+    pub(crate) fn beside<'r>(mut self, mut fields: impl Iterator<Item = NameAndValue<'r>>) -> Self {
+        let is_changed = self.replaces(CACHE) || self.fields().any(is_of_cache);
+        self.is_uncached =
+            is_changed && fields.any(|field| is_of_cache(field) && has_no_store(field.1));
+        self
     }
 
     /// The fields that are sent.
     pub(crate) fn fields(self) -> impl Iterator<Item = NameAndValue<'a>> {
         let hsts = |value: &'a HeaderValue| (HSTS.as_str().as_bytes(), value.as_bytes());
-        self.headers.fields().chain(self.hsts.map(hsts))
+        let fields = self.headers.fields().chain(self.hsts.map(hsts));
+        fields.filter(move |field| !(self.is_uncached && is_of_cache(*field)))
     }
 
     /// Whether a backend's response loses this field.
     #[must_use]
     pub(crate) fn replaces(self, name: &[u8]) -> bool {
-        self.headers.replaces(name) || (self.hsts.is_some() && is_named(name, &HSTS))
+        let is_kept = self.is_uncached && is_named(name, &CACHE_CONTROL);
+        let is_replaced = self.headers.replaces(name);
+        (is_replaced && !is_kept) || (self.hsts.is_some() && is_named(name, &HSTS))
     }
 }
 
 static HSTS: HeaderName = STRICT_TRANSPORT_SECURITY;
+const CACHE: &[u8] = b"cache-control";
+
+fn is_of_cache((name, _): NameAndValue<'_>) -> bool {
+    is_named(name, &CACHE_CONTROL)
+}
+
+/// Whether a value of `Cache-Control` has this directive.
+fn has_no_store(value: &[u8]) -> bool {
+    let mut directives = value.split(|byte| *byte == b',');
+    directives.any(|one| one.trim_ascii().eq_ignore_ascii_case(b"no-store"))
+}
 
 /// Whether a field of a backend's response is passed to the client: not if it is internal, hop-by-hop, or set by the
 /// gateway.

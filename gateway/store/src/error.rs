@@ -32,6 +32,13 @@ pub enum OpenError {
         path = .0.display()
     )]
     Incomplete(PathBuf),
+    /// The file is missing or empty, but its write-ahead log is not.
+    #[error(
+        "{path} is missing or empty, but its {path}-wal is not: something has removed the database. Put it back beside \
+         that file, or restore a backup: signpost store restore FILE",
+        path = .0.display()
+    )]
+    Lost(PathBuf),
     /// The server cannot be used: it is down, the user or database does not exist, or its certificate is not valid.
     #[error("cannot open the database {server}")]
     Server {
@@ -61,12 +68,6 @@ impl OpenError {
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Server { cause, .. } => cause.is_transient(),
-            Self::Schema { cause, .. } => match &**cause {
-                SchemaError::Store(cause) | SchemaError::Failed { cause, .. } => {
-                    cause.is_transient()
-                }
-                _ => false,
-            },
             _ => false,
         }
     }
@@ -219,8 +220,7 @@ impl StoreError {
 
     /// Whether the server is down, overloaded, starting or stopping: SQLSTATE classes 08, 53 and 57. An error of another
     /// kind will not go by itself.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Busy | Self::TimedOut | Self::Disconnected => true,
             Self::Postgres(cause) => cause.sql_state().is_none_or(|state| {
@@ -287,27 +287,3 @@ impl fmt::Debug for PostgresError {
 }
 
 impl Error for PostgresError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_fails_during_the_migrations_is_unavailable_and_an_unknown_schema_is_not() {
-        let schema = |cause: SchemaError| OpenError::Schema {
-            database: "a".to_owned(),
-            cause: Box::new(cause),
-        };
-        let failed = SchemaError::failed("signpost", "V1", StoreError::Disconnected);
-        for transient in [StoreError::TimedOut.into(), failed] {
-            assert!(schema(transient).is_unavailable());
-        }
-        let table = "a".to_owned();
-        for lasting in [
-            SchemaError::References { table },
-            StoreError::Malformed("a").into(),
-        ] {
-            assert!(!schema(lasting).is_unavailable());
-        }
-    }
-}

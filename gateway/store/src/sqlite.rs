@@ -73,6 +73,7 @@ impl SqliteDatabase {
     ///
     /// The file cannot be opened.
     pub(crate) fn open_read_only(path: &Path) -> Result<Option<Self>, OpenError> {
+        refuse_if_lost(path)?;
         if !path.try_exists().map_err(|cause| no_folder(path, cause))? {
             return Ok(None);
         }
@@ -89,8 +90,10 @@ impl SqliteDatabase {
         create_folder(path)?;
         // If several processes start at once, only one switches the new file to WAL and migrates it.
         let _lock = take_startup_lock(path)?;
+        refuse_if_lost(path)?;
         create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
         let has_log = log_mark::log_bytes(path) > 0;
+        let is_marked = has_log && log_mark::main_file_has_mark(path);
         let mut pooled = open_file(path, timeout, pool::connect)?;
         let cannot_open = |cause| cannot_open(path, cause);
         if refuse_if_incomplete(path, &pooled, has_log)? {
@@ -98,8 +101,8 @@ impl SqliteDatabase {
             log_mark::mark_complete(&pooled.connection).map_err(cannot_open)?;
         }
         migrate_file(path, &mut pooled, &SIGNPOST, program)?;
-        if !has_log {
-            // This is the first process: from now on a copy of the file alone is incomplete.
+        if !is_marked {
+            // This is the first process, or the first was killed: from now on a copy of the file alone is incomplete.
             log_mark::checkpoint(&pooled.connection).map_err(cannot_open)?;
         }
         Ok(Self {
@@ -190,6 +193,18 @@ fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled,
 fn cannot_open(path: &Path, cause: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     OpenError::File { path, cause }
+}
+
+/// `SQLite` would delete the log beside a missing or empty database, perhaps the last copy of the newest rows.
+fn refuse_if_lost(path: &Path) -> Result<(), OpenError> {
+    let is_empty = match fs::metadata(path) {
+        Ok(file) => file.len() == 0,
+        Err(cause) => cause.kind() == io::ErrorKind::NotFound,
+    };
+    if is_empty && log_mark::log_bytes(path) > 0 {
+        return Err(OpenError::Lost(path.to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether the database has the mark of one that needs its log, which it has.

@@ -2,8 +2,8 @@
 //!
 //! The main file lacks what is only in the log (`-wal`). So the header of the main file says [`NEEDS_LOG`], and the log
 //! begins with a later version of the header, which says [`COMPLETE`]: a copy of the main file alone has the mark, but
-//! neither a database with its log nor one whose last connection was closed, since that writes the whole log into it.
-//! Each checkpoint therefore ends with a write; `SQLite` makes none by itself.
+//! neither a database with its log nor one whose last connection was closed, since that writes the whole log into it. A
+//! gateway that stops closes none: its log stays. Each checkpoint ends with a write; `SQLite` makes none by itself.
 
 use std::{
     fs,
@@ -12,6 +12,8 @@ use std::{
 };
 
 use rusqlite::Connection;
+
+use super::pool::open_to_read;
 
 /// Values of `user_version`, which nothing else uses.
 const COMPLETE: i64 = 0;
@@ -37,7 +39,7 @@ impl NextCheckpoint {
         if log_bytes(path) >= self.0.load(Ordering::Relaxed) {
             // What was written is safe without it.
             if let Err(cause) = checkpoint(connection) {
-                tracing::debug!(%cause, "no checkpoint of the database");
+                tracing::warn!(%cause, "no checkpoint of the database: tried again later");
             }
             let next = log_bytes(path) + CHECKPOINT_BYTES;
             self.0.store(next, Ordering::Relaxed);
@@ -66,6 +68,12 @@ pub(super) fn log_bytes(path: &Path) -> u64 {
 pub(super) fn needs_log(connection: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(version == NEEDS_LOG)
+}
+
+/// Whether the main file has the mark, whatever its log says.
+pub(super) fn main_file_has_mark(path: &Path) -> bool {
+    let main_file = open_to_read(path, true);
+    main_file.is_ok_and(|main_file| needs_log(&main_file).unwrap_or(false))
 }
 
 /// Removes the mark from the latest version of the header.

@@ -260,18 +260,23 @@ pub(super) fn connect_read_only(
     path: &Path,
     busy_timeout: Duration,
 ) -> rusqlite::Result<Connection> {
+    let connection = open_to_read(path, !log_of(path).exists())?;
+    connection.busy_timeout(busy_timeout)?;
+    Ok(connection)
+}
+
+/// Opens a file read-only; as immutable without its log, and without a lock.
+pub(super) fn open_to_read(path: &Path, as_immutable: bool) -> rusqlite::Result<Connection> {
     let address = std::path::absolute(path).ok();
     let address = address.and_then(|path| Url::from_file_path(path).ok());
     let mut address = address.ok_or_else(missing_file)?;
-    if !log_of(path).exists() {
+    if as_immutable {
         address.set_query(Some("immutable=1"));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(address.as_str(), flags)?;
-    connection.busy_timeout(busy_timeout)?;
-    Ok(connection)
+    Connection::open_with_flags(address.as_str(), flags)
 }
 
 pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {

@@ -49,9 +49,7 @@ pub(crate) struct AlwaysSigned {
 /// How requests without parameters are handled that have no signature. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unsigned {
-    /// No key says it: they are forwarded, and `check` warns.
-    Unset,
-    /// They are forwarded on purpose: the application that they name is only a claim.
+    /// They are forwarded: the application that they name is only a claim.
     Accept,
     /// They are 403 `sign_missing`.
     Reject,
@@ -73,16 +71,6 @@ impl Unsigned {
             choices.find_map(|(word, rule)| (word == text).then_some(rule))
         })
     }
-
-    /// The rule of routes without one of their own: at least as strict as the version and the gateway. Their backends are
-    /// others, so an accept is not meant for them.
-    pub(super) fn of_routes(self, gateway: Self) -> Self {
-        if self.max(gateway) == Self::Reject {
-            Self::Reject
-        } else {
-            Self::Unset
-        }
-    }
 }
 
 impl SignConfig {
@@ -95,7 +83,7 @@ impl SignConfig {
             window: section
                 .number("window_seconds", 1..=300, 60)
                 .and_then(window),
-            unsigned: Unsigned::read(section, Unsigned::Unset),
+            unsigned: Unsigned::read(section, Unsigned::Accept),
             always_signed: section.list(
                 "always_signed",
                 &["POST /login"],

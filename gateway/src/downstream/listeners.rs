@@ -8,7 +8,7 @@ mod pause;
 mod proxy_protocol;
 mod socket;
 
-pub(crate) use self::socket::{bound_socket, start_listening};
+pub(crate) use self::socket::{bound_socket, probe, start_listening};
 
 use std::{
     io::Cursor,

@@ -6,7 +6,7 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener},
     sync::Arc,
 };
 
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::{
     config::ListenerSettings,
     downstream::{
-        listeners::{WorkerSocket, bound_socket, start_listening},
+        listeners::{WorkerSocket, bound_socket, probe, start_listening},
         sockets::{ListeningSockets, OpenSockets},
     },
     gateway::Policy,
@@ -151,12 +151,16 @@ impl Listeners {
             let mut leaving = open.iter().filter(|address| !stays(address));
             !open.contains(&one.address) && !leaving.any(|other| overlaps(one.address, *other))
         };
-        listeners
-            .iter()
-            .filter(is_probed)
-            .map(|one| named(TcpListener::bind(one.address), one.address, &one.key))
-            .collect::<Result<Vec<_>, _>>()
-            .map(drop)
+        let mut probed = listeners.iter().filter(is_probed);
+        probed.try_for_each(|one| {
+            let mut before = listeners.iter().take_while(|other| other.key != one.key);
+            let result = if before.any(|other| overlaps(one.address, other.address)) {
+                Err(io::ErrorKind::AddrInUse.into())
+            } else {
+                probe(one.address)
+            };
+            named(result, one.address, &one.key)
+        })
     }
 
     /// Gives the workers their sockets. `policy` is the current one.
@@ -225,10 +229,11 @@ fn listen(sockets: &[TcpListener], address: SocketAddr, key: &str) -> anyhow::Re
         .try_for_each(|socket| named(start_listening(socket), address, key))
 }
 
-/// Whether sockets at these addresses would get the same connections.
+/// Whether sockets at these addresses would get the same connections. `[::]` gets those of IPv4, too.
 fn overlaps(one: SocketAddr, other: SocketAddr) -> bool {
-    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
-    one.port() == other.port() && (is_any || one.ip() == other.ip())
+    let covers = |any: IpAddr, ip: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
+    let (ip, other_ip) = (one.ip(), other.ip());
+    one.port() == other.port() && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
 }
 
 /// Names the address and its key in an error.
@@ -252,6 +257,7 @@ mod tests {
             ("127.0.0.1:80", "127.0.0.1:80", true),
             ("127.0.0.1:80", "0.0.0.0:80", true),
             ("[::]:80", "127.0.0.1:80", true),
+            ("[::1]:80", "0.0.0.0:80", false),
             ("127.0.0.1:80", "127.0.0.2:80", false),
             ("0.0.0.0:80", "0.0.0.0:81", false),
         ] {

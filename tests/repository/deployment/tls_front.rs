@@ -1,5 +1,7 @@
 //! The files in conf/front, for nginx and `HAProxy`: TLS, in front of a gateway and a recording backend.
 
+mod stops;
+
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -11,9 +13,10 @@ use std::{
 use end_to_end::{
     folder::Folder,
     port::free_address,
+    program::Program,
     raw_connection::{RawConnection, request},
     recording_backend::RecordingBackend,
-    stack::Stack,
+    stack::{Stack, StackBuilder},
     waiting::until,
 };
 use rustls::{
@@ -48,19 +51,26 @@ struct Front {
 impl Front {
     /// `limits` replaces limits of the file.
     async fn start(kind: Kind, limits: &[(&str, &str)]) -> Self {
+        Self::start_with(kind, limits, |stack| stack).await
+    }
+
+    async fn start_with(
+        kind: Kind,
+        limits: &[(&str, &str)],
+        change: impl FnOnce(StackBuilder) -> StackBuilder,
+    ) -> Self {
         let backend = RecordingBackend::start().await;
         let stack = Stack::builder()
             .gateway("trusted_proxies = [\"127.0.0.1\"]\npublic_url = \"https://api.example.com\"")
-            .in_front_of(&backend)
-            .start()
-            .await;
+            .in_front_of(&backend);
+        let stack = change(stack).start().await;
         let (folder, address) = (Folder::create(), free_address());
         create_certificates(folder.path());
         let path = folder.path().display();
-        let gateway = stack.addresses().gateway.to_string();
+        let gateway = |number| stack.addresses().of(Program::Gateway.number(number));
         let mut replacements: Vec<(&str, String)> = vec![
-            ("10.0.0.11:8080", gateway.clone()),
-            ("10.0.0.12:8080", gateway),
+            ("10.0.0.11:8080", gateway(0).to_string()),
+            ("10.0.0.12:8080", gateway(stack.gateways() - 1).to_string()),
         ];
         replacements.extend(limits.iter().map(|(from, to)| (*from, (*to).to_owned())));
         replacements.extend(match kind {

@@ -3,6 +3,7 @@
 use std::{
     io, iter,
     net::{SocketAddr, TcpListener},
+    os::fd::OwnedFd,
 };
 
 use rustix::net::{
@@ -29,6 +30,25 @@ const SEND_BUFFER: usize = 256 * 1024;
 ///
 /// Another program listens there, or the system does not allow it.
 pub(crate) fn bound_socket(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = new_socket(address)?;
+    set_socket_reuseport(&socket, true)?;
+    // Linux gives accepted connections the options of their listening socket.
+    set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    set_tcp_nodelay(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket.into())
+}
+
+/// Checks that nothing listens on `address`. The kernel accepts no connection meanwhile: it would be lost.
+///
+/// # Errors
+///
+/// As [`bound_socket`], and if another instance of this program listens there.
+pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
+    Ok(bind(&new_socket(address)?, &address)?)
+}
+
+fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -36,12 +56,7 @@ pub(crate) fn bound_socket(address: SocketAddr) -> io::Result<TcpListener> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     set_socket_reuseaddr(&socket, true)?;
-    set_socket_reuseport(&socket, true)?;
-    // Linux gives accepted connections the options of their listening socket.
-    set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
-    set_tcp_nodelay(&socket, true)?;
-    bind(&socket, &address)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Lets the kernel accept connections for a socket. From here on they wait for this process.
@@ -71,6 +86,15 @@ pub(super) fn take_backlog(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_probe_finds_a_listener_but_no_socket_that_is_only_bound() {
+        let socket = bound_socket(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = socket.local_addr().unwrap();
+        probe(address).unwrap();
+        start_listening(&socket).unwrap();
+        assert_eq!(probe(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
 
     #[tokio::test]
     async fn every_connection_of_the_backlog_is_taken_at_once() {

@@ -68,6 +68,12 @@ impl OpenError {
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Server { cause, .. } => cause.is_transient(),
+            Self::Schema { cause, .. } => match &**cause {
+                SchemaError::Store(cause) | SchemaError::Failed { cause, .. } => {
+                    cause.is_transient()
+                }
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -220,7 +226,8 @@ impl StoreError {
 
     /// Whether the server is down, overloaded, starting or stopping: SQLSTATE classes 08, 53 and 57. An error of another
     /// kind will not go by itself.
-    fn is_transient(&self) -> bool {
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy | Self::TimedOut | Self::Disconnected => true,
             Self::Postgres(cause) => cause.sql_state().is_none_or(|state| {
@@ -287,3 +294,27 @@ impl fmt::Debug for PostgresError {
 }
 
 impl Error for PostgresError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_fails_during_the_migrations_is_unavailable_and_an_unknown_schema_is_not() {
+        let schema = |cause: SchemaError| OpenError::Schema {
+            database: "a".to_owned(),
+            cause: Box::new(cause),
+        };
+        let failed = SchemaError::failed("signpost", "V1", StoreError::Disconnected);
+        for transient in [StoreError::TimedOut.into(), failed] {
+            assert!(schema(transient).is_unavailable());
+        }
+        let table = "a".to_owned();
+        for lasting in [
+            SchemaError::References { table },
+            StoreError::Malformed("a").into(),
+        ] {
+            assert!(!schema(lasting).is_unavailable());
+        }
+    }
+}

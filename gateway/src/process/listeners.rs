@@ -155,7 +155,7 @@ impl Listeners {
         probed.try_for_each(|one| {
             let mut before = listeners.iter().take_while(|other| other.key != one.key);
             let result = if before.any(|other| overlaps(one.address, other.address)) {
-                Err(io::ErrorKind::AddrInUse.into())
+                Err(rustix::io::Errno::ADDRINUSE.into())
             } else {
                 probe(one.address)
             };

@@ -93,7 +93,7 @@ impl SqliteDatabase {
         refuse_if_lost(path)?;
         create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
         let has_log = log_mark::log_bytes(path) > 0;
-        let is_marked = has_log && log_mark::main_file_has_mark(path);
+        let is_marked = has_log && main_file_has_mark(path);
         let mut pooled = open_file(path, timeout, pool::connect)?;
         let cannot_open = |cause| cannot_open(path, cause);
         if refuse_if_incomplete(path, &pooled, has_log)? {
@@ -205,6 +205,12 @@ fn refuse_if_lost(path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Lost(path.to_owned()));
     }
     Ok(())
+}
+
+/// Whether the main file has the mark, whatever its log says.
+fn main_file_has_mark(path: &Path) -> bool {
+    let main_file = pool::open_to_read(path, true);
+    main_file.is_ok_and(|main_file| log_mark::needs_log(&main_file).unwrap_or(false))
 }
 
 /// Whether the database has the mark of one that needs its log, which it has.

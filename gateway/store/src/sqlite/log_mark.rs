@@ -13,8 +13,6 @@ use std::{
 
 use rusqlite::Connection;
 
-use super::pool::open_to_read;
-
 /// Values of `user_version`, which nothing else uses.
 const COMPLETE: i64 = 0;
 const NEEDS_LOG: i64 = 1;
@@ -68,12 +66,6 @@ pub(super) fn log_bytes(path: &Path) -> u64 {
 pub(super) fn needs_log(connection: &Connection) -> rusqlite::Result<bool> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     Ok(version == NEEDS_LOG)
-}
-
-/// Whether the main file has the mark, whatever its log says.
-pub(super) fn main_file_has_mark(path: &Path) -> bool {
-    let main_file = open_to_read(path, true);
-    main_file.is_ok_and(|main_file| needs_log(&main_file).unwrap_or(false))
 }
 
 /// Removes the mark from the latest version of the header.

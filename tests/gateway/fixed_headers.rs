@@ -91,7 +91,7 @@ async fn the_gateways_own_responses_have_fixed_headers_too() {
         assert_eq!(response.status, status, "{}", response.head);
         assert_eq!(values(&response, "x-frame-options"), [frame]);
         assert_eq!(values(&response, "link"), ["</fixed>"]);
-        // An error is not cached, whatever responses of backends say.
+        // An error is not cached, even if a backend's responses are.
         let cached = if status == 204 { "private" } else { "no-store" };
         assert_eq!(values(&response, "cache-control"), [cached], "{method}");
     }

@@ -50,7 +50,7 @@ pub(crate) struct Stop {
 /// How long idle connections stay open after the listeners closed, at most as long as the drain delay. A balancer that
 /// checks by connecting has then noticed, and uses none of them any more: conf/front/haproxy.cfg checks twice in 2 s.
 const MAX_IDLE_DELAY: Duration = Duration::from_secs(3);
-/// Drain delay of a process that has handed over: whoever called for the upgrade gets its answer, and commands go to the
+/// Drain delay of a process that has handed over: the command `upgrade` gets its response, and later commands go to the
 /// new process.
 const HANDED_OVER_DRAIN_DELAY: Duration = Duration::from_secs(1);
 /// Limit of a process that has handed over. Its requests end by their own timeouts, except for responses without end.

@@ -180,7 +180,7 @@ impl TakenOver {
         }
     }
 
-    /// The addresses of the sockets that nobody has taken.
+    /// The addresses of the sockets that no listener has taken.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.iter().map(|(address, _)| *address).collect()

@@ -207,7 +207,7 @@ fn refuse_if_lost(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether the main file has the mark, whatever its log says.
+/// Whether the main file alone has the mark; its log is not read.
 fn main_file_has_mark(path: &Path) -> bool {
     let main_file = pool::open_to_read(path, true);
     main_file.is_ok_and(|main_file| log_mark::needs_log(&main_file).unwrap_or(false))

@@ -3,8 +3,8 @@
 //! The first line has the format, the time at which the file was last known to be true, and an HMAC under a key derived
 //! from the master key; each further line is an application, its keys sealed as in the store. The HMAC is over the time,
 //! the address of the store and the HMAC of the lines: so the time is renewed in place, by one write of the first line.
-//! A file that was changed, is of another store or of another master key is refused. Whoever can write the file can put an
-//! earlier one in its place, until that is too old.
+//! A file that was changed, is of another store or of another master key is refused. A user who can write the file can put
+//! an earlier one in its place, until that is too old.
 
 use std::{
     fs::{self, File, Permissions},

@@ -122,7 +122,7 @@ fn copy_beside(from: &Path, target: &Path) -> Result<NamedTempFile, BackupError>
         return Err(BackupError::Missing(from.to_owned()));
     }
     let unreadable = |cause| damaged(from, cause);
-    // Without a log the file is read as one that nobody changes: programs must not start now.
+    // Without a log the file is read as immutable, so no program may start now.
     let has_log = log_bytes(from) > 0;
     let _lock = (!has_log && beside(from, ".lock").exists())
         .then(|| take_startup_lock(from))

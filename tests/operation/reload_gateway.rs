@@ -1,6 +1,7 @@
 //! The gateway reloads its configuration while it serves: each kind of change applies, and an invalid file does not.
 
 mod listeners;
+mod load;
 mod under_load;
 mod watched;
 

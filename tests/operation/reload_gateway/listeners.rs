@@ -1,12 +1,6 @@
 //! A reload opens and closes listeners; one is known by its address.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
+use std::net::{SocketAddr, TcpListener};
 
 use end_to_end::{
     certificates::Authority,
@@ -14,9 +8,9 @@ use end_to_end::{
     raw_connection::RawConnection,
     raw_http2::{RawHttp2, Reaction, get, kind},
 };
-use tokio::{net::TcpStream, task::JoinSet};
+use tokio::net::TcpStream;
 
-use super::*;
+use super::{load::Load, *};
 
 /// More than threads, so that each socket of a listener gets connections.
 const CONNECTIONS: usize = 20;
@@ -218,57 +212,24 @@ async fn an_address_that_cannot_be_opened_changes_nothing() {
     assert_status(address, 200).await;
 }
 
-/// Clients that send one request over each connection, without a pause.
-struct Flood {
-    is_stopping: Arc<AtomicBool>,
-    served: Arc<AtomicUsize>,
-    clients: JoinSet<()>,
-}
-
-impl Flood {
-    fn start(address: SocketAddr) -> Self {
-        let (is_stopping, served) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
-        let mut clients = JoinSet::new();
-        for _ in 0..8 {
-            let (is_stopping, served) = (Arc::clone(&is_stopping), Arc::clone(&served));
-            clients.spawn(async move {
-                while !is_stopping.load(Ordering::Relaxed) {
-                    let mut connection = RawConnection::open(address).await;
-                    connection.send(&request("GET", "/x", &[], b"")).await;
-                    let response = connection.response().await.expect("it is answered");
-                    assert_eq!(response.status, 200);
-                    served.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+/// Clients that send one request over each connection, and expect that each is served.
+fn flood(address: SocketAddr) -> Load<()> {
+    Load::start(|_, progress| async move {
+        while progress.goes_on() {
+            let mut connection = RawConnection::open(address).await;
+            connection.send(&request("GET", "/x", &[], b"")).await;
+            let response = connection.response().await.expect("it is answered");
+            assert_eq!(response.status, 200);
+            progress.served_one();
         }
-        Self {
-            is_stopping,
-            served,
-            clients,
-        }
-    }
-
-    /// Waits until `more` further requests are served.
-    async fn serve(&self, more: usize) {
-        let goal = self.served.load(Ordering::Relaxed) + more;
-        until("requests to be served", || async {
-            (self.served.load(Ordering::Relaxed) >= goal).then_some(())
-        })
-        .await;
-    }
-
-    /// Fails if a client has failed.
-    async fn stop(self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
-        self.clients.join_all().await;
-    }
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_over_reloads_that_open_and_close_loses_no_connection() {
     let (stack, _backend) = Stack::recording().await;
     let (stays, changes) = (stack.addresses().gateway, free_address());
-    let flood = Flood::start(stays);
+    let flood = flood(stays);
     for number in 0..20 {
         let listeners = [(changes, ""), (stays, "")];
         // The one that stays is the first or the second one.

@@ -1,81 +1,48 @@
 //! Reloads under load: no request fails, and no memory leaks.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-};
-
 use end_to_end::raw_connection::RawConnection;
-use tokio::task::JoinSet;
 
-use super::*;
+use super::{load::Load, *};
 
-/// Clients that send requests without a pause, over connections that they reuse, until they are stopped.
-struct Load {
-    is_stopping: Arc<AtomicBool>,
-    served: Arc<AtomicUsize>,
-    clients: JoinSet<Vec<String>>,
-}
-
-impl Load {
-    fn start(stack: &Stack) -> Self {
-        let is_stopping = Arc::new(AtomicBool::new(false));
-        let served = Arc::new(AtomicUsize::new(0));
-        let mut clients = JoinSet::new();
-        for number in 0..8 {
-            let (is_stopping, served) = (Arc::clone(&is_stopping), Arc::clone(&served));
-            let (client, gateway) = (stack.client(), stack.addresses().gateway);
-            clients.spawn(async move {
-                let mut connection = RawConnection::open(gateway).await;
-                let mut failures = Vec::new();
-                let mut turn = 0_usize;
-                while !is_stopping.load(Ordering::Relaxed) {
-                    turn += 1;
-                    // A new connection now and then.
-                    if turn.is_multiple_of(50) {
+/// Clients that send requests over connections that they reuse, and return what failed.
+fn load_on(stack: &Stack) -> Load<Vec<String>> {
+    Load::start(|number, progress| {
+        let (client, gateway) = (stack.client(), stack.addresses().gateway);
+        async move {
+            let mut connection = RawConnection::open(gateway).await;
+            let mut failures = Vec::new();
+            let mut turn = 0_usize;
+            while progress.goes_on() {
+                turn += 1;
+                // A new connection now and then.
+                if turn.is_multiple_of(50) {
+                    connection = RawConnection::open(gateway).await;
+                }
+                let path = format!("/{number}-{turn}");
+                let call = match turn % 2 {
+                    0 => client.get(&path).param("a", "1"),
+                    _ => client.post(&path).param("a", &"x".repeat(turn % 3000)),
+                };
+                connection.send(&call.bytes(&[])).await;
+                match connection.response().await {
+                    Some(response) if response.status == 200 => progress.served_one(),
+                    other => {
+                        failures.push(format!("{path}: {other:?}"));
                         connection = RawConnection::open(gateway).await;
                     }
-                    let path = format!("/{number}-{turn}");
-                    let call = match turn % 2 {
-                        0 => client.get(&path).param("a", "1"),
-                        _ => client.post(&path).param("a", &"x".repeat(turn % 3000)),
-                    };
-                    connection.send(&call.bytes(&[])).await;
-                    match connection.response().await {
-                        Some(response) if response.status == 200 => {
-                            served.fetch_add(1, Ordering::Relaxed);
-                        }
-                        other => {
-                            failures.push(format!("{path}: {other:?}"));
-                            connection = RawConnection::open(gateway).await;
-                        }
-                    }
                 }
-                failures
-            });
+            }
+            failures
         }
-        Self {
-            is_stopping,
-            served,
-            clients,
-        }
-    }
+    })
+}
 
-    /// Waits until `more` further requests are served.
-    async fn serve(&self, more: usize) {
-        let goal = self.served.load(Ordering::Relaxed) + more;
-        until("requests to be served", || async {
-            (self.served.load(Ordering::Relaxed) >= goal).then_some(())
-        })
-        .await;
-    }
-
-    async fn stop(self) -> usize {
-        self.is_stopping.store(true, Ordering::Relaxed);
-        let failures = self.clients.join_all().await.concat();
-        assert!(failures.is_empty(), "{failures:#?}");
-        self.served.load(Ordering::Relaxed)
-    }
+/// Expects that no request has failed. Returns how many were served.
+async fn stop(load: Load<Vec<String>>) -> usize {
+    let (failures, served) = load.stop().await;
+    let failures = failures.concat();
+    assert!(failures.is_empty(), "{failures:#?}");
+    served
 }
 
 /// The configuration for reload `number`. None of the changes may fail a request.
@@ -122,7 +89,7 @@ async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
         .gateway(&format!("threads = 2\n{}", change(0, backends)))
         .start()
         .await;
-    let load = Load::start(&stack);
+    let load = load_on(&stack);
     load.serve(100).await;
     let mut early = 0;
     for number in 1..=50 {
@@ -133,7 +100,7 @@ async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
         }
     }
     let late = stack.running(Program::Gateway).resident_kib();
-    assert!(load.stop().await >= 1000);
+    assert!(stop(load).await >= 1000);
     // A configuration is some 10 KiB; what is in flight varies more than that.
     assert!(late <= early + 4 * 1024, "{early} KiB, then {late} KiB");
     assert!(backends.iter().all(|backend| backend.requests().len() > 50));
@@ -148,7 +115,7 @@ async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
 async fn after_ten_quick_sighups_the_last_configuration_applies() {
     let (one, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let mut stack = Stack::builder().in_front_of(&one).start().await;
-    let load = Load::start(&stack);
+    let load = load_on(&stack);
     load.serve(10).await;
     for number in 0..10 {
         let backend = [&one, &other][number % 2];
@@ -164,5 +131,5 @@ async fn after_ten_quick_sighups_the_last_configuration_applies() {
         (other.requests().len() >= before + 10).then_some(())
     })
     .await;
-    load.stop().await;
+    stop(load).await;
 }

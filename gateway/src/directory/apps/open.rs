@@ -131,7 +131,8 @@ fn open_without_store(
         let database = Store::open_later(&config.store)?;
         let store = StoredApps::new(database.clone(), sealer);
         let snapshot = file.read(multi.cache_entries, &store)?;
-        let (now, age) = (SystemClock.now(), SystemClock.now().since(snapshot.true_at));
+        let now = SystemClock.now();
+        let age = now.since(snapshot.true_at);
         let time = rfc3339(snapshot.true_at);
         if age > config.stale || snapshot.true_at > now.plus(MAX_CLOCK_DIFFERENCE) {
             return Err(SnapshotError::TooOld(time).into());

@@ -1,6 +1,6 @@
 //! Adds an id, a span, a line in the access log, and security headers to each request and its response.
 
-use std::{borrow::Cow, error::Error, time::Instant};
+use std::{borrow::Cow, error::Error, fmt, time::Instant};
 
 use axum::{
     extract::{Request, State},
@@ -118,44 +118,37 @@ struct Served<'r> {
     duration_ms: u64,
 }
 
-impl Served<'_> {
-    fn log_success(&self, is_health: bool) {
+impl fmt::Display for Served<'_> {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             method,
             path,
             status,
-            duration_ms,
+            ..
         } = self;
-        macro_rules! log {
-            ($level:ident) => {
-                tracing::$level!(
-                    target: ACCESS_TARGET,
-                    { http.status_code = status, duration_ms },
-                    "answered {method} {path} with {status}"
-                )
-            };
-        }
-        // Monitoring calls these every few seconds.
+        write!(text, "answered {method} {path} with {status}")
+    }
+}
+
+impl Served<'_> {
+    fn log_success(&self, is_health: bool) {
+        let duration_ms = self.duration_ms;
         if is_health {
-            log!(debug);
+            // Monitoring calls these every few seconds.
+            tracing::debug!(target: ACCESS_TARGET, { http.status_code = self.status, duration_ms }, "{self}");
         } else {
-            log!(info);
+            tracing::info!(target: ACCESS_TARGET, { http.status_code = self.status, duration_ms }, "{self}");
         }
     }
 
     fn log_problem(&self, error: &LoginError, state: &ServiceState) {
-        let Self {
-            method,
-            path,
-            status,
-            duration_ms,
-        } = self;
+        let (status, duration_ms) = (self.status, self.duration_ms);
         let (code, cause) = (error.code(), error.source().map(with_causes));
         let (cause, limit) = (cause.as_deref(), error.limit());
         tracing::info!(
             target: ACCESS_TARGET,
             { http.status_code = status, problem.code = code, problem.limit = limit, duration_ms, %error, cause },
-            "answered {method} {path} with {status}"
+            "{self}"
         );
         // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
         let line = match error {

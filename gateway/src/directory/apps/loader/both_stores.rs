@@ -54,6 +54,12 @@ impl Scene {
         self.apps.subscriber()(&Change::Item { topic, key });
     }
 
+    async fn disable(&self, app: &NewApp) {
+        let disabled = self.store.set_state(app.ident, AppState::Disabled);
+        disabled.await.unwrap();
+        self.notify(app);
+    }
+
     fn cached(&self) -> u64 {
         self.apps.cache.status().entries
     }
@@ -83,12 +89,7 @@ async fn all_applications_are_cached_and_stay_so_when_they_change() {
     scene.loader.turn().await.unwrap();
     assert_eq!(scene.cached(), 2);
     let three = create(&scene.store, "three").await;
-    scene
-        .store
-        .set_state(one.ident, AppState::Disabled)
-        .await
-        .unwrap();
-    scene.notify(&one);
+    scene.disable(&one).await;
     scene.notify(&three);
     assert_eq!(scene.cached(), 1);
     scene.loader.turn().await.unwrap();
@@ -146,12 +147,7 @@ async fn the_snapshot_follows_changes_and_its_time_the_store() {
     let renewed = time(&scene);
     assert!(renewed > first.plus(Duration::from_secs(10)) && renewed < scene.clock.now());
     // A change is written, but not more often than every half a minute; until then the time stays.
-    scene
-        .store
-        .set_state(one.ident, AppState::Disabled)
-        .await
-        .unwrap();
-    scene.notify(&one);
+    scene.disable(&one).await;
     scene.clock.advance(Duration::from_secs(9));
     scene.loader.turn().await.unwrap();
     assert_eq!(

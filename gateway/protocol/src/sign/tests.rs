@@ -111,7 +111,7 @@ fn with_hmac_no_layout_puts_the_key_into_the_string() {
 
 #[test]
 fn every_preset_exists() {
-    let contract = include_str!("../../CONTRACT.md");
+    let contract = include_str!("../../SIGNING.md");
     let example = include_str!("../../../../conf/gateway.toml");
     let (_, contract) = contract.split_once("\nA preset sets several:").unwrap();
     let (contract, _) = contract.split_once("\n\n").unwrap();

@@ -158,13 +158,11 @@ pub fn canonical(profile: &Profile, key: &str, request: Request<'_>) -> String {
         Cover::Parameters => String::new(),
         Cover::Request => format!("{}\n{}\n", request.method, request.path),
     };
-    if profile.algorithm == Algorithm::HmacSha256 {
-        return format!("{head}{written}");
-    }
-    match profile.layout {
-        Layout::Pairs | Layout::Concat => format!("{head}{written}{key}"),
-        Layout::PairsKey => format!("{head}{written}&key={key}"),
-        Layout::ConcatBoth => format!("{head}{key}{written}{key}"),
+    match (profile.layout, profile.algorithm) {
+        (Layout::PairsKey, _) => format!("{head}{written}&key={key}"),
+        (_, Algorithm::HmacSha256) => format!("{head}{written}"),
+        (Layout::Pairs | Layout::Concat, _) => format!("{head}{written}{key}"),
+        (Layout::ConcatBoth, _) => format!("{head}{key}{written}{key}"),
     }
 }
 

@@ -94,19 +94,22 @@ impl<'a, 'p> Canonical<'a, 'p> {
         written
     }
 
-    /// Writes the whole string, with the key where the layout has it. With HMAC the string contains no key.
+    /// Writes the whole string, with the key where the layout has it. With HMAC only `pairs-key` has it.
     pub(super) fn write(&self, key: &AppKey, sink: &mut dyn FnMut(&[u8])) {
         let mut out = Buffered::new(sink);
-        let contains_key = self.profile.algorithm == SignAlgorithm::Md5;
+        let (layout, is_md5) = (
+            self.profile.layout,
+            self.profile.algorithm == SignAlgorithm::Md5,
+        );
         self.put_head(&mut out);
-        if contains_key && self.profile.layout == SignLayout::ConcatBoth {
+        if is_md5 && layout == SignLayout::ConcatBoth {
             out.put(key.as_bytes());
         }
         let wrote_pairs = self.put_pairs(&mut out);
-        if contains_key {
-            if self.profile.layout == SignLayout::PairsKey {
-                out.put(if wrote_pairs { b"&key=" } else { b"key=" });
-            }
+        if layout == SignLayout::PairsKey {
+            out.put(if wrote_pairs { b"&key=" } else { b"key=" });
+        }
+        if is_md5 || layout == SignLayout::PairsKey {
             out.put(key.as_bytes());
         }
         out.flush();

@@ -119,7 +119,7 @@ pub enum SignAlgorithm {
     /// MD5 over the string with the key in it.
     #[default]
     Md5,
-    /// HMAC-SHA-256; the key is the HMAC key and not part of the string.
+    /// HMAC-SHA-256 with the key as HMAC key; only [`SignLayout::PairsKey`] also has it in the string.
     HmacSha256,
 }
 

@@ -17,6 +17,8 @@ struct Vectors {
 #[derive(Deserialize)]
 struct Case {
     name: String,
+    /// Who published it, if others did.
+    source: Option<String>,
     query: String,
     body: String,
     app_key: String,
@@ -39,8 +41,10 @@ fn params(query: &str) -> Params<'_> {
 fn every_vector_of_the_contract_passes() {
     let vectors = include_str!("../../../../tests/vectors/sign-vectors.json");
     let vectors: Vectors = serde_json::from_str(vectors).unwrap();
-    assert_eq!(vectors.cases.len(), 282);
+    assert_eq!(vectors.cases.len(), 284);
     for mut case in vectors.cases {
+        let is_published = case.name.starts_with("published");
+        assert_eq!(case.source.is_some(), is_published, "{}", case.name);
         let head = case
             .profile
             .remove("head")
@@ -95,26 +99,51 @@ fn signatures_of_different_length_do_not_match() {
 }
 
 #[test]
-fn with_hmac_no_layout_puts_the_key_into_the_string() {
-    let params = params("a=1&time=1732104000000");
-    let with = |layout| {
+fn with_hmac_only_pairs_key_puts_the_key_into_the_string() {
+    for (layout, query, canonical) in [
+        (SignLayout::Pairs, "b=2&a=1", "a=1&b=2"),
+        (SignLayout::PairsKey, "b=2&a=1", "a=1&b=2&key=<APP_KEY>"),
+        (SignLayout::PairsKey, "sign=1", "key=<APP_KEY>"),
+        (SignLayout::Concat, "b=2&a=1", "a1b2"),
+        (SignLayout::ConcatBoth, "b=2&a=1", "a1b2"),
+    ] {
         let profile = SignProfile {
             layout,
             algorithm: SignAlgorithm::HmacSha256,
             ..SignProfile::default()
         };
-        sign(&profile, &key(), "GET", "/", &params).to_hex()
+        let shown = canonical_for_display(&profile, "GET", "/", &params(query));
+        assert_eq!(String::from_utf8(shown).unwrap(), canonical, "{layout:?}");
+    }
+}
+
+#[test]
+fn the_document_shows_the_signature_of_each_preset() {
+    let document = include_str!("../../SIGNING.md");
+    let (_, query) = document.split_once("\nThe `sign` of `").unwrap();
+    let (query, _) = query.split_once('`').unwrap();
+    let with = |name, change: fn(&mut SignProfile)| {
+        let mut profile = SignProfile::preset(name).unwrap();
+        change(&mut profile);
+        profile
     };
-    assert_eq!(with(SignLayout::Pairs), with(SignLayout::PairsKey));
-    assert_eq!(with(SignLayout::Concat), with(SignLayout::ConcatBoth));
+    let presets = SignProfile::PRESETS.map(|name| with(name, |_| ()));
+    let further = [
+        with("wechat", |one| one.algorithm = SignAlgorithm::HmacSha256),
+        with("plain", |one| one.cover = SignCover::Request),
+    ];
+    for profile in presets.into_iter().chain(further) {
+        let sign = sign(&profile, &key(), "GET", "/search", &params(query)).to_hex();
+        assert!(document.contains(&format!("\n{sign} ")), "{profile:?}");
+    }
 }
 
 #[test]
 fn every_preset_exists() {
     let contract = include_str!("../../SIGNING.md");
     let example = include_str!("../../../../conf/gateway.toml");
-    let (_, contract) = contract.split_once("\nA preset sets several:").unwrap();
-    let (contract, _) = contract.split_once("\n\n").unwrap();
+    let (_, contract) = contract.split_once("\nA preset sets several.").unwrap();
+    let (contract, _) = contract.split_once("\n```").unwrap();
     let (example, _) = example.split_once("\n# preset = ").unwrap();
     let (_, example) = example.rsplit_once("\n\n[sign]\n").unwrap();
     for name in SignProfile::PRESETS {

@@ -41,12 +41,10 @@ pub fn canonical(
         SignCover::Request => format!("{method}\n{path}\n"),
     };
     let (before, after) = match (profile.algorithm, profile.layout) {
+        (_, SignLayout::PairsKey) if signed.is_empty() => (String::new(), format!("key={key}")),
+        (_, SignLayout::PairsKey) => (String::new(), format!("&key={key}")),
         (SignAlgorithm::HmacSha256, _) => (String::new(), String::new()),
         (SignAlgorithm::Md5, SignLayout::ConcatBoth) => (key.to_owned(), key.to_owned()),
-        (SignAlgorithm::Md5, SignLayout::PairsKey) if signed.is_empty() => {
-            (String::new(), format!("key={key}"))
-        }
-        (SignAlgorithm::Md5, SignLayout::PairsKey) => (String::new(), format!("&key={key}")),
         (SignAlgorithm::Md5, SignLayout::Pairs | SignLayout::Concat) => {
             (String::new(), key.to_owned())
         }

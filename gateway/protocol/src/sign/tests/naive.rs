@@ -76,10 +76,10 @@ fn canonical(profile: &SignProfile, key: &str, path: &str, pairs: &[Pair]) -> Ve
         SignCover::Request => format!("POST\n{path}\n").into_bytes(),
     };
     let (front, label, end) = match (profile.algorithm, profile.layout) {
+        (_, SignLayout::PairsKey) if written.is_empty() => ("", "key=", key),
+        (_, SignLayout::PairsKey) => ("", "&key=", key),
         (SignAlgorithm::HmacSha256, _) => ("", "", ""),
         (SignAlgorithm::Md5, SignLayout::ConcatBoth) => (key, "", key),
-        (SignAlgorithm::Md5, SignLayout::PairsKey) if written.is_empty() => ("", "key=", key),
-        (SignAlgorithm::Md5, SignLayout::PairsKey) => ("", "&key=", key),
         (SignAlgorithm::Md5, SignLayout::Pairs | SignLayout::Concat) => ("", "", key),
     };
     let parts = [&head[..], front.as_bytes(), &written];

@@ -30,6 +30,8 @@ mod provider_faults;
 mod examples;
 // Every problem code in every language.
 mod codes;
+// Typical mistakes of client programs, and the response to each.
+mod mistakes;
 // Backup and restore of a SQLite database.
 mod backup;
 // Moving from SQLite to Postgres.

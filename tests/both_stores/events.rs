@@ -10,8 +10,10 @@ use end_to_end::{
     stack::Stack,
 };
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 /// A logged-in person, at version 2.
+#[derive(Clone)]
 struct Person {
     client: SignedClient,
     credential: String,
@@ -106,6 +108,50 @@ async fn a_person_reads_their_own_events_by_page() {
         ada.page(&[("before", &next.unwrap())]).await,
         (vec!["a".to_owned()], None)
     );
+}
+
+#[tokio::test]
+async fn an_event_with_a_key_is_stored_once() {
+    let stack = Stack::start().await;
+    let ada = Person::log_in(stack.client(), "ada").await;
+    let send = |person: &Person, event: &'static str, key: &str, version: &'static str| {
+        let (person, key) = (person.clone(), key.to_owned());
+        async move {
+            let call = person.client.post("/event/send").version(version);
+            let call = call.param("event", event).param("idempotency_key", &key);
+            call.authorization(&person.credential).send().await
+        }
+    };
+    // Equal requests in flight, at two backends.
+    let mut sends = JoinSet::new();
+    for index in 0..20 {
+        sends.spawn(send(&ada, "paid", "order-7", ["v1", "v2"][index % 2]));
+    }
+    let sent: BTreeSet<_> = sends.join_all().await.iter().map(Response::text).collect();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    let first = send(&ada, "paid", "order-7", "v1").await;
+    assert!(sent.contains(&first.text()), "{sent:?}");
+    let first = first.ok();
+    let events = stack.store().query("SELECT count(*) FROM events");
+    assert_eq!(events.number(), 1);
+    let other = send(&ada, "refunded", "order-7", "v2").await;
+    other.problem(409, "idempotency_conflict");
+    assert_eq!(ada.page(&[]).await.0, ["paid"]);
+    // Another account's keys are its own, and other keys are other events.
+    let lin = Person::log_in(stack.client(), "lin").await;
+    send(&lin, "refunded", "order-7", "v1").await.ok();
+    assert_ne!(
+        send(&ada, "paid", "Order-7", "v1").await.ok()["id"],
+        first["id"]
+    );
+    for wrong in ["", "a b", "ä", &"a".repeat(65)] {
+        let problem = send(&ada, "paid", wrong, "v1").await;
+        problem.problem(400, "param_invalid");
+    }
+    let data = ada.client.post("/event/send").param("event", "paid");
+    let data = data.param("data", "").param("idempotency_key", "order-7");
+    let data = data.authorization(&ada.credential).send().await;
+    data.problem(409, "idempotency_conflict");
 }
 
 #[tokio::test]

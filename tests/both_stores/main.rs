@@ -26,6 +26,8 @@ mod return_to;
 mod application_isolation;
 // Use and end of a credential.
 mod sessions;
+// Renewal of a credential.
+mod renewals;
 // Endpoints of a version's own: a person's events, by page.
 mod events;
 // Routes with accounts: the gateway checks the credential.

@@ -3,6 +3,7 @@
 use end_to_end::{
     browser::{Browser, Decision, param},
     logins::{begin_polling, credential, log_in_by_redirect},
+    program::{Program, output_text},
     response::Response,
     stack::Stack,
     waiting::until,
@@ -59,6 +60,52 @@ async fn a_person_logs_in() {
     assert_eq!(again["created"], false);
     assert_eq!(again["account"], login["account"]);
     assert_ne!(again["authorization"], login["authorization"]);
+}
+
+#[tokio::test]
+async fn an_account_has_the_providers_display_name_and_is_not_identified_by_it() {
+    let kind = |further: &str| {
+        format!(
+            "[providers.bitbucket]\nkind = \"other\"\n[provider_kinds.other]\nid_field = \"uuid\"\npkce = false\n\
+             authorize_path = \"/site/oauth2/authorize\"\ntoken_path = \"/site/oauth2/access_token\"\n\
+             user_path = \"/2.0/user\"\n{further}"
+        )
+    };
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let names = async |user: &str| {
+        let login = log_in_by_redirect(&client, user).await;
+        let call = client.get("/user").version("v2");
+        let user = call.authorization(credential(&login)).send().await.ok();
+        let account = &login["account"];
+        assert_eq!(account.get("display_name"), user.get("display_name"));
+        assert_eq!(account["username"], user["username"]);
+        (
+            account["username"].clone(),
+            account.get("display_name").cloned(),
+        )
+    };
+    let (lin, name) = names("lin").await;
+    assert_eq!(name, Some("林巧稚".into()));
+    // Characters that change the text around them are removed, and a name of nothing else is none.
+    assert_eq!(names("any:a\u{202e}b\u{200f}").await.1, Some("ab".into()));
+    assert_eq!(names("any:\u{2066}\u{200b}").await.1, None);
+    let long = names(&format!("any:{}", "é".repeat(200))).await.1;
+    assert_eq!(long, Some("é".repeat(127).into()));
+    // The same person under another name, and without one.
+    for (further, expected) in [
+        (
+            "display_name_field = \"nickname\"",
+            Some(Value::from("lin")),
+        ),
+        ("display_name_field = \"links\"", None),
+        ("", None),
+    ] {
+        stack.configure(Program::V1, &kind(further));
+        let reloaded = stack.reload(Program::V1);
+        assert!(reloaded.status.success(), "{}", output_text(&reloaded));
+        assert_eq!(names("lin").await, (lin.clone(), expected), "{further}");
+    }
 }
 
 #[tokio::test]

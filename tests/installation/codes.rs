@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use end_to_end::{
     browser::{Browser, Decision, Page},
     clock::{now_ms, rfc3339},
-    logins::{begin_polling, confirm_polling, log_in_by_redirect},
+    logins::{begin_polling, confirm_polling, credential, log_in_by_redirect},
     port::free_address,
     program::Program,
     raw_connection::{RawConnection, request},
@@ -212,6 +212,16 @@ impl World {
                 let denial = format!("state={state}&error=access_denied");
                 self.callback(language, &denial, Some(&cookie)).await;
                 self.callback(language, &denial, Some(&cookie)).await
+            }
+            ProblemCode::IdempotencyConflict => {
+                let login = log_in_by_redirect(&client, "ada").await;
+                let send = |event: &str| {
+                    let call = client.post("/event/send").param("event", event);
+                    call.param("idempotency_key", "key")
+                        .authorization(credential(&login))
+                };
+                send("first").send().await.ok();
+                send_in(send("second"), language).await
             }
             ProblemCode::LoginExpired => {
                 let client = self.limited.client();

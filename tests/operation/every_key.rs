@@ -200,6 +200,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("provider_kinds.gitea.token_path", "'/other'"),
     ("provider_kinds.gitea.user_path", "'/other'"),
     ("provider_kinds.gitea.id_field", "'other'"),
+    ("provider_kinds.gitea.display_name_field", "'other'"),
     ("provider_kinds.gitea.pkce", "false"),
 ];
 

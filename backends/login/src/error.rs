@@ -84,6 +84,8 @@ login_errors! {
     AuthorizationInvalid = "the credential is invalid";
     /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.
     LoginMismatch = "the login belongs to another browser or provider";
+    /// The idempotency key names an event with other content.
+    IdempotencyConflict = "the idempotency key was used with other content";
     /// The login is unknown, another application's, or expired long ago.
     LoginUnknown = "no such login";
     /// The client asked for the result before the login was finished.

@@ -21,7 +21,7 @@ use crate::{
     config::{ProviderConfig, ProviderName, Providers, PublicUrl},
     metrics::providers::{CallKind, ProviderMetrics, Providers as ProviderCounters},
     records::{
-        accounts::Username,
+        accounts::User,
         logins::{LoginCookie, LoginState},
     },
     trace::recorded,
@@ -94,7 +94,7 @@ impl Provider {
         &self,
         code: String,
         cookie: &LoginCookie,
-    ) -> Result<Username, ProviderFault> {
+    ) -> Result<User, ProviderFault> {
         let calls = async {
             let (name, urls) = (
                 self.config.name.as_str(),
@@ -102,7 +102,7 @@ impl Provider {
             );
             let exchange = recorded("token", name, urls[0], self.exchange(code, cookie));
             let access_token = self.metrics.measure(CallKind::Token, exchange).await?;
-            let profile = profile::username(&self.http, &self.config, &access_token);
+            let profile = profile::user(&self.http, &self.config, &access_token);
             let profile = recorded("user", name, urls[1], profile);
             self.metrics.measure(CallKind::User, profile).await
         };

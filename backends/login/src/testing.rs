@@ -47,7 +47,7 @@ use crate::{
     http::{Configured, Routes, Version, Versions},
     program,
     records::{
-        accounts::{Account, AccountId, Username},
+        accounts::{Account, AccountId, User, Username},
         credentials::{CredentialClaims, NewCredential, random_credential},
     },
     service::{Service, Stores},
@@ -94,7 +94,16 @@ pub fn account(username: &str) -> Account {
         id: AccountId::new(7),
         username: self::username(username),
         kind: "bitbucket".to_owned(),
+        display_name: None,
         created_at: Timestamp::from_millis(5),
+    }
+}
+
+/// A user without a display name.
+pub(crate) fn user(username: &str) -> User {
+    User {
+        username: self::username(username),
+        display_name: None,
     }
 }
 
@@ -216,7 +225,7 @@ impl TestService {
 
     /// A client in which this user is logged in. The account is created with its first request.
     pub fn logged_in(&self, username: &str) -> TestClient<'_> {
-        TestClient::new(self, Some(self::username(username)))
+        TestClient::new(self, Some(user(username)))
     }
 
     /// A GET by a client without a login.
@@ -246,13 +255,13 @@ impl TestService {
     }
 
     /// Creates the account if there is none, and returns a credential, as the last step of a login.
-    async fn log_in(&self, username: &Username, application: AppId) -> String {
+    async fn log_in(&self, user: &User, application: AppId) -> String {
         let (service, now) = (self.service(), self.clock.now());
         let (state, config) = (&service.state, service.config());
         let provider = &config.providers.all[0];
         let account = state
             .accounts
-            .find_or_create(&provider.name, &provider.kind, username, now);
+            .find_or_create(&provider.name, &provider.kind, user, now);
         let credential = random_credential();
         let logged_in = CredentialClaims {
             account: account.await.expect("the store is available").0,

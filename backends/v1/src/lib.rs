@@ -16,6 +16,7 @@ impl Version for V1 {
         AccountView {
             username: account.username.as_str(),
             kind: &account.kind,
+            display_name: account.display_name.as_deref(),
             created_at: account.created_at,
         }
     }
@@ -27,6 +28,8 @@ struct AccountView<'a> {
     username: &'a str,
     #[serde(rename = "type")]
     kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<&'a str>,
     created_at: Timestamp,
 }
 
@@ -38,10 +41,15 @@ mod tests {
 
     #[test]
     fn an_account_has_the_fields_of_this_version_and_no_others() {
-        let account = testing::account("ada");
+        let mut account = testing::account("ada");
         assert_eq!(
             serde_json::to_string(&V1::account(&account)).unwrap(),
             r#"{"username":"ada","type":"bitbucket","created_at":5}"#
+        );
+        account.display_name = Some("Ada".to_owned());
+        assert_eq!(
+            serde_json::to_string(&V1::account(&account)).unwrap(),
+            r#"{"username":"ada","type":"bitbucket","display_name":"Ada","created_at":5}"#
         );
     }
 

@@ -26,10 +26,15 @@ mod tests {
 
     #[test]
     fn an_account_has_the_fields_of_this_version_and_no_others() {
-        let account = testing::account("ada");
+        let mut account = testing::account("ada");
         assert_eq!(
             serde_json::to_string(&V2::account(&account)).unwrap(),
             r#"{"username":"ada","provider":"bitbucket","created_at":5}"#
+        );
+        account.display_name = Some("Ada".to_owned());
+        assert_eq!(
+            serde_json::to_string(&V2::account(&account)).unwrap(),
+            r#"{"username":"ada","provider":"bitbucket","display_name":"Ada","created_at":5}"#
         );
     }
 

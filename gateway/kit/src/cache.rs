@@ -339,11 +339,16 @@ where
         Ok(value)
     }
 
-    /// Applies a change from the feed. `key_of` decodes its key; if it returns `None`, all values are invalidated.
-    pub fn on_change(&self, change: &Change, key_of: impl FnOnce(&[u8]) -> Option<K>) {
+    /// Applies a change from the feed. `keys_of` decodes what it concerns; if it returns `None`, all values are
+    /// invalidated.
+    pub fn on_change<Keys: IntoIterator<Item = K>>(
+        &self,
+        change: &Change,
+        keys_of: impl FnOnce(&[u8]) -> Option<Keys>,
+    ) {
         match change {
-            Change::Item { topic, key } if *topic == self.settings.topic => match key_of(key) {
-                Some(key) => self.invalidate(key),
+            Change::Item { topic, key } if *topic == self.settings.topic => match keys_of(key) {
+                Some(keys) => keys.into_iter().for_each(|key| self.invalidate(key)),
                 None => self.invalidate_all(),
             },
             Change::Item { .. } => {}

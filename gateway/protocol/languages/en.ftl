@@ -76,6 +76,8 @@ login_pending = The login is not finished yet
     .detail = Finish it in the browser first.
 login_used = This login was already used
     .detail = This login already has an outcome, which remains. Start a new login if you need one.
+idempotency_conflict = This idempotency key was already used
+    .detail = An event with other content was sent with this key. Send each new event with a new key.
 version_retired = This version has been retired
     .detail =
         { $versions ->

@@ -75,6 +75,8 @@ login_pending = 로그인이 아직 끝나지 않았습니다
     .detail = 먼저 브라우저에서 끝내세요.
 login_used = 이미 사용된 로그인입니다
     .detail = 이 로그인은 이미 결과가 정해졌습니다. 필요하면 새로 로그인하세요.
+idempotency_conflict = 이미 사용된 멱등 키입니다
+    .detail = 내용이 다른 이벤트가 이 키로 이미 전송되었습니다. 새 이벤트마다 새 키를 사용하세요.
 version_retired = 이 버전은 종료되었습니다
     .detail =
         { $versions ->

@@ -75,6 +75,8 @@ login_pending = 登录尚未完成
     .detail = 请先在浏览器中完成登录。
 login_used = 此登录已被使用
     .detail = 此登录已有结果，结果不变。如有需要，请重新登录。
+idempotency_conflict = 此幂等键已被使用
+    .detail = 已有内容不同的事件使用了此键。请为每个新事件使用新的键。
 version_retired = 此版本已停止服务
     .detail =
         { $versions ->

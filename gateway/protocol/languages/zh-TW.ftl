@@ -75,6 +75,8 @@ login_pending = 登入尚未完成
     .detail = 請先在瀏覽器中完成登入。
 login_used = 此登入已被使用
     .detail = 此登入已有結果，結果不變。如有需要，請重新登入。
+idempotency_conflict = 此冪等鍵已被使用
+    .detail = 已有內容不同的事件使用了此鍵。請為每個新事件使用新的鍵。
 version_retired = 此版本已停止服務
     .detail =
         { $versions ->

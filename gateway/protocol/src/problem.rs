@@ -104,6 +104,8 @@ problem_codes! {
     LoginPending = "login_pending", CONFLICT;
     /// A second callback, or a ticket that was used already.
     LoginUsed = "login_used", CONFLICT;
+    /// The idempotency key was used for other content.
+    IdempotencyConflict = "idempotency_conflict", CONFLICT;
     /// The version is past its sunset. Argument: `versions`, or `none`.
     VersionRetired = "version_retired", GONE;
     /// The login expired before it was finished.

@@ -15,7 +15,7 @@ pub enum Topic {
     Application,
     /// A login; the key is the hash of its token.
     Login,
-    /// A credential; the key is its hash.
+    /// Credentials; the key is their hashes, one behind the other.
     Credential,
 }
 

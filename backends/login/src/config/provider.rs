@@ -58,6 +58,8 @@ pub struct ProviderKind {
     pub user_path: String,
     /// The profile's field with the user's permanent identifier.
     pub id_field: String,
+    /// The profile's field with the name to show, if there is one.
+    pub display_name_field: Option<String>,
     /// Default of a provider's `pkce`.
     pub pkce: bool,
 }
@@ -71,6 +73,7 @@ impl ProviderKind {
             token_path: "/site/oauth2/access_token".to_owned(),
             user_path: "/2.0/user".to_owned(),
             id_field: "uuid".to_owned(),
+            display_name_field: Some("display_name".to_owned()),
             pkce: false,
         }
     }
@@ -86,6 +89,7 @@ impl ProviderKind {
             token_path: path("token_path"),
             user_path: path("user_path"),
             id_field: section.required_by("id_field", field, non_empty),
+            display_name_field: section.optional_by("display_name_field", field, non_empty),
             pkce: section.flag("pkce", true),
         })
     }

@@ -19,7 +19,7 @@ use crate::{
     metrics::providers::{LoginMode, LoginOutcome},
     provider::{Provider, ProviderFault},
     records::{
-        accounts::{Account, Username},
+        accounts::{Account, User},
         logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
     },
     service::Service,
@@ -153,8 +153,8 @@ async fn complete(
         log_failed_login(service, login, &"it is no longer configured", None);
         FailureReason::ProviderFailed
     })?;
-    let username = identify(service, provider, claimed, code).await?;
-    let (account, created) = find_or_create_account(service, provider, &username).await?;
+    let user = identify(service, provider, claimed, code).await?;
+    let (account, created) = find_or_create_account(service, provider, &user).await?;
     Span::current().record("account.id", account.id.get());
     let stored = store_completion(service, claimed, account, created).await;
     stored.map_err(Failure::Store)
@@ -166,7 +166,7 @@ async fn identify(
     provider: &Provider,
     CallbackLogin { login, cookie, .. }: &CallbackLogin,
     code: String,
-) -> Result<Username, FailureReason> {
+) -> Result<User, FailureReason> {
     let identified = tokio::select! {
         identified = provider.identify(code, cookie) => identified,
         // Then there is time left to store the outcomes of logins.
@@ -203,14 +203,14 @@ fn log_failed_login(
 async fn find_or_create_account(
     service: &Service,
     provider: &Provider,
-    username: &Username,
+    user: &User,
 ) -> Result<(Account, bool), StoreError> {
     let (config, now) = (&provider.config, service.now());
     let mut tries = 0;
     let find_or_create = || {
         tries += 1;
         let accounts = &service.state.accounts;
-        accounts.find_or_create(&config.name, &config.kind, username, now)
+        accounts.find_or_create(&config.name, &config.kind, user, now)
     };
     let (account, created) = retry_store(find_or_create).await?;
     // An earlier try may have created the account, and only the store's response was lost.

@@ -15,7 +15,7 @@ pub(super) use self::{
     health::{healthz, hide_health, readyz},
     login::{begin_polling, login},
     results::{check, user_login},
-    user::{event_send, user, user_logout},
+    user::{event_send, user, user_logout, user_renew},
 };
 
 /// A response of 200 with a version's JSON.

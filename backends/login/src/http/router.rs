@@ -79,6 +79,7 @@ fn of_all_versions<V: Version>() -> Endpoints<V> {
         .get("/check", handlers::check::<V>)
         .post("/check", handlers::check::<V>)
         .post("/user/login", handlers::user_login::<V>)
+        .post("/user/renew", handlers::user_renew::<V>)
         .post("/user/logout", handlers::user_logout::<V>)
         .get("/user", handlers::user::<V>)
         .post("/event/send", handlers::event_send::<V>)

@@ -10,7 +10,7 @@ use super::{
     HandlerContext,
     endpoints::EndpointsOf,
     own::{OwnSettings, OwnState},
-    views::{self, Check, LoginResult, PollingLogin, SentEvent},
+    views::{self, Check, LoginResult, PollingLogin, RenewedCredential, SentEvent},
 };
 use crate::records::{
     accounts::Account,
@@ -75,6 +75,11 @@ pub trait Version: Sized + Send + Sync + 'static {
     /// The response to `POST /event/send`.
     fn sent_event(event: &SentEvent) -> impl Serialize {
         event
+    }
+
+    /// The response to `POST /user/renew`.
+    fn renewed(renewed: &RenewedCredential) -> impl Serialize {
+        renewed
     }
 
     /// The response to `POST /user/logout`.

@@ -96,6 +96,15 @@ pub struct PollingLogin {
     pub interval: u64,
 }
 
+/// A credential that replaces another one. It has a secret, so it cannot be printed.
+#[derive(Serialize)]
+pub struct RenewedCredential {
+    /// The credential: the value of the authorization header.
+    pub authorization: String,
+    /// Seconds until it expires.
+    pub expires_in: u64,
+}
+
 /// An event that was stored.
 #[derive(Debug, Serialize)]
 pub struct SentEvent {
@@ -111,6 +120,8 @@ pub struct SentEvent {
 struct AccountJson<'a> {
     username: &'a str,
     provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<&'a str>,
     created_at: Timestamp,
 }
 
@@ -119,6 +130,7 @@ pub(super) fn account(account: &Account) -> impl Serialize {
     AccountJson {
         username: account.username.as_str(),
         provider: &account.kind,
+        display_name: account.display_name.as_deref(),
         created_at: account.created_at,
     }
 }

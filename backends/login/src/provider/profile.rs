@@ -1,4 +1,4 @@
-//! Reads the user's identifier from the provider's profile.
+//! Reads the user's identifier and display name from the provider's profile.
 
 use http::{
     Request, StatusCode,
@@ -7,14 +7,20 @@ use http::{
 use serde_json::{Map, Value};
 
 use super::{ProviderFault, http_client::HttpClient};
-use crate::{config::ProviderConfig, records::accounts::Username};
+use crate::{
+    config::ProviderConfig,
+    records::accounts::{User, Username},
+};
 
-/// Requests the profile and returns the identifier in it, byte for byte.
-pub(super) async fn username(
+/// Longest display name in bytes.
+const MAX_DISPLAY_NAME: usize = 255;
+
+/// Requests the profile and returns the user in it: the identifier byte for byte.
+pub(super) async fn user(
     http: &HttpClient,
     provider: &ProviderConfig,
     access_token: &oauth2::AccessToken,
-) -> Result<Username, ProviderFault> {
+) -> Result<User, ProviderFault> {
     let request = Request::get(provider.user_url.as_str())
         .header(AUTHORIZATION, format!("Bearer {}", access_token.secret()))
         .header(ACCEPT, "application/json")
@@ -29,9 +35,14 @@ pub(super) async fn username(
     }
     let profile: Map<String, Value> =
         serde_json::from_slice(response.body()).map_err(|_| ProviderFault::ProfileMalformed)?;
-    let field = &provider.kind.id_field;
-    identifier(profile.get(field)).ok_or_else(|| ProviderFault::NoIdentifier {
-        field: field.clone(),
+    let kind = &provider.kind;
+    let username = identifier(profile.get(&kind.id_field));
+    let display_name = kind.display_name_field.as_ref();
+    Ok(User {
+        username: username.ok_or_else(|| ProviderFault::NoIdentifier {
+            field: kind.id_field.clone(),
+        })?,
+        display_name: display_name.and_then(|field| display_name_in(profile.get(field))),
     })
 }
 
@@ -42,6 +53,25 @@ fn identifier(value: Option<&Value>) -> Option<Username> {
         Value::Number(number) if number.is_u64() => Username::new(number.to_string()),
         _ => None,
     }
+}
+
+/// The text without what is not shown, cut to [`MAX_DISPLAY_NAME`] bytes; `None` if it is none, or nothing is left.
+fn display_name_in(value: Option<&Value>) -> Option<String> {
+    let shown: String = value?.as_str()?.chars().filter(is_shown).collect();
+    let shown = shown.trim();
+    let name = shown[..shown.floor_char_boundary(MAX_DISPLAY_NAME)].trim_end();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Neither a control nor a format character, nor a separator of lines: these change how the text around them is shown,
+/// above all its direction. Unicode's categories Cc, Cf, Zl, Zp.
+fn is_shown(letter: &char) -> bool {
+    let is_format = matches!(letter,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}');
+    !is_format && !letter.is_control()
 }
 
 #[cfg(test)]
@@ -66,5 +96,30 @@ mod tests {
             assert!(of(none.clone()).is_none(), "{none}");
         }
         assert!(identifier(None).is_none());
+    }
+
+    #[test]
+    fn a_display_name_is_a_text_that_changes_nothing_around_it() {
+        let of = |value: Value| display_name_in(Some(&value));
+        let long = "林".repeat(100);
+        for (found, shown) in [
+            ("Ada Lovelace", "Ada Lovelace"),
+            ("  João “Zé”\t\n", "João “Zé”"),
+            ("a\u{202e}b\u{2066}c\u{0}\u{85}d\u{feff}\u{e0041}", "abcd"),
+            (&long, &long[..255]),
+            (&format!("{} b", "a".repeat(254)), &"a".repeat(254)),
+        ] {
+            assert_eq!(of(json!(found)).as_deref(), Some(shown));
+        }
+        for none in [
+            json!(""),
+            json!(" \u{200f}\n"),
+            json!(7),
+            json!(null),
+            json!(["a"]),
+        ] {
+            assert!(of(none.clone()).is_none(), "{none}");
+        }
+        assert!(display_name_in(None).is_none());
     }
 }

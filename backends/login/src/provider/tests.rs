@@ -93,11 +93,12 @@ async fn both_calls_have_the_parameters_of_the_contract() {
     assert_eq!(query["state"], state.encode());
     assert_eq!(query["redirect_uri"], "http://127.0.0.1:8080/login");
 
-    let username = provider
+    let user = provider
         .identify("the-code".to_owned(), &cookie)
         .await
         .unwrap();
-    assert_eq!(username.as_str(), "{me}");
+    assert_eq!(user.username.as_str(), "{me}");
+    assert_eq!(user.display_name.as_deref(), Some("Me"));
     let requests = fake.requests.lock().unwrap();
     let (token, form) = &requests[0];
     assert_eq!(

@@ -7,10 +7,19 @@ use signpost_store::{Store, StoreError, tables::accounts::COLUMNS, values};
 
 use crate::config::{ProviderKind, ProviderName};
 
+/// A user, as the provider describes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    /// What identifies the user.
+    pub(crate) username: Username,
+    /// The name to show, if there is one.
+    pub(crate) display_name: Option<String>,
+}
+
 /// The stored accounts.
 #[async_trait]
 pub(crate) trait AccountStore: Send + Sync {
-    /// Returns this user's account, creating it if necessary, and whether it was created.
+    /// Returns this user's account with the present display name, creating it if necessary, and whether it was created.
     ///
     /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.
     ///
@@ -21,7 +30,7 @@ pub(crate) trait AccountStore: Send + Sync {
         &self,
         provider: &ProviderName,
         kind: &ProviderKind,
-        username: &Username,
+        user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError>;
 }
@@ -32,42 +41,50 @@ impl AccountStore for Store {
         &self,
         provider: &ProviderName,
         kind: &ProviderKind,
-        username: &Username,
+        user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
         // Read first: most users already have an account, and need no write.
-        if let Some(account) = find(self, provider, kind, username).await? {
+        if let Some(account) = find(self, provider, kind, user).await? {
             return Ok((account, false));
         }
         // Waits for a concurrent insert, so exactly one of several callers gets the new row.
         let create = format!(
-            "INSERT INTO accounts (provider, username, kind, created_at) VALUES ($1, $2, $3, $4) \
+            "INSERT INTO accounts (provider, username, kind, display_name, created_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
         );
-        let values = values![provider.as_str(), username.as_str(), &*kind.name, now];
+        let values = values![
+            provider.as_str(),
+            user.username.as_str(),
+            &*kind.name,
+            user.display_name.as_deref(),
+            now
+        ];
         if let Some(account) = self.write(&create, values).await?.pop() {
             return Ok((account, true));
         }
         // A concurrent login created the account. Accounts are never deleted, so it is found.
-        let found = find(self, provider, kind, username).await?;
+        let found = find(self, provider, kind, user).await?;
         Ok((found.ok_or(StoreError::Malformed("username"))?, false))
     }
 }
 
-/// The account, with its new kind if the configuration of its provider has changed.
+/// The account, with its new display name, and with its new kind if the configuration of its provider has changed.
 async fn find(
     store: &Store,
     provider: &ProviderName,
     kind: &ProviderKind,
-    username: &Username,
+    user: &User,
 ) -> Result<Option<Account>, StoreError> {
     let find = format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2");
-    let values = values![provider.as_str(), username.as_str()];
+    let values = values![provider.as_str(), user.username.as_str()];
     let found: Option<Account> = store.row(&find, values).await?;
     match found {
-        Some(account) if account.kind != kind.name => {
-            let change = format!("UPDATE accounts SET kind = $2 WHERE id = $1 RETURNING {COLUMNS}");
-            let values = values![account.id.get(), &*kind.name];
+        Some(account) if account.kind != kind.name || account.display_name != user.display_name => {
+            let change = format!(
+                "UPDATE accounts SET kind = $2, display_name = $3 WHERE id = $1 RETURNING {COLUMNS}"
+            );
+            let values = values![account.id.get(), &*kind.name, user.display_name.as_deref()];
             Ok(store.write(&change, values).await?.pop())
         }
         found => Ok(found),
@@ -79,7 +96,7 @@ mod both_stores {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::testing::TestStore;
+    use crate::testing::{TestStore, user};
 
     fn kind() -> ProviderKind {
         crate::testing::config("").providers.all[0].kind.clone()
@@ -101,12 +118,12 @@ mod both_stores {
             .map(|index| {
                 let accounts = handles[index % 2].clone();
                 tokio::spawn(async move {
-                    let username = Username::new("{user}".to_owned()).unwrap();
+                    let user = user("{user}");
                     accounts
                         .find_or_create(
                             &provider("sandbox"),
                             &kind(),
-                            &username,
+                            &user,
                             Timestamp::from_millis(1),
                         )
                         .await
@@ -128,23 +145,18 @@ mod both_stores {
     async fn one_name_at_two_providers_is_two_accounts() {
         let store = TestStore::new().await;
         let accounts = store.stores().accounts;
-        let username = Username::new("same".to_owned()).unwrap();
+        let user = user("same");
         let now = Timestamp::from_millis(5);
         let one = accounts
-            .find_or_create(&provider("one"), &kind(), &username, now)
+            .find_or_create(&provider("one"), &kind(), &user, now)
             .await
             .unwrap();
         let two = accounts
-            .find_or_create(&provider("two"), &kind(), &username, now)
+            .find_or_create(&provider("two"), &kind(), &user, now)
             .await
             .unwrap();
         let again = accounts
-            .find_or_create(
-                &provider("one"),
-                &kind(),
-                &username,
-                Timestamp::from_millis(9),
-            )
+            .find_or_create(&provider("one"), &kind(), &user, Timestamp::from_millis(9))
             .await
             .unwrap();
         assert!(one.1 && two.1 && !again.1);
@@ -156,10 +168,10 @@ mod both_stores {
     async fn accounts_follow_a_change_of_their_providers_kind() {
         let store = TestStore::new().await;
         let accounts = store.stores().accounts;
-        let username = Username::new("same".to_owned()).unwrap();
+        let user = user("same");
         let (now, later) = (Timestamp::from_millis(5), Timestamp::from_millis(9));
         let (before, _) = accounts
-            .find_or_create(&provider("one"), &kind(), &username, now)
+            .find_or_create(&provider("one"), &kind(), &user, now)
             .await
             .unwrap();
         let other = ProviderKind {
@@ -167,7 +179,7 @@ mod both_stores {
             ..kind()
         };
         let (after, is_new) = accounts
-            .find_or_create(&provider("one"), &other, &username, later)
+            .find_or_create(&provider("one"), &other, &user, later)
             .await
             .unwrap();
         assert!(!is_new);
@@ -176,6 +188,27 @@ mod both_stores {
             ..before
         };
         assert_eq!(after, expected);
+    }
+
+    #[tokio::test]
+    async fn a_login_updates_the_display_name() {
+        let store = TestStore::new().await;
+        let accounts = store.stores().accounts;
+        let now = Timestamp::from_millis(5);
+        let mut ids = HashSet::new();
+        for name in [None, Some("Ada"), Some("Ada Lovelace"), None] {
+            let user = User {
+                display_name: name.map(str::to_owned),
+                ..user("ada")
+            };
+            let (account, _) = accounts
+                .find_or_create(&provider("one"), &kind(), &user, now)
+                .await
+                .unwrap();
+            assert_eq!(account.display_name.as_deref(), name);
+            ids.insert(account.id);
+        }
+        assert_eq!(ids.len(), 1);
     }
 
     #[test]

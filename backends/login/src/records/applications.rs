@@ -106,7 +106,7 @@ impl Applications {
     /// Invalidates the cache if `change` may concern applications.
     pub(crate) fn on_change(&self, change: &Change) {
         // The change names an ident, but the cache is keyed by id. Changes are rare, so all entries are invalidated.
-        self.cache.on_change(change, |_| None);
+        self.cache.on_change(change, |_| None::<[AppId; 1]>);
     }
 }
 

@@ -15,6 +15,28 @@ use crate::records::accounts::AccountId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventName(String);
 
+/// What a client names a request by, so that it can repeat it: 1 to 64 of `[A-Za-z0-9._-]`. CONTRACT 8.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IdempotencyKey(String);
+
+impl FromStr for IdempotencyKey {
+    type Err = ParseIdempotencyKeyError;
+
+    fn from_str(key: &str) -> Result<Self, Self::Err> {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let is_key = (1..=64).contains(&key.len()) && key.bytes().all(is_allowed);
+        is_key
+            .then(|| Self(key.to_owned()))
+            .ok_or(ParseIdempotencyKeyError)
+    }
+}
+
+/// The text is not a valid idempotency key.
+#[derive(Debug, thiserror::Error)]
+#[error("1 to 64 of A-Z, a-z, 0-9, ., _ and -")]
+pub(crate) struct ParseIdempotencyKeyError;
+
 impl EventName {
     /// The name.
     #[must_use]
@@ -54,6 +76,8 @@ pub(crate) struct NewEvent {
     pub(crate) name: EventName,
     /// Data in a format of the application's choice.
     pub(crate) data: Option<String>,
+    /// The account's and application's events have each key once.
+    pub(crate) idempotency_key: Option<IdempotencyKey>,
     /// When the event was received.
     pub(crate) received_at: Timestamp,
 }
@@ -103,19 +127,31 @@ impl Events {
         Self(store)
     }
 
-    /// Inserts an event, and returns its id.
-    pub(crate) async fn insert(&self, event: NewEvent) -> Result<i64, StoreError> {
-        let insert = "INSERT INTO events (account_id, application_id, event, data, received_at) \
-                      VALUES ($1, $2, $3, $4, $5) RETURNING id";
-        let values = values![
-            event.account.get(),
-            event.application.get(),
+    /// Inserts an event, and returns it; if there is one with its key, inserts nothing, and returns that.
+    pub(crate) async fn insert(&self, event: &NewEvent) -> Result<Event, StoreError> {
+        // A concurrent insert of the same key is waited for.
+        let insert = "INSERT INTO events (account_id, application_id, idempotency_key, event, data, received_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING \
+                      RETURNING id, event, data, received_at";
+        let find = "SELECT id, event, data, received_at FROM events \
+                    WHERE account_id = $1 AND application_id = $2 AND idempotency_key = $3";
+        let key = event.idempotency_key.as_ref().map(|key| key.0.as_str());
+        let owner = || values![event.account.get(), event.application.get(), key];
+        let mut values = owner();
+        values.extend(values![
             event.name.as_str(),
-            event.data,
-            event.received_at,
-        ];
-        let id = self.0.write(insert, values).await?.pop();
-        id.map(|(id,)| id).ok_or(StoreError::Malformed("id"))
+            event.data.as_deref(),
+            event.received_at
+        ]);
+        if let Some(inserted) = self.0.write(insert, values.clone()).await?.pop() {
+            return Ok(inserted);
+        }
+        if let Some(found) = self.0.row(find, owner()).await? {
+            return Ok(found);
+        }
+        // The one that was there has just been swept.
+        let inserted = self.0.write(insert, values).await?.pop();
+        inserted.ok_or(StoreError::Malformed("idempotency_key"))
     }
 
     /// Returns the events that `query` describes, the newest first.

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use url::form_urlencoded::Serializer;
 
 use super::TestService;
-use crate::records::accounts::Username;
+use crate::records::accounts::User;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -30,31 +30,31 @@ pub struct TestClient<'s> {
 }
 
 struct TestLogin {
-    username: Username,
+    user: User,
     /// The credential, from the first request on.
     authorization: OnceCell<String>,
 }
 
 impl<'s> TestClient<'s> {
-    pub(super) fn new(service: &'s TestService, username: Option<Username>) -> Self {
-        let login = |username| TestLogin {
-            username,
+    pub(super) fn new(service: &'s TestService, user: Option<User>) -> Self {
+        let login = |user| TestLogin {
+            user,
             authorization: OnceCell::new(),
         };
         Self {
             service,
             application: None,
-            login: username.map(login).map(Arc::new),
+            login: user.map(login).map(Arc::new),
         }
     }
 
     /// The same user in another application: a login of its own.
     #[must_use]
     pub fn of_application(&self, ident: &str) -> Self {
-        let username = self.login.as_ref().map(|login| login.username.clone());
+        let user = self.login.as_ref().map(|login| login.user.clone());
         Self {
             application: Some(ident.to_owned()),
-            ..Self::new(self.service, username)
+            ..Self::new(self.service, user)
         }
     }
 
@@ -89,7 +89,7 @@ impl<'s> TestClient<'s> {
 
     async fn authorization(&self, application: AppId) -> Option<&str> {
         let login = self.login.as_ref()?;
-        let log_in = || self.service.log_in(&login.username, application);
+        let log_in = || self.service.log_in(&login.user, application);
         Some(login.authorization.get_or_init(log_in).await)
     }
 }

@@ -6,12 +6,8 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 use signpost_store::{Store, testing};
 
-use super::insert_application;
-use crate::{
-    config::Config,
-    records::accounts::{Account, Username},
-    service::Stores,
-};
+use super::{insert_application, user};
+use crate::{config::Config, records::accounts::Account, service::Stores};
 
 /// An open store for one test, removed at its end.
 pub(crate) struct TestStore {
@@ -74,11 +70,10 @@ impl TestStore {
     pub(crate) async fn account(&self, username: &str) -> Account {
         let config = config("");
         let provider = &config.providers.all[0];
-        let username = Username::new(username.to_owned()).unwrap();
         let now = Timestamp::from_millis(1);
         self.stores()
             .accounts
-            .find_or_create(&provider.name, &provider.kind, &username, now)
+            .find_or_create(&provider.name, &provider.kind, &user(username), now)
             .await
             .unwrap()
             .0

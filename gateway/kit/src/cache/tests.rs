@@ -61,7 +61,7 @@ impl Fixture {
     }
 
     fn deliver(&self, change: &Change) {
-        self.cache.on_change(change, key_of);
+        self.cache.on_change(change, keys_of);
     }
 
     /// The feed is lost, and returns at once.
@@ -76,9 +76,9 @@ async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
 }
 
 /// Keys are one byte; anything else does not decode.
-fn key_of(key: &[u8]) -> Option<u8> {
+fn keys_of(key: &[u8]) -> Option<[u8; 1]> {
     match key {
-        [key] => Some(*key),
+        [key] => Some([*key]),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
 };
 use signpost_protocol::credential::{Credential, CredentialHash};
-use signpost_store::{Change, Store, StoreError, Topic};
+use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 
 use super::{CredentialClaims, lookups::Lookups, recent::Recent, store::AccountStore};
 
@@ -120,8 +120,6 @@ impl AccountDirectory {
 
     /// Invalidates the cached credentials that `change` concerns.
     pub(crate) fn on_change(&self, change: &Change) {
-        self.cache.on_change(change, |key| {
-            key.try_into().ok().map(CredentialHash::from_bytes)
-        });
+        self.cache.on_change(change, credentials::changed);
     }
 }

@@ -103,7 +103,7 @@ impl AllCaches {
             if let Some(apps) = &apps {
                 // The empty key of an import and a newer release's keys are not idents: then all entries are invalidated.
                 apps.cache
-                    .on_change(change, |key| AppIdent::try_from(key).ok());
+                    .on_change(change, |key| Some([AppIdent::try_from(key).ok()?]));
             }
             apps.is_some()
         });

@@ -17,7 +17,7 @@ const SOME: &str = "
     INSERT INTO applications VALUES
         (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200),
         (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL);
-    INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1), (9, 'hub', 'oauth', 'ada', 2);
+    INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1, NULL), (9, 'hub', 'oauth', 'ada', 2, 'Ada');
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
         status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,
@@ -27,8 +27,9 @@ const SOME: &str = "
     INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, status, reason,
         created_at, expires_at)
         VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', 'failed', 'denied', 7, 8);
-    INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL), (randomblob(32), 9, 7, 1, 2, 3);
-    INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10), (5, 9, 3, 'seen', NULL, 11);
+    INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL, NULL, NULL, NULL, NULL),
+        (randomblob(32), 9, 7, 1, 2, 3, randomblob(32), randomblob(32), 4, randomblob(32));
+    INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10, 'key'), (5, 9, 3, 'seen', NULL, 11, NULL);
     INSERT INTO account_values VALUES (9, 3, 'v3.notes', x'6b6579', 'value', 1, 2), (9, 3, 'v3.notes', x'6c', '', 1, NULL);
     INSERT INTO usage_start VALUES (1, 1700000000000);
     INSERT INTO usage_counts VALUES (20000, 'v1', 3, 1, 'header', 17), (20001, 'v1', 0, 0, 'state', 1);
@@ -268,21 +269,21 @@ async fn what_a_later_release_has_migrated_is_copied_as_far_as_this_one_knows_it
     let store = pair.from.open().await;
     let statements = "ALTER TABLE accounts ADD COLUMN motto TEXT";
     let motto = Migration {
-        name: "V2__motto",
+        name: "V3__motto",
         sqlite: statements,
         postgres: statements,
     };
     let news = Migration {
-        name: "V3__news",
+        name: "V4__news",
         sqlite: "CREATE TABLE news (id INTEGER) STRICT",
         postgres: "CREATE TABLE news (id BIGINT)",
     };
-    let all = [crate::schema::SIGNPOST.migrations[0], motto, news];
+    let all = [crate::schema::SIGNPOST.migrations, &[motto, news]].concat();
     let later = |number| Schema {
         migrations: &all[..number],
         ..crate::schema::SIGNPOST
     };
-    store.migrate(&later(2), "signpost 1.4.0").await.unwrap();
+    store.migrate(&later(3), "signpost 1.4.0").await.unwrap();
     let update = "UPDATE accounts SET motto = 'short' WHERE id = 9";
     pair.source().execute_batch(update).unwrap();
     pair.copy().await.unwrap();
@@ -292,7 +293,7 @@ async fn what_a_later_release_has_migrated_is_copied_as_far_as_this_one_knows_it
 
     let pair = Pair::with(SOME).await;
     let store = pair.from.open().await;
-    store.migrate(&later(3), "signpost 1.5.0").await.unwrap();
+    store.migrate(&later(4), "signpost 1.5.0").await.unwrap();
     assert_eq!(
         pair.copy().await.unwrap_err().to_string(),
         "signpost 1.5.0 has migrated the source further than this program knows, which knows nothing of news. Copy with \

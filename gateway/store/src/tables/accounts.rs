@@ -52,15 +52,19 @@ pub struct Account {
     pub username: Username,
     /// The provider's kind.
     pub kind: String,
+    /// The name that the provider shows for the user, if it has one. It identifies nobody.
+    pub display_name: Option<String>,
     /// When the user first logged in.
     pub created_at: Timestamp,
 }
 
 /// The columns of an [`Account`], of `accounts` joined with a table that has `account_id`.
-pub const JOINED: &str = "account_id, username, kind, accounts.created_at AS account_created_at";
+pub const JOINED: &str =
+    "account_id, username, kind, display_name, accounts.created_at AS account_created_at";
 
 /// The same columns, of `accounts` alone.
-pub const COLUMNS: &str = "id AS account_id, username, kind, created_at AS account_created_at";
+pub const COLUMNS: &str =
+    "id AS account_id, username, kind, display_name, created_at AS account_created_at";
 
 impl FromRow for Account {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
@@ -69,6 +73,7 @@ impl FromRow for Account {
             id: AccountId::new(row.get("account_id")?),
             username: username.ok_or(StoreError::Malformed("username"))?,
             kind: row.get("kind")?,
+            display_name: row.get("display_name")?,
             created_at: row.get("account_created_at")?,
         })
     }

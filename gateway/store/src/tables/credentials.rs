@@ -13,7 +13,7 @@ pub struct CredentialClaims<A = Account> {
     pub account: A,
     /// The application that the user logged in to, and the only one that can use the credential.
     pub application: AppId,
-    /// When it expires.
+    /// When it expires; of a renewed one, when its overlap ends.
     pub expires_at: Timestamp,
 }
 
@@ -27,6 +27,26 @@ impl FromRow for CredentialClaims {
     }
 }
 
+/// Until when the credential `$1` of a row is valid: a renewed one ends after a short overlap.
+pub const VALID_UNTIL: &str = "CASE WHEN hash = $1 THEN expires_at ELSE previous_until END";
+
+/// The rows in which `$1` is the credential, or the renewed one. Each has an index.
+pub const OF_HASH: &str = "(hash = $1 OR previous_hash = $1) AND revoked_at IS NULL";
+
+/// The credentials that a [change](crate::Topic::Credential) concerns; `None` if its key is malformed.
+#[must_use]
+pub fn changed(key: &[u8]) -> Option<Vec<CredentialHash>> {
+    let (hashes, rest) = key.as_chunks();
+    let is_whole = rest.is_empty() && !hashes.is_empty();
+    is_whole.then(|| {
+        hashes
+            .iter()
+            .copied()
+            .map(CredentialHash::from_bytes)
+            .collect()
+    })
+}
+
 /// Returns what a credential proves; `None` if it is unknown, revoked or expired.
 ///
 /// # Errors
@@ -38,8 +58,8 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<CredentialClaims>, StoreError> {
     let find = format!(
-        "SELECT application_id, expires_at, {JOINED} FROM credentials JOIN accounts ON accounts.id = account_id \
-         WHERE hash = $1 AND revoked_at IS NULL AND expires_at > $2"
+        "SELECT application_id, {VALID_UNTIL} AS expires_at, {JOINED} \
+         FROM credentials JOIN accounts ON accounts.id = account_id WHERE {OF_HASH} AND {VALID_UNTIL} > $2"
     );
     store.row(&find, values![hash.as_bytes(), now]).await
 }

@@ -8,9 +8,9 @@ use crate::{
     http::{
         Context, Version,
         request::{AuthenticatedUser, Parameters},
-        views::SentEvent,
+        views::{RenewedCredential, SentEvent},
     },
-    records::events::{EventName, NewEvent},
+    records::events::{EventName, IdempotencyKey, NewEvent},
 };
 
 /// `GET /user`: returns the account in the format of the version.
@@ -18,7 +18,24 @@ pub(crate) async fn user<V: Version>(user: AuthenticatedUser) -> Response {
     json(V::account(user.account()))
 }
 
-/// `POST /user/logout`: revokes the request's credential in all processes.
+/// `POST /user/renew`: replaces the request's credential by a new one, which has the whole lifetime.
+pub(crate) async fn user_renew<V: Version>(
+    State(context): State<Context>,
+    user: AuthenticatedUser,
+) -> Result<Response, LoginError> {
+    let service = &context.service;
+    let now = service.now();
+    let expires_at = now.plus(service.config.lifetimes.credential);
+    let credentials = &service.state.credentials;
+    let renewed = credentials.renew(&user.credential, expires_at, now).await?;
+    let renewed = renewed.ok_or(LoginError::AuthorizationInvalid)?;
+    Ok(json(V::renewed(&RenewedCredential {
+        authorization: renewed.encode().to_string(),
+        expires_in: expires_at.seconds_from(now),
+    })))
+}
+
+/// `POST /user/logout`: revokes the request's credential, and what it was renewed to or from, in all processes.
 pub(crate) async fn user_logout<V: Version>(
     State(context): State<Context>,
     user: AuthenticatedUser,
@@ -32,7 +49,7 @@ pub(crate) async fn user_logout<V: Version>(
 /// Limit of `data`. CONTRACT 8.
 const MAX_DATA_BYTES: usize = 4096;
 
-/// `POST /event/send` `event` (`data`): stores the event for the user's account.
+/// `POST /event/send` `event` (`data`, `idempotency_key`): stores the event for the user's account, once for each key.
 pub(crate) async fn event_send<V: Version>(
     State(context): State<Context>,
     user: AuthenticatedUser,
@@ -44,19 +61,28 @@ pub(crate) async fn event_send<V: Version>(
         rule: ParamRule::Values("[a-z0-9_.]{1,64}".to_owned()),
     })?;
     let data = parameters.text("data", MAX_DATA_BYTES)?;
+    let key = parameters.optional("idempotency_key")?;
+    let key = key.map(str::parse::<IdempotencyKey>).transpose();
+    let idempotency_key = key.map_err(|_| LoginError::ParamInvalid {
+        name: "idempotency_key",
+        rule: ParamRule::Values("[A-Za-z0-9._-]{1,64}".to_owned()),
+    })?;
     let service = &context.service;
-    let received_at = service.now();
     let event = NewEvent {
         account: user.logged_in.account.id,
         application: user.logged_in.application,
-        name: name.clone(),
+        name,
         data: data.map(str::to_owned),
-        received_at,
+        idempotency_key,
+        received_at: service.now(),
     };
-    let id = service.state.events.insert(event).await?;
+    let stored = service.state.events.insert(&event).await?;
+    if (&stored.name, &stored.data) != (&event.name, &event.data) {
+        return Err(LoginError::IdempotencyConflict);
+    }
     Ok(json(V::sent_event(&SentEvent {
-        id,
-        event: name.as_str().to_owned(),
-        received_at,
+        id: stored.id,
+        event: stored.name.as_str().to_owned(),
+        received_at: stored.received_at,
     })))
 }

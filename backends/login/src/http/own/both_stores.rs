@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     http::{Configured, request::Parameters},
     testing::TestService,
-    views::{Check, LoginResult, PollingLogin, SentEvent},
+    views::{Check, LoginResult, PollingLogin, RenewedCredential, SentEvent},
 };
 
 /// A version with all that one can have.
@@ -124,6 +124,12 @@ impl Version for Shop {
     fn sent_event(event: &SentEvent) -> impl Serialize {
         Renamed {
             renamed: &event.event,
+        }
+    }
+
+    fn renewed(renewed: &RenewedCredential) -> impl Serialize {
+        Renamed {
+            renamed: renewed.expires_in,
         }
     }
 
@@ -362,6 +368,8 @@ async fn a_version_writes_every_answer_in_its_own_way() {
     assert_eq!(user.json(), json!({ "renamed": "ada" }));
     let sent = ada.post("/event/send", [("event", "a.b")]).await;
     assert_eq!(sent.json(), json!({ "renamed": "a.b" }));
+    let renewed = ada.post("/user/renew", []).await;
+    assert_eq!(renewed.json(), json!({ "renamed": 30 * 24 * 60 * 60 }));
     let out = ada.post("/user/logout", []).await;
     assert_eq!(out.json(), json!({ "renamed": "out" }));
     assert_eq!(ada.get("/user").await.problem(), "authorization_invalid");

@@ -1,5 +1,7 @@
 //! The same tests run on both stores.
 
+use std::collections::BTreeSet;
+
 use signpost_store::Store;
 
 use super::*;
@@ -13,6 +15,7 @@ fn event(account: AccountId, application: AppId, name: &str) -> NewEvent {
         application,
         name: name.parse().unwrap(),
         data: None,
+        idempotency_key: None,
         received_at: Timestamp::from_millis(1),
     }
 }
@@ -49,7 +52,7 @@ async fn pages_have_the_newest_events_first_while_new_ones_arrive() {
     let events = store.stores().events;
     let me = store.account("me").await.id;
     for name in ["a", "b", "c", "d", "e"] {
-        events.insert(event(me, APP, name)).await.unwrap();
+        events.insert(&event(me, APP, name)).await.unwrap();
     }
     let page = async |before, limit| {
         EventPage::read(&events, query(me, before, limit))
@@ -58,7 +61,7 @@ async fn pages_have_the_newest_events_first_while_new_ones_arrive() {
     };
     let first = page(None, 2).await;
     assert_eq!(names(&first), ["e", "d"]);
-    events.insert(event(me, APP, "f")).await.unwrap();
+    events.insert(&event(me, APP, "f")).await.unwrap();
     let second = page(first.next, 2).await;
     assert_eq!(names(&second), ["c", "b"]);
     let last = page(second.next, 2).await;
@@ -77,7 +80,7 @@ async fn a_page_has_a_largest_size() {
     let events = store.stores().events;
     let me = store.account("me").await.id;
     for _ in 0..=EventPage::MAX_EVENTS {
-        events.insert(event(me, APP, "a")).await.unwrap();
+        events.insert(&event(me, APP, "a")).await.unwrap();
     }
     let page = EventPage::read(&events, query(me, None, u64::MAX))
         .await
@@ -101,10 +104,10 @@ async fn a_page_has_the_events_of_one_account_and_one_application() {
         received_at: Timestamp::from_millis(77),
         ..event(me, APP, "mine")
     };
-    let id = events.insert(with_data).await.unwrap();
-    events.insert(event(other, APP, "others")).await.unwrap();
+    let id = events.insert(&with_data).await.unwrap().id;
+    events.insert(&event(other, APP, "others")).await.unwrap();
     events
-        .insert(event(me, AppId::new(4), "elsewhere"))
+        .insert(&event(me, AppId::new(4), "elsewhere"))
         .await
         .unwrap();
     let page = EventPage::read(&events, query(me, None, 9)).await.unwrap();
@@ -178,6 +181,69 @@ async fn a_page_is_read_by_its_index_alone() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_concurrent_inserts_with_one_key_store_one_event() {
+    let store = TestStore::new().await;
+    let me = store.account("me").await.id;
+    let handles = [
+        store.stores().events,
+        store.of_another_process().await.events,
+    ];
+    let tasks: Vec<_> = (0..50_i64)
+        .map(|index| {
+            let events = handles[usize::from(index % 2 == 0)].clone();
+            let event = NewEvent {
+                idempotency_key: Some("key".parse().unwrap()),
+                received_at: Timestamp::from_millis(index),
+                ..event(me, APP, "a")
+            };
+            tokio::spawn(async move { events.insert(&event).await.unwrap() })
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for task in tasks {
+        let event = task.await.unwrap();
+        found.insert((event.id, event.received_at));
+    }
+    assert_eq!((found.len(), store.count("events").await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_key_is_one_accounts_and_one_applications() {
+    let store = TestStore::new().await;
+    let events = store.stores().events;
+    let (me, other) = (
+        store.account("me").await.id,
+        store.account("other").await.id,
+    );
+    let keyed = |account, application, key: &str| NewEvent {
+        idempotency_key: Some(key.parse().unwrap()),
+        ..event(account, application, "a")
+    };
+    let first = events.insert(&keyed(me, APP, "k")).await.unwrap();
+    for another in [
+        keyed(me, APP, "K"),
+        keyed(other, APP, "k"),
+        keyed(me, AppId::new(4), "k"),
+        event(me, APP, "a"),
+    ] {
+        assert_ne!(events.insert(&another).await.unwrap().id, first.id);
+    }
+    let changed = NewEvent {
+        data: Some("new".to_owned()),
+        ..keyed(me, APP, "k")
+    };
+    let found = events.insert(&changed).await.unwrap();
+    assert_eq!((found.id, found.data), (first.id, None));
+    assert_eq!(store.count("events").await, 5);
+    // A key is kept as long as its event.
+    assert_eq!(events.sweep(Timestamp::from_millis(2), 9).await.unwrap(), 5);
+    assert!(events.insert(&changed).await.unwrap().data.is_some());
+    for bad in ["", "a b", "é", "a\n", &"x".repeat(65)] {
+        assert!(bad.parse::<IdempotencyKey>().is_err(), "{bad}");
+    }
+}
+
 #[tokio::test]
 async fn old_events_are_swept_oldest_first() {
     let store = TestStore::new().await;
@@ -189,9 +255,10 @@ async fn old_events_are_swept_oldest_first() {
             application: AppId::SINGLE,
             name: "a".parse().unwrap(),
             data: None,
+            idempotency_key: None,
             received_at: Timestamp::from_millis(millis),
         };
-        events.insert(event).await.unwrap();
+        events.insert(&event).await.unwrap();
     }
     let sweep = |before, limit| events.sweep(Timestamp::from_millis(before), limit);
     assert_eq!(sweep(1, 10).await.unwrap(), 0);

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     config::{ProviderKind, ProviderName},
     records::{
-        accounts::{AccountStore, Username},
-        credentials::{CredentialClaims, CredentialHash, CredentialStore, NewCredential},
+        accounts::{AccountStore, User},
+        credentials::{CredentialClaims, CredentialHash, CredentialStore, NewCredential, Renewal},
         logins::{
             Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
             Redemption, SealKey, StateHash, TicketCredential, TicketHash,
@@ -53,10 +53,10 @@ impl AccountStore for FlakyStore<dyn AccountStore> {
         &self,
         provider: &ProviderName,
         kind: &ProviderKind,
-        username: &Username,
+        user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
-        self.ask(self.store.find_or_create(provider, kind, username, now))
+        self.ask(self.store.find_or_create(provider, kind, user, now))
             .await
     }
 }
@@ -73,6 +73,10 @@ impl CredentialStore for FlakyStore<dyn CredentialStore> {
         now: Timestamp,
     ) -> Result<Option<CredentialClaims>, StoreError> {
         self.store.find(hash, now).await
+    }
+
+    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.renew(renewal, now).await
     }
 
     async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError> {

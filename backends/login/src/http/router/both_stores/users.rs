@@ -56,6 +56,7 @@ async fn requests_without_a_valid_credential_are_rejected() {
     let setup = Setup::new().await;
     for (method, path) in [
         ("GET", "/user"),
+        ("POST", "/user/renew"),
         ("POST", "/user/logout"),
         ("POST", "/event/send"),
     ] {

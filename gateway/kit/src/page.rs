@@ -1,6 +1,7 @@
 //! HTML pages for browsers: the frame of every page, the error page, and their response headers.
 //!
-//! Pages have no scripts, no images and no external resources: the policy allows one style sheet, by its hash. The
+//! Pages have no scripts and no external resources: the policy allows one style sheet, by its hash, and the empty icon
+//! for which browsers ask for no `/favicon.ico`. The
 //! template library escapes every value. The gateway and the login service share the layout and look like one service.
 
 use std::sync::LazyLock;
@@ -23,7 +24,7 @@ const STYLE: &str = include_str!("page/style.css");
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     HeaderValue::try_from(policy).expect("base64 and our own words are header characters")
 });
@@ -44,9 +45,39 @@ pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
     ]
 }
 
+/// What a page reports. It has a mark and a colour, and screen readers announce it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Something succeeded.
+    Success,
+    /// Something failed or was cancelled.
+    Failure,
+}
+
 /// Returns a complete page: the title, and `body` below it.
 #[must_use]
 pub fn document(language: Language, title: &str, body: &Markup) -> String {
+    frame(language, title, &html! { h1 { (title) } (body) })
+}
+
+/// Returns the page of an outcome: its mark, the title, and `body` below them.
+#[must_use]
+pub fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> String {
+    let (class, role, mark) = match outcome {
+        Outcome::Success => ("success", "status", "✓"),
+        Outcome::Failure => ("failure", "alert", "!"),
+    };
+    let content = html! {
+        div class=(class) role=(role) {
+            span.mark aria-hidden="true" { (mark) }
+            h1 { (title) }
+        }
+        (body)
+    };
+    frame(language, title, &content)
+}
+
+fn frame(language: Language, title: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang=(language.tag()) {
@@ -55,14 +86,12 @@ pub fn document(language: Language, title: &str, body: &Markup) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
+                link rel="icon" href="data:,";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                main {
-                    h1 { (title) }
-                    (body)
-                }
+                main { (content) }
             }
         }
     };
@@ -75,9 +104,6 @@ pub fn problem(problem: &Problem) -> String {
     let language = problem.language;
     let body = html! {
         p { (problem.page_detail()) }
-        @if let Some(hint) = &problem.hint {
-            p { (hint) }
-        }
         @if let Some(link) = &problem.link {
             p { a href=(link) { (text(language, "page_problem_link", &[])) } }
         }
@@ -86,9 +112,13 @@ pub fn problem(problem: &Problem) -> String {
             dd { code { (problem.code.as_str()) } }
             dt { (text(language, "page_problem_request", &[])) }
             dd { code { (problem.request_id) } }
+            @if let Some(detail) = problem.developer_detail() {
+                dt { (text(language, "page_problem_developer", &[])) }
+                dd { (detail) }
+            }
         }
     };
-    document(language, &problem.title, &body)
+    outcome(Outcome::Failure, language, &problem.page_title(), &body)
 }
 
 #[cfg(test)]
@@ -114,9 +144,13 @@ mod tests {
     #[test]
     fn a_hint_is_shown_if_present() {
         let mismatch = Problem::new(ProblemCode::SignMismatch, Language::En, "r-1");
-        assert_eq!(problem(&mismatch).matches("<p>").count(), 1);
+        assert!(!problem(&mismatch).contains("look again"));
         let page = problem(&mismatch.hint("look again".to_owned()));
-        assert!(page.contains("<p>look again</p>"), "{page}");
+        let (person, maker) = page.split_once("For the maker").unwrap();
+        assert!(
+            maker.contains("look again") && !person.contains("look again"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -1,18 +1,26 @@
 # Every text that Signpost shows, in English. One key per text, the same keys in each file of this
-# folder. An error's code is its key; the value is the title, `.detail` says what to do. `.page` replaces
-# `.detail` on pages: a user in a browser cannot set headers. It takes no arguments.
+# folder. An error's code is its key; the value is the title, `.detail` says what to do. On pages, `.page-title` and `.page`
+# replace them, since a user in a browser did not write the request; `.developer` replaces `.detail` as details for
+# the application's maker. None of the three takes arguments.
 
 ## Errors
 
 target_invalid = The address is malformed
     .detail = The request target must be a path and query as in RFC 3986, with every "%" followed by two hex digits, and there must be exactly one valid Host header.
-    .page = The link that brought you here is malformed. Go back to the application and try again.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_malformed = The parameters are malformed
     .detail = A query or form has a broken percent-escape, a character that must be escaped, or bytes that are not UTF-8.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_too_many = Too many parameters
     .detail = At most { $limit } parameters are accepted.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_missing = A parameter is missing
     .detail = The parameter "{ $name }" is required.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_invalid = A parameter is invalid
     .detail = { $rule ->
         [once] The parameter "{ $name }" may appear only once.
@@ -20,50 +28,85 @@ param_invalid = A parameter is invalid
         [text] The parameter "{ $name }" must be at most { $allowed } bytes, without null characters.
        *[values] The parameter "{ $name }" accepts only { $allowed }.
     }
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_duplicated = A parameter appears twice
     .detail = The parameter "{ $name }" may appear only once.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 header_duplicated = A header appears twice
     .detail = The header { $name } may appear only once.
+    .page-title = This request was changed on its way
     .page = A browser extension or a proxy probably changed the request. Turn it off, go back to the application and try again.
 body_not_allowed = A body is not allowed here
     .detail = A GET request has no body. Send the parameters in the query, or use POST.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_missing = The application is not named
     .detail = Send your application's ident in the header { $name }.
-    .page = The link that brought you here is incomplete: it does not name the application. Go back to the application and try again. For developers: add the signed query parameter "app" to the link.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = Add the signed query parameter "app" to the link.
 version_unknown = No such version
     .detail = Available versions: { $versions }.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_invalid = The time is invalid
     .detail = "time" must be the UTC time in milliseconds since 1970, in decimal digits.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 login_mismatch = This page is no longer current
     .detail = The login was opened again, or in another browser. Open its address again in one window only, or start a new login.
+    .page = The login was opened again, or in another browser. Go back to the application and start again, in one window only.
 authorization_missing = You are not logged in
     .detail = This request needs the authorization that a login returns.
+    .page = Go back to the application and log in.
 authorization_invalid = Your login is no longer valid
     .detail = Please log in again.
 time_missing = The time is missing
     .detail = A request with parameters needs "time", in milliseconds, and "sign".
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_out_of_window = The time is too far off
     .detail = "time" may differ from the server's clock by at most { $window } seconds. Check the clock of your device.
-    .page = This link has expired. Go back to the application and start again. For developers: create the signed link just before the browser opens it. If that does not help, check the clock.
+    .page-title = This link has expired
+    .page = It works only for a short time. Go back to the application and start again.
+    .developer = Create the signed link just before the browser opens it. If that does not help, check the clock.
 sign_missing = The signature is missing
     .detail = This request must be signed: it needs "time" and "sign".
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 sign_mismatch = The signature does not match
     .detail = The value of "sign" does not match these parameters and this application's key.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_disabled = The application is disabled
     .detail = Ask the operator of this service to enable it.
+    .page-title = This application cannot be used at present
+    .page = Logins for it are switched off here. Ask the maker of the application.
 login_denied = The login was denied
     .detail = You did not allow the login at the provider. You can start again.
 return_to_not_allowed = The return address is not allowed
     .detail = "return_to" must be an http or https address of an origin registered for the application.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 gateway_required = Only the gateway may send requests here
     .detail = Send the request to the gateway's address.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_not_found = No such application
     .detail = Check the application's ident.
-    .page = The link names an application that does not exist here. Go back to the application and try again. For developers: check the signed query parameter "app".
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = Check the signed query parameter "app".
 not_found = No such endpoint
     .detail = Check the path of the request.
+    .page-title = There is no page here
+    .page = Go back to the application and try again.
 login_unknown = No such login
     .detail = It never started, ended long ago, or belongs to another application.
+    .page-title = This login no longer exists
+    .page = The link is incomplete, or the login ended long ago. Go back to the application and start again.
 method_not_allowed = The method is not allowed
     .detail = Use one of the methods listed in the Allow header.
 request_timeout = The request took too long
@@ -71,11 +114,15 @@ request_timeout = The request took too long
     .page = The request arrived too slowly. Check your connection, then try again.
 request_replayed = This request was already received
     .detail = Sign each request again: a signature is accepted only once.
-    .page = This link was already used. Go back to the application and start again. For developers: a signature is accepted only once.
+    .page-title = This link was already used
+    .page = It works only once. Go back to the application and start again.
+    .developer = A signature is accepted only once.
 login_pending = The login is not finished yet
     .detail = Finish it in the browser first.
 login_used = This login was already used
     .detail = This login already has an outcome, which remains. Start a new login if you need one.
+    .page-title = This login is already over
+    .page = It was completed or cancelled before, perhaps in another window. If you are not logged in, go back to the application and start again.
 idempotency_conflict = This idempotency key was already used
     .detail = An event with other content was sent with this key. Send each new event with a new key.
 version_retired = This version has been retired
@@ -84,15 +131,23 @@ version_retired = This version has been retired
             [none] Ask the operator of this service which version to use.
            *[other] Move to one of these versions: { $versions }.
         }
+    .page-title = This application is out of date
     .page = The application uses a version of this service that no longer exists. Look for an update of the application.
 login_expired = The login has expired
     .detail = It took too long. Start a new one.
+    .page = It took too long. Go back to the application and start again.
 body_too_large = The body is too large
     .detail = At most { $limit } bytes are accepted.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 uri_too_long = The query is too long
     .detail = At most { $limit } bytes are accepted. Send long values in a form by POST.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 content_type_unsupported = The content type is not supported
     .detail = Send the body as application/x-www-form-urlencoded in UTF-8, without a content encoding.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 rate_limited = Too many requests
     .detail =
         { $limit ->
@@ -104,7 +159,8 @@ rate_limited = Too many requests
     .page = Wait a moment, then try again.
 headers_too_large = The headers are too large
     .detail = The request line and headers may have at most { $limit } bytes in total, with at most { $count } headers.
-    .page = Your browser sent too much data. Delete the cookies of this site, then try again.
+    .page-title = Your browser sent too much data
+    .page = Delete the cookies of this site, then try again.
 internal = Something went wrong on our side
     .detail = Try again later. If it persists, report the request ID.
 backend_unreachable = The service cannot be reached
@@ -119,6 +175,7 @@ version_brownout = This version is switched off for a while
             [none] It is to be retired. Until then, try again after the time given in the Retry-After header.
            *[other] It is to be retired: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
         }
+    .page-title = Not available at the moment
     .page = The application uses a version of this service that will be retired soon, and that is switched off for a while. Look for an update of the application, or try again later.
 store_unavailable = The service is temporarily unavailable
     .detail = Its database cannot be reached. Try again in a moment.
@@ -126,6 +183,7 @@ backend_timeout = The service did not respond in time
     .detail = Try again in a moment.
 gateway_stopping = The service is restarting
     .detail = The request may have been executed. Check before you send it again.
+    .page = Go back to the application and check whether you are logged in. If you are not, start again.
 provider_timeout = The login provider did not respond in time
     .detail = Start a new login in a moment.
 
@@ -159,11 +217,19 @@ hint_key_or_value = No common mistake explains this signature. Probably the key 
 
 page_confirm_title = Log in to { $application }
 page_confirm_compare = Compare this code with the one that { $application } shows you:
-page_confirm_code = Verification code
-page_confirm_warning = Continue only if you started this login yourself and both codes are the same. If someone else sent you this address, close the window.
+page_confirm_code = Code to compare
+page_confirm_warning = Continue only if you started this login yourself and both codes are the same.
 page_confirm_button = The codes are the same: log in with { $provider }
+page_confirm_cancel = I did not start this login: cancel it
+page_cancelled_title = The login was cancelled
+page_cancelled_close = Nobody was logged in. You can close this window.
 page_done_title = You are logged in
 page_done_close = You can close this window and go back to { $application }.
+page_finished_title = This login is finished
+page_finished_link = Go back to { $application }
+page_link_title = This link does not work
+page_link_detail = The application created a link that this service does not accept. Go back to the application and start again. If that does not help, send its maker the details below.
 page_problem_code = Error code
 page_problem_request = Request ID
+page_problem_developer = For the maker of the application
 page_problem_link = More about this

@@ -1,17 +1,24 @@
 # Signpost が表示するすべての文言（日本語）。キーはどのファイルでも同じ。エラーコードがキー、値が見出し、`.detail` が対処。
-# ページでは `.detail` の代わりに `.page`：ブラウザーの利用者はヘッダーを設定できない。`.page` に引数はない。
+# ページでは代わりに `.page-title` と `.page`：ブラウザーの利用者はリクエストの作成者ではない。`.developer` は `.detail` に代わる開発者向けの説明。いずれも引数はない。
 
 ## Errors
 
 target_invalid = リクエスト先の形式が正しくありません
     .detail = リクエスト先は RFC 3986 のパスとクエリでなければならず、「%」の後には 16 進数 2 桁が必要です。有効な Host ヘッダーがちょうど 1 つ必要です。
-    .page = 開いたリンクの形式が正しくありません。アプリケーションに戻ってやり直してください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_malformed = パラメーターの形式が正しくありません
     .detail = クエリまたはフォームに、壊れたパーセントエンコード、エンコードが必要な文字、または UTF-8 でないバイトがあります。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_too_many = パラメーターが多すぎます
     .detail = 受け付けるパラメーターは { $limit } 個までです。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_missing = パラメーターがありません
     .detail = パラメーター「{ $name }」が必要です。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_invalid = パラメーターが無効です
     .detail = { $rule ->
         [once] パラメーター「{ $name }」は 1 回だけ指定できます。
@@ -19,50 +26,85 @@ param_invalid = パラメーターが無効です
         [text] パラメーター「{ $name }」は { $allowed } バイトまでで、ヌル文字を含めることはできません。
        *[values] パラメーター「{ $name }」に指定できる値: { $allowed }。
     }
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_duplicated = パラメーターが重複しています
     .detail = パラメーター「{ $name }」は 1 回だけ指定できます。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 header_duplicated = ヘッダーが重複しています
     .detail = ヘッダー { $name } は 1 回だけ指定できます。
+    .page-title = リクエストが途中で書き換えられました
     .page = ブラウザーの拡張機能またはプロキシがリクエストを変更した可能性があります。それを無効にし、アプリケーションに戻ってやり直してください。
 body_not_allowed = ここでは本文を送れません
     .detail = GET リクエストに本文はありません。パラメーターはクエリで送るか、POST を使ってください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_missing = アプリケーションが指定されていません
     .detail = ヘッダー { $name } でアプリケーションの識別子を送ってください。
-    .page = 開いたリンクは不完全で、アプリケーションが指定されていません。アプリケーションに戻ってやり直してください。開発者の方へ: 署名に含めたクエリパラメーター「app」をリンクに付けてください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 署名に含めたクエリパラメーター「app」をリンクに付けてください。
 version_unknown = そのバージョンはありません
     .detail = 使えるバージョン: { $versions }。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_invalid = 時刻が無効です
     .detail = 「time」は 1970 年からの UTC ミリ秒を 10 進数の数字で表したものでなければなりません。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 login_mismatch = このページは無効になりました
     .detail = ログインのページがもう一度、または別のブラウザーで開かれました。1 つのウィンドウだけで開き直すか、新しくログインしてください。
+    .page = ログインのページがもう一度、または別のブラウザーで開かれました。アプリケーションに戻り、1 つのウィンドウだけでもう一度始めてください。
 authorization_missing = ログインしていません
     .detail = このリクエストにはログインで得られる認証情報が必要です。
+    .page = アプリケーションに戻ってログインしてください。
 authorization_invalid = ログインは無効になりました
     .detail = もう一度ログインしてください。
 time_missing = 時刻がありません
     .detail = パラメーターのあるリクエストには「time」（ミリ秒）と「sign」が必要です。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_out_of_window = 時刻のずれが大きすぎます
     .detail = 「time」とサーバーの時計の差は { $window } 秒までです。端末の時計を確認してください。
-    .page = リンクの有効期限が切れています。アプリケーションに戻って、もう一度始めてください。開発者の方へ: 署名付きリンクは開く直前に作成してください。それでも解決しない場合は時計を確認してください。
+    .page-title = リンクの有効期限が切れました
+    .page = このリンクが使えるのは短い時間だけです。アプリケーションに戻って、もう一度始めてください。
+    .developer = 署名付きリンクは開く直前に作成してください。それでも解決しない場合は時計を確認してください。
 sign_missing = 署名がありません
     .detail = このリクエストには署名が必要です。「time」と「sign」を付けてください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 sign_mismatch = 署名が一致しません
     .detail = 「sign」の値が、これらのパラメーターとこのアプリケーションの鍵に一致しません。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_disabled = アプリケーションは無効になっています
     .detail = サービスの運用者に有効化を依頼してください。
+    .page-title = このアプリケーションは現在利用できません
+    .page = このアプリケーションへのログインは停止されています。アプリケーションの提供元にお問い合わせください。
 login_denied = ログインは拒否されました
     .detail = プロバイダーでログインが許可されませんでした。やり直すことができます。
 return_to_not_allowed = 戻り先が許可されていません
     .detail = 「return_to」は、アプリケーションに登録されたオリジンの http または https のアドレスでなければなりません。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 gateway_required = ここで受け付けるのはゲートウェイからのリクエストだけです
     .detail = リクエストはゲートウェイのアドレスに送ってください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_not_found = そのアプリケーションはありません
     .detail = アプリケーションの識別子を確認してください。
-    .page = リンクに指定されたアプリケーションはここにはありません。アプリケーションに戻ってやり直してください。開発者の方へ: 署名に含めたクエリパラメーター「app」を確認してください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 署名に含めたクエリパラメーター「app」を確認してください。
 not_found = そのエンドポイントはありません
     .detail = リクエストのパスを確認してください。
+    .page-title = ページがありません
+    .page = アプリケーションに戻ってやり直してください。
 login_unknown = 該当するログインが見つかりません
     .detail = 始まっていないか、かなり前に終わったか、別のアプリケーションのものです。
+    .page-title = このログインはもうありません
+    .page = リンクが不完全か、ログインがかなり前に終わっています。アプリケーションに戻って、もう一度始めてください。
 method_not_allowed = そのメソッドは使えません
     .detail = Allow ヘッダーにあるメソッドを使ってください。
 request_timeout = リクエストに時間がかかりすぎました
@@ -70,11 +112,15 @@ request_timeout = リクエストに時間がかかりすぎました
     .page = リクエストの受信に時間がかかりすぎました。接続を確認してからやり直してください。
 request_replayed = このリクエストは受信済みです
     .detail = リクエストごとに署名し直してください。署名は 1 回だけ有効です。
-    .page = このリンクはすでに使われています。アプリケーションに戻って、もう一度始めてください。開発者の方へ: 署名は 1 回だけ有効です。
+    .page-title = このリンクは使用済みです
+    .page = このリンクは 1 回しか使えません。アプリケーションに戻って、もう一度始めてください。
+    .developer = 署名は 1 回だけ有効です。
 login_pending = ログインはまだ終わっていません
     .detail = 先にブラウザーで完了してください。
 login_used = このログインは使用済みです
     .detail = このログインの結果はすでに確定しています。必要な場合は、新しくログインしてください。
+    .page-title = このログインはすでに終了しています
+    .page = 別のウィンドウなどで、すでに完了したか取り消されました。ログインできていない場合は、アプリケーションに戻って、もう一度始めてください。
 idempotency_conflict = この冪等キーは使用済みです
     .detail = 内容の異なるイベントがこのキーで送信されています。新しいイベントごとに新しいキーを使ってください。
 version_retired = このバージョンは提供を終了しました
@@ -83,15 +129,23 @@ version_retired = このバージョンは提供を終了しました
             [none] 使うべきバージョンをサービスの運用者に確認してください。
            *[other] 次のいずれかに移行してください: { $versions }。
         }
+    .page-title = このアプリケーションは古くなっています
     .page = このアプリケーションが使うサービスのバージョンは、すでに提供を終了しています。アプリケーションの更新を確認してください。
 login_expired = ログインの有効期限が切れました
     .detail = 時間がかかりすぎました。新しく始めてください。
+    .page = 時間がかかりすぎました。アプリケーションに戻って、もう一度始めてください。
 body_too_large = 本文が大きすぎます
     .detail = 受け付けるのは { $limit } バイトまでです。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 uri_too_long = クエリが長すぎます
     .detail = 受け付けるのは { $limit } バイトまでです。長い値は POST のフォームで送ってください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 content_type_unsupported = 対応していないコンテンツタイプです
     .detail = 本文は UTF-8 の application/x-www-form-urlencoded とし、コンテンツエンコーディングは使わないでください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 rate_limited = リクエストが多すぎます
     .detail =
         { $limit ->
@@ -103,7 +157,8 @@ rate_limited = リクエストが多すぎます
     .page = 少し待ってからやり直してください。
 headers_too_large = ヘッダーが大きすぎます
     .detail = リクエスト行とヘッダーは合わせて { $limit } バイトまで、ヘッダーは { $count } 個までです。
-    .page = ブラウザーから送られたデータが多すぎます。このサイトの Cookie を削除してからやり直してください。
+    .page-title = ブラウザーが送ったデータが多すぎます
+    .page = このサイトの Cookie を削除してから、やり直してください。
 internal = こちら側で問題が発生しました
     .detail = しばらくしてからやり直してください。続く場合はリクエスト ID をお知らせください。
 backend_unreachable = サービスに接続できません
@@ -118,6 +173,7 @@ version_brownout = このバージョンは一時的に停止しています
             [none] このバージョンは提供を終了する予定です。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
            *[other] このバージョンは提供を終了する予定です。次のいずれかに移行してください: { $versions }。それまでは、Retry-After ヘッダーの時間が過ぎてから再試行してください。
         }
+    .page-title = 現在ご利用いただけません
     .page = このアプリケーションが使うサービスのバージョンは、まもなく提供を終了するため、一時的に停止しています。アプリケーションの更新を確認するか、後でもう一度お試しください。
 store_unavailable = サービスは一時的に利用できません
     .detail = データベースに接続できません。少し待ってからやり直してください。
@@ -125,6 +181,7 @@ backend_timeout = サービスが時間内に応答しませんでした
     .detail = 少し待ってからやり直してください。
 gateway_stopping = サービスを再起動しています
     .detail = リクエストは実行された可能性があります。確認してから、もう一度送信してください。
+    .page = アプリケーションに戻り、ログインできているか確認してください。できていない場合は、もう一度始めてください。
 provider_timeout = ログインプロバイダーが時間内に応答しませんでした
     .detail = 少し待ってから、新しくログインしてください。
 
@@ -157,12 +214,20 @@ hint_key_or_value = よくある間違いには当てはまりません。鍵が
 ## Pages and login
 
 page_confirm_title = { $application } にログイン
-page_confirm_compare = 次の確認コードが、{ $application } に表示されているものと同じか確かめてください。
-page_confirm_code = 確認コード
-page_confirm_warning = ご自身で始めたログインで、両方の確認コードが一致する場合にのみ進んでください。このアドレスが他の人から送られてきた場合は、ウィンドウを閉じてください。
-page_confirm_button = 確認コードは一致しています: { $provider } でログイン
+page_confirm_compare = 次の照合コードが、{ $application } に表示されているものと同じか確かめてください。
+page_confirm_code = 照合コード
+page_confirm_warning = ご自身で始めたログインで、両方の照合コードが一致する場合にのみ進んでください。
+page_confirm_button = 照合コードは一致しています: { $provider } でログイン
+page_confirm_cancel = 身に覚えがないログインを取り消す
+page_cancelled_title = ログインを取り消しました
+page_cancelled_close = だれもログインしていません。このウィンドウを閉じてください。
 page_done_title = ログインしました
 page_done_close = このウィンドウを閉じて { $application } に戻ることができます。
+page_finished_title = このログインは完了しています
+page_finished_link = { $application } に戻る
+page_link_title = このリンクは使えません
+page_link_detail = アプリケーションが作成したリンクを、このサービスでは受け付けられません。アプリケーションに戻って、もう一度始めてください。それでも解決しない場合は、以下の情報をアプリケーションの提供元に伝えてください。
 page_problem_code = エラーコード
 page_problem_request = リクエスト ID
+page_problem_developer = アプリケーションの開発者の方へ
 page_problem_link = 詳しい情報

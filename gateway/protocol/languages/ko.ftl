@@ -1,17 +1,24 @@
 # Signpost가 보여 주는 모든 글(한국어). 키는 모든 파일에서 같습니다. 오류 코드가 키, 값이 제목, `.detail`이 해결 방법입니다.
-# 페이지에서는 `.detail` 대신 `.page`를 씁니다. 브라우저 사용자는 헤더를 설정할 수 없습니다. `.page`에는 인수가 없습니다.
+# 페이지에서는 대신 `.page-title`과 `.page`를 씁니다. 브라우저 사용자는 요청을 만든 사람이 아닙니다. `.developer`는 `.detail` 대신 개발자에게 보입니다. 셋 다 인수가 없습니다.
 
 ## Errors
 
 target_invalid = 요청 주소의 형식이 잘못되었습니다
     .detail = 요청 대상은 RFC 3986의 경로와 쿼리여야 하고, "%" 뒤에는 16진수 두 자리가 있어야 하며, 유효한 Host 헤더가 정확히 하나 있어야 합니다.
-    .page = 여신 링크의 형식이 잘못되었습니다. 애플리케이션으로 돌아가 다시 시도하세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_malformed = 매개변수의 형식이 잘못되었습니다
     .detail = 쿼리나 폼에 잘못된 퍼센트 인코딩, 인코딩해야 하는 문자, 또는 UTF-8이 아닌 바이트가 있습니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_too_many = 매개변수가 너무 많습니다
     .detail = 매개변수는 { $limit }개까지 받습니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_missing = 매개변수가 없습니다
     .detail = 다음 매개변수가 필요합니다: "{ $name }".
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_invalid = 매개변수가 올바르지 않습니다
     .detail = { $rule ->
         [once] 다음 매개변수는 한 번만 쓸 수 있습니다: "{ $name }".
@@ -19,50 +26,85 @@ param_invalid = 매개변수가 올바르지 않습니다
         [text] 매개변수 "{ $name }"의 값은 { $allowed }바이트까지이며 널 문자를 포함할 수 없습니다.
        *[values] 매개변수 "{ $name }"에 쓸 수 있는 값: { $allowed }.
     }
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_duplicated = 매개변수가 중복되었습니다
     .detail = 다음 매개변수는 한 번만 쓸 수 있습니다: "{ $name }".
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 header_duplicated = 헤더가 중복되었습니다
     .detail = 다음 헤더는 한 번만 쓸 수 있습니다: { $name }.
+    .page-title = 요청이 전송 중에 변경되었습니다
     .page = 브라우저 확장 프로그램이나 프록시가 요청을 바꾸었을 수 있습니다. 이를 끄고 애플리케이션으로 돌아가 다시 시도하세요.
 body_not_allowed = 여기에는 본문을 보낼 수 없습니다
     .detail = GET 요청에는 본문이 없습니다. 매개변수를 쿼리로 보내거나 POST를 쓰세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_missing = 애플리케이션이 지정되지 않았습니다
     .detail = 헤더 { $name }에 애플리케이션 식별자를 담아 보내세요.
-    .page = 연 링크가 완전하지 않아 애플리케이션이 지정되지 않았습니다. 애플리케이션으로 돌아가 다시 시도하세요. 개발자 안내: 서명에 포함된 쿼리 매개변수 "app"을 링크에 추가하세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 서명에 포함된 쿼리 매개변수 "app"을 링크에 추가하세요.
 version_unknown = 해당 버전을 찾을 수 없습니다
     .detail = 사용할 수 있는 버전: { $versions }.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_invalid = 시간이 올바르지 않습니다
     .detail = "time"은 1970년부터의 UTC 밀리초를 십진 숫자로 쓴 것이어야 합니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 login_mismatch = 이 페이지는 더 이상 유효하지 않습니다
     .detail = 로그인 페이지가 다시 열렸거나 다른 브라우저에서 열렸습니다. 한 창에서만 주소를 다시 열거나 새로 로그인하세요.
+    .page = 로그인 페이지가 다시 열렸거나 다른 브라우저에서 열렸습니다. 애플리케이션으로 돌아가 한 창에서만 다시 시작하세요.
 authorization_missing = 로그인하지 않았습니다
     .detail = 이 요청에는 로그인으로 받은 인증 정보가 필요합니다.
+    .page = 애플리케이션으로 돌아가 로그인하세요.
 authorization_invalid = 로그인이 더 이상 유효하지 않습니다
     .detail = 다시 로그인하세요.
 time_missing = 시간 값이 없습니다
     .detail = 매개변수가 있는 요청에는 "time"(밀리초)과 "sign"이 필요합니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_out_of_window = 시간 차이가 너무 큽니다
     .detail = "time"은 서버 시계와 최대 { $window }초까지 다를 수 있습니다. 기기의 시계를 확인하세요.
-    .page = 링크가 만료되었습니다. 애플리케이션으로 돌아가 다시 시작하세요. 개발자 안내: 서명된 링크는 브라우저가 열기 직전에 만드세요. 그래도 해결되지 않으면 시계를 확인하세요.
+    .page-title = 링크가 만료되었습니다
+    .page = 이 링크는 짧은 시간 동안만 유효합니다. 애플리케이션으로 돌아가 다시 시작하세요.
+    .developer = 서명된 링크는 브라우저가 열기 직전에 만드세요. 그래도 해결되지 않으면 시계를 확인하세요.
 sign_missing = 서명이 없습니다
     .detail = 이 요청은 서명해야 합니다. "time"과 "sign"이 필요합니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 sign_mismatch = 서명이 일치하지 않습니다
     .detail = "sign"의 값이 이 매개변수들과 이 애플리케이션의 키에 맞지 않습니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_disabled = 애플리케이션이 비활성화되었습니다
     .detail = 서비스 운영자에게 활성화를 요청하세요.
+    .page-title = 지금은 이 애플리케이션을 사용할 수 없습니다
+    .page = 이 애플리케이션의 로그인이 중지되어 있습니다. 애플리케이션 제작자에게 문의하세요.
 login_denied = 로그인이 거부되었습니다
     .detail = 제공자에서 로그인을 허용하지 않았습니다. 다시 시작할 수 있습니다.
 return_to_not_allowed = 돌아갈 주소가 허용되지 않습니다
     .detail = "return_to"는 애플리케이션에 등록된 출처의 http 또는 https 주소여야 합니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 gateway_required = 여기서는 게이트웨이의 요청만 받습니다
     .detail = 요청을 게이트웨이 주소로 보내세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_not_found = 해당 애플리케이션을 찾을 수 없습니다
     .detail = 애플리케이션 식별자를 확인하세요.
-    .page = 링크에 지정된 애플리케이션이 여기에 없습니다. 애플리케이션으로 돌아가 다시 시도하세요. 개발자 안내: 서명에 포함된 쿼리 매개변수 "app"을 확인하세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 서명에 포함된 쿼리 매개변수 "app"을 확인하세요.
 not_found = 해당 엔드포인트를 찾을 수 없습니다
     .detail = 요청 경로를 확인하세요.
+    .page-title = 페이지를 찾을 수 없습니다
+    .page = 애플리케이션으로 돌아가 다시 시도하세요.
 login_unknown = 해당 로그인을 찾을 수 없습니다
     .detail = 시작된 적이 없거나, 오래전에 끝났거나, 다른 애플리케이션의 것입니다.
+    .page-title = 더 이상 존재하지 않는 로그인입니다
+    .page = 링크가 완전하지 않거나 오래전에 끝난 로그인입니다. 애플리케이션으로 돌아가 다시 시작하세요.
 method_not_allowed = 허용되지 않은 메서드입니다
     .detail = Allow 헤더에 있는 메서드를 쓰세요.
 request_timeout = 요청이 너무 오래 걸렸습니다
@@ -70,11 +112,15 @@ request_timeout = 요청이 너무 오래 걸렸습니다
     .page = 요청이 너무 느리게 도착했습니다. 연결을 확인한 뒤 다시 시도하세요.
 request_replayed = 이미 받은 요청입니다
     .detail = 요청마다 새로 서명하세요. 서명은 한 번만 받습니다.
-    .page = 이미 사용된 링크입니다. 애플리케이션으로 돌아가 다시 시작하세요. 개발자 안내: 서명은 한 번만 받습니다.
+    .page-title = 이미 사용된 링크입니다
+    .page = 이 링크는 한 번만 사용할 수 있습니다. 애플리케이션으로 돌아가 다시 시작하세요.
+    .developer = 서명은 한 번만 받습니다.
 login_pending = 로그인이 아직 끝나지 않았습니다
     .detail = 먼저 브라우저에서 끝내세요.
 login_used = 이미 사용된 로그인입니다
     .detail = 이 로그인은 이미 결과가 정해졌습니다. 필요하면 새로 로그인하세요.
+    .page-title = 이미 끝난 로그인입니다
+    .page = 다른 창 등에서 이미 완료되었거나 취소되었습니다. 로그인되어 있지 않다면 애플리케이션으로 돌아가 다시 시작하세요.
 idempotency_conflict = 이미 사용된 멱등 키입니다
     .detail = 내용이 다른 이벤트가 이 키로 이미 전송되었습니다. 새 이벤트마다 새 키를 사용하세요.
 version_retired = 이 버전은 종료되었습니다
@@ -83,15 +129,23 @@ version_retired = 이 버전은 종료되었습니다
             [none] 사용할 버전을 서비스 운영자에게 문의하세요.
            *[other] 다음 중 하나로 옮기세요: { $versions }.
         }
+    .page-title = 오래된 버전의 애플리케이션입니다
     .page = 이 애플리케이션이 사용하는 서비스 버전은 더 이상 제공되지 않습니다. 애플리케이션 업데이트를 확인하세요.
 login_expired = 로그인이 만료되었습니다
     .detail = 너무 오래 걸렸습니다. 새로 시작하세요.
+    .page = 너무 오래 걸렸습니다. 애플리케이션으로 돌아가 다시 시작하세요.
 body_too_large = 본문이 너무 큽니다
     .detail = { $limit }바이트까지 받습니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 uri_too_long = 쿼리가 너무 깁니다
     .detail = { $limit }바이트까지 받습니다. 긴 값은 POST 폼으로 보내세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 content_type_unsupported = 지원하지 않는 콘텐츠 형식입니다
     .detail = 본문은 UTF-8의 application/x-www-form-urlencoded로, 콘텐츠 인코딩 없이 보내세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 rate_limited = 요청이 너무 많습니다
     .detail =
         { $limit ->
@@ -103,7 +157,8 @@ rate_limited = 요청이 너무 많습니다
     .page = 잠시 후 다시 시도하세요.
 headers_too_large = 헤더가 너무 큽니다
     .detail = 요청 줄과 헤더는 합쳐서 { $limit }바이트까지, 헤더는 { $count }개까지 받습니다.
-    .page = 브라우저가 보낸 데이터가 너무 많습니다. 이 사이트의 쿠키를 삭제한 뒤 다시 시도하세요.
+    .page-title = 브라우저가 보낸 데이터가 너무 많습니다
+    .page = 이 사이트의 쿠키를 삭제한 뒤 다시 시도하세요.
 internal = 저희 쪽에 문제가 생겼습니다
     .detail = 나중에 다시 시도하세요. 계속되면 요청 ID를 알려 주세요.
 backend_unreachable = 서비스에 연결할 수 없습니다
@@ -118,6 +173,7 @@ version_brownout = 이 버전은 잠시 중단되었습니다
             [none] 이 버전은 종료될 예정입니다. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
            *[other] 이 버전은 종료될 예정입니다. 다음 중 하나로 옮기세요: { $versions }. 그때까지는 Retry-After 헤더에 있는 시간이 지난 후 다시 시도하세요.
         }
+    .page-title = 지금은 이용할 수 없습니다
     .page = 이 애플리케이션이 사용하는 서비스 버전은 곧 종료될 예정이며 잠시 중단되었습니다. 애플리케이션 업데이트를 확인하거나 나중에 다시 시도하세요.
 store_unavailable = 서비스를 일시적으로 쓸 수 없습니다
     .detail = 데이터베이스에 연결할 수 없습니다. 잠시 후 다시 시도하세요.
@@ -125,6 +181,7 @@ backend_timeout = 서비스가 제때 응답하지 않았습니다
     .detail = 잠시 후 다시 시도하세요.
 gateway_stopping = 서비스를 다시 시작하는 중입니다
     .detail = 요청이 이미 실행되었을 수 있습니다. 확인한 후 다시 보내세요.
+    .page = 애플리케이션으로 돌아가 로그인되었는지 확인하세요. 로그인되지 않았다면 다시 시작하세요.
 provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
     .detail = 잠시 후 새로 로그인하세요.
 
@@ -157,12 +214,20 @@ hint_key_or_value = 흔한 실수에는 해당하지 않습니다. 키가 다르
 ## Pages and login
 
 page_confirm_title = { $application }에 로그인
-page_confirm_compare = 이 확인 코드가 { $application }에 표시된 확인 코드와 같은지 확인하세요.
-page_confirm_code = 확인 코드
-page_confirm_warning = 직접 시작한 로그인이고 두 확인 코드가 같을 때만 계속하세요. 다른 사람이 이 주소를 보냈다면 창을 닫으세요.
-page_confirm_button = 확인 코드가 같습니다: { $provider } 계정으로 로그인
+page_confirm_compare = 이 대조 코드가 { $application }에 표시된 대조 코드와 같은지 확인하세요.
+page_confirm_code = 대조 코드
+page_confirm_warning = 직접 시작한 로그인이고 두 대조 코드가 같을 때만 계속하세요.
+page_confirm_button = 대조 코드가 같습니다: { $provider } 계정으로 로그인
+page_confirm_cancel = 내가 시작하지 않은 로그인입니다: 취소
+page_cancelled_title = 로그인을 취소했습니다
+page_cancelled_close = 아무도 로그인되지 않았습니다. 이 창을 닫아도 됩니다.
 page_done_title = 로그인되었습니다
 page_done_close = 이 창을 닫고 { $application } 화면으로 돌아가도 됩니다.
+page_finished_title = 완료된 로그인입니다
+page_finished_link = { $application } 화면으로 돌아가기
+page_link_title = 사용할 수 없는 링크입니다
+page_link_detail = 애플리케이션이 만든 링크를 이 서비스에서 받아들일 수 없습니다. 애플리케이션으로 돌아가 다시 시작하세요. 그래도 해결되지 않으면 아래 정보를 애플리케이션 제작자에게 전달하세요.
 page_problem_code = 오류 코드
 page_problem_request = 요청 ID
+page_problem_developer = 애플리케이션 개발자 안내
 page_problem_link = 자세한 정보

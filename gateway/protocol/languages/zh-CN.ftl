@@ -1,17 +1,24 @@
 # Signpost 显示的全部文字（简体中文）。每个文件的键都相同；错误码即键，值为标题，`.detail` 说明如何处理。
-# 页面上以 `.page` 代替 `.detail`：浏览器中的用户无法设置请求头。`.page` 不带参数。
+# 页面上以 `.page-title` 和 `.page` 代替它们：浏览器中的用户并未编写请求；`.developer` 代替 `.detail`，供应用的开发者参考。三者均不带参数。
 
 ## Errors
 
 target_invalid = 请求地址格式错误
     .detail = 请求目标必须是符合 RFC 3986 的路径和查询字符串，每个“%”后须有两位十六进制数字，并且有且仅有一个有效的 Host 请求头。
-    .page = 您打开的链接格式错误。请返回应用后重试。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_malformed = 参数格式错误
     .detail = 查询字符串或表单中有错误的百分号编码、必须编码的字符，或不是 UTF-8 的字节。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_too_many = 参数过多
     .detail = 最多接受 { $limit } 个参数。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_missing = 缺少参数
     .detail = 需要参数“{ $name }”。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_invalid = 参数无效
     .detail = { $rule ->
         [once] 参数“{ $name }”只能出现一次。
@@ -19,50 +26,85 @@ param_invalid = 参数无效
         [text] 参数“{ $name }”最多 { $allowed } 字节，且不得包含空字符。
        *[values] 参数“{ $name }”只接受：{ $allowed }。
     }
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_duplicated = 参数重复
     .detail = 参数“{ $name }”只能出现一次。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 header_duplicated = 请求头重复
     .detail = 请求头 { $name } 只能出现一次。
+    .page-title = 请求在途中被改动
     .page = 请求可能被浏览器扩展或代理改动。请将其关闭，返回应用后重试。
 body_not_allowed = 此处不允许请求体
     .detail = GET 请求没有请求体。请把参数放在查询字符串中，或改用 POST。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_missing = 未指明应用
     .detail = 请在请求头 { $name } 中发送您的应用标识。
-    .page = 您打开的链接不完整：其中没有指明应用。请返回应用后重试。开发者请注意：链接中须加入参与签名的查询参数“app”。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 链接中须加入参与签名的查询参数“app”。
 version_unknown = 没有这个版本
     .detail = 可用的版本：{ $versions }。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_invalid = 时间无效
     .detail = “time”必须是自 1970 年起的 UTC 毫秒数，以十进制数字表示。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 login_mismatch = 此页面已失效
     .detail = 此登录已被再次打开，或在另一个浏览器中打开。请只在一个窗口中重新打开登录地址，或重新登录。
+    .page = 此登录已被再次打开，或在另一个浏览器中打开。请返回应用重新开始，并且只使用一个窗口。
 authorization_missing = 您尚未登录
     .detail = 此请求需要登录后获得的授权。
+    .page = 请返回应用并登录。
 authorization_invalid = 您的登录已失效
     .detail = 请重新登录。
 time_missing = 缺少时间
     .detail = 带参数的请求需要“time”（毫秒）和“sign”。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_out_of_window = 时间偏差过大
     .detail = “time”与服务器时钟最多相差 { $window } 秒。请检查设备的时钟。
-    .page = 此链接已过期。请返回应用重新开始。开发者请注意：请在浏览器打开链接之前才生成签名；若仍出错，请检查时钟。
+    .page-title = 此链接已过期
+    .page = 链接只在短时间内有效。请返回应用重新开始。
+    .developer = 请在浏览器打开链接之前才生成签名；若仍出错，请检查时钟。
 sign_missing = 缺少签名
     .detail = 此请求必须签名：需要“time”和“sign”。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 sign_mismatch = 签名不匹配
     .detail = “sign”的值与这些参数和此应用的密钥不匹配。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_disabled = 应用已停用
     .detail = 请联系服务的运营者启用它。
+    .page-title = 此应用目前无法使用
+    .page = 此处已停用该应用的登录。请咨询应用的开发者。
 login_denied = 登录被拒绝
     .detail = 您在登录提供方处拒绝了授权。您可以重新开始。
 return_to_not_allowed = 不允许的返回地址
     .detail = “return_to”必须是为该应用登记的来源下的 http 或 https 地址。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 gateway_required = 此处只接受网关的请求
     .detail = 请把请求发送到网关的地址。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_not_found = 没有这个应用
     .detail = 请检查应用标识。
-    .page = 链接中指明的应用在此不存在。请返回应用后重试。开发者请注意：请检查参与签名的查询参数“app”。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 请检查参与签名的查询参数“app”。
 not_found = 没有这个接口
     .detail = 请检查请求的路径。
+    .page-title = 此处没有页面
+    .page = 请返回应用后重试。
 login_unknown = 找不到此登录
     .detail = 它从未开始、早已结束，或属于另一个应用。
+    .page-title = 此登录已不存在
+    .page = 链接不完整，或此登录早已结束。请返回应用重新开始。
 method_not_allowed = 不允许的请求方法
     .detail = 请使用 Allow 响应头列出的方法。
 request_timeout = 请求超时
@@ -70,11 +112,15 @@ request_timeout = 请求超时
     .page = 请求到达得太慢。请检查网络连接后重试。
 request_replayed = 此请求已经收到过
     .detail = 请为每个请求重新签名：一个签名只接受一次。
-    .page = 此链接已被使用过。请返回应用重新开始。开发者请注意：一个签名只接受一次。
+    .page-title = 此链接已被使用
+    .page = 链接只能使用一次。请返回应用重新开始。
+    .developer = 一个签名只接受一次。
 login_pending = 登录尚未完成
     .detail = 请先在浏览器中完成登录。
 login_used = 此登录已被使用
     .detail = 此登录已有结果，结果不变。如有需要，请重新登录。
+    .page-title = 此登录已经结束
+    .page = 它先前已完成或取消，可能是在另一个窗口中。如果您尚未登录，请返回应用重新开始。
 idempotency_conflict = 此幂等键已被使用
     .detail = 已有内容不同的事件使用了此键。请为每个新事件使用新的键。
 version_retired = 此版本已停止服务
@@ -83,15 +129,23 @@ version_retired = 此版本已停止服务
             [none] 请向服务的运营者询问应使用的版本。
            *[other] 请改用以下版本之一：{ $versions }。
         }
+    .page-title = 此应用的版本过旧
     .page = 该应用使用的服务版本已不存在。请检查应用是否有更新。
 login_expired = 登录已过期
     .detail = 耗时过长，请重新登录。
+    .page = 耗时过长。请返回应用重新开始。
 body_too_large = 请求体过大
     .detail = 最多接受 { $limit } 字节。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 uri_too_long = 查询字符串过长
     .detail = 最多接受 { $limit } 字节。较长的值请用 POST 表单发送。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 content_type_unsupported = 不支持的内容类型
     .detail = 请求体请使用 UTF-8 的 application/x-www-form-urlencoded，不要使用内容编码。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 rate_limited = 请求过多
     .detail =
         { $limit ->
@@ -103,7 +157,8 @@ rate_limited = 请求过多
     .page = 请稍后再试。
 headers_too_large = 请求头过大
     .detail = 请求行和请求头合计最多 { $limit } 字节，请求头最多 { $count } 个。
-    .page = 浏览器发送的数据过多。请删除此网站的 Cookie 后重试。
+    .page-title = 浏览器发送的数据过多
+    .page = 请删除此网站的 Cookie 后重试。
 internal = 我们这边出了问题
     .detail = 请稍后再试。如果问题持续，请报告请求编号。
 backend_unreachable = 无法连接服务
@@ -118,6 +173,7 @@ version_brownout = 此版本暂时关闭
             [none] 此版本计划停止服务。在此之前，请在 Retry-After 响应头给出的时间后重试。
            *[other] 此版本计划停止服务，请改用以下版本之一：{ $versions }。在此之前，请在 Retry-After 响应头给出的时间后重试。
         }
+    .page-title = 暂时无法使用
     .page = 该应用使用的服务版本即将停止服务，目前暂时关闭。请检查应用是否有更新，或稍后重试。
 store_unavailable = 服务暂时不可用
     .detail = 无法连接其数据库。请稍后再试。
@@ -125,6 +181,7 @@ backend_timeout = 服务未及时响应
     .detail = 请稍后再试。
 gateway_stopping = 服务正在重启
     .detail = 请求可能已被执行。请先确认，再重新发送。
+    .page = 请返回应用，查看是否已登录。如果尚未登录，请重新开始。
 provider_timeout = 登录提供方未及时响应
     .detail = 请稍后重新登录。
 
@@ -157,12 +214,20 @@ hint_key_or_value = 没有发现常见的签名错误。很可能是密钥不对
 ## Pages and login
 
 page_confirm_title = 登录 { $application }
-page_confirm_compare = 请核对此验证码与 { $application } 显示的验证码：
-page_confirm_code = 验证码
-page_confirm_warning = 仅当此次登录由您本人发起且两处验证码一致时才继续。如果此地址是他人发给您的，请关闭窗口。
-page_confirm_button = 验证码一致：通过 { $provider } 登录
+page_confirm_compare = 请核对此处的核对码与 { $application } 显示的是否一致：
+page_confirm_code = 核对码
+page_confirm_warning = 仅当此次登录由您本人发起且两处核对码一致时才继续。
+page_confirm_button = 核对码一致：通过 { $provider } 登录
+page_confirm_cancel = 不是我发起的：取消此次登录
+page_cancelled_title = 登录已取消
+page_cancelled_close = 没有任何人登录。您可以关闭此窗口。
 page_done_title = 您已登录
 page_done_close = 您可以关闭此窗口，返回 { $application }。
+page_finished_title = 此次登录已完成
+page_finished_link = 返回 { $application }
+page_link_title = 此链接无法使用
+page_link_detail = 应用生成的链接不被此服务接受。请返回应用重新开始。若仍出错，请将以下信息发给应用的开发者。
 page_problem_code = 错误码
 page_problem_request = 请求编号
+page_problem_developer = 供应用的开发者参考
 page_problem_link = 更多信息

@@ -1,17 +1,24 @@
 # Signpost 顯示的全部文字（繁體中文）。每個檔案的鍵都相同；錯誤碼即鍵，值為標題，`.detail` 說明如何處理。
-# 頁面上以 `.page` 代替 `.detail`：瀏覽器中的使用者無法設定標頭。`.page` 不帶參數。
+# 頁面上以 `.page-title` 與 `.page` 代替：瀏覽器中的使用者並未撰寫請求；`.developer` 代替 `.detail`，供應用程式的開發者參考。三者皆不帶參數。
 
 ## Errors
 
 target_invalid = 請求位址格式錯誤
     .detail = 請求目標必須是符合 RFC 3986 的路徑與查詢字串，每個「%」後須有兩位十六進位數字，且有且僅有一個有效的 Host 標頭。
-    .page = 您開啟的連結格式錯誤。請返回應用程式後重試。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_malformed = 參數格式錯誤
     .detail = 查詢字串或表單中有錯誤的百分號編碼、必須編碼的字元，或不是 UTF-8 的位元組。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 params_too_many = 參數過多
     .detail = 最多接受 { $limit } 個參數。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_missing = 缺少參數
     .detail = 需要參數「{ $name }」。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_invalid = 參數無效
     .detail = { $rule ->
         [once] 參數「{ $name }」只能出現一次。
@@ -19,50 +26,85 @@ param_invalid = 參數無效
         [text] 參數「{ $name }」最多 { $allowed } 位元組，且不得包含空字元。
        *[values] 參數「{ $name }」只接受：{ $allowed }。
     }
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 param_duplicated = 參數重複
     .detail = 參數「{ $name }」只能出現一次。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 header_duplicated = 標頭重複
     .detail = 標頭 { $name } 只能出現一次。
+    .page-title = 請求在途中遭到更動
     .page = 請求可能被瀏覽器擴充功能或代理伺服器改動。請將其關閉，返回應用程式後重試。
 body_not_allowed = 此處不允許請求主體
     .detail = GET 請求沒有主體。請把參數放在查詢字串中，或改用 POST。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_missing = 未指明應用程式
     .detail = 請在標頭 { $name } 中傳送您的應用程式識別碼。
-    .page = 您開啟的連結不完整：其中沒有指明應用程式。請返回應用程式後重試。開發者請注意：連結中須加入參與簽章的查詢參數「app」。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 連結中須加入參與簽章的查詢參數「app」。
 version_unknown = 沒有這個版本
     .detail = 可用的版本：{ $versions }。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_invalid = 時間無效
     .detail = 「time」必須是自 1970 年起的 UTC 毫秒數，以十進位數字表示。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 login_mismatch = 此頁面已失效
     .detail = 此登入已被再次開啟，或在另一個瀏覽器中開啟。請只在一個視窗中重新開啟登入網址，或重新登入。
+    .page = 此登入已被再次開啟，或在另一個瀏覽器中開啟。請返回應用程式重新開始，並且只使用一個視窗。
 authorization_missing = 您尚未登入
     .detail = 此請求需要登入後取得的授權。
+    .page = 請返回應用程式並登入。
 authorization_invalid = 您的登入已失效
     .detail = 請重新登入。
 time_missing = 缺少時間
     .detail = 帶參數的請求需要「time」（毫秒）與「sign」。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 time_out_of_window = 時間偏差過大
     .detail = 「time」與伺服器時鐘最多相差 { $window } 秒。請檢查裝置的時鐘。
-    .page = 此連結已過期。請返回應用程式重新開始。開發者請注意：請在瀏覽器開啟連結前才產生簽章；若仍發生錯誤，請檢查時鐘。
+    .page-title = 此連結已過期
+    .page = 連結只在短時間內有效。請返回應用程式重新開始。
+    .developer = 請在瀏覽器開啟連結前才產生簽章；若仍發生錯誤，請檢查時鐘。
 sign_missing = 缺少簽章
     .detail = 此請求必須簽章：需要「time」與「sign」。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 sign_mismatch = 簽章不符
     .detail = 「sign」的值與這些參數及此應用程式的金鑰不符。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_disabled = 應用程式已停用
     .detail = 請聯絡服務的營運者啟用它。
+    .page-title = 此應用程式目前無法使用
+    .page = 此處已停用該應用程式的登入。請洽詢應用程式的開發者。
 login_denied = 登入遭拒
     .detail = 您在登入提供者處拒絕了授權。您可以重新開始。
 return_to_not_allowed = 不允許的返回位址
     .detail = 「return_to」必須是為該應用程式登記的來源下的 http 或 https 位址。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 gateway_required = 此處只接受閘道的請求
     .detail = 請把請求傳送到閘道的位址。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 app_not_found = 沒有這個應用程式
     .detail = 請檢查應用程式識別碼。
-    .page = 連結中指明的應用程式在此不存在。請返回應用程式後重試。開發者請注意：請檢查參與簽章的查詢參數「app」。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+    .developer = 請檢查參與簽章的查詢參數「app」。
 not_found = 沒有這個端點
     .detail = 請檢查請求的路徑。
+    .page-title = 此處沒有頁面
+    .page = 請返回應用程式後重試。
 login_unknown = 找不到此登入
     .detail = 它從未開始、早已結束，或屬於另一個應用程式。
+    .page-title = 此登入已不存在
+    .page = 連結不完整，或此登入早已結束。請返回應用程式重新開始。
 method_not_allowed = 不允許的請求方法
     .detail = 請使用 Allow 標頭列出的方法。
 request_timeout = 請求逾時
@@ -70,11 +112,15 @@ request_timeout = 請求逾時
     .page = 請求到達得太慢。請檢查網路連線後重試。
 request_replayed = 此請求已經收到過
     .detail = 請為每個請求重新簽章：一個簽章只接受一次。
-    .page = 此連結已被使用過。請返回應用程式重新開始。開發者請注意：一個簽章只接受一次。
+    .page-title = 此連結已被使用
+    .page = 連結只能使用一次。請返回應用程式重新開始。
+    .developer = 一個簽章只接受一次。
 login_pending = 登入尚未完成
     .detail = 請先在瀏覽器中完成登入。
 login_used = 此登入已被使用
     .detail = 此登入已有結果，結果不變。如有需要，請重新登入。
+    .page-title = 此登入已經結束
+    .page = 它先前已完成或取消，可能是在另一個視窗中。如果您尚未登入，請返回應用程式重新開始。
 idempotency_conflict = 此冪等鍵已被使用
     .detail = 已有內容不同的事件使用了此鍵。請為每個新事件使用新的鍵。
 version_retired = 此版本已停止服務
@@ -83,15 +129,23 @@ version_retired = 此版本已停止服務
             [none] 請向服務的營運者詢問應使用的版本。
            *[other] 請改用以下版本之一：{ $versions }。
         }
+    .page-title = 此應用程式的版本過舊
     .page = 這個應用程式使用的服務版本已不存在。請檢查應用程式是否有更新。
 login_expired = 登入已過期
     .detail = 耗時過長，請重新登入。
+    .page = 耗時過長。請返回應用程式重新開始。
 body_too_large = 請求主體過大
     .detail = 最多接受 { $limit } 位元組。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 uri_too_long = 查詢字串過長
     .detail = 最多接受 { $limit } 位元組。較長的值請用 POST 表單傳送。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 content_type_unsupported = 不支援的內容類型
     .detail = 請求主體請使用 UTF-8 的 application/x-www-form-urlencoded，不要使用內容編碼。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 rate_limited = 請求過多
     .detail =
         { $limit ->
@@ -103,7 +157,8 @@ rate_limited = 請求過多
     .page = 請稍後再試。
 headers_too_large = 標頭過大
     .detail = 請求行與標頭合計最多 { $limit } 位元組，標頭最多 { $count } 個。
-    .page = 瀏覽器傳送的資料過多。請刪除此網站的 Cookie 後重試。
+    .page-title = 瀏覽器傳送的資料過多
+    .page = 請刪除此網站的 Cookie 後重試。
 internal = 我們這邊出了問題
     .detail = 請稍後再試。如果問題持續，請回報請求編號。
 backend_unreachable = 無法連線到服務
@@ -118,6 +173,7 @@ version_brownout = 此版本暫時關閉
             [none] 此版本預定停止服務。在此之前，請在 Retry-After 標頭給出的時間後重試。
            *[other] 此版本預定停止服務，請改用以下版本之一：{ $versions }。在此之前，請在 Retry-After 標頭給出的時間後重試。
         }
+    .page-title = 暫時無法使用
     .page = 這個應用程式使用的服務版本即將停止服務，目前暫時關閉。請檢查應用程式是否有更新，或稍後重試。
 store_unavailable = 服務暫時無法使用
     .detail = 無法連線到其資料庫。請稍後再試。
@@ -125,6 +181,7 @@ backend_timeout = 服務未及時回應
     .detail = 請稍後再試。
 gateway_stopping = 服務正在重新啟動
     .detail = 要求可能已執行。請先確認，再重新傳送。
+    .page = 請返回應用程式，查看是否已登入。如果尚未登入，請重新開始。
 provider_timeout = 登入提供者未及時回應
     .detail = 請稍後重新登入。
 
@@ -157,12 +214,20 @@ hint_key_or_value = 沒有發現常見的簽章錯誤。很可能是金鑰不對
 ## Pages and login
 
 page_confirm_title = 登入 { $application }
-page_confirm_compare = 請核對此驗證碼與 { $application } 顯示的驗證碼：
-page_confirm_code = 驗證碼
-page_confirm_warning = 僅當此次登入由您本人發起且兩處驗證碼一致時才繼續。如果此網址是他人傳給您的，請關閉視窗。
-page_confirm_button = 驗證碼一致：透過 { $provider } 登入
+page_confirm_compare = 請核對此處的核對碼與 { $application } 顯示的是否一致：
+page_confirm_code = 核對碼
+page_confirm_warning = 僅當此次登入由您本人發起且兩處核對碼一致時才繼續。
+page_confirm_button = 核對碼一致：透過 { $provider } 登入
+page_confirm_cancel = 不是我發起的：取消此次登入
+page_cancelled_title = 登入已取消
+page_cancelled_close = 沒有任何人登入。您可以關閉此視窗。
 page_done_title = 您已登入
 page_done_close = 您可以關閉此視窗，返回 { $application }。
+page_finished_title = 此次登入已完成
+page_finished_link = 返回 { $application }
+page_link_title = 此連結無法使用
+page_link_detail = 應用程式產生的連結不被此服務接受。請返回應用程式重新開始。若仍發生錯誤，請將以下資訊傳給應用程式的開發者。
 page_problem_code = 錯誤碼
 page_problem_request = 請求編號
+page_problem_developer = 供應用程式的開發者參考
 page_problem_link = 更多資訊

@@ -212,15 +212,33 @@ impl Problem {
         self
     }
 
-    /// The detail on a page: the code's `.page` text if it has one, since a person in a browser cannot set headers.
+    /// The title on a page: the code's `.page-title` text if it has one, since `title` speaks to developers.
+    #[must_use]
+    pub fn page_title(&self) -> String {
+        let title = self.own_text("page-title");
+        title.unwrap_or_else(|| self.title.clone())
+    }
+
+    /// The detail on a page: the code's `.page` text if it has one, since a person in a browser did not write the
+    /// request.
     #[must_use]
     pub fn page_detail(&self) -> String {
-        let id = format!("{}.page", self.code.as_str());
-        if exists(self.language, &id) {
-            text(self.language, &id, &[])
-        } else {
-            self.detail.clone()
-        }
+        self.own_text("page").unwrap_or_else(|| self.detail.clone())
+    }
+
+    /// What a page says to the application's maker: the code's `.developer` text, otherwise `detail`, and the hint.
+    /// `None` if the page's detail has it all.
+    #[must_use]
+    pub fn developer_detail(&self) -> Option<String> {
+        let detail = self.own_text("developer");
+        let detail = detail.or_else(|| self.own_text("page").map(|_| self.detail.clone()));
+        let texts: Vec<String> = detail.into_iter().chain(self.hint.clone()).collect();
+        (!texts.is_empty()).then(|| texts.join(" "))
+    }
+
+    fn own_text(&self, attribute: &str) -> Option<String> {
+        let id = format!("{}.{attribute}", self.code.as_str());
+        exists(self.language, &id).then(|| text(self.language, &id, &[]))
     }
 
     /// The response body, in JSON.
@@ -331,10 +349,25 @@ mod tests {
         let args = [("name", "Acme-X-App")];
         let missing = Problem::new(ProblemCode::AppMissing, Language::En, "r").detail_args(&args);
         assert!(missing.detail.contains("header Acme-X-App"));
-        assert!(missing.page_detail().contains("signed query parameter"));
-        let args = [("name", "token")];
-        let other = Problem::new(ProblemCode::ParamMissing, Language::En, "r").detail_args(&args);
+        assert_eq!(missing.page_title(), "This link does not work");
+        assert!(
+            missing
+                .page_detail()
+                .starts_with("The application created a link")
+        );
+        let developer = missing.developer_detail().unwrap();
+        assert!(developer.contains("signed query parameter") && !developer.contains("Acme-X-App"));
+        let other = Problem::new(ProblemCode::LoginDenied, Language::En, "r");
+        assert_eq!(other.page_title(), other.title);
         assert_eq!(other.page_detail(), other.detail);
+        assert_eq!(other.developer_detail(), None);
+        let args = [("name", "token")];
+        let missing = Problem::new(ProblemCode::ParamMissing, Language::En, "r").detail_args(&args);
+        let hinted = missing.clone().hint("look again".to_owned());
+        assert_eq!(
+            hinted.developer_detail(),
+            Some(format!("{} look again", missing.detail))
+        );
     }
 
     #[test]
@@ -343,12 +376,65 @@ mod tests {
         let path_takes_get = |code: &&ProblemCode| **code != ProblemCode::MethodNotAllowed;
         for language in Language::ALL {
             for &code in ProblemCode::ALL.iter().filter(path_takes_get) {
-                let shown = Problem::new(code, language, "r").page_detail();
+                let problem = Problem::new(code, language, "r");
+                let shown = format!("{}: {}", problem.page_title(), problem.page_detail());
                 let about = format!("{} in {}: {shown}", code.as_str(), language.tag());
                 let lower = shown.to_lowercase();
                 assert!(!HEADER.iter().any(|word| lower.contains(word)), "{about}");
-                let own = text(language, &format!("{}.page", code.as_str()), &[]);
-                assert!(!own.contains("{$"), "{about}");
+                for own in ["page-title", "page", "developer"] {
+                    let own = text(language, &format!("{}.{own}", code.as_str()), &[]);
+                    assert!(!own.contains("{$") && !own.contains("page_"), "{about}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_page_speaks_to_a_developer() {
+        const WORDS: [&str; 28] = [
+            "parameter",
+            "signature",
+            "signed",
+            "ident",
+            "endpoint",
+            "query",
+            "参数",
+            "签名",
+            "接口",
+            "查询",
+            "请求头",
+            "參數",
+            "簽章",
+            "端點",
+            "查詢",
+            "パラメーター",
+            "署名",
+            "エンドポイント",
+            "クエリ",
+            "매개변수",
+            "서명",
+            "엔드포인트",
+            "쿼리",
+            "return_to",
+            "\"time\"",
+            "\"sign\"",
+            "utc",
+            "utf",
+        ];
+        for language in Language::ALL {
+            for &code in ProblemCode::ALL {
+                let problem = Problem::new(code, language, "r");
+                let page = format!("{}: {}", problem.page_title(), problem.page_detail());
+                let word = WORDS
+                    .iter()
+                    .find(|word| page.to_lowercase().contains(*word));
+                assert_eq!(
+                    word,
+                    None,
+                    "{} in {}: {page}",
+                    code.as_str(),
+                    language.tag()
+                );
             }
         }
     }

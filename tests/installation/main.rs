@@ -30,6 +30,8 @@ mod provider_faults;
 mod examples;
 // Every problem code in every language.
 mod codes;
+// The code that the documents show for signing, in several languages.
+mod idioms;
 // Typical mistakes of client programs, and the response to each.
 mod mistakes;
 // Backup and restore of a SQLite database.

@@ -329,17 +329,48 @@ async fn a_form_that_is_signed_without_the_query_is_explained() {
 }
 
 #[tokio::test]
-async fn a_time_in_microseconds_is_explained() {
+async fn a_mistaken_time_is_explained() {
+    const HOUR_MS: i64 = 3_600_000;
     let (stack, backend) = Stack::recording().await;
     let client = stack.client();
-    let call = client.get("/x").param("a", "1");
-    let response = call.time(&format!("{}000", now_ms())).send().await;
-    let problem = response.problem(403, "time_out_of_window");
-    assert!(
-        problem["hint"].as_str().unwrap().contains("Microseconds"),
-        "{problem}"
-    );
-    assert!(problem["server_time"].is_u64(), "{problem}");
+    let now = now_ms();
+    for (time, code, hint) in [
+        (format!("{now}000000"), "time_invalid", "Nanoseconds?"),
+        (format!("{}.123", now / 1000), "time_invalid", "fraction"),
+        (format!("{now}.0"), "time_invalid", "fraction"),
+        ("1.732104E12".to_owned(), "time_invalid", "exponent"),
+        (format!("\"{now}\""), "time_invalid", "quotes"),
+        (format!("{now}\n"), "time_invalid", "white space"),
+        ("2024-11-20T12:00:00Z".to_owned(), "time_invalid", "a date"),
+        (
+            "Wed, 20 Nov 2024 12:00:00 GMT".to_owned(),
+            "time_invalid",
+            "a date",
+        ),
+        (format!("{now}000"), "time_out_of_window", "Microseconds?"),
+        (
+            (now + 8 * HOUR_MS).to_string(),
+            "time_out_of_window",
+            "by +8 h. Local time",
+        ),
+        (
+            (now - 11 * HOUR_MS / 2).to_string(),
+            "time_out_of_window",
+            "by -5 h 30 min. Local time",
+        ),
+    ] {
+        let call = client.get("/x").param("a", "1").time(&time);
+        let status = if code == "time_invalid" { 400 } else { 403 };
+        let problem = call.send().await.problem(status, code);
+        let shown = problem["hint"].as_str().unwrap_or_default();
+        assert!(shown.contains(hint), "{time}: {problem}");
+        let has_time = problem["server_time"].is_u64();
+        assert_eq!(has_time, status == 403, "{problem}");
+    }
+    // A clock that is 20 minutes off is no time zone.
+    let call = client.get("/x").param("a", "1").later_by_ms(HOUR_MS / 3);
+    let problem = call.send().await.problem(403, "time_out_of_window");
+    assert_eq!(problem.get("hint"), None, "{problem}");
     assert_eq!(backend.connections(), 0);
 }
 

@@ -191,6 +191,11 @@ provider_timeout = The login provider did not respond in time
 
 hint_seconds = Seconds? "time" must be in milliseconds.
 hint_microseconds = Microseconds? "time" must be in milliseconds.
+hint_nanoseconds = Nanoseconds? "time" must be in milliseconds, for example 1732104000000.
+hint_time_fraction = "time" has a decimal fraction or an exponent. Send whole milliseconds, for example 1732104000000.
+hint_time_quoted = "time" is in quotes or white space. Send the digits alone, for example 1732104000000.
+hint_time_text = "time" is a date. Send the milliseconds since 1970-01-01 00:00 UTC in digits, for example 1732104000000.
+hint_local_time = "time" differs from the gateway's clock by { $offset }. Local time instead of UTC? Send UTC milliseconds.
 hint_unsorted = The parameters were not sorted by name before signing.
 hint_empty_dropped = Parameters with an empty value were left out; they must be signed too.
 hint_empty_kept = Parameters with an empty value were signed; they must be left out.

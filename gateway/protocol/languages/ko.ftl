@@ -189,6 +189,11 @@ provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
 
 hint_seconds = 초인가요? "time"의 단위는 밀리초여야 합니다.
 hint_microseconds = 마이크로초인가요? "time"의 단위는 밀리초여야 합니다.
+hint_nanoseconds = 나노초인가요? "time"의 단위는 밀리초여야 합니다(예: 1732104000000).
+hint_time_fraction = "time"이 소수이거나 지수 표기입니다. 정수 밀리초를 보내세요(예: 1732104000000).
+hint_time_quoted = "time"의 앞뒤에 따옴표나 공백이 있습니다. 숫자만 보내세요(예: 1732104000000).
+hint_time_text = "time"이 날짜 문자열입니다. 1970-01-01 00:00 UTC부터의 밀리초를 숫자로 보내세요(예: 1732104000000).
+hint_local_time = "time"과 게이트웨이 시계의 차이가 { $offset }입니다. UTC가 아니라 현지 시각인가요? UTC 밀리초를 보내세요.
 hint_unsorted = 서명하기 전에 매개변수 이름 순서로 정렬하지 않았습니다.
 hint_empty_dropped = 값이 빈 매개변수가 빠졌습니다. 빈 값도 함께 서명해야 합니다.
 hint_empty_kept = 값이 빈 매개변수가 서명되었습니다. 빈 값은 빼야 합니다.

@@ -189,6 +189,11 @@ provider_timeout = 登录提供方未及时响应
 
 hint_seconds = 是秒吗？“time”必须以毫秒为单位。
 hint_microseconds = 是微秒吗？“time”必须以毫秒为单位。
+hint_nanoseconds = 是纳秒吗？“time”必须以毫秒为单位，例如 1732104000000。
+hint_time_fraction = “time”带有小数或指数；请发送整数毫秒，例如 1732104000000。
+hint_time_quoted = “time”两端有引号或空白字符；请只发送数字，例如 1732104000000。
+hint_time_text = “time”是日期文本；请用数字发送自 1970-01-01 00:00 UTC 起的毫秒数，例如 1732104000000。
+hint_local_time = “time”与网关时钟相差 { $offset }。用的是本地时间而不是 UTC 吗？请发送 UTC 毫秒数。
 hint_unsorted = 签名前没有按参数名排序。
 hint_empty_dropped = 空值的参数被略去了；它们也必须参与签名。
 hint_empty_kept = 空值的参数参与了签名；它们必须略去。

@@ -189,6 +189,11 @@ provider_timeout = 登入提供者未及時回應
 
 hint_seconds = 是秒嗎？「time」必須以毫秒為單位。
 hint_microseconds = 是微秒嗎？「time」必須以毫秒為單位。
+hint_nanoseconds = 是奈秒嗎？「time」必須以毫秒為單位，例如 1732104000000。
+hint_time_fraction = 「time」帶有小數或指數；請傳送整數毫秒，例如 1732104000000。
+hint_time_quoted = 「time」前後有引號或空白字元；請只傳送數字，例如 1732104000000。
+hint_time_text = 「time」是日期文字；請用數字傳送自 1970-01-01 00:00 UTC 起的毫秒數，例如 1732104000000。
+hint_local_time = 「time」與閘道時鐘相差 { $offset }。用的是當地時間而不是 UTC 嗎？請傳送 UTC 毫秒數。
 hint_unsorted = 簽章前沒有依參數名稱排序。
 hint_empty_dropped = 空值的參數被略去了；它們也必須參與簽章。
 hint_empty_kept = 空值的參數參與了簽章；它們必須略去。

@@ -14,7 +14,7 @@ pub use self::{
     profile::{
         ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
     },
-    time::{ParseSignTimeError, SignTime, Window},
+    time::{LocalOffset, ParseSignTimeError, SignTime, TimeSlip, Window},
 };
 
 use hmac::{Hmac, KeyInit, Mac};

@@ -162,8 +162,9 @@ fn problem(
     let problem = problem.detail_args(&arguments);
     let problem = match rejection.hint() {
         Some(hint) => {
-            let preset = hint.preset().map(|name| ("preset", name));
-            problem.hint(text(language, hint.key(), preset.as_slice()))
+            let argument = hint.argument();
+            let argument = argument.as_ref().map(|(name, value)| (*name, &**value));
+            problem.hint(text(language, hint.key(), argument.as_slice()))
         }
         None => problem,
     };

@@ -10,8 +10,7 @@ use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ParseSignTimeError, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
-        explain::GivenSign, sign,
+        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, explain::GivenSign, sign,
     },
 };
 
@@ -275,9 +274,7 @@ impl Verifier {
 
 fn read_time(params: &Params<'_>) -> Result<SignTime, Rejection> {
     let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
-    SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid {
-        looks_like_seconds: error == ParseSignTimeError::Seconds,
-    })
+    SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid { slip: error.slip })
 }
 
 fn single<'p, 'a>(

@@ -6,7 +6,7 @@ use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
     log_text,
     problem::ProblemCode,
-    sign::{SignTime, Window, explain::Slip},
+    sign::{SignTime, TimeSlip, Window, explain::Slip},
 };
 
 use crate::request::quotas::RequestLimit;
@@ -16,10 +16,8 @@ type Cause = Box<dyn StdError + Send + Sync>;
 /// What a response tells a client about its mistake. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// The `time` is in seconds.
-    Seconds,
-    /// The `time` is in microseconds.
-    Microseconds,
+    /// What explains the time.
+    Time(TimeSlip),
     /// What explains the signature.
     Slip(Slip),
 }
@@ -29,17 +27,17 @@ impl Hint {
     #[must_use]
     pub(crate) const fn key(self) -> &'static str {
         match self {
-            Self::Seconds => "hint_seconds",
-            Self::Microseconds => "hint_microseconds",
+            Self::Time(slip) => slip.as_str(),
             Self::Slip(slip) => slip.as_str(),
         }
     }
 
-    /// The preset that matched, if it names one.
+    /// The argument of its text, if it has one.
     #[must_use]
-    pub(crate) const fn preset(self) -> Option<&'static str> {
+    pub(crate) fn argument(self) -> Option<(&'static str, Cow<'static, str>)> {
         match self {
-            Self::Slip(Slip::Preset(name)) => Some(name),
+            Self::Slip(Slip::Preset(name)) => Some(("preset", name.into())),
+            Self::Time(TimeSlip::LocalTime(offset)) => Some(("offset", offset.to_string().into())),
             _ => None,
         }
     }
@@ -47,9 +45,9 @@ impl Hint {
     /// Its name in the log: the key, and the preset that matched.
     #[must_use]
     pub(crate) fn name(self) -> Cow<'static, str> {
-        match self.preset() {
-            Some(preset) => format!("{}:{preset}", self.key()).into(),
-            None => self.key().into(),
+        match self {
+            Self::Slip(Slip::Preset(name)) => format!("{}:{name}", self.key()).into(),
+            _ => self.key().into(),
         }
     }
 }
@@ -146,8 +144,8 @@ pub enum Rejection {
     /// Client error: `time` is not in milliseconds since the epoch.
     #[error("the time is malformed")]
     TimeInvalid {
-        /// Whether it looks like seconds.
-        looks_like_seconds: bool,
+        /// The mistake that explains it, if found.
+        slip: Option<TimeSlip>,
     },
     /// Client error: its clock is wrong, or an old request was sent again.
     #[error("time {time} is outside the window around {now}")]
@@ -344,11 +342,9 @@ impl Rejection {
     #[must_use]
     pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
-            Self::TimeInvalid {
-                looks_like_seconds: true,
-            } => Some(Hint::Seconds),
-            Self::TimeOutOfWindow { time, .. } if time.looks_like_microseconds() => {
-                Some(Hint::Microseconds)
+            Self::TimeInvalid { slip } => slip.map(Hint::Time),
+            Self::TimeOutOfWindow { time, now, window } => {
+                TimeSlip::of_distant(*time, *now, *window).map(Hint::Time)
             }
             Self::SignMismatch { slip } => slip.map(Hint::Slip),
             _ => None,

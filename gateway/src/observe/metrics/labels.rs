@@ -3,11 +3,11 @@
 pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
 use signpost_protocol::{
     problem::ProblemCode,
-    sign::{SIGN, TIME, explain::Slip},
+    sign::{SIGN, TIME, TimeSlip, explain::Slip},
     version::VersionSource,
 };
 
-use crate::request::rejection::{Hint, Rejection};
+use crate::request::rejection::Rejection;
 
 /// The sources of a version, in the order of their numbers.
 pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
@@ -59,8 +59,8 @@ pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -
     }
 }
 
-/// Causes of a failed verification that have no hint, the most frequent one first, then the hints about `time`.
-const UNEXPLAINED: [&str; 9] = [
+/// Causes of a failed verification that have no hint, the most frequent one first.
+const UNEXPLAINED: [&str; 7] = [
     ProblemCode::SignMismatch.as_str(),
     ProblemCode::SignMissing.as_str(),
     ProblemCode::TimeOutOfWindow.as_str(),
@@ -68,24 +68,26 @@ const UNEXPLAINED: [&str; 9] = [
     ProblemCode::TimeMissing.as_str(),
     ProblemCode::TimeInvalid.as_str(),
     ProblemCode::ParamDuplicated.as_str(),
-    Hint::Seconds.key(),
-    Hint::Microseconds.key(),
 ];
 
 /// The causes of a failed verification: the problem code, or the response's hint if the gateway found the mistake.
-pub(crate) const CAUSES: [&str; UNEXPLAINED.len() + Slip::ALL.len()] = {
-    let mut causes = [""; UNEXPLAINED.len() + Slip::ALL.len()];
+pub(crate) const CAUSES: [&str; FIRST_SLIP + Slip::ALL.len()] = {
+    let mut causes = [""; FIRST_SLIP + Slip::ALL.len()];
     let mut index = 0;
     while index < causes.len() {
         causes[index] = if index < UNEXPLAINED.len() {
             UNEXPLAINED[index]
+        } else if index < FIRST_SLIP {
+            TimeSlip::ALL[index - UNEXPLAINED.len()].as_str()
         } else {
-            Slip::ALL[index - UNEXPLAINED.len()].as_str()
+            Slip::ALL[index - FIRST_SLIP].as_str()
         };
         index += 1;
     }
     causes
 };
+
+const FIRST_SLIP: usize = UNEXPLAINED.len() + TimeSlip::ALL.len();
 
 /// The index of the cause, if the request was rejected because its verification failed. A full replay memory is not
 /// such a failure, but a limit.

@@ -6,7 +6,7 @@ use signpost_protocol::{
     app::AppId,
     problem::ProblemCode,
     request_id::RequestId,
-    sign::{SIGN, SignTime, TIME, Window, explain::Slip},
+    sign::{SIGN, SignTime, TIME, TimeSlip, Window, explain::Slip},
     version::VersionSource,
 };
 
@@ -198,11 +198,9 @@ fn a_failed_verification_counts_by_its_cause() {
         window,
     };
     let duplicated = |name| Rejection::ParamDuplicated { name };
-    let time_invalid = |looks_like_seconds| Rejection::TimeInvalid { looks_like_seconds };
     let mut cases = vec![
         (Rejection::TimeMissing, Some("time_missing")),
-        (time_invalid(false), Some("time_invalid")),
-        (time_invalid(true), Some("hint_seconds")),
+        (Rejection::TimeInvalid { slip: None }, Some("time_invalid")),
         (out_of_window(1_732_104_100_000), Some("time_out_of_window")),
         (
             out_of_window(1_732_104_000_000_000),
@@ -229,6 +227,10 @@ fn a_failed_verification_counts_by_its_cause() {
         },
         None,
     ));
+    for slip in TimeSlip::ALL {
+        let rejection = Rejection::TimeInvalid { slip: Some(slip) };
+        cases.push((rejection, Some(slip.as_str())));
+    }
     for slip in Slip::ALL {
         let rejection = Rejection::SignMismatch { slip: Some(slip) };
         cases.push((rejection, Some(slip.as_str())));

@@ -1,6 +1,6 @@
 //! Time, signature and replay, in the contract's order.
 
-use signpost_protocol::sign::explain::Slip;
+use signpost_protocol::sign::{TimeSlip, explain::Slip};
 
 use super::{explanation::MAX_EXPLANATIONS_PER_SECOND, *};
 use crate::{
@@ -121,15 +121,13 @@ fn time_is_checked_before_the_signature() {
     assert!(matches!(case.post("sign=x"), Err(Rejection::TimeMissing)));
     assert!(matches!(
         case.post("time=x"),
-        Err(Rejection::TimeInvalid {
-            looks_like_seconds: false
-        })
+        Err(Rejection::TimeInvalid { slip: None })
     ));
     let seconds = NOW / 1000;
     assert!(matches!(
         case.post(&format!("time={seconds}")),
         Err(Rejection::TimeInvalid {
-            looks_like_seconds: true
+            slip: Some(TimeSlip::Seconds)
         })
     ));
     assert!(matches!(

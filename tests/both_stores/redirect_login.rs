@@ -16,7 +16,7 @@ const RETURN_TO: &str = "[application]\nreturn_to = [\"https://app.example\"]";
 #[tokio::test]
 async fn a_person_logs_in() {
     let stack = Stack::start().await;
-    let mut browser = stack.browser();
+    let mut browser = Browser::for_data();
     let begun = browser.step(&stack.url("/login")).await;
     let provider = begun.redirect().unwrap();
     assert_eq!(provider.path(), "/site/oauth2/authorize");
@@ -245,7 +245,7 @@ async fn deny_ends_the_login() {
 #[tokio::test]
 async fn a_second_callback_changes_nothing() {
     let stack = Stack::start().await;
-    let mut browser = stack.browser();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let callback = back.redirect().unwrap();
@@ -324,7 +324,7 @@ async fn fifty_first_logins_of_one_person_create_one_account() {
     let stack = Stack::start().await;
     let mut callbacks = Vec::new();
     for _ in 0..50 {
-        let mut browser = Browser::default();
+        let mut browser = Browser::for_data();
         let provider = browser.open(&stack.url("/login")).await;
         let back = browser
             .decide(&provider, "any:one person", Decision::Allow)
@@ -365,7 +365,7 @@ async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
     ] {
         let config = format!("[providers.bitbucket]\n{provider}");
         let stack = Stack::builder().backends(&config).start().await;
-        let mut browser = stack.browser();
+        let mut browser = Browser::for_data();
         let begun = browser.step(&stack.url("/login")).await;
         let url = begun.redirect().unwrap();
         let has_challenge = param(&url, "code_challenge_method").as_deref() == Some("S256");

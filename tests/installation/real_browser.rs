@@ -16,9 +16,49 @@ async fn a_person_logs_in_by_redirect() {
     browser.open(&stack.url("/login")).await;
     browser.wait_for_text("Sign in to the sandbox").await;
     browser.click("button[value=allow]").await;
-    let result = browser.wait_for_text("authorization").await;
-    assert!(result.contains("\"type\":\"bitbucket\""), "{result}");
+    // Nothing could use the credential of a result that a browser shows.
+    let page = browser.wait_for_text("You are logged in").await;
+    assert!(!page.contains("authorization"), "{page}");
     assert!(browser.address().await.starts_with(&stack.url("/login?")));
+}
+
+#[tokio::test]
+async fn reload_and_back_after_a_login_are_no_errors() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let browser = RealBrowser::start("en").await;
+    let begun = begin_polling(&client).await;
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text(&begun.user_code).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    browser.wait_for_text("You are logged in").await;
+    let callback = browser.address().await;
+    browser.open(&callback).await;
+    browser.wait_for_text("You are logged in").await;
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text("You are logged in").await;
+    assert_eq!(stack.provider_counts().await["token"], 1);
+    let other = RealBrowser::start("en").await;
+    other.open(&callback).await;
+    other.wait_for_text("login_used").await;
+}
+
+#[tokio::test]
+async fn a_person_who_did_not_start_the_login_cancels_it() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let browser = RealBrowser::start("en").await;
+    let begun = begin_polling(&client).await;
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text(&begun.user_code).await;
+    browser.click(".cancel a").await;
+    browser.wait_for_text("Nobody was logged in").await;
+    let checked = check(&client, &begun.token).await;
+    assert_eq!(checked["reason"], "access_denied", "{checked}");
+    browser.open(&browser.address().await).await;
+    browser.wait_for_text("Nobody was logged in").await;
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ async fn a_login_is_traced_across_gateway_and_backend() {
     let stack = stack.start().await;
     let client = stack.client();
 
-    let mut browser = stack.browser();
+    let mut browser = Browser::for_data();
     let redirected = browser.step(&stack.url("/login")).await;
     let state = redirected.redirect_param("state").unwrap();
     let page = browser.follow(redirected).await;

@@ -16,6 +16,8 @@ use crate::{
 pub struct Browser {
     http: Client,
     cookies: CookieStore,
+    /// Sent as `Accept`.
+    accept: &'static str,
     /// Sent as `Accept-Language`.
     pub accept_language: String,
     detour: Option<Detour>,
@@ -60,8 +62,19 @@ impl Browser {
         Self {
             http: http_client(),
             cookies: CookieStore::new(),
+            accept: "text/html,application/xhtml+xml,*/*;q=0.8",
             accept_language,
             detour: None,
+        }
+    }
+
+    /// A client that keeps cookies and follows redirects, and takes data and no pages: a redirect login without `return_to`
+    /// gives it the login result.
+    #[must_use]
+    pub fn for_data() -> Self {
+        Self {
+            accept: "*/*",
+            ..Self::default()
         }
     }
 
@@ -242,7 +255,7 @@ impl Browser {
             request = request.header("host", url.authority());
         }
         request = request
-            .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+            .header("accept", self.accept)
             .header("accept-language", &self.accept_language)
             .header("sec-fetch-mode", "navigate")
             .header("sec-fetch-dest", "document");

@@ -109,13 +109,13 @@ pub async fn log_in_by_polling(client: &SignedClient, user: &str) -> Value {
     checked["login"].clone()
 }
 
-/// Logs a user in by redirect, in a new browser, and returns the login result.
+/// Logs a user in by redirect, with a new client that takes data, and returns the login result.
 ///
 /// # Panics
 ///
 /// When it does not complete.
 pub async fn log_in_by_redirect(client: &SignedClient, user: &str) -> Value {
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&client.login_url(&[])).await;
     browser
         .decide_and_follow(&provider, user, Decision::Allow)

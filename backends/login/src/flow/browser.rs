@@ -5,8 +5,10 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use super::{
-    BrowserRequest, ProviderRedirect,
-    find::{ensure_pending, find_login, sent_cookie},
+    BrowserOutcome, BrowserRequest, ProviderRedirect,
+    find::{CallbackLogin, ensure_pending, find_login, sent_cookie},
+    finish::finish_cancelled,
+    outcome::outcome_again,
 };
 use crate::{
     error::LoginError,
@@ -24,6 +26,16 @@ pub(crate) enum PageOrRedirect {
     Page(Page),
     /// With `polling.confirm = false`: a redirect to the provider.
     Redirect(ProviderRedirect),
+    /// This browser has finished the login.
+    Finished(BrowserOutcome),
+}
+
+/// The result of a link on the page.
+pub(crate) enum Decision {
+    /// The button: the browser continues at the provider.
+    Confirmed(ProviderRedirect),
+    /// The login was cancelled, or is finished.
+    Finished(BrowserOutcome),
 }
 
 /// The contents of the page.
@@ -31,9 +43,10 @@ pub(crate) struct Page {
     pub(crate) application: Arc<Application>,
     pub(crate) user_code: UserCode,
     pub(crate) provider: String,
-    /// The `state` and `confirm` of the button's URL.
+    /// The `state` of both links, and the `confirm` of each.
     pub(crate) state: String,
     pub(crate) confirm: String,
+    pub(crate) cancel: String,
     pub(crate) set_cookie: HeaderValue,
 }
 
@@ -50,6 +63,10 @@ pub(crate) async fn show_page(
         return Err(LoginError::LoginUnknown);
     };
     let now = service.now();
+    let sent = sent_cookie(service, request, &login);
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+        return Ok(PageOrRedirect::Finished(outcome));
+    }
     ensure_pending(&login, now)?;
     let provider = configured_provider(service, &login)?;
     if !service.config.polling.confirm {
@@ -63,42 +80,65 @@ pub(crate) async fn show_page(
         provider: provider.config.name.to_string(),
         state: login.state.encode(),
         confirm: cookie.confirm(),
+        cancel: cookie.cancel(),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), login.expires_at.seconds_from(now)),
     }))
 }
 
-/// Handles the page's button. It works only in the browser that has the page, since `confirm` must match the cookie.
+/// Handles the page's button, and its link that cancels the login. Both work only in the browser that has the page,
+/// since `confirm` must match the cookie.
 pub(crate) async fn confirm(
-    service: &Service,
+    service: &Arc<Service>,
     request: &BrowserRequest<'_>,
     confirm: &str,
-) -> Result<ProviderRedirect, LoginError> {
-    let (login, _) = find_login(service, request).await?;
+) -> Result<Decision, LoginError> {
+    let (login, application) = find_login(service, request).await?;
+    let sent = sent_cookie(service, request, &login);
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+        return Ok(Decision::Finished(outcome));
+    }
     ensure_pending(&login, service.now())?;
-    sent_cookie(service, request, &login)
-        .filter(|cookie| cookie.is_confirmed_by(confirm))
-        .ok_or(LoginError::LoginMismatch)?;
-    redirect_to_provider(service, &login, configured_provider(service, &login)?).await
+    let cookie = sent.ok_or(LoginError::LoginMismatch)?;
+    if cookie.is_confirmed_by(confirm) {
+        let provider = configured_provider(service, &login)?;
+        let redirect = redirect_to_provider(service, &login, provider).await?;
+        return Ok(Decision::Confirmed(redirect));
+    }
+    if !cookie.is_cancelled_by(confirm) {
+        return Err(LoginError::LoginMismatch);
+    }
+    // As if this browser had been at the provider, and the user had denied access there.
+    bind(service, &login, &cookie).await?;
+    let cancelled = CallbackLogin {
+        login,
+        application,
+        cookie,
+    };
+    let outcome = finish_cancelled(service, request.client, cancelled).await?;
+    Ok(Decision::Finished(outcome))
 }
 
-/// Binds the login to a new cookie, and redirects the browser to the provider; fails if a callback has claimed the
-/// login.
+/// Binds the login to the browser with this cookie; fails if a callback has claimed the login.
+async fn bind(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<(), LoginError> {
+    let (store, state) = (&service.state.logins, login.state.hash());
+    let is_bound = store.bind(state, &cookie.hash(), service.now()).await?;
+    is_bound.then_some(()).ok_or(LoginError::LoginUsed)
+}
+
+/// Binds the login to a new cookie, and redirects the browser to the provider.
 async fn redirect_to_provider(
     service: &Service,
     login: &Login,
     provider: &Provider,
 ) -> Result<ProviderRedirect, LoginError> {
     let cookie = LoginCookie::generate();
-    let now = service.now();
-    let (store, state) = (&service.state.logins, login.state.hash());
-    if !store.bind(state, &cookie.hash(), now).await? {
-        return Err(LoginError::LoginUsed);
-    }
+    bind(service, login, &cookie).await?;
+    let remaining = login.expires_at.seconds_from(service.now());
     Ok(ProviderRedirect {
         url: provider.authorize_url(&login.state, &cookie),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
-            .set(&cookie.encode(), login.expires_at.seconds_from(now)),
+            .set(&cookie.encode(), remaining),
     })
 }
 

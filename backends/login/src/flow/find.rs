@@ -5,7 +5,7 @@ use std::sync::Arc;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 
-use super::BrowserRequest;
+use super::{BrowserOutcome, BrowserRequest, outcome::outcome_again};
 use crate::{
     error::LoginError,
     records::{
@@ -14,6 +14,14 @@ use crate::{
     },
     service::Service,
 };
+
+/// What a callback finds.
+pub(super) enum Found {
+    /// A login that it may finish.
+    Login(CallbackLogin),
+    /// This browser has finished the login already.
+    Finished(BrowserOutcome),
+}
 
 /// A login that a callback may finish, and the cookie that proves it.
 pub(super) struct CallbackLogin {
@@ -40,10 +48,13 @@ pub(super) async fn find_login(
 pub(super) async fn find_callback_login(
     service: &Service,
     request: &BrowserRequest<'_>,
-) -> Result<CallbackLogin, LoginError> {
+) -> Result<Found, LoginError> {
     let state = parse_state(request)?;
     match service.state.seal().await?.expiry_of(&state) {
-        Some(expires_at) => find_redirect_login(service, request, state, expires_at).await,
+        Some(expires_at) => {
+            let login = find_redirect_login(service, request, state, expires_at).await?;
+            Ok(Found::Login(login))
+        }
         None => find_polling_login(service, request).await,
     }
 }
@@ -59,7 +70,7 @@ async fn find_redirect_login(
     let seal = service.state.seal().await?;
     let value = sent.value(request.headers);
     let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
-        // The first callback removed the cookie, so a second one finds the login in the store.
+        // Another browser's, or the cookie was removed: only the store knows whether the login is finished.
         let stored = service.state.logins.find(state.hash()).await?;
         return Err(match stored {
             Some(_) => LoginError::LoginUsed,
@@ -96,17 +107,21 @@ async fn find_redirect_login(
 async fn find_polling_login(
     service: &Service,
     request: &BrowserRequest<'_>,
-) -> Result<CallbackLogin, LoginError> {
+) -> Result<Found, LoginError> {
     let (login, application) = find_login(service, request).await?;
+    let sent = sent_cookie(service, request, &login);
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+        return Ok(Found::Finished(outcome));
+    }
     ensure_pending(&login, service.now())?;
-    let cookie = sent_cookie(service, request, &login)
+    let cookie = sent
         .filter(|cookie| login.is_bound_to(cookie))
         .ok_or(LoginError::LoginMismatch)?;
-    Ok(CallbackLogin {
+    Ok(Found::Login(CallbackLogin {
         login,
         application,
         cookie,
-    })
+    }))
 }
 
 /// The cookie that the browser sent for a polling login.

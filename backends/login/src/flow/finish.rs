@@ -1,6 +1,6 @@
 //! Handles the callback, the provider's redirect: the login completes or fails, once.
 
-use std::{error::Error, fmt::Display, sync::Arc, time::Instant};
+use std::{error::Error, fmt::Display, net::IpAddr, sync::Arc, time::Instant};
 
 use http::HeaderValue;
 use signpost_kit::server::shutdown::{Phase, wait_for_phase};
@@ -9,8 +9,8 @@ use tracing::{Instrument, Span, field};
 
 use super::{
     BrowserRequest,
-    find::{CallbackLogin, ensure_pending, find_callback_login},
-    outcome::{BrowserOutcome, Failure, store_completion, store_failure},
+    find::{CallbackLogin, Found, ensure_pending, find_callback_login},
+    outcome::{BrowserOutcome, Failure, outcome_again, store_completion, store_failure},
     retry_store,
     return_to::is_allowed,
 };
@@ -41,10 +41,11 @@ pub(crate) enum Grant {
     Error(String),
 }
 
-/// The response to the callback, and the `Set-Cookie` that removes the login's cookie.
+/// The response to the callback, and the `Set-Cookie` that removes the cookie of a login that failed. After a success the
+/// cookie stays as long as the login would, so that a reload in this browser is no error.
 pub(crate) struct CallbackResponse {
     pub(crate) outcome: BrowserOutcome,
-    pub(crate) remove_cookie: HeaderValue,
+    pub(crate) remove_cookie: Option<HeaderValue>,
 }
 
 /// Completes or fails the login of a callback. Callbacks from another browser or provider, and second ones, are
@@ -54,7 +55,10 @@ pub(crate) async fn finish_login(
     request: &BrowserRequest<'_>,
     callback: Callback<'_>,
 ) -> Result<CallbackResponse, LoginError> {
-    let found = find_callback_login(service, request).await?;
+    let found = match find_callback_login(service, request).await? {
+        Found::Login(found) => found,
+        Found::Finished(outcome) => return Ok(again(outcome)),
+    };
     // Checked again: the application may have lost the origin since the login began.
     if let Mode::Redirect {
         return_to: Some(url),
@@ -68,25 +72,76 @@ pub(crate) async fn finish_login(
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let now = service.state.clock.instant();
-    let permit = service.limits.count_callback(request.client, now).await?;
     let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
-    // In a task of its own: if the browser disconnects, the login must still finish, and a shutdown waits for the task.
-    let (own, grant) = (Arc::clone(service), callback.grant);
+    let (state, sent) = (found.login.state.hash().clone(), found.cookie.clone());
+    let application = Arc::clone(&found.application);
+    let finished = finish_once(
+        service,
+        (request.client, request.wants_page),
+        found,
+        callback.grant,
+    )
+    .await;
+    if matches!(finished, Err(LoginError::LoginUsed)) {
+        let stored = service.state.logins.find(&state).await?;
+        let outcome = stored
+            .and_then(|login| outcome_again(request, &login, Some(&sent), &application))
+            .ok_or(LoginError::LoginUsed)?;
+        return Ok(again(outcome));
+    }
+    let outcome = finished?;
+    let has_failed = match &outcome {
+        BrowserOutcome::ReturnTo(url) => url.query_pairs().any(|(name, _)| name == "error"),
+        BrowserOutcome::Problem(_) => true,
+        _ => false,
+    };
+    Ok(CallbackResponse {
+        outcome,
+        remove_cookie: has_failed.then(|| cookie.remove()),
+    })
+}
+
+/// Ends a login that is bound to this browser: its user cancelled it on its page.
+pub(super) async fn finish_cancelled(
+    service: &Arc<Service>,
+    client: IpAddr,
+    login: CallbackLogin,
+) -> Result<BrowserOutcome, LoginError> {
+    let denied = Grant::Error(FailureReason::AccessDenied.as_str().to_owned());
+    finish_once(service, (client, true), login, denied).await?;
+    Ok(BrowserOutcome::Cancelled)
+}
+
+/// The response to a browser that has finished the login before.
+const fn again(outcome: BrowserOutcome) -> CallbackResponse {
+    CallbackResponse {
+        outcome,
+        remove_cookie: None,
+    }
+}
+
+/// Claims and finishes a login, in a task of its own: if the browser disconnects, the login must still finish, and a
+/// shutdown waits for the task.
+async fn finish_once(
+    service: &Arc<Service>,
+    (client, wants_page): (IpAddr, bool),
+    found: CallbackLogin,
+    grant: Grant,
+) -> Result<BrowserOutcome, LoginError> {
+    let now = service.state.clock.instant();
+    let permit = service.limits.count_callback(client, now).await?;
+    let own = Arc::clone(service);
     let work = async move {
         let _permit = permit;
         let claimed = claim(&own, found).await?;
-        finish_claimed(&own, &claimed, grant).await
+        finish_claimed(&own, &claimed, grant, wants_page).await
     };
     let work = carried(work).instrument(Span::current());
     let task = service.state.tasks.spawn(work);
     let failed = |_| LoginError::Internal {
         what: "the task of a callback failed",
     };
-    Ok(CallbackResponse {
-        outcome: task.await.map_err(failed)??,
-        remove_cookie: cookie.remove(),
-    })
+    task.await.map_err(failed)?
 }
 
 /// Claims the login for this callback. If another request was first, the error says what happened to the login.
@@ -116,10 +171,11 @@ async fn finish_claimed(
     service: &Service,
     claimed: &CallbackLogin,
     grant: Grant,
+    wants_page: bool,
 ) -> Result<BrowserOutcome, LoginError> {
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
-    let finished = match complete(service, claimed, grant).await {
+    let finished = match complete(service, claimed, grant, wants_page).await {
         Ok(browser) => Ok((browser, LoginOutcome::Success)),
         Err(failure) => store_failure(service, login, failure).await,
     };
@@ -136,6 +192,7 @@ async fn complete(
     service: &Service,
     claimed: &CallbackLogin,
     grant: Grant,
+    wants_page: bool,
 ) -> Result<BrowserOutcome, Failure> {
     let code = match grant {
         Grant::Code(code) => code,
@@ -154,9 +211,9 @@ async fn complete(
         FailureReason::ProviderFailed
     })?;
     let user = identify(service, provider, claimed, code).await?;
-    let (account, created) = find_or_create_account(service, provider, &user).await?;
-    Span::current().record("account.id", account.id.get());
-    let stored = store_completion(service, claimed, account, created).await;
+    let found = find_or_create_account(service, provider, &user).await?;
+    Span::current().record("account.id", found.0.id.get());
+    let stored = store_completion(service, claimed, found, wants_page).await;
     stored.map_err(Failure::Store)
 }
 

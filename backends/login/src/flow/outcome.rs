@@ -7,7 +7,8 @@ use signpost_store::StoreError;
 use url::Url;
 
 use super::{
-    LoginResult, collect::issue_random, find::CallbackLogin, retry_store, return_to::with_outcome,
+    BrowserRequest, LoginResult, collect::issue_random, find::CallbackLogin, retry_store,
+    return_to::with_outcome,
 };
 use crate::{
     error::LoginError,
@@ -16,7 +17,8 @@ use crate::{
         accounts::Account,
         applications::Application,
         logins::{
-            ClaimTimeouts, Completion, FailureReason, FinishTimes, Login, Mode, Outcome, Ticket,
+            ClaimTimeouts, Completion, FailureReason, FinishTimes, Login, LoginCookie, Mode,
+            Outcome, Status, Ticket,
         },
     },
     service::Service,
@@ -28,8 +30,13 @@ pub(crate) enum BrowserOutcome {
     ReturnTo(Url),
     /// A redirect login without `return_to`: the response is the result.
     Result(LoginResult),
-    /// A polling login: a page says that the window can be closed.
+    /// A page says that the user is logged in and that the window can be closed: a polling login, or a redirect login
+    /// whose result nothing could use.
     Close(Arc<Application>),
+    /// A redirect login that this browser completed before: a page with a link to this origin.
+    Finished(Arc<Application>, String),
+    /// The user cancelled the login on its page.
+    Cancelled,
     /// The login failed, and there is no `return_to` to redirect to.
     Problem(LoginError),
 }
@@ -60,14 +67,46 @@ impl From<StoreError> for Failure {
     }
 }
 
+/// What the browser that finished the login gets after a reload, without a second ticket or credential. `None` for
+/// another browser, and unless the login is complete or was cancelled on its page.
+pub(super) fn outcome_again(
+    request: &BrowserRequest<'_>,
+    login: &Login,
+    cookie: Option<&LoginCookie>,
+    application: &Arc<Application>,
+) -> Option<BrowserOutcome> {
+    let cookie = cookie.filter(|cookie| login.is_bound_to(cookie))?;
+    if !request.wants_page {
+        return None;
+    }
+    match (&login.status, &login.mode) {
+        (
+            Status::Complete(_),
+            Mode::Redirect {
+                return_to: Some(url),
+            },
+        ) => {
+            let origin = url.origin().ascii_serialization();
+            Some(BrowserOutcome::Finished(Arc::clone(application), origin))
+        }
+        (Status::Complete(_), _) => Some(BrowserOutcome::Close(Arc::clone(application))),
+        (Status::Failed { .. }, _) => {
+            let confirm = request.confirm?;
+            let is_cancelled = cookie.is_cancelled_by(confirm);
+            is_cancelled.then_some(BrowserOutcome::Cancelled)
+        }
+        _ => None,
+    }
+}
+
 /// Stores that the login is complete; the browser gets a ticket, the result or a page.
 pub(super) async fn store_completion(
     service: &Service,
     CallbackLogin {
         login, application, ..
     }: &CallbackLogin,
-    account: Account,
-    created: bool,
+    (account, created): (Account, bool),
+    wants_page: bool,
 ) -> Result<BrowserOutcome, LoginError> {
     let lifetimes = &service.config.lifetimes;
     let complete = |ticket| Outcome::Complete {
@@ -85,7 +124,7 @@ pub(super) async fn store_completion(
             store_outcome(service, login, outcome).await?;
             BrowserOutcome::ReturnTo(with_outcome(url.clone(), "ticket", &ticket.encode()))
         }
-        Mode::Redirect { return_to: None } => {
+        Mode::Redirect { return_to: None } if !wants_page => {
             let finished_at = store_outcome(service, login, complete(None)).await?;
             let completion = Completion {
                 account,
@@ -95,7 +134,7 @@ pub(super) async fn store_completion(
             };
             BrowserOutcome::Result(issue_random(service, &completion, login.application).await?)
         }
-        Mode::Polling { .. } => {
+        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
             store_outcome(service, login, complete(None)).await?;
             BrowserOutcome::Close(Arc::clone(application))
         }

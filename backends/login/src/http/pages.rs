@@ -1,15 +1,15 @@
-//! The three HTML pages of the login service: confirm, done and problem.
+//! The HTML pages of the login service: confirm, done, finished, cancelled and problem.
 //!
 //! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use signpost_kit::page;
+use signpost_kit::page::{self, Outcome};
 use signpost_protocol::{language::Language, problem::Problem, text::text};
 
 use crate::flow::Page;
 
-/// The confirmation page of a polling login: the application, the user code and the button.
+/// The confirmation page of a polling login: the application, the user code, the button, and the link that cancels.
 pub(crate) fn confirm(page: &Page, language: Language) -> Response {
     let application = page.application.name.as_str();
     let args = [
@@ -18,32 +18,53 @@ pub(crate) fn confirm(page: &Page, language: Language) -> Response {
     ];
     // A link and not a form: `form-action` in the policy would have to allow the provider's origin.
     // Both values are base64url with dots and need no escaping in a query.
-    let href = format!("?state={}&confirm={}", page.state, page.confirm);
+    let href = |confirm: &str| format!("?state={}&confirm={confirm}", page.state);
     let title = text(language, "page_confirm_title", &args);
     let body = html! {
         p { (text(language, "page_confirm_compare", &args)) }
         p.code aria-label=(text(language, "page_confirm_code", &[])) { (page.user_code.as_str()) }
         p.warning { (text(language, "page_confirm_warning", &args)) }
-        a.button href=(href) rel="nofollow" { (text(language, "page_confirm_button", &args)) }
+        a.button href=(href(&page.confirm)) rel="nofollow" {
+            (text(language, "page_confirm_button", &args))
+        }
+        p.cancel {
+            a href=(href(&page.cancel)) rel="nofollow" { (text(language, "page_confirm_cancel", &[])) }
+        }
     };
-    document(language, &title, &body)
+    response(language, page::document(language, &title, &body))
 }
 
-/// The last page of a polling login: the window can be closed.
+/// The user is logged in, and the window can be closed.
 pub(crate) fn done(application: &str, language: Language) -> Response {
-    let title = text(language, "page_done_title", &[]);
-    let body = html! { p { (text(language, "page_done_close", &[("application", application)])) } };
-    document(language, &title, &body)
+    let args = [("application", application)];
+    let body = html! { p { (text(language, "page_done_close", &args)) } };
+    outcome(Outcome::Success, language, "page_done_title", &body)
+}
+
+/// A redirect login that was completed before, with a link to the origin of its `return_to`.
+pub(crate) fn finished(application: &str, origin: &str, language: Language) -> Response {
+    let args = [("application", application)];
+    let body = html! { p { a href=(origin) { (text(language, "page_finished_link", &args)) } } };
+    outcome(Outcome::Success, language, "page_finished_title", &body)
+}
+
+/// The user cancelled the login.
+pub(crate) fn cancelled(language: Language) -> Response {
+    let body = html! { p { (text(language, "page_cancelled_close", &[])) } };
+    outcome(Outcome::Failure, language, "page_cancelled_title", &body)
 }
 
 /// The page of a problem, with the code that its JSON would have.
 pub(crate) fn problem(problem: &Problem) -> Response {
-    let headers = page::headers(problem.language);
-    (headers, page::problem(problem)).into_response()
+    response(problem.language, page::problem(problem))
 }
 
-fn document(language: Language, title: &str, body: &Markup) -> Response {
-    let page = page::document(language, title, body);
+fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> Response {
+    let title = text(language, title, &[]);
+    response(language, page::outcome(outcome, language, &title, body))
+}
+
+fn response(language: Language, page: String) -> Response {
     (page::headers(language), page).into_response()
 }
 
@@ -76,6 +97,7 @@ mod tests {
             provider: "sandbox".to_owned(),
             state: "v1.abc".to_owned(),
             confirm: "def".to_owned(),
+            cancel: "ghi".to_owned(),
             set_cookie: HeaderValue::from_static("x=y"),
         }
     }
@@ -103,10 +125,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_done_page_has_its_texts_in_every_language() {
+    async fn the_last_pages_have_their_texts_in_every_language() {
         for language in Language::ALL {
-            let html = body(done("Shop", language)).await;
-            assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
+            let finished = finished("Shop", "https://shop.example", language);
+            for page in [done("Shop", language), finished] {
+                let html = body(page).await;
+                assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
+            }
+            let html = body(cancelled(language)).await;
+            assert!(!html.contains("page_"), "{html}");
         }
     }
 

@@ -15,8 +15,8 @@ use super::json;
 use crate::{
     error::LoginError,
     flow::{
-        self, BrowserOutcome, BrowserRequest, Callback, Grant, LoginRequest, PageOrRedirect,
-        ProviderRedirect,
+        self, BrowserOutcome, BrowserRequest, Callback, Decision, Grant, LoginRequest,
+        PageOrRedirect, ProviderRedirect,
     },
     http::{
         Context, Version, pages,
@@ -46,17 +46,21 @@ pub(crate) async fn login<V: Version>(
         state,
         application,
         client: info.client_address,
+        confirm: parameters.optional("confirm")?,
+        wants_page: info.wants_page,
         headers: &headers,
     };
     let code = parameters.optional("code")?.map(str::to_owned);
     let error = parameters.optional("error")?.map(str::to_owned);
-    let confirm = parameters.optional("confirm")?;
     let iss = parameters.optional("iss")?;
-    let grant = match (code, error, confirm) {
-        (None, None, None) => return show_page(&context, &info, &request).await,
+    let grant = match (code, error, request.confirm) {
+        (None, None, None) => return show_page::<V>(&context, &info, &request).await,
         (None, None, Some(confirm)) => {
-            let redirect = flow::confirm(&context.service, &request, confirm).await?;
-            return redirect_to_provider(redirect);
+            let decision = flow::confirm(&context.service, &request, confirm).await?;
+            return match decision {
+                Decision::Confirmed(redirect) => redirect_to_provider(redirect),
+                Decision::Finished(outcome) => outcome_response::<V>(&context, &info, outcome),
+            };
         }
         (Some(code), None, None) => Grant::Code(code),
         (None, Some(error), None) => Grant::Error(error),
@@ -89,7 +93,7 @@ async fn begin_redirect(
 }
 
 /// `GET /login?state=…`: shows a polling login's page; with `polling.confirm = false`, redirects to the provider instead.
-async fn show_page(
+async fn show_page<V: Version>(
     context: &Context,
     info: &RequestInfo,
     request: &BrowserRequest<'_>,
@@ -100,10 +104,11 @@ async fn show_page(
             Ok((cookie(page.set_cookie), response).into_response())
         }
         PageOrRedirect::Redirect(redirect) => redirect_to_provider(redirect),
+        PageOrRedirect::Finished(outcome) => outcome_response::<V>(context, info, outcome),
     }
 }
 
-/// `GET /login?state=…&code=…` and `&error=…`: completes or fails the login, and removes its cookie in both cases.
+/// `GET /login?state=…&code=…` and `&error=…`: completes or fails the login.
 async fn callback<V: Version>(
     context: &Context,
     info: &RequestInfo,
@@ -111,16 +116,32 @@ async fn callback<V: Version>(
     callback: Callback<'_>,
 ) -> Result<Response, LoginError> {
     let finished = flow::finish_login(&context.service, request, callback).await?;
-    let response = match finished.outcome {
+    let response = outcome_response::<V>(context, info, finished.outcome)?;
+    Ok(match finished.remove_cookie {
+        Some(removal) => (cookie(removal), response).into_response(),
+        None => response,
+    })
+}
+
+/// The response to the browser whose login has ended.
+fn outcome_response<V: Version>(
+    context: &Context,
+    info: &RequestInfo,
+    outcome: BrowserOutcome,
+) -> Result<Response, LoginError> {
+    Ok(match outcome {
         BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
         BrowserOutcome::Result(result) => json(V::login_result(&LoginResult::new(
             result,
             context.service.now(),
         ))),
         BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
+        BrowserOutcome::Finished(application, origin) => {
+            pages::finished(&application.name, &origin, info.page_language)
+        }
+        BrowserOutcome::Cancelled => pages::cancelled(info.page_language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
-    };
-    Ok((cookie(finished.remove_cookie), response).into_response())
+    })
 }
 
 /// 302 to the provider, with the login's cookie.

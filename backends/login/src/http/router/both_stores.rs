@@ -131,6 +131,11 @@ impl Setup {
         .await
     }
 
+    /// As [`Self::browse`], for a client that takes data and no pages.
+    async fn follow(&self, target: &str, cookie: &str) -> Response {
+        self.raw("GET", target, &[("cookie", cookie)]).await
+    }
+
     async fn raw(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         let mut request = Request::builder().method(method).uri(target);
         for (name, value) in headers {

@@ -69,6 +69,16 @@ impl LoginCookie {
         is_same(self.confirm().as_bytes(), confirm.as_bytes())
     }
 
+    /// The value of `confirm` in the page's other link, which cancels the login.
+    pub(crate) fn cancel(&self) -> String {
+        self.0.derive("cancel").encode()
+    }
+
+    /// Whether `confirm` is the link of this cookie's page that cancels the login, in constant time.
+    pub(crate) fn is_cancelled_by(&self, confirm: &str) -> bool {
+        is_same(self.cancel().as_bytes(), confirm.as_bytes())
+    }
+
     /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
     pub(crate) fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()

@@ -228,7 +228,7 @@ async fn storing_a_random_credential_is_retried() {
     let setup = setup(2, false).await;
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
-    let done = setup.browse(&callback, &begun.cookie()).await.json();
+    let done = setup.follow(&callback, &begun.cookie()).await.json();
     let authorization = done["authorization"].as_str().unwrap();
     let user = setup
         .call("GET", "/user", &[("acme-x-authorization", authorization)])

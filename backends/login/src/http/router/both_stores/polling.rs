@@ -33,7 +33,7 @@ pub(super) async fn begin(setup: &Setup) -> Begun {
 
 /// The URL of the page's button.
 fn button(page: &Response) -> String {
-    let (_, rest) = page.body.split_once("href=\"").unwrap();
+    let (_, rest) = page.body.split_once("class=\"button\" href=\"").unwrap();
     format!(
         "/login{}",
         rest.split_once('"').unwrap().0.replace("&amp;", "&")
@@ -84,6 +84,14 @@ async fn a_polling_login_completes() {
         .await;
     assert_eq!(done.status, StatusCode::OK);
     assert!(done.body.contains("You are logged in"), "{}", done.body);
+    // A reload, and the button, the page by Back; in another browser they are errors.
+    for target in ["&code=me", "&confirm=x", ""] {
+        let target = format!("/login?state={}{target}", begun.state);
+        let again = setup.browse(&target, &cookie).await;
+        assert!(again.body.contains("You are logged in"), "{}", again.body);
+        let other = setup.browse(&target, "").await;
+        other.assert_problem(409, "login_used");
+    }
 
     setup.later(5);
     let checked = check(&setup, &begun.token).await;
@@ -122,6 +130,38 @@ async fn a_polling_login_completes() {
         .call("POST", &user_login, &[])
         .await
         .assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_person_who_did_not_start_the_login_cancels_it() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let page = format!("/login?state={}", begun.state);
+    let page = setup.browse(&page, "").await;
+    let (_, link) = page
+        .body
+        .split_once("<p class=\"cancel\"><a href=\"")
+        .unwrap();
+    let (link, _) = link.split_once('"').unwrap();
+    let cancel = format!("/login{}", link.replace("&amp;", "&"));
+    // A link that someone else sends ends nothing: it needs the cookie of the page.
+    let other = setup.browse(&cancel, "").await;
+    other.assert_problem(400, "login_mismatch");
+    assert_eq!(check(&setup, &begun.token).await["status"], "pending");
+    for _ in ["the first time", "after a reload"] {
+        let cancelled = setup.browse(&cancel, &page.cookie()).await;
+        assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.body);
+        assert!(
+            cancelled.body.contains("Nobody was logged in"),
+            "{}",
+            cancelled.body
+        );
+    }
+    let checked = check(&setup, &begun.token).await;
+    assert_eq!(checked["status"], "failed");
+    assert_eq!(checked["reason"], "access_denied");
+    let confirm = setup.browse(&button(&page), &page.cookie()).await;
+    confirm.assert_problem(409, "login_used");
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ async fn without_return_to_the_response_is_the_result() {
     let begun = setup.call("GET", "/login", &[]).await;
     let (state, cookie) = (begun.state(), begun.cookie());
     let done = setup
-        .browse(&format!("/login?state={state}&code=me"), &cookie)
+        .follow(&format!("/login?state={state}&code=me"), &cookie)
         .await;
     assert_eq!(done.status, StatusCode::OK);
     assert_eq!(done.header(header::CACHE_CONTROL), "no-store");
     assert_eq!(done.header(header::REFERRER_POLICY), "no-referrer");
-    assert!(done.header(header::SET_COOKIE).contains("Max-Age=0"));
+    assert!(!done.headers.contains_key(header::SET_COOKIE));
     let result = done.json();
     assert_eq!(result["account"]["username"], "{me}");
     assert_eq!(result["account"]["name_of_this_version"], "bitbucket");
@@ -27,13 +27,52 @@ async fn without_return_to_the_response_is_the_result() {
 
     let begun = setup.call("GET", "/login", &[]).await;
     let again = setup
-        .browse(
+        .follow(
             &format!("/login?state={}&code=me", begun.state()),
             &begun.cookie(),
         )
         .await;
     assert_eq!(again.json()["created"], false);
     assert_ne!(again.json()["authorization"], result["authorization"]);
+}
+
+#[tokio::test]
+async fn without_return_to_a_browser_gets_a_page_and_no_credential() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", "/login", &[]).await;
+    let (callback, cookie) = (
+        format!("/login?state={}&code=me", begun.state()),
+        begun.cookie(),
+    );
+    // So a credential cannot be stored.
+    let rename = "ALTER TABLE credentials RENAME TO unused";
+    setup.store.execute(rename).await;
+    for _ in ["the first time", "after a reload"] {
+        let done = setup.browse(&callback, &cookie).await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+        assert!(done.body.contains("You are logged in"), "{}", done.body);
+        assert!(!done.body.contains("authorization"), "{}", done.body);
+    }
+    let data = setup.follow(&callback, &cookie).await;
+    data.assert_problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn a_reload_after_a_redirect_login_gives_no_second_ticket() {
+    let setup = Setup::new().await;
+    let begun = setup
+        .call("GET", "/login?return_to=https://app.example/done?a=1", &[])
+        .await;
+    let callback = format!("/login?state={}&code=me", begun.state());
+    let done = setup.browse(&callback, &begun.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("ticket="));
+    let again = setup.browse(&callback, &begun.cookie()).await;
+    assert_eq!(again.status, StatusCode::OK, "{}", again.body);
+    let link = "href=\"https://app.example\"";
+    assert!(again.body.contains(link), "{}", again.body);
+    assert!(!again.body.contains("ticket"), "{}", again.body);
+    let other = setup.browse(&callback, "").await;
+    other.assert_problem(409, "login_used");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ async fn a_request_ends_on_the_snapshot_that_it_began_with() {
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
     provider.go_on.notify_one();
-    let done = setup.browse(&callback, &begun.cookie()).await;
+    let done = setup.follow(&callback, &begun.cookie()).await;
     assert_eq!(done.json()["expires_in"], 200, "{}", done.body);
     assert_eq!(provider.secrets(), [basic("first"), basic("second")]);
 }
@@ -160,7 +160,7 @@ async fn header_names_and_the_gateways_secret_change() {
     setup.reload(&provider, "", "\"s\"");
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
-    let done = setup.browse(&callback, &begun.cookie()).await.json();
+    let done = setup.follow(&callback, &begun.cookie()).await.json();
     let credential = done["authorization"].as_str().unwrap().to_owned();
     let more = format!("gateway_secret = \"{SECRET}\"\nheaders.authorization = \"Other-Auth\"");
     setup.reload(&provider, &more, "\"s\"");

@@ -6,7 +6,7 @@ use crate::testing::TestService;
 pub(super) async fn log_in(setup: &Setup) -> String {
     let begun = setup.call("GET", "/login", &[]).await;
     let done = setup
-        .browse(
+        .follow(
             &format!("/login?state={}&code=me", begun.state()),
             &begun.cookie(),
         )

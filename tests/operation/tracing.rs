@@ -3,6 +3,7 @@
 use std::fs;
 
 use end_to_end::{
+    browser::Browser,
     browser::Decision,
     certificates::Authority,
     folder::Folder,

@@ -79,6 +79,22 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     serde_json::from_str(text).unwrap()
 });
 
+/// Mistakes whose cause no response can name.
+const HINT_OF_NO_CAUSE: &str = "hint_key_or_value";
+
+#[test]
+fn most_mistakes_have_a_response_that_names_the_cause() {
+    let is_named = |mistake: &&Mistake| {
+        let expected = &mistake.expected;
+        let is_told = !expected.says.is_empty() || expected.header.is_some();
+        is_told && expected.hint.as_deref() != Some(HINT_OF_NO_CAUSE)
+    };
+    let all = &TABLE.mistakes;
+    assert!(all.len() >= 80, "{} mistakes", all.len());
+    let named = all.iter().filter(is_named).count();
+    assert!(named >= 70, "{named} responses name the cause");
+}
+
 #[tokio::test]
 async fn every_mistake_gets_its_response() {
     let stack = Stack::builder().multi().start().await;

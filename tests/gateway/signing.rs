@@ -329,6 +329,49 @@ async fn a_form_that_is_signed_without_the_query_is_explained() {
 }
 
 #[tokio::test]
+async fn an_applications_wrong_signatures_leave_hints_to_the_others() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().in_front_of(&backend).multi().start().await;
+    let [busy, other] = ["busy", "other"].map(|name| stack.create_application(name, &[]));
+    let is_searched = async |application| {
+        let client = stack.client_of(application);
+        let call = client.get("/x").param("a", "1").sign_given(&"0".repeat(32));
+        let problem = call.send().await.problem(403, "sign_mismatch");
+        let hint = problem["hint"].as_str().unwrap();
+        let is_searched = !hint.contains("not searched");
+        assert!(
+            is_searched || hint.contains("Try again in a second"),
+            "{hint}"
+        );
+        is_searched
+    };
+    let mut searched = 0;
+    while is_searched(&busy).await {
+        searched += 1;
+        assert!(
+            searched < 1_000,
+            "no limit of the searches of an application"
+        );
+    }
+    assert!(searched >= 10, "{searched}");
+    assert!(is_searched(&other).await);
+}
+
+#[tokio::test]
+async fn a_large_request_is_not_searched() {
+    let (stack, _backend) = Stack::recording().await;
+    let client = stack.client();
+    let large = client.post("/x").param("a", &"1".repeat(9_000));
+    let response = large.sign_given(&"0".repeat(32)).send().await;
+    let problem = response.problem(403, "sign_mismatch");
+    let hint = problem["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("not searched") && hint.contains("8 KiB"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
 async fn a_mistaken_time_is_explained() {
     const HOUR_MS: i64 = 3_600_000;
     let (stack, backend) = Stack::recording().await;

@@ -14,7 +14,7 @@ use signpost_protocol::{
     },
 };
 
-use self::{clock_skew::ClockSkew, explanation::ExplanationLimit, transition::Transition};
+use self::{clock_skew::ClockSkew, explanation::SearchLimit, transition::Transition};
 use super::callback::Callback;
 use crate::{
     config::SignConfig,
@@ -94,7 +94,7 @@ struct SignedRequest<'r, 'p> {
 #[derive(Debug, Default)]
 struct VerifierState {
     replays: ReplayMemory,
-    explanations: ExplanationLimit,
+    searches: SearchLimit,
 }
 
 impl Verifier {
@@ -216,7 +216,7 @@ impl Verifier {
         let Some(given) = Sign::from_hex(&digits) else {
             // Not a supported algorithm, but perhaps one that clients use by mistake.
             let given = GivenSign::from_hex(&digits);
-            let slip = given.and_then(|given| self.explain(&given, None, request));
+            let slip = given.map(|given| self.explain(&given, None, request));
             return Err(Rejection::SignMismatch { slip });
         };
         let (profile, method, path) = (
@@ -234,7 +234,7 @@ impl Verifier {
             return Ok(given);
         }
         let slip = self.explain(&GivenSign::from(given), expired, request);
-        Err(Rejection::SignMismatch { slip })
+        Err(Rejection::SignMismatch { slip: Some(slip) })
     }
 
     /// The number of signatures in the replay memory.

@@ -163,7 +163,7 @@ pub enum Rejection {
     /// Client error: another key, another sign profile, or changed parameters.
     #[error("the signature does not match ({slip:?})")]
     SignMismatch {
-        /// The mistake that explains it, if found.
+        /// The mistake that explains it, or why none was searched; `None` if there is nothing to say.
         slip: Option<Slip>,
     },
     /// Client error: the same signature a second time.

@@ -2,7 +2,7 @@
 
 use signpost_protocol::sign::{TimeSlip, explain::Slip};
 
-use super::{explanation::MAX_EXPLANATIONS_PER_SECOND, *};
+use super::{explanation::MAX_SEARCHES, *};
 use crate::{
     config::tests::sign_config,
     directory::apps::{PreviousKey, directory::AppDirectory},
@@ -295,12 +295,12 @@ fn a_rejected_request_is_not_stored_in_the_replay_memory() {
 }
 
 #[test]
-fn the_number_of_explanations_is_limited() {
+fn the_number_of_searches_is_limited() {
     let case = Case::new();
     let unsorted = format!("b=1&a=1&time={NOW}{KEY}");
     let sign = hex::encode(<md5::Md5 as md5::Digest>::digest(unsorted));
     let wrong = format!("b=1&a=1&time={NOW}&sign={sign}");
-    let explained = (0..MAX_EXPLANATIONS_PER_SECOND + 10)
+    let explained = (0..MAX_SEARCHES + 10)
         .filter(|_| {
             matches!(
                 case.post(&wrong),
@@ -310,12 +310,14 @@ fn the_number_of_explanations_is_limited() {
             )
         })
         .count();
-    assert_eq!(explained as u64, MAX_EXPLANATIONS_PER_SECOND);
-    // Without a search, there is no explanation.
+    assert_eq!(explained as u64, MAX_SEARCHES);
+    // Without a search, the response says so.
     let other_key = signed_with(OLD_KEY, &format!("a=1&time={NOW}"));
     assert!(matches!(
         case.post(&other_key),
-        Err(Rejection::SignMismatch { slip: None })
+        Err(Rejection::SignMismatch {
+            slip: Some(Slip::NotSearched)
+        })
     ));
 }
 

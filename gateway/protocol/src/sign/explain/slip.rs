@@ -1,7 +1,7 @@
 //! The mistakes in signing that are explained. CONTRACT 3.
 
 label_enum! {
-    /// A mistake in signing, which the hint explains: the key of its text in the language files.
+    /// A mistake in signing, which the hint explains, or why none was searched: the key of its text in the language files.
     pub enum Slip {
         /// The pairs were not sorted.
         Unsorted = "hint_unsorted",
@@ -43,6 +43,10 @@ label_enum! {
         Preset(&'static str = "") = "hint_preset",
         /// The previous key was used after its overlap.
         PreviousKey = "hint_previous_key",
+        /// No search: the limit of searches per second was exceeded.
+        NotSearched = "hint_not_searched",
+        /// No search: path and parameters are too large.
+        TooLarge = "hint_too_large",
         /// None of these: the key or a value is probably wrong.
         KeyOrValue = "hint_key_or_value",
     }

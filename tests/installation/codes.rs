@@ -486,30 +486,51 @@ async fn assert_reported_in_every_language<'c>(code: ProblemCode, call: impl Fn(
 async fn a_language_is_chosen_as_the_contract_says() {
     let stack = Stack::start().await;
     let client = stack.client();
-    for (header, language) in [
-        (Some("zh-CN"), "zh-CN"),
-        (Some("ZH-tw"), "zh-TW"),
-        (Some("ja"), "ja"),
-        (Some("KO"), "ko"),
-        (Some("fr"), "en"),
-        (Some("zh"), "en"),
-        (Some(""), "en"),
-        (None, "en"),
+    for (header, accepted, language) in [
+        (Some("ZH-tw"), "ja", "zh-TW"),
+        (Some("zh"), "ja", "zh-CN"),
+        (Some("zh-Hans-CN"), "ja", "zh-CN"),
+        (Some("zh_CN.UTF-8"), "ja", "zh-CN"),
+        (Some("zh-HK"), "ja", "zh-TW"),
+        (Some("zh-yue-HK"), "ja", "zh-TW"),
+        (Some("ja-JP"), "ko", "ja"),
+        (Some("ko-KR"), "ja", "ko"),
+        (Some("en-GB"), "ja", "en"),
+        (Some("fr, ko;q=0.5"), "ja", "ko"),
+        (Some("fr"), "ja-JP, en;q=0.5", "ja"),
+        (Some(""), "zh-Hant", "zh-TW"),
+        (Some("fr"), "de", "en"),
+        (None, "en;q=0.3, zh-SG;q=0.7", "zh-CN"),
+        (None, "fr, *;q=0.1", "en"),
     ] {
-        // `Accept-Language` is ignored here: often no person chose it.
-        let call = client.get("/user").header("Accept-Language", "ja");
-        let call = if let Some(header) = header {
-            call.language(header)
-        } else {
-            call
-        };
-        let response = call.send().await;
-        response.problem(401, "authorization_missing");
-        assert_eq!(
-            response.header("content-language"),
-            Some(language),
-            "{header:?}"
-        );
+        // The gateway rejects some, the login service the others; each as data and as a page.
+        for (target, accept, status, code) in [
+            ("/user", "application/json", 401, "authorization_missing"),
+            ("/user?a=1", "application/json", 403, "time_missing"),
+            (
+                "/login?state=v1.x&code=y",
+                "application/json",
+                404,
+                "login_unknown",
+            ),
+            (
+                "/login?state=v1.x&code=y",
+                "text/html",
+                404,
+                "login_unknown",
+            ),
+            ("/login?a=1", "text/html", 403, "time_missing"),
+        ] {
+            let call = client.get(target).header("Accept", accept);
+            let call = call.header("Accept-Language", accepted);
+            let call = header
+                .into_iter()
+                .fold(call, |call, tag| call.language(tag));
+            let response = call.send().await;
+            response.rejected(status, code);
+            let given = response.header("content-language");
+            assert_eq!(given, Some(language), "{header:?}, {accepted}: {target}");
+        }
     }
 }
 

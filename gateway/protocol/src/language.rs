@@ -25,69 +25,75 @@ impl Language {
         self.as_str()
     }
 
-    /// The language in the convention header. If it is missing or unknown, `en`; never an error.
+    /// The language of a request: the best match of the convention header, otherwise of `Accept-Language`, otherwise
+    /// `en`; never an error.
     #[must_use]
-    pub fn from_header(value: Option<&[u8]>) -> Self {
-        let named = |language: &Self| {
-            value.is_some_and(|value| language.tag().as_bytes().eq_ignore_ascii_case(value))
-        };
-        Self::ALL.into_iter().find(named).unwrap_or_default()
+    pub fn of_request(own: Option<&[u8]>, accept_language: Option<&[u8]>) -> Self {
+        own.and_then(Self::best_match)
+            .or_else(|| accept_language.and_then(Self::best_match))
+            .unwrap_or_default()
     }
 
-    /// The best match of a browser's `Accept-Language` (RFC 9110 section 12.5.4), for pages only.
+    /// The best match of a list of language ranges with weights (RFC 9110 section 12.5.4); one tag is such a list.
     ///
-    /// The highest weight wins; of equal ones, the first. `zh` with another or no script or region is mapped to the
-    /// nearer of the two Chinese variants.
-    #[must_use]
-    pub fn from_accept_language(value: &str) -> Self {
-        let mut best = (Self::default(), 0.0);
-        for range in value.split(',').take(MAX_RANGES) {
-            let (tag, weight) = match range.split_once(';') {
-                Some((tag, weight)) => (tag, quality(weight)),
-                None => (range, 1.0),
-            };
-            if let Some(language) = Self::nearest(tag.trim())
-                && weight > best.1
+    /// The highest weight wins; of equal ones, the first.
+    fn best_match(list: &[u8]) -> Option<Self> {
+        let mut best = (None, 0.0);
+        for range in list.split(|byte| *byte == b',').take(MAX_RANGES) {
+            let mut parts = range.splitn(2, |byte| *byte == b';');
+            let tag = parts.next().unwrap_or_default().trim_ascii();
+            let weight = parts.next().map_or(1.0, quality);
+            if weight > best.1
+                && let Some(language) = Self::lookup(tag)
             {
-                best = (language, weight);
+                best = (Some(language), weight);
             }
         }
         best.0
     }
 
-    fn nearest(tag: &str) -> Option<Self> {
-        let mut parts = tag.split('-');
-        let primary = parts.next()?.to_ascii_lowercase();
-        match primary.as_str() {
-            "en" => Some(Self::En),
-            "ja" => Some(Self::Ja),
-            "ko" => Some(Self::Ko),
-            "zh" => {
-                let is_traditional = |part: &str| {
-                    ["hant", "tw", "hk", "mo"]
-                        .iter()
-                        .any(|known| part.eq_ignore_ascii_case(known))
-                };
-                let is_simplified = |part: &str| part.eq_ignore_ascii_case("hans");
-                let chosen = parts.find(|part| is_traditional(part) || is_simplified(part));
-                Some(if chosen.is_some_and(is_traditional) {
-                    Self::ZhTw
-                } else {
-                    Self::ZhCn
-                })
-            }
-            _ => None,
+    /// Lookup (RFC 4647 section 3.4): subtags that say nothing here fall away. `*` is the default.
+    ///
+    /// Chinese is written in the script that the tag names, otherwise in that of its region. `_` separates as `-` does,
+    /// and what follows `.` or `@` in a POSIX locale says nothing.
+    fn lookup(tag: &[u8]) -> Option<Self> {
+        let tag = tag.split(|byte| b".@".contains(byte)).next()?;
+        let mut subtags = tag.split(|byte| b"-_".contains(byte));
+        let primary = subtags.next()?;
+        let is = |subtag: &[u8], known: &[&str]| {
+            known
+                .iter()
+                .any(|known| subtag.eq_ignore_ascii_case(known.as_bytes()))
+        };
+        if !is(primary, &["zh", "cmn", "yue"]) {
+            let is_primary = |one: &Self| is(primary, &[one.tag()]);
+            let named = [Self::En, Self::Ja, Self::Ko].into_iter().find(is_primary);
+            return named.or_else(|| (primary == b"*").then(Self::default));
         }
+        let mut found = is(primary, &["yue"]).then_some(Self::ZhTw);
+        // A single character begins extensions, which do not say how the text is written.
+        for subtag in subtags.take_while(|subtag| subtag.len() > 1) {
+            if is(subtag, &["hans", "cn", "sg", "my"]) {
+                return Some(Self::ZhCn);
+            }
+            if is(subtag, &["hant", "tw", "hk", "mo"]) {
+                return Some(Self::ZhTw);
+            }
+            if is(subtag, &["yue"]) {
+                found = Some(Self::ZhTw);
+            }
+        }
+        found.or(Some(Self::ZhCn))
     }
 }
 
 /// Limit on the ranges that are examined; a browser sends a handful.
 const MAX_RANGES: usize = 32;
 
-fn quality(weight: &str) -> f32 {
-    weight
-        .trim()
-        .strip_prefix("q=")
+fn quality(weight: &[u8]) -> f32 {
+    std::str::from_utf8(weight.trim_ascii())
+        .ok()
+        .and_then(|weight| weight.strip_prefix("q=").or(weight.strip_prefix("Q=")))
         .and_then(|number| number.parse().ok())
         .filter(|number| (0.0..=1.0).contains(number))
         .unwrap_or(0.0)
@@ -98,33 +104,64 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_is_compared_without_letter_case() {
-        assert_eq!(Language::from_header(Some(b"ZH-cn")), Language::ZhCn);
-        assert_eq!(Language::from_header(Some(b"ja")), Language::Ja);
-    }
-
-    #[test]
-    fn anything_else_in_the_header_is_english() {
-        for other in [&b"fr"[..], b"", b"zh", b"\xff", b"en-GB"] {
-            assert_eq!(Language::from_header(Some(other)), Language::En);
-        }
-        assert_eq!(Language::from_header(None), Language::En);
-    }
-
-    #[test]
-    fn a_browser_gets_its_best_match() {
-        for (value, language) in [
-            ("", Language::En),
-            ("fr, de;q=0.9", Language::En),
-            ("zh", Language::ZhCn),
-            ("zh-Hant-HK, en;q=0.5", Language::ZhTw),
-            ("zh-Hans-TW", Language::ZhCn),
-            ("zh-SG", Language::ZhCn),
-            ("en;q=0.3, ko-KR;q=0.8, ja;q=0.7", Language::Ko),
-            ("ja, en", Language::Ja),
-            ("ko;q=0, ja;q=nonsense", Language::En),
+    fn every_tag_finds_its_language() {
+        for (tags, language) in [
+            (
+                "en EN en-GB en_US.UTF-8 en-Latn-x-a * *-CH",
+                Some(Language::En),
+            ),
+            ("ja ja-JP JA_jp ja_JP.eucJP ja-Latn", Some(Language::Ja)),
+            ("ko ko-KR ko-Kore-KR ko_KR@hanja", Some(Language::Ko)),
+            (
+                "zh ZH-cn zh_CN zh_CN.GB18030 zh-Hans zh-Hans-CN zh-Hans-TW zh-SG zh-MY zh-cmn-Hans cmn cmn-Hans \
+                 cmn-CN yue-Hans zh-yue-CN zh-US zh-u-rg-twzzzz zh-x-hant",
+                Some(Language::ZhCn),
+            ),
+            (
+                "zh-TW zh_TW.Big5 zh-Hant zh-Hant-CN zh-HK zh-MO zh-Hant-HK zh_HK@currency zh-yue zh-yue-HK yue \
+                 cmn-TW cmn-Hant",
+                Some(Language::ZhTw),
+            ),
+            ("fr jax zhx C POSIX - _ .UTF-8 x-en i-klingon \u{e9}", None),
         ] {
-            assert_eq!(Language::from_accept_language(value), language, "{value}");
+            for tag in tags.split(' ') {
+                assert_eq!(Language::best_match(tag.as_bytes()), language, "{tag}");
+            }
+        }
+        assert_eq!(Language::best_match(b""), None);
+        assert_eq!(Language::best_match(b"\xff"), None);
+    }
+
+    #[test]
+    fn the_highest_weight_wins() {
+        for (list, language) in [
+            ("fr, de;q=0.9", None),
+            ("fr, ja;q=0.1", Some(Language::Ja)),
+            ("zh-Hant-HK, en;q=0.5", Some(Language::ZhTw)),
+            ("en;q=0.3, ko-KR; q=0.8 ,ja;Q=0.7", Some(Language::Ko)),
+            ("ja, en", Some(Language::Ja)),
+            (", ,ja", Some(Language::Ja)),
+            ("ko;q=0, ja;q=nonsense, zh;q=2, en;q=NaN, en;q", None),
+            ("fr, *;q=0.1", Some(Language::En)),
+        ] {
+            assert_eq!(Language::best_match(list.as_bytes()), language, "{list}");
+        }
+        let far = format!("{}ja", "fr,".repeat(MAX_RANGES));
+        assert_eq!(Language::best_match(far.as_bytes()), None);
+    }
+
+    #[test]
+    fn the_convention_header_wins_if_it_names_a_language() {
+        for (own, accepted, language) in [
+            (Some("ko-KR"), Some("ja"), Language::Ko),
+            (Some("fr"), Some("ja-JP"), Language::Ja),
+            (Some(""), Some("ja"), Language::Ja),
+            (None, Some("zh-HK"), Language::ZhTw),
+            (Some("fr"), Some("de"), Language::En),
+            (None, None, Language::En),
+        ] {
+            let [own, accepted] = [own, accepted].map(|value| value.map(str::as_bytes));
+            assert_eq!(Language::of_request(own, accepted), language, "{own:?}");
         }
     }
 }

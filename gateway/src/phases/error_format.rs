@@ -47,14 +47,8 @@ pub(crate) fn error_format(
             .map(|(_, value)| value.trim_ascii())
     };
     let name = &rules.names.language;
-    let language = match first(name).filter(|_| !is_connection_option(headers, name)) {
-        None if wants_page => {
-            let accepted =
-                first(&header::ACCEPT_LANGUAGE).and_then(|value| std::str::from_utf8(value).ok());
-            Language::from_accept_language(accepted.unwrap_or_default())
-        }
-        named => Language::from_header(named),
-    };
+    let own = first(name).filter(|_| !is_connection_option(headers, name));
+    let language = Language::of_request(own, first(&header::ACCEPT_LANGUAGE));
     ErrorFormat {
         language,
         wants_page,
@@ -95,17 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn other_clients_get_problems_in_the_headers_language() {
+    fn other_clients_get_problems_in_the_same_language() {
         assert_eq!(
             format_of("GET", "/user", &[HTML, KOREAN]),
-            (Language::En, false)
+            (Language::Ko, false)
         );
         assert_eq!(
-            format_of("POST", "/login", &[HTML, KOREAN]),
-            (Language::En, false)
+            format_of("POST", "/login", &[HTML, ("Acme-X-Language", "fr"), KOREAN]),
+            (Language::Ko, false)
         );
         assert_eq!(
-            format_of("GET", "/login", &[KOREAN, ("Acme-X-Language", "zh-tw")]),
+            format_of("GET", "/login", &[KOREAN, ("Acme-X-Language", "zh_TW")]),
             (Language::ZhTw, false)
         );
     }

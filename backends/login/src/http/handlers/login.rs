@@ -100,7 +100,7 @@ async fn show_page<V: Version>(
 ) -> Result<Response, LoginError> {
     match flow::show_page(&context.service, request).await? {
         PageOrRedirect::Page(page) => {
-            let response = pages::confirm(&page, info.page_language);
+            let response = pages::confirm(&page, info.language);
             Ok((cookie(page.set_cookie), response).into_response())
         }
         PageOrRedirect::Redirect(redirect) => redirect_to_provider(redirect),
@@ -135,11 +135,11 @@ fn outcome_response<V: Version>(
             result,
             context.service.now(),
         ))),
-        BrowserOutcome::Close(application) => pages::done(&application.name, info.page_language),
+        BrowserOutcome::Close(application) => pages::done(&application.name, info.language),
         BrowserOutcome::Finished(application, origin) => {
-            pages::finished(&application.name, &origin, info.page_language)
+            pages::finished(&application.name, &origin, info.language)
         }
-        BrowserOutcome::Cancelled => pages::cancelled(info.page_language),
+        BrowserOutcome::Cancelled => pages::cancelled(info.language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     })
 }

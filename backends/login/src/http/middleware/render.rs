@@ -40,11 +40,7 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     let Some(Unrendered(error)) = response.extensions().get().cloned() else {
         return response;
     };
-    let language = if info.wants_page {
-        info.page_language
-    } else {
-        info.language
-    };
+    let language = info.language;
     let rendered = match error.kind() {
         ProblemKind::Shared(code) => {
             let problem = problem(&error, code, language, &info);

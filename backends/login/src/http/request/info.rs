@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{
-    HeaderMap, Method,
+    HeaderMap, HeaderValue, Method,
     header::{ACCEPT, ACCEPT_LANGUAGE},
     request::Parts,
 };
@@ -23,10 +23,8 @@ pub struct RequestInfo {
     ///
     /// As in `X-Request-Id` of the response, in the log, and in problems.
     pub id: RequestId,
-    /// The language of texts in the response: the language header's, otherwise `en`. CONTRACT 6.
+    /// The language of texts in the response, pages included. CONTRACT 6.
     pub language: Language,
-    /// The language of pages: the language header's, else the browser's.
-    pub(crate) page_language: Language,
     /// Whether problems are shown as a page, since a browser navigates to `/login`.
     pub(crate) wants_page: bool,
     /// The client's address, as the gateway determined it.
@@ -35,19 +33,14 @@ pub struct RequestInfo {
 
 impl RequestInfo {
     pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
-        let named = parts.headers.get(&headers.language);
-        let language = Language::from_header(named.map(|value| value.as_bytes()));
-        let accepted = || {
-            text(&parts.headers, &ACCEPT_LANGUAGE).map_or(language, Language::from_accept_language)
-        };
+        let bytes = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
         let is_navigation = parts.method == Method::GET && parts.uri.path() == "/login";
         let accepts_pages =
             text(&parts.headers, &ACCEPT).is_some_and(|accept| accept.contains("text/html"));
         let id = text(&parts.headers, &X_REQUEST_ID).and_then(|id| id.parse().ok());
         Self {
             id: id.unwrap_or_else(|| RequestId::from_bytes(random())),
-            language,
-            page_language: named.map_or_else(accepted, |_| language),
+            language: Language::of_request(bytes(&headers.language), bytes(&ACCEPT_LANGUAGE)),
             wants_page: is_navigation && accepts_pages,
             client_address: client_address(parts),
         }
@@ -102,27 +95,11 @@ mod tests {
 
     #[test]
     fn the_language_header_overrides_accept_language() {
-        let both = info(
-            "/login",
-            &[("acme-x-language", "ko"), ("accept-language", "ja")],
-        );
-        assert_eq!(
-            (both.language, both.page_language),
-            (Language::Ko, Language::Ko)
-        );
-        let odd = info(
-            "/login",
-            &[("acme-x-language", "fr"), ("accept-language", "ja")],
-        );
-        assert_eq!(
-            (odd.language, odd.page_language),
-            (Language::En, Language::En)
-        );
-        let browser = info("/login", &[("accept-language", "ja")]);
-        assert_eq!(
-            (browser.language, browser.page_language),
-            (Language::En, Language::Ja)
-        );
+        let accepted = ("accept-language", "ja-JP");
+        let language = |own| info("/user", &[("acme-x-language", own), accepted]).language;
+        assert_eq!(language("ko"), Language::Ko);
+        assert_eq!(language("fr"), Language::Ja);
+        assert_eq!(info("/login", &[accepted]).language, Language::Ja);
     }
 
     #[test]

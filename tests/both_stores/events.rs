@@ -208,9 +208,9 @@ async fn wrong_parameters_and_credentials_are_rejected() {
     let events = || ada.client.get("/events").version("v2");
     events().send().await.problem(401, "authorization_missing");
     let wrong = events().authorization("x").language("ja").send().await;
-    let problem = wrong.problem(401, "authorization_invalid");
+    let problem = wrong.problem(401, "authorization_malformed");
     let user = ada.client.get("/user").authorization("x").language("ja");
-    let expected = user.send().await.problem(401, "authorization_invalid");
+    let expected = user.send().await.problem(401, "authorization_malformed");
     assert_eq!(problem["title"], expected["title"]);
     let logout = ada.client.post("/user/logout").version("v2");
     logout.authorization(&ada.credential).send().await.ok();

@@ -152,8 +152,12 @@ impl World {
                     .await
             }
             ProblemCode::AuthorizationMissing => send_in(client.get("/user"), language).await,
+            ProblemCode::AuthorizationMalformed => {
+                send_in(client.get("/user").authorization("undefined"), language).await
+            }
             ProblemCode::AuthorizationInvalid => {
-                send_in(client.get("/user").authorization("x"), language).await
+                let unknown = "A".repeat(43);
+                send_in(client.get("/user").authorization(&unknown), language).await
             }
             ProblemCode::TimeMissing => send_in(signed().without_time(), language).await,
             ProblemCode::TimeOutOfWindow => send_in(signed().later_by_ms(-90_000), language).await,

@@ -80,6 +80,8 @@ login_errors! {
     SignMissing = "the request is not signed";
     /// The credential is missing.
     AuthorizationMissing = "the credential is missing";
+    /// What the header has is no credential.
+    AuthorizationMalformed = "the credential is malformed";
     /// The credential is unknown, expired, revoked, or another application's.
     AuthorizationInvalid = "the credential is invalid";
     /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.

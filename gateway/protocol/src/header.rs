@@ -180,6 +180,14 @@ impl HeaderNames {
             || self.role_of(name.as_bytes()) != HeaderRole::Ordinary
     }
 
+    /// The value of `WWW-Authenticate` in a 401 with this code. No browser knows the scheme, so none asks for a password.
+    /// RFC 9110 section 11.6.1, CONTRACT 1.
+    #[must_use]
+    pub fn challenge(&self, code: &str) -> String {
+        let (prefix, header) = (self.prefix.as_str(), self.spelled(&self.authorization));
+        format!("Signpost realm=\"{prefix}\", header=\"{header}\", error=\"{code}\"")
+    }
+
     /// A name as documents write it: the prefix in its own letter case, every other word capitalized.
     #[must_use]
     pub fn spelled(&self, name: &HeaderName) -> String {

@@ -68,10 +68,12 @@ problem_codes! {
     TimeInvalid = "time_invalid", BAD_REQUEST;
     /// The browser is not the one that began or confirmed the login.
     LoginMismatch = "login_mismatch", BAD_REQUEST;
-    /// No credential.
+    /// No credential. Argument: `name`, the header's; also of the next two.
     AuthorizationMissing = "authorization_missing", UNAUTHORIZED;
     /// The credential is unknown, expired, revoked, or another application's.
     AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED;
+    /// What the header has is no credential.
+    AuthorizationMalformed = "authorization_malformed", UNAUTHORIZED;
     /// Parameters, but no `time`.
     TimeMissing = "time_missing", FORBIDDEN;
     /// `time` is too far from the gateway's clock. Argument: `window`, seconds.
@@ -94,7 +96,7 @@ problem_codes! {
     NotFound = "not_found", NOT_FOUND;
     /// No such login, or another application's.
     LoginUnknown = "login_unknown", NOT_FOUND;
-    /// Neither GET nor POST, or not the method of the path.
+    /// Neither GET nor POST, or not the method of the path. Argument: `methods`.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
     /// Head or body did not arrive in time.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT;

@@ -171,7 +171,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
             request.headers,
             &rules.error_format,
         );
-        let response = error_response(rejection, format, &request.id);
+        let response = error_response(rejection, format, &rules.error_format.names, &request.id);
         let head = ResponseHead {
             status: response.status.as_u16(),
             reason: reason(response.status),

@@ -15,11 +15,13 @@ use crate::{
 /// Request headers of a page, beside those of the convention.
 const ALLOWED: [HeaderName; 1] = [header::CONTENT_TYPE];
 /// Answer headers of Signpost that pages may read, beside version and version source.
-const EXPOSED: [&str; 4] = [
+const EXPOSED: [&str; 6] = [
     "X-Request-Id",
     "Retry-After",
     "RateLimit",
     "RateLimit-Policy",
+    "Allow",
+    "WWW-Authenticate",
 ];
 /// The prefix of the headers of CORS, which a backend's response loses.
 const PREFIX: &[u8] = b"access-control-";
@@ -275,7 +277,7 @@ mod tests {
                 "access-control-allow-origin: https://app.example.com",
                 "access-control-allow-credentials: true",
                 "access-control-expose-headers: X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, \
-                 Acme-X-Version, Acme-X-Version-Source, X-More",
+                 Allow, WWW-Authenticate, Acme-X-Version, Acme-X-Version-Source, X-More",
                 "vary: Origin",
             ]
         );

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use signpost_kit::{limits::retry_after_seconds, page};
 use signpost_protocol::{
+    header::HeaderNames,
     language::Language,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
@@ -42,6 +43,12 @@ impl ErrorResponse {
     }
 }
 
+/// The methods that the gateway allows.
+const METHODS: &str = "GET, POST";
+
+/// `Retry-After` of what is tried again on its own: unreachable addresses and the store, every 5 s.
+const SOON: HeaderValue = HeaderValue::from_static("5");
+
 /// The reason phrase of a status.
 #[must_use]
 pub(crate) fn reason(status: StatusCode) -> &'static [u8] {
@@ -53,12 +60,13 @@ pub(crate) fn reason(status: StatusCode) -> &'static [u8] {
 pub(crate) fn error_response(
     rejection: &Rejection,
     format: ErrorFormat,
+    names: &HeaderNames,
     request_id: &RequestId,
 ) -> ErrorResponse {
     let Some(code) = rejection.code() else {
         return bare_400();
     };
-    let arguments = arguments(rejection);
+    let arguments = arguments(rejection, names);
     let (mut headers, body) = if format.wants_page {
         let page = page::problem(&problem(
             rejection,
@@ -78,7 +86,10 @@ pub(crate) fn error_response(
     };
     match rejection {
         Rejection::MethodNotAllowed => {
-            headers.push((header::ALLOW, HeaderValue::from_static("GET, POST")));
+            headers.push((header::ALLOW, HeaderValue::from_static(METHODS)));
+        }
+        Rejection::NoHealthyBackend { .. } | Rejection::StoreUnavailable(_) => {
+            headers.push((header::RETRY_AFTER, SOON));
         }
         Rejection::RateLimited { retry_after, .. }
         | Rejection::VersionBrownout { retry_after, .. } => {
@@ -86,6 +97,10 @@ pub(crate) fn error_response(
             headers.push((header::RETRY_AFTER, value(&seconds.to_string())));
         }
         _ => {}
+    }
+    if code.status() == StatusCode::UNAUTHORIZED {
+        let challenge = value(&names.challenge(code.as_str()));
+        headers.push((header::WWW_AUTHENTICATE, challenge));
     }
     ErrorResponse {
         status: code.status(),
@@ -112,7 +127,7 @@ fn bare_400() -> ErrorResponse {
 }
 
 /// The arguments of the problem's text.
-fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
+fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, String)> {
     match rejection {
         Rejection::ParamsTooMany { limit }
         | Rejection::QueryTooLong { limit }
@@ -120,6 +135,10 @@ fn arguments(rejection: &Rejection) -> Vec<(&'static str, String)> {
         Rejection::HeadTooLarge { bytes, headers } => {
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
+        Rejection::MethodNotAllowed => vec![("methods", METHODS.to_owned())],
+        Rejection::AuthorizationMissing
+        | Rejection::AuthorizationMalformed
+        | Rejection::AuthorizationInvalid => vec![("name", names.spelled(&names.authorization))],
         Rejection::RequestTimeout { limit } => vec![("seconds", limit.as_secs().to_string())],
         Rejection::ParamDuplicated { name } => vec![("name", (*name).to_owned())],
         Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name } => {
@@ -186,7 +205,7 @@ fn value(text: &str) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use signpost_protocol::sign::SignTime;
+    use signpost_protocol::{header::HeaderOverrides, sign::SignTime};
 
     use super::*;
     use crate::request::quotas::RequestLimit;
@@ -197,11 +216,13 @@ mod tests {
         wants_page: bool,
     ) -> (ErrorResponse, String) {
         let request_id = "r-1".parse().unwrap();
+        let names =
+            HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
         let format = ErrorFormat {
             language,
             wants_page,
         };
-        let response = error_response(rejection, format, &request_id);
+        let response = error_response(rejection, format, &names, &request_id);
         let body = String::from_utf8(response.body.to_vec()).unwrap();
         (response, body)
     }
@@ -266,6 +287,38 @@ mod tests {
     fn the_response_to_a_wrong_method_lists_the_allowed_ones() {
         let (response, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
         assert_eq!(header(&response, &header::ALLOW), Some("GET, POST"));
+    }
+
+    #[test]
+    fn every_503_says_when_to_retry() {
+        let backend = "v1".to_owned();
+        for rejection in [
+            Rejection::NoHealthyBackend { backend },
+            Rejection::StoreUnavailable("down".into()),
+        ] {
+            let (response, _) = rejected(&rejection, Language::En, false);
+            assert_eq!(response.status, 503);
+            assert_eq!(header(&response, &header::RETRY_AFTER), Some("5"));
+        }
+    }
+
+    #[test]
+    fn a_401_names_its_header_in_every_language_and_has_a_challenge() {
+        for (rejection, code) in [
+            (Rejection::AuthorizationMissing, "authorization_missing"),
+            (Rejection::AuthorizationMalformed, "authorization_malformed"),
+            (Rejection::AuthorizationInvalid, "authorization_invalid"),
+        ] {
+            for language in Language::ALL {
+                let (response, body) = rejected(&rejection, language, false);
+                assert!(body.contains("Acme-X-Authorization"), "{body}");
+                let challenge = format!(
+                    "Signpost realm=\"Acme\", header=\"Acme-X-Authorization\", error=\"{code}\""
+                );
+                let found = header(&response, &header::WWW_AUTHENTICATE);
+                assert_eq!(found, Some(&*challenge));
+            }
+        }
     }
 
     #[test]

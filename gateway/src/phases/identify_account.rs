@@ -56,7 +56,7 @@ pub(crate) async fn identify_account(
         return valid(claims, routed, now);
     }
     let Ok(hash) = Credential::try_from(sent).map(|sent| sent.hash()) else {
-        return Err(Rejection::AuthorizationInvalid);
+        return Err(Rejection::AuthorizationMalformed);
     };
     // Boxed, and no more than that is held meanwhile: a connection has no room for what it rarely needs.
     Box::pin(look_up(hash, routed, admitted.origin.client, accounts, now)).await

@@ -202,7 +202,10 @@ pub enum Rejection {
     /// Client error: the route needs an account, and the request has no credential.
     #[error("the credential is missing")]
     AuthorizationMissing,
-    /// Client error: the credential is malformed, unknown, expired, revoked, or another application's.
+    /// Client error: what the header has is no credential.
+    #[error("the credential is malformed")]
+    AuthorizationMalformed,
+    /// Client error: the credential is unknown, expired, revoked, or another application's.
     #[error("the credential is invalid")]
     AuthorizationInvalid,
     /// Server error: the store does not respond.
@@ -297,6 +300,7 @@ impl Rejection {
             Self::VersionRetired { .. } => ProblemCode::VersionRetired,
             Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
             Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
+            Self::AuthorizationMalformed => ProblemCode::AuthorizationMalformed,
             Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
             Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {

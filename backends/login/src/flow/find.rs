@@ -18,7 +18,7 @@ use crate::{
 /// What a callback finds.
 pub(super) enum Found {
     /// A login that it may finish.
-    Login(CallbackLogin),
+    Login(Box<CallbackLogin>),
     /// This browser has finished the login already.
     Finished(BrowserOutcome),
 }
@@ -53,7 +53,7 @@ pub(super) async fn find_callback_login(
     match service.state.seal().await?.expiry_of(&state) {
         Some(expires_at) => {
             let login = find_redirect_login(service, request, state, expires_at).await?;
-            Ok(Found::Login(login))
+            Ok(Found::Login(Box::new(login)))
         }
         None => find_polling_login(service, request).await,
     }
@@ -117,11 +117,11 @@ async fn find_polling_login(
     let cookie = sent
         .filter(|cookie| login.is_bound_to(cookie))
         .ok_or(LoginError::LoginMismatch)?;
-    Ok(Found::Login(CallbackLogin {
+    Ok(Found::Login(Box::new(CallbackLogin {
         login,
         application,
         cookie,
-    }))
+    })))
 }
 
 /// The cookie that the browser sent for a polling login.

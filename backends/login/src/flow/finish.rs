@@ -73,12 +73,12 @@ pub(crate) async fn finish_login(
         return Err(LoginError::LoginMismatch);
     }
     let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
-    let (state, sent) = (found.login.state.hash().clone(), found.cookie.clone());
+    let (state, sent) = (*found.login.state.hash(), found.cookie.clone());
     let application = Arc::clone(&found.application);
     let finished = finish_once(
         service,
         (request.client, request.wants_page),
-        found,
+        *found,
         callback.grant,
     )
     .await;

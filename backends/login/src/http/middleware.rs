@@ -42,7 +42,7 @@ pub(crate) fn around_everything(
         // A panic must fail its request only, not the connection with the requests that follow.
         .layer(CatchPanicLayer::custom(render::panicked))
         // Outside the panics, so that they are reported in the client's language too.
-        .layer(from_fn(render::render_problems))
+        .layer(from_fn_with_state(context.clone(), render::render_problems))
         // Outside all that respond: each request gets an id, a span and one line in the access log, also after a panic.
         .layer(from_fn_with_state(context.clone(), observe::observe))
         // Outermost: every response is counted, whichever layer wrote it.

@@ -3,12 +3,16 @@
 use std::{any::Any, sync::Arc};
 
 use axum::{
-    extract::Request,
+    extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+};
 use signpost_protocol::{
+    header::HeaderNames,
     language::Language,
     problem::{self, Problem, ProblemCode},
 };
@@ -17,10 +21,13 @@ use super::admit::MAX_BODY_BYTES;
 use crate::{
     error::{LoginError, ProblemKind},
     http::{
-        pages,
+        Context, pages,
         request::{MAX_PARAMETERS, RequestInfo},
     },
 };
+
+/// `Retry-After` of a 503: the store is connected again within such a time.
+const RETRY_SECONDS: u16 = 5;
 
 /// The error of a response whose problem is not written yet: handlers do not know the language and the format.
 #[derive(Clone)]
@@ -35,15 +42,22 @@ impl IntoResponse for LoginError {
 }
 
 /// Writes the problem of a response that has one, and keeps the response's headers.
-pub(super) async fn render_problems(info: RequestInfo, request: Request, next: Next) -> Response {
+pub(super) async fn render_problems(
+    State(context): State<Context>,
+    info: RequestInfo,
+    request: Request,
+    next: Next,
+) -> Response {
     let response = next.run(request).await;
     let Some(Unrendered(error)) = response.extensions().get().cloned() else {
         return response;
     };
     let language = info.language;
+    let names = &context.service.config.headers;
     let rendered = match error.kind() {
         ProblemKind::Shared(code) => {
             let problem = problem(&error, code, language, &info);
+            let problem = with_headers(problem, &error, names, response.headers());
             if info.wants_page {
                 pages::problem(&problem)
             } else {
@@ -59,8 +73,36 @@ pub(super) async fn render_problems(info: RequestInfo, request: Request, next: N
     parts.headers.extend(written.headers);
     if let LoginError::RateLimited { retry_after, .. } = *error {
         parts.headers.insert(RETRY_AFTER, retry_after.into());
+    } else if parts.status == StatusCode::SERVICE_UNAVAILABLE {
+        parts.headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+    }
+    if parts.status == StatusCode::UNAUTHORIZED
+        && let Ok(challenge) = HeaderValue::try_from(names.challenge(error.code()))
+    {
+        parts.headers.insert(WWW_AUTHENTICATE, challenge);
     }
     Response::from_parts(parts, body)
+}
+
+/// Names the headers that the detail of some problems is about.
+fn with_headers(
+    problem: Problem,
+    error: &LoginError,
+    names: &HeaderNames,
+    response: &HeaderMap,
+) -> Problem {
+    match error {
+        LoginError::MethodNotAllowed => {
+            let methods = response.get(ALLOW).and_then(|value| value.to_str().ok());
+            problem.detail_args(&[("methods", methods.unwrap_or_default())])
+        }
+        LoginError::AuthorizationMissing
+        | LoginError::AuthorizationMalformed
+        | LoginError::AuthorizationInvalid => {
+            problem.detail_args(&[("name", &names.spelled(&names.authorization))])
+        }
+        _ => problem,
+    }
 }
 
 fn json(body: Vec<u8>) -> Response {

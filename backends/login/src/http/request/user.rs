@@ -25,8 +25,8 @@ use crate::{
 
 /// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
 ///
-/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401 `authorization_invalid`
-/// with one that is malformed, unknown, expired, revoked, or another application's. As `Option<AuthenticatedUser>` it is
+/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401
+/// `authorization_malformed` with what is none, 401 `authorization_invalid` with one that is unknown, expired, revoked, or another application's. As `Option<AuthenticatedUser>` it is
 /// `None` without a credential only; an invalid one is the same 401. 503 `store_unavailable` if it cannot be checked.
 pub struct AuthenticatedUser {
     pub(crate) logged_in: Arc<CredentialClaims>,
@@ -125,8 +125,8 @@ impl AuthenticatedUser {
             let name = service.config.headers.spelled(name);
             return Err(LoginError::HeaderDuplicated { name });
         }
-        let credential =
-            Credential::try_from(value.as_bytes()).map_err(|_| LoginError::AuthorizationInvalid)?;
+        let credential = Credential::try_from(value.as_bytes())
+            .map_err(|_| LoginError::AuthorizationMalformed)?;
         let (credentials, now) = (&service.state.credentials, service.now());
         let logged_in = credentials.check(&credential, application.id(), now);
         let logged_in = logged_in.await?.ok_or(LoginError::AuthorizationInvalid)?;

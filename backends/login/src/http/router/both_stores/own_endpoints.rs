@@ -117,8 +117,8 @@ async fn a_required_account_is_checked_as_at_user() {
     for path in ["/who", "/user"] {
         for (headers, status, code) in [
             (vec![], 401, "authorization_missing"),
-            (vec!["nonsense"], 401, "authorization_invalid"),
-            (vec![""], 401, "authorization_invalid"),
+            (vec!["nonsense"], 401, "authorization_malformed"),
+            (vec![""], 401, "authorization_malformed"),
             (vec![&bearer, &bearer], 400, "header_duplicated"),
         ] {
             let headers: Vec<_> = headers
@@ -152,10 +152,13 @@ async fn an_optional_account_is_none_only_without_a_credential() {
     };
     assert_eq!(setup.call("GET", "/guest", &[]).await.json(), Value::Null);
     assert_eq!(guest(&authorization).await.json(), "{me}");
-    for bad in ["", "nonsense", &"A".repeat(43)] {
-        guest(bad)
-            .await
-            .assert_problem(401, "authorization_invalid");
+    let unknown = "A".repeat(43);
+    for (bad, code) in [
+        ("", "authorization_malformed"),
+        ("nonsense", "authorization_malformed"),
+        (&*unknown, "authorization_invalid"),
+    ] {
+        guest(bad).await.assert_problem(401, code);
     }
     setup
         .raw("GET", "/guest", &[])

@@ -68,7 +68,7 @@ async fn requests_without_a_valid_credential_are_rejected() {
         setup
             .call(method, path, &bad)
             .await
-            .assert_problem(401, "authorization_invalid");
+            .assert_problem(401, "authorization_malformed");
         let twice = [bad[0], bad[0]];
         setup
             .call(method, path, &twice)

@@ -93,7 +93,7 @@ async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() 
         .response
         .rejected(400, "login_mismatch");
     // The attacker's login is still pending: its own browser completes it.
-    attacker.step(callback.as_str()).await.response.ok();
+    attacker.step(callback.as_str()).await.response.logged_in();
 }
 
 #[tokio::test]
@@ -118,7 +118,7 @@ async fn a_cookie_of_another_login_is_rejected() {
         .decide_and_follow(&first, "ada", Decision::Allow)
         .await
         .response
-        .ok();
+        .logged_in();
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn two_tabs_at_once_both_complete() {
         .decide_and_follow(&redirect_tab, "lin", Decision::Allow)
         .await
         .response
-        .ok();
+        .logged_in();
     browser
         .decide_and_follow(&first_tab, "grace", Decision::Allow)
         .await;

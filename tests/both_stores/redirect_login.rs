@@ -316,7 +316,7 @@ async fn a_forged_state_is_unknown() {
         .rejected(404, "login_unknown");
     assert_eq!(stack.provider_counts().await["token"], 0);
     // The right state still completes.
-    browser.follow(back).await.response.ok();
+    browser.follow(back).await.response.logged_in();
 }
 
 #[tokio::test]

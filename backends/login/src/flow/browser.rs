@@ -6,9 +6,9 @@ use http::HeaderValue;
 
 use super::{
     BrowserOutcome, BrowserRequest, ProviderRedirect,
-    find::{CallbackLogin, ensure_pending, find_login, sent_cookie},
+    find::{ensure_pending, find_login, sent_cookie},
     finish::finish_cancelled,
-    outcome::outcome_again,
+    outcome::{CallbackLogin, outcome_again},
 };
 use crate::{
     error::LoginError,

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
 
-use super::{BrowserOutcome, BrowserRequest, outcome::outcome_again};
+use super::{
+    BrowserOutcome, BrowserRequest,
+    outcome::{CallbackLogin, outcome_again},
+};
 use crate::{
     error::LoginError,
     records::{
@@ -21,13 +24,6 @@ pub(super) enum Found {
     Login(Box<CallbackLogin>),
     /// This browser has finished the login already.
     Finished(BrowserOutcome),
-}
-
-/// A login that a callback may finish, and the cookie that proves it.
-pub(super) struct CallbackLogin {
-    pub(super) login: Login,
-    pub(super) application: Arc<Application>,
-    pub(super) cookie: LoginCookie,
 }
 
 /// Finds the stored polling login that a request names, and its application.

@@ -9,8 +9,10 @@ use tracing::{Instrument, Span, field};
 
 use super::{
     BrowserRequest,
-    find::{CallbackLogin, Found, ensure_pending, find_callback_login},
-    outcome::{BrowserOutcome, Failure, outcome_again, store_completion, store_failure},
+    find::{Found, ensure_pending, find_callback_login},
+    outcome::{
+        BrowserOutcome, CallbackLogin, Failure, outcome_again, store_completion, store_failure,
+    },
     retry_store,
     return_to::is_allowed,
 };

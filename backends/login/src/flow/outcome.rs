@@ -7,8 +7,7 @@ use signpost_store::StoreError;
 use url::Url;
 
 use super::{
-    BrowserRequest, LoginResult, collect::issue_random, find::CallbackLogin, retry_store,
-    return_to::with_outcome,
+    BrowserRequest, LoginResult, collect::issue_random, retry_store, return_to::with_outcome,
 };
 use crate::{
     error::LoginError,
@@ -23,6 +22,13 @@ use crate::{
     },
     service::Service,
 };
+
+/// A login that a callback may finish, and the cookie that proves it.
+pub(super) struct CallbackLogin {
+    pub(super) login: Login,
+    pub(super) application: Arc<Application>,
+    pub(super) cookie: LoginCookie,
+}
 
 /// How a login ends in the browser.
 pub(crate) enum BrowserOutcome {

@@ -232,7 +232,8 @@ async fn two_callbacks_at_once_have_one_outcome() {
     );
     let mut statuses = [one.status.as_u16(), two.status.as_u16()];
     statuses.sort_unstable();
-    assert_eq!(statuses, [200, 409]);
+    // The second one comes while the first is under way, or it gets the page of the finished login again.
+    assert!(matches!(statuses, [200, 200 | 409]), "{statuses:?}");
 }
 
 #[tokio::test]

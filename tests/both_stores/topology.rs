@@ -153,7 +153,7 @@ async fn processes_that_start_at_once_migrate_once() {
 async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
     let mut stack = Stack::start().await;
     // As a later release would have migrated it: first so that older ones still work with it, then not.
-    for (number, oldest, starts) in [(3, 0, true), (4, 4, false)] {
+    for (number, oldest, starts) in [(2, 0, true), (3, 3, false)] {
         stack.store().query(&format!(
             "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
              VALUES ('signpost', {number}, 'V{number}__later', '', '', {oldest}, 'login-v3 v3/1.4.0') RETURNING number"
@@ -166,8 +166,8 @@ async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
         stack.restart_without_waiting(Program::V1);
         assert!(!stack.wait_for_exit(Program::V1).await.success());
         let log = stack.log(Program::V1);
-        let reason = "login-v3 v3/1.4.0 has migrated the store to V4__later of signpost. Programs need at least V4 of \
-                      signpost now; this one ends with V2.";
+        let reason = "login-v3 v3/1.4.0 has migrated the store to V3__later of signpost. Programs need at least V3 of \
+                      signpost now; this one ends with V1.";
         assert!(log.contains(reason), "{log}");
     }
 }

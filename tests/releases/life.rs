@@ -70,14 +70,14 @@ async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_
     let views = copy.path().join(format!("backends/{version}/src/views.rs"));
     replace(&views, "registered_at", "since");
     for dialect in ["sqlite", "postgres"] {
-        let file = format!("gateway/store/migrations/{dialect}/V3__motto.sql");
+        let file = format!("gateway/store/migrations/{dialect}/V2__motto.sql");
         fs::write(copy.path().join(file), MIGRATION).unwrap();
     }
     let schema = copy.path().join("gateway/store/src/schema.rs");
     replace(
         &schema,
-        r#"["V1__schema", "V2__renewal"]"#,
-        r#"["V1__schema", "V2__renewal", "V3__motto"]"#,
+        r#"["V1__schema"]"#,
+        r#"["V1__schema", "V2__motto"]"#,
     );
     let own = copy.path().join(format!("backends/{version}"));
     for dialect in ["sqlite", "postgres"] {

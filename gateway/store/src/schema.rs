@@ -41,7 +41,7 @@ pub struct Schema<'a> {
 /// The tables of Signpost itself. A migration that releases without it cannot work with raises [`Schema::needs`].
 pub(crate) const SIGNPOST: Schema<'static> = Schema {
     owner: "signpost",
-    migrations: migrations!["V1__schema", "V2__renewal"],
+    migrations: migrations!["V1__schema"],
     oldest: 0,
 };
 

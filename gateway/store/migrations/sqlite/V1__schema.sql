@@ -27,11 +27,12 @@ CREATE TABLE changes (
 -- No secret is in here: tokens, tickets, credentials and cookies are stored as SHA-256 only.
 
 CREATE TABLE accounts (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    provider    TEXT    NOT NULL, -- the provider's name in the configuration
-    kind        TEXT    NOT NULL, -- the provider's kind: `type` of an account in v1
-    username    TEXT    NOT NULL, -- the provider's identifier of the person, byte for byte
-    created_at  INTEGER NOT NULL, -- UTC ms
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider      TEXT    NOT NULL, -- the provider's name in the configuration
+    kind          TEXT    NOT NULL, -- the provider's kind: `type` of an account in v1
+    username      TEXT    NOT NULL, -- the provider's identifier of the person, byte for byte
+    created_at    INTEGER NOT NULL, -- UTC ms
+    display_name  TEXT,             -- the provider's name for the person; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
 
@@ -72,17 +73,25 @@ CREATE TABLE login_keys (
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
 
+-- A renewal replaces `hash` in the row, so a login has one row however often it is renewed.
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
     application_id  INTEGER NOT NULL,
     created_at      INTEGER NOT NULL, -- UTC ms, as all that follow
     expires_at      INTEGER NOT NULL,
-    revoked_at      INTEGER -- kept a while, so that a polling login's token cannot bring it back
+    revoked_at      INTEGER, -- kept a while, so that a polling login's token cannot bring it back
+    issued_hash     BLOB    CHECK (length(issued_hash) = 32),   -- the login's first credential
+    previous_hash   BLOB    CHECK (length(previous_hash) = 32), -- the renewed one
+    previous_until  INTEGER, -- the renewed one is valid up to then
+    ended_hash      BLOB    CHECK (length(ended_hash) = 32)     -- what the last renewal ended at once
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX credentials_by_age ON credentials (expires_at);
 CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
+-- A polling login's token can ask for the first credential again: a row that had it is found here.
+CREATE UNIQUE INDEX credentials_issued ON credentials (issued_hash) WHERE issued_hash IS NOT NULL;
+CREATE INDEX credentials_previous ON credentials (previous_hash) WHERE previous_hash IS NOT NULL;
 
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -90,11 +99,14 @@ CREATE TABLE events (
     application_id  INTEGER NOT NULL,
     event           TEXT    NOT NULL,
     data            TEXT,
-    received_at     INTEGER NOT NULL -- UTC ms
+    received_at     INTEGER NOT NULL, -- UTC ms
+    idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
 
 -- Pages of an account's events of one application, newest first: the id, which is the row id, follows in the index.
 CREATE INDEX events_by_owner ON events (account_id, application_id);
+CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
 
 -- Texts that versions keep for accounts. A collection is a version's own, and an application sees its own rows only.
 CREATE TABLE account_values (

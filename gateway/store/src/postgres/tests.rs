@@ -64,8 +64,7 @@ async fn of_ten_concurrent_starts_one_migrates() {
     let session = open(&store).await.session().await.unwrap();
     let applied = "SELECT count(*), count(DISTINCT number) FROM migrations";
     let row = session.query_one(applied, &[]).await.unwrap();
-    let all = i64::try_from(SIGNPOST.migrations.len()).unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (all, all));
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 1));
 }
 
 #[tokio::test]
@@ -78,12 +77,14 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
     let migrating = tokio::spawn({
         let database = database.clone();
         async move {
-            let motto = Migration {
-                name: "V3__motto",
-                sqlite: "",
-                postgres: "ALTER TABLE applications ADD COLUMN motto TEXT",
-            };
-            let all = [SIGNPOST.migrations, &[motto]].concat();
+            let all = [
+                SIGNPOST.migrations[0],
+                Migration {
+                    name: "V2__motto",
+                    sqlite: "",
+                    postgres: "ALTER TABLE applications ADD COLUMN motto TEXT",
+                },
+            ];
             let later = Schema {
                 migrations: &all,
                 ..SIGNPOST

@@ -159,10 +159,10 @@ async fn a_program_does_not_start_on_a_store_that_needs_a_later_release_of_signp
     let test = TestStore::chosen();
     let store = test.open().await;
     let motto = same(
-        "V3__motto",
+        "V2__motto",
         "ALTER TABLE applications ADD COLUMN motto TEXT",
     );
-    let all = [SIGNPOST.migrations, &[motto]].concat();
+    let all = [SIGNPOST.migrations[0], motto];
     let later = Schema {
         migrations: &all,
         ..SIGNPOST
@@ -172,21 +172,21 @@ async fn a_program_does_not_start_on_a_store_that_needs_a_later_release_of_signp
     let settings = StoreSettings::new(test.address().clone());
     Store::open(&settings).await.unwrap();
     let words = same(
-        "V4__words",
+        "V3__words",
         "ALTER TABLE applications ADD COLUMN words TEXT",
     );
-    let all = [SIGNPOST.migrations, &[motto, words]].concat();
+    let all = [SIGNPOST.migrations[0], motto, words];
     let needed = Schema {
         migrations: &all,
         ..SIGNPOST
     };
     store
-        .migrate(&needed.needs(4), "signpost 1.4.0")
+        .migrate(&needed.needs(3), "signpost 1.4.0")
         .await
         .unwrap();
     let error = reason(&Store::open(&settings).await.unwrap_err());
     assert!(
-        error.starts_with("signpost 1.4.0 has migrated the store to V4__words of signpost."),
+        error.starts_with("signpost 1.4.0 has migrated the store to V3__words of signpost."),
         "{error}"
     );
 }

@@ -52,7 +52,7 @@ pub struct Account {
     pub username: Username,
     /// The provider's kind.
     pub kind: String,
-    /// The name that the provider shows for the user, if it has one. It identifies nobody.
+    /// The name that the provider shows for the user, if it has one. It never identifies the account.
     pub display_name: Option<String>,
     /// When the user first logged in.
     pub created_at: Timestamp,

@@ -23,6 +23,9 @@ pub use self::{
     table::{Key, RateTable, Subject, Used},
 };
 
+/// `Retry-After` of a 503 in seconds: an unreachable address and the store are tried again about every 5 s.
+pub const RETRY_SECONDS: u16 = 5;
+
 /// Number of keys with used tokens that are tracked at the same time.
 pub const TRACKED_KEYS: usize = SETS * WAYS;
 /// Number of sets, each with its own lock. A key's set depends on a hash with a secret of this process, so that no

@@ -97,7 +97,10 @@ pub fn shown_name(name: &str, max_length: usize) -> Option<&str> {
     is_name.then_some(name)
 }
 
-fn is_invisible(character: char) -> bool {
+/// Whether a character is a control or format character, or a separator of lines or paragraphs (Unicode's categories Cc, Cf,
+/// Zl, Zp): these change how the text around them is shown, above all its direction.
+#[must_use]
+pub fn is_invisible(character: char) -> bool {
     matches!(
         character.general_category(),
         GeneralCategory::Control

@@ -39,4 +39,4 @@ pub mod text;
 pub mod version;
 mod word;
 
-pub use self::word::ParseError;
+pub use self::word::{ParseError, is_word};

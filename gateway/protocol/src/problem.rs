@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::{
     language::Language,
     request_id::RequestId,
-    text::{exists, text},
+    text::{find, text},
 };
 
 /// The media type of a problem's body.
@@ -240,7 +240,7 @@ impl Problem {
 
     fn own_text(&self, attribute: &str) -> Option<String> {
         let id = format!("{}.{attribute}", self.code.as_str());
-        exists(self.language, &id).then(|| text(self.language, &id, &[]))
+        find(self.language, &id, &[])
     }
 
     /// The response body, in JSON.
@@ -340,7 +340,12 @@ mod tests {
                     code.as_str().to_owned(),
                     format!("{}.detail", code.as_str()),
                 ] {
-                    assert!(exists(language, &id), "{} in {}", id, language.tag());
+                    assert!(
+                        find(language, &id, &[]).is_some(),
+                        "{} in {}",
+                        id,
+                        language.tag()
+                    );
                 }
             }
         }

@@ -14,16 +14,11 @@ use crate::language::Language;
 /// A missing text or argument is replaced by its name, so that users always see some text.
 #[must_use]
 pub fn text(language: Language, id: &str, args: &[(&str, &str)]) -> String {
-    format(language, id, args).unwrap_or_else(|| id.to_owned())
+    find(language, id, args).unwrap_or_else(|| id.to_owned())
 }
 
-/// Whether the language has a text for `id`.
-#[must_use]
-pub fn exists(language: Language, id: &str) -> bool {
-    format(language, id, &[]).is_some()
-}
-
-fn format(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
+/// As [`text`]; `None` if the language has no text for `id`.
+pub(crate) fn find(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
     let bundle = bundle(language);
     let (message, attribute) = id.split_once('.').unzip();
     let message = bundle.get_message(message.unwrap_or(id))?;
@@ -120,7 +115,11 @@ mod tests {
         for language in Language::ALL {
             assert_eq!(keys(language), english, "{}", language.tag());
             for id in english.keys() {
-                assert!(exists(language, id), "{id} in {}", language.tag());
+                assert!(
+                    find(language, id, &[]).is_some(),
+                    "{id} in {}",
+                    language.tag()
+                );
             }
         }
     }

@@ -50,7 +50,8 @@ impl TryFrom<&[u8]> for Word {
 }
 
 /// Whether a text has 1 to `max` letters, digits, dots, underscores or hyphens.
-pub(crate) fn is_word(text: &[u8], max: usize) -> bool {
+#[must_use]
+pub fn is_word(text: &[u8], max: usize) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=max).contains(&text.len()) && text.iter().all(is_allowed)
 }

@@ -5,7 +5,10 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use signpost_kit::{limits::retry_after_seconds, page};
+use signpost_kit::{
+    limits::{RETRY_SECONDS, retry_after_seconds},
+    page,
+};
 use signpost_protocol::{
     header::HeaderNames,
     language::Language,
@@ -45,9 +48,6 @@ impl ErrorResponse {
 
 /// The methods that the gateway allows.
 const METHODS: &str = "GET, POST";
-
-/// `Retry-After` of what is tried again on its own: unreachable addresses and the store, every 5 s.
-const SOON: HeaderValue = HeaderValue::from_static("5");
 
 /// The reason phrase of a status.
 #[must_use]
@@ -89,7 +89,7 @@ pub(crate) fn error_response(
             headers.push((header::ALLOW, HeaderValue::from_static(METHODS)));
         }
         Rejection::NoHealthyBackend { .. } | Rejection::StoreUnavailable(_) => {
-            headers.push((header::RETRY_AFTER, SOON));
+            headers.push((header::RETRY_AFTER, RETRY_SECONDS.into()));
         }
         Rejection::RateLimited { retry_after, .. }
         | Rejection::VersionBrownout { retry_after, .. } => {

@@ -91,15 +91,10 @@ pub(crate) async fn finish_login(
             .ok_or(LoginError::LoginUsed)?;
         return Ok(again(outcome));
     }
-    let outcome = finished?;
-    let has_failed = match &outcome {
-        BrowserOutcome::ReturnTo(url) => url.query_pairs().any(|(name, _)| name == "error"),
-        BrowserOutcome::Problem(_) => true,
-        _ => false,
-    };
+    let (outcome, ended) = finished?;
     Ok(CallbackResponse {
         outcome,
-        remove_cookie: has_failed.then(|| cookie.remove()),
+        remove_cookie: (ended != LoginOutcome::Success).then(|| cookie.remove()),
     })
 }
 
@@ -129,7 +124,7 @@ async fn finish_once(
     (client, wants_page): (IpAddr, bool),
     found: CallbackLogin,
     grant: Grant,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
     let now = service.state.clock.instant();
     let permit = service.limits.count_callback(client, now).await?;
     let own = Arc::clone(service);
@@ -174,7 +169,7 @@ async fn finish_claimed(
     claimed: &CallbackLogin,
     grant: Grant,
     wants_page: bool,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
     let finished = match complete(service, claimed, grant, wants_page).await {
@@ -186,7 +181,7 @@ async fn finish_claimed(
         Err(error) => error.into(),
     };
     metrics.count_finished(LoginMode::from(&login.mode), outcome);
-    finished.map(|(browser, _)| browser)
+    finished
 }
 
 /// Completes a claimed login: exchanges the code for the user's account, and stores the outcome.

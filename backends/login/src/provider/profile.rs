@@ -5,6 +5,7 @@ use http::{
     header::{ACCEPT, AUTHORIZATION},
 };
 use serde_json::{Map, Value};
+use signpost_protocol::app::is_invisible;
 
 use super::{ProviderFault, http_client::HttpClient};
 use crate::{
@@ -55,23 +56,13 @@ fn identifier(value: Option<&Value>) -> Option<Username> {
     }
 }
 
-/// The text without what is not shown, cut to [`MAX_DISPLAY_NAME`] bytes; `None` if it is none, or nothing is left.
+/// The text without invisible characters, cut to [`MAX_DISPLAY_NAME`] bytes; `None` if it is none, or nothing is left.
 fn display_name_in(value: Option<&Value>) -> Option<String> {
-    let shown: String = value?.as_str()?.chars().filter(is_shown).collect();
+    let letters = value?.as_str()?.chars();
+    let shown: String = letters.filter(|letter| !is_invisible(*letter)).collect();
     let shown = shown.trim();
     let name = shown[..shown.floor_char_boundary(MAX_DISPLAY_NAME)].trim_end();
     (!name.is_empty()).then(|| name.to_owned())
-}
-
-/// Neither a control nor a format character, nor a separator of lines: these change how the text around them is shown,
-/// above all its direction. Unicode's categories Cc, Cf, Zl, Zp.
-fn is_shown(letter: &char) -> bool {
-    let is_format = matches!(letter,
-        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
-        | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
-        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}');
-    !is_format && !letter.is_control()
 }
 
 #[cfg(test)]

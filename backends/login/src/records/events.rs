@@ -5,7 +5,7 @@ mod cursor;
 use std::str::FromStr;
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::app::AppId;
+use signpost_protocol::{app::AppId, is_word};
 use signpost_store::{FromRow, Row, Store, StoreError, values};
 
 pub use self::cursor::{EventCursor, ParseEventCursorError};
@@ -23,10 +23,7 @@ impl FromStr for IdempotencyKey {
     type Err = ParseIdempotencyKeyError;
 
     fn from_str(key: &str) -> Result<Self, Self::Err> {
-        let is_allowed =
-            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let is_key = (1..=64).contains(&key.len()) && key.bytes().all(is_allowed);
-        is_key
+        is_word(key.as_bytes(), 64)
             .then(|| Self(key.to_owned()))
             .ok_or(ParseIdempotencyKeyError)
     }

@@ -11,6 +11,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
+use signpost_kit::limits::RETRY_SECONDS;
 use signpost_protocol::{
     header::HeaderNames,
     language::Language,
@@ -25,9 +26,6 @@ use crate::{
         request::{MAX_PARAMETERS, RequestInfo},
     },
 };
-
-/// `Retry-After` of a 503: the store is connected again within such a time.
-const RETRY_SECONDS: u16 = 5;
 
 /// The error of a response whose problem is not written yet: handlers do not know the language and the format.
 #[derive(Clone)]

@@ -4,14 +4,12 @@ use signpost_store::{FromRow, Parsed, Row, StoreError, tables::accounts::Account
 
 use super::{Claim, Completion, CookieHash, Login, LoginState, Mode, StateHash, Status};
 
-/// The columns for a [`Login`], of `logins` joined with `accounts`.
+/// The columns for a [`Login`], beside those of its account and of its [`Completion`].
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
-    user_code, return_to, cookie_hash, status, claimed_until, reason, account_id, account_created, finished_at, \
-    claimable_until, expires_at, username, kind, display_name, accounts.created_at AS account_created_at";
+    user_code, return_to, cookie_hash, status, claimed_until, reason, expires_at";
 
-/// The columns for a [`Completion`], of the same tables.
-pub(super) const COMPLETION_COLUMNS: &str = "account_id, account_created, finished_at, claimable_until, username, \
-    kind, display_name, accounts.created_at AS account_created_at";
+/// The columns for a [`Completion`], beside those of its account.
+pub(super) const COMPLETION_COLUMNS: &str = "account_created, finished_at, claimable_until";
 
 /// The name of the row that holds the [`SealKey`](super::SealKey).
 pub(super) const SEAL_KEY: &str = "redirect_cookie";

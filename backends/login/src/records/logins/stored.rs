@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use signpost_kit::clock::{Timestamp, millis};
 use signpost_protocol::app::AppId;
-use signpost_store::{FromRow, Row, Store, StoreError, Topic, values};
+use signpost_store::{FromRow, Row, Store, StoreError, Topic, tables::accounts::JOINED, values};
 
 use super::{
     Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
@@ -38,7 +38,8 @@ pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, acc
 
 pub(super) fn find_statement() -> String {
     format!(
-        "SELECT {COLUMNS} FROM logins LEFT JOIN accounts ON accounts.id = account_id WHERE state_hash = $1"
+        "SELECT {COLUMNS}, {COMPLETION_COLUMNS}, {JOINED} \
+         FROM logins LEFT JOIN accounts ON accounts.id = account_id WHERE state_hash = $1"
     )
 }
 
@@ -183,7 +184,7 @@ impl LoginStore for Store {
             .await?;
         // It is `Redeemed` if this call, or an earlier one whose response was lost, has redeemed it.
         let query = format!(
-            "SELECT {COMPLETION_COLUMNS}, ticket_used_at, \
+            "SELECT {COMPLETION_COLUMNS}, {JOINED}, ticket_used_at, \
                  EXISTS (SELECT 1 FROM credentials WHERE hash = $3) AS is_kept \
              FROM logins JOIN accounts ON accounts.id = account_id \
              WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete'"

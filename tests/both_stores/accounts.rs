@@ -10,7 +10,7 @@ use std::{
 };
 
 use end_to_end::{
-    logins::{credential, log_in_by_polling, log_in_by_redirect},
+    logins::{credential, log_in_by_polling, log_in_by_redirect, rejection_of},
     program::{Program, output_text},
     recording_backend::{Behaviour, RecordedRequest, RecordingBackend},
     response::Response,
@@ -145,6 +145,7 @@ async fn a_credential_is_rejected_as_by_the_login_service() {
         &right[1..],
         &format!("{right}A"),
         &format!("Basic {right}"),
+        &right.to_lowercase(),
         &unknown,
     ];
     let missing = |path: &'static str| client.get(path).language("ja");
@@ -154,11 +155,7 @@ async fn a_credential_is_rejected_as_by_the_login_service() {
         "authorization_missing",
     );
     for wrong in wrong {
-        let code = if wrong == unknown {
-            "authorization_invalid"
-        } else {
-            "authorization_malformed"
-        };
+        let code = rejection_of(wrong);
         for path in ["/required", "/optional", "/required/passed"] {
             let call = |path| client.get(path).language("ko").authorization(wrong);
             assert_same(call(path).send().await, &call("/user").send().await, code);

@@ -1,4 +1,5 @@
-//! Renewal of credentials: at most one successor, whatever is repeated, cancelled or lost. CONTRACT 8.
+//! A renewed credential has at most one valid successor, also if renewals are repeated, cancelled, or their responses
+//! lost. CONTRACT 8.
 
 use end_to_end::{
     browser::{Browser, Decision},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use end_to_end::{
     clock::now_ms,
-    logins::{credential, log_in_by_polling, log_in_by_redirect},
+    logins::{credential, log_in_by_polling, log_in_by_redirect, rejection_of},
     program::Program,
     raw_connection::{RawConnection, request},
     response::Response,
@@ -96,9 +96,10 @@ async fn a_credential_is_required_and_must_be_valid() {
         &right[1..],
         &format!("{right}A"),
         &format!("Basic {right}"),
+        &right.to_lowercase(),
     ] {
         let response = client.get("/user").authorization(wrong).send().await;
-        let problem = response.problem(401, "authorization_malformed");
+        let problem = response.problem(401, rejection_of(wrong));
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("Acme-X-Authorization"), "{detail}");
     }

@@ -2,12 +2,22 @@
 
 use end_to_end::{
     certificates::{Authority, public_key_fingerprint},
-    logins::{begin_polling, check},
+    logins::{PollingLogin, begin_polling, check},
     port::free_address,
     real_browser::RealBrowser,
+    signed_client::SignedClient,
     stack::Stack,
     waiting::until,
 };
+
+/// Begins a polling login, and opens its page in a browser.
+async fn open_polling(client: &SignedClient) -> (RealBrowser, PollingLogin) {
+    let browser = RealBrowser::start("en").await;
+    let begun = begin_polling(client).await;
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text(&begun.user_code).await;
+    (browser, begun)
+}
 
 #[tokio::test]
 async fn a_person_logs_in_by_redirect() {
@@ -26,10 +36,7 @@ async fn a_person_logs_in_by_redirect() {
 async fn reload_and_back_after_a_login_are_no_errors() {
     let stack = Stack::start().await;
     let client = stack.client();
-    let browser = RealBrowser::start("en").await;
-    let begun = begin_polling(&client).await;
-    browser.open(&begun.authorize_url).await;
-    browser.wait_for_text(&begun.user_code).await;
+    let (browser, begun) = open_polling(&client).await;
     browser.click("main a.button").await;
     browser.wait_for_text("Sign in to the sandbox").await;
     browser.click("button[value=allow]").await;
@@ -49,10 +56,7 @@ async fn reload_and_back_after_a_login_are_no_errors() {
 async fn a_person_who_did_not_start_the_login_cancels_it() {
     let stack = Stack::start().await;
     let client = stack.client();
-    let browser = RealBrowser::start("en").await;
-    let begun = begin_polling(&client).await;
-    browser.open(&begun.authorize_url).await;
-    browser.wait_for_text(&begun.user_code).await;
+    let (browser, begun) = open_polling(&client).await;
     browser.click(".cancel a").await;
     browser.wait_for_text("Nobody was logged in").await;
     let checked = check(&client, &begun.token).await;

@@ -1,6 +1,7 @@
 //! Whole logins, for tests whose subject is something else.
 
 use serde_json::Value;
+use signpost_protocol::credential::Credential;
 
 use crate::{
     browser::{Browser, Decision, Page, param},
@@ -122,6 +123,15 @@ pub async fn log_in_by_redirect(client: &SignedClient, user: &str) -> Value {
         .await
         .response
         .ok()
+}
+
+/// The problem code for a value that is not a valid credential: by its form, whether it could be one.
+#[must_use]
+pub fn rejection_of(wrong: &str) -> &'static str {
+    match wrong.parse::<Credential>() {
+        Ok(_) => "authorization_invalid",
+        Err(_) => "authorization_malformed",
+    }
 }
 
 /// The credential in a login result.

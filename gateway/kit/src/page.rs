@@ -1,8 +1,8 @@
 //! HTML pages for browsers: the frame of every page, the error page, and their response headers.
 //!
-//! Pages have no scripts and no external resources: the policy allows one style sheet, by its hash, and the empty icon
-//! for which browsers ask for no `/favicon.ico`. The
-//! template library escapes every value. The gateway and the login service share the layout and look like one service.
+//! Pages have no scripts and no external resources: the policy allows one style sheet, by its hash, and the empty icon,
+//! so that browsers do not request `/favicon.ico`. The template library escapes every value. The gateway and the login
+//! service share the layout and look like one service.
 
 use std::sync::LazyLock;
 

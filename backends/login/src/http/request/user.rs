@@ -25,9 +25,10 @@ use crate::{
 
 /// A valid credential, and what it proves. Extraction, which checks the credential, is the only way to create one.
 ///
-/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401
-/// `authorization_malformed` with what is none, 401 `authorization_invalid` with one that is unknown, expired, revoked, or another application's. As `Option<AuthenticatedUser>` it is
-/// `None` without a credential only; an invalid one is the same 401. 503 `store_unavailable` if it cannot be checked.
+/// As `AuthenticatedUser` it is required: 401 `authorization_missing` without a credential, 401 `authorization_malformed`
+/// with a value that is none, 401 `authorization_invalid` with one that is unknown, expired, revoked, or another
+/// application's. As `Option<AuthenticatedUser>` it is `None` without a credential only; a wrong one is the same 401. 503
+/// `store_unavailable` if it cannot be checked.
 pub struct AuthenticatedUser {
     pub(crate) logged_in: Arc<CredentialClaims>,
     pub(crate) credential: Credential,

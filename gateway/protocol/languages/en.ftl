@@ -211,18 +211,37 @@ hint_key_labelled = "&key=" was put before the key; append the key directly.
 hint_key_not_labelled = "&key=" is missing before the key.
 hint_key_in_front = The key was put in front; append it at the end.
 hint_layout = Names and values were not joined as this application's sign profile requires.
-hint_trailing_newline = The signed text ended with a line break; remove it, for example from a key that was read from a file.
+hint_trailing_newline = The signed text or the key ended with a line break; remove it, for example from a key that was read from a file.
 hint_escape_case = Percent-escapes were signed in another letter case than they were sent; sign exactly what is sent.
 hint_cover = The signed text lacks the method and path, or contains them although it must not.
-hint_algorithm = The hash algorithm is not the one that this application's sign profile requires.
-hint_hmac_hash = The hash used for HMAC is not the one that this application's sign profile requires.
+hint_algorithm = { $found ->
+    [none] This application uses { $rule }, with { $digits } hex digits; the request's "sign" has the length of another algorithm.
+   *[other] The request was signed with { $found }; this application uses { $rule }.
+}
+hint_hmac_hash = The request was signed with { $found }; this application uses { $rule }.
 hint_time_not_signed = "time" was not signed; it must be signed like every other parameter.
 hint_space_as_escape = A space was sent as "+" but signed as "%20"; sign exactly what is sent.
 hint_space_as_plus = A space was sent as "%20" but signed as "+"; sign exactly what is sent.
 hint_query_left_out = The parameters of the query were not signed; sign those of query and form together.
 hint_preset = The request was signed by the rules of the preset "{ $preset }", which this application does not use.
 hint_previous_key = The request was signed with the previous key, which is no longer valid.
-hint_key_or_value = No common mistake explains this signature. Probably the key is wrong, or a signed value differs from the one that was sent.
+hint_encoded_differently = In the parameter "{ $key }", "{ $signed }" was signed but "{ $sent }" was sent: two functions encoded it (the signed form is, for example, that of { $function }). Encode once, and sign exactly what is sent.
+hint_encoded_twice = A value was percent-encoded twice, in the signed text or in the request; encode it once, and sign exactly what is sent.
+hint_order = The parameters were sorted by another rule. Sort by the decoded name, byte by byte and ascending; parameters of one name stay in the order in which they are sent.
+hint_key_missing = The signed text does not contain the key; this application's rules append it.
+hint_key_in_text = The signed text contains the key; with HMAC, it is only the key of the hash function.
+hint_key_form = The key was changed before use: decoded from hex or base64, put in quotes, written in another letter case, or with a space or byte order mark. Use the bytes of its text exactly as it was issued.
+hint_stray_separator = The signed text has a superfluous "?" or "&" in front of the parameters, or a "&" behind them.
+hint_cover_form = Method and path were not signed as this application requires: the method in upper case, a line feed, the path as it is sent without query, and a line feed, in front of the parameters.
+hint_sign_form = { $found ->
+    [base64] "sign" is in base64; this application uses { $rule } in hex, { $digits } digits.
+    [cut] "sign" has 16 hex digits, as a cut MD5; this application uses { $rule } with { $digits } hex digits.
+   *[other] "sign" is not the hex of a hash; this application uses { $rule }, with { $digits } hex digits.
+}
+hint_param_signed = The parameter "{ $key }" was signed; this application's rules leave it out.
+hint_param_not_signed = The parameter "{ $key }" was not signed; this application's rules sign it like every other one.
+hint_json = The parameters were signed as JSON; sign the pairs that are sent, joined as this application's rules say.
+hint_key_or_value = No common mistake explains this signature. Compare the text that your program signs with the bytes that it sends, and with the text of "signpost sign --canonical"; then check which application's key it uses.
 
 ## Pages and login
 

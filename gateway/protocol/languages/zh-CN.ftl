@@ -209,18 +209,37 @@ hint_key_labelled = 密钥前加了“&key=”；请直接附加密钥。
 hint_key_not_labelled = 密钥前缺少“&key=”。
 hint_key_in_front = 密钥放在了最前面；请附加在末尾。
 hint_layout = 参数名和值的拼接方式与此应用的签名规则不同。
-hint_trailing_newline = 签名的文本以换行符结尾；请去掉它，例如从文件读取的密钥末尾的换行符。
+hint_trailing_newline = 签名文本或密钥以换行符结尾；请去掉它，例如从文件读取的密钥末尾的换行符。
 hint_escape_case = 签名时百分号编码的大小写与发送时不同；请按发送时的原样签名。
 hint_cover = 签名的文本缺少请求方法和路径，或者不应包含却包含了它们。
-hint_algorithm = 使用的散列算法与此应用的签名规则不同。
-hint_hmac_hash = HMAC 使用的散列算法与此应用的签名规则不同。
+hint_algorithm = { $found ->
+    [none] 此应用使用 { $rule }，签名为 { $digits } 位十六进制数字；请求中“sign”的长度属于其他算法。
+   *[other] 请求使用 { $found } 签名；此应用使用 { $rule }。
+}
+hint_hmac_hash = 请求使用 { $found } 签名；此应用使用 { $rule }。
 hint_time_not_signed = “time”没有参与签名；它和其他参数一样必须参与签名。
 hint_space_as_escape = 空格发送为“+”，签名时却写成“%20”；请按发送时的原样签名。
 hint_space_as_plus = 空格发送为“%20”，签名时却写成“+”；请按发送时的原样签名。
 hint_query_left_out = 查询字符串中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
 hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用使用的不是该预设。
 hint_previous_key = 请求用旧密钥签名，旧密钥已失效。
-hint_key_or_value = 没有发现常见的签名错误。很可能是密钥不对，或者签名时的某个值与发送的不一致。
+hint_encoded_differently = 参数“{ $key }”中，签名的是“{ $signed }”，发送的却是“{ $sent }”：两处使用了不同的编码函数（例如 { $function } 会产生签名的形式）。请只编码一次，并对实际发送的内容签名。
+hint_encoded_twice = 某个值在签名文本或请求中被百分号编码了两次；请只编码一次，并对实际发送的内容签名。
+hint_order = 参数按其他规则排序了。请按解码后的名称逐字节升序排序；同名参数保持发送时的顺序。
+hint_key_missing = 签名文本不含密钥；此应用的规则要求附加密钥。
+hint_key_in_text = 签名文本中含有密钥；使用 HMAC 时，密钥只用作哈希函数的密钥。
+hint_key_form = 密钥在使用前被改动：按十六进制或 base64 解码、加引号、改变大小写，或带有空格或字节顺序标记。请原样使用签发的密钥文本的字节。
+hint_stray_separator = 签名文本在参数之前有多余的“?”或“&”，或在参数之后有多余的“&”。
+hint_cover_form = 方法和路径未按此应用的要求签名：参数之前应依次是大写的方法、换行符、按发送原样且不含查询串的路径、换行符。
+hint_sign_form = { $found ->
+    [base64] “sign”采用 base64；此应用使用 { $rule } 的十六进制形式，共 { $digits } 位。
+    [cut] “sign”只有 16 位十六进制数字，像是截短的 MD5；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
+   *[other] “sign”不是哈希值的十六进制形式；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
+}
+hint_param_signed = 参数“{ $key }”参与了签名；此应用的规则要求将其排除。
+hint_param_not_signed = 参数“{ $key }”未参与签名；此应用的规则要求像其他参数一样签名。
+hint_json = 参数以 JSON 形式签名；请对实际发送的键值对按此应用的规则拼接后签名。
+hint_key_or_value = 没有常见错误能解释此签名。请将程序签名的文本与实际发送的字节对照，再与“signpost sign --canonical”输出的文本对照；然后检查使用的是哪个应用的密钥。
 
 ## Pages and login
 

@@ -209,18 +209,37 @@ hint_key_labelled = 金鑰前加了「&key=」；請直接附加金鑰。
 hint_key_not_labelled = 金鑰前缺少「&key=」。
 hint_key_in_front = 金鑰放在了最前面；請附加在末尾。
 hint_layout = 參數名稱與值的串接方式與此應用程式的簽章規則不同。
-hint_trailing_newline = 簽章的文字以換行符號結尾；請去掉它，例如從檔案讀取的金鑰末尾的換行符號。
+hint_trailing_newline = 簽章文字或金鑰以換行字元結尾；請將其移除，例如從檔案讀取的金鑰末尾的換行字元。
 hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同；請依傳送時的原樣簽章。
 hint_cover = 簽章的文字缺少請求方法與路徑，或者不應包含卻包含了它們。
-hint_algorithm = 使用的雜湊演算法與此應用程式的簽章規則不同。
-hint_hmac_hash = HMAC 使用的雜湊演算法與此應用程式的簽章規則不同。
+hint_algorithm = { $found ->
+    [none] 此應用程式使用 { $rule }，簽章為 { $digits } 位十六進位數字；請求中「sign」的長度屬於其他演算法。
+   *[other] 請求使用 { $found } 簽章；此應用程式使用 { $rule }。
+}
+hint_hmac_hash = 請求使用 { $found } 簽章；此應用程式使用 { $rule }。
 hint_time_not_signed = 「time」沒有參與簽章；它和其他參數一樣必須參與簽章。
 hint_space_as_escape = 空格傳送為「+」，簽章時卻寫成「%20」；請依傳送時的原樣簽章。
 hint_space_as_plus = 空格傳送為「%20」，簽章時卻寫成「+」；請依傳送時的原樣簽章。
 hint_query_left_out = 查詢字串中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
 hint_preset = 請求依預設集「{ $preset }」的規則簽章，而此應用程式使用的不是該預設集。
 hint_previous_key = 請求用舊金鑰簽章，舊金鑰已失效。
-hint_key_or_value = 沒有發現常見的簽章錯誤。很可能是金鑰不對，或者簽章時的某個值與傳送的不一致。
+hint_encoded_differently = 參數「{ $key }」中，簽章的是「{ $signed }」，傳送的卻是「{ $sent }」：兩處使用了不同的編碼函式（例如 { $function } 會產生簽章的形式）。請只編碼一次，並對實際傳送的內容簽章。
+hint_encoded_twice = 某個值在簽章文字或請求中被百分號編碼了兩次；請只編碼一次，並對實際傳送的內容簽章。
+hint_order = 參數按其他規則排序了。請按解碼後的名稱逐位元組升冪排序；同名參數保持傳送時的順序。
+hint_key_missing = 簽章文字不含金鑰；此應用程式的規則要求附加金鑰。
+hint_key_in_text = 簽章文字中含有金鑰；使用 HMAC 時，金鑰只用作雜湊函式的金鑰。
+hint_key_form = 金鑰在使用前被更動：以十六進位或 base64 解碼、加引號、改變大小寫，或帶有空格或位元組順序標記。請原樣使用核發的金鑰文字的位元組。
+hint_stray_separator = 簽章文字在參數之前有多餘的「?」或「&」，或在參數之後有多餘的「&」。
+hint_cover_form = 方法和路徑未按此應用程式的要求簽章：參數之前應依序是大寫的方法、換行字元、按傳送原樣且不含查詢字串的路徑、換行字元。
+hint_sign_form = { $found ->
+    [base64] 「sign」採用 base64；此應用程式使用 { $rule } 的十六進位形式，共 { $digits } 位。
+    [cut] 「sign」只有 16 位十六進位數字，像是截短的 MD5；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
+   *[other] 「sign」不是雜湊值的十六進位形式；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
+}
+hint_param_signed = 參數「{ $key }」參與了簽章；此應用程式的規則要求將其排除。
+hint_param_not_signed = 參數「{ $key }」未參與簽章；此應用程式的規則要求像其他參數一樣簽章。
+hint_json = 參數以 JSON 形式簽章；請對實際傳送的鍵值對按此應用程式的規則串接後簽章。
+hint_key_or_value = 沒有常見錯誤能解釋此簽章。請將程式簽章的文字與實際傳送的位元組對照，再與「signpost sign --canonical」輸出的文字對照；然後檢查使用的是哪個應用程式的金鑰。
 
 ## Pages and login
 

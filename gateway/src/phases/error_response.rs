@@ -14,7 +14,6 @@ use signpost_protocol::{
     language::Language,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
-    text::text,
 };
 
 use super::error_format::ErrorFormat;
@@ -180,11 +179,7 @@ fn problem(
     let problem = Problem::new(code, language, request_id.as_str());
     let problem = problem.detail_args(&arguments);
     let problem = match rejection.hint() {
-        Some(hint) => {
-            let argument = hint.argument();
-            let argument = argument.as_ref().map(|(name, value)| (*name, &**value));
-            problem.hint(text(language, hint.key(), argument.as_slice()))
-        }
+        Some(hint) => problem.hint(hint.text(language)),
         None => problem,
     };
     match rejection {

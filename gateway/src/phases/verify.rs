@@ -10,7 +10,9 @@ use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, explain::GivenSign, sign,
+        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
+        explain::{GivenSign, explain_form},
+        sign,
     },
 };
 
@@ -214,10 +216,12 @@ impl Verifier {
         let SignedRequest { app, params, .. } = request;
         let digits = single(params, SIGN)?.ok_or(Rejection::SignMissing)?.value();
         let Some(given) = Sign::from_hex(&digits) else {
-            // Not a supported algorithm, but perhaps one that clients use by mistake.
-            let given = GivenSign::from_hex(&digits);
-            let slip = given.map(|given| self.explain(&given, None, request));
-            return Err(Rejection::SignMismatch { slip });
+            // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
+            let explanation = match GivenSign::new(&digits) {
+                Some(given) => self.explain(&given, None, request),
+                None => explain_form(self.profile_of(app)),
+            };
+            return Err(explanation.into());
         };
         let (profile, method, path) = (
             self.profile_of(app),
@@ -233,8 +237,8 @@ impl Verifier {
         if matches(&app.key) || overlapping.is_some_and(matches) {
             return Ok(given);
         }
-        let slip = self.explain(&GivenSign::from(given), expired, request);
-        Err(Rejection::SignMismatch { slip: Some(slip) })
+        let explanation = self.explain(&GivenSign::from(given), expired, request);
+        Err(explanation.into())
     }
 
     /// The number of signatures in the replay memory.

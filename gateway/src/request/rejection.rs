@@ -4,9 +4,14 @@ use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
 use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
+    language::Language,
     log_text,
     problem::ProblemCode,
-    sign::{SignTime, TimeSlip, Window, explain::Slip},
+    sign::{
+        SignTime, TimeSlip, Window,
+        explain::{Explanation, Slip},
+    },
+    text::text,
 };
 
 use crate::request::quotas::RequestLimit;
@@ -15,40 +20,60 @@ type Cause = Box<dyn StdError + Send + Sync>;
 
 /// What a response tells a client about its mistake. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub(crate) enum Hint<'r> {
     /// What explains the time.
     Time(TimeSlip),
     /// What explains the signature.
-    Slip(Slip),
+    Sign(&'r Explanation),
 }
 
-impl Hint {
+impl Hint<'_> {
     /// Its key in the language files.
     #[must_use]
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Time(slip) => slip.as_str(),
-            Self::Slip(slip) => slip.as_str(),
+            Self::Sign(explanation) => explanation.slip.as_str(),
         }
     }
 
-    /// The argument of its text, if it has one.
+    /// Its text.
     #[must_use]
-    pub(crate) fn argument(self) -> Option<(&'static str, Cow<'static, str>)> {
+    pub(crate) fn text(self, language: Language) -> String {
         match self {
-            Self::Slip(Slip::Preset(name)) => Some(("preset", name.into())),
-            Self::Time(TimeSlip::LocalTime(offset)) => Some(("offset", offset.to_string().into())),
-            _ => None,
+            Self::Time(TimeSlip::LocalTime(offset)) => {
+                text(language, self.key(), &[("offset", &offset.to_string())])
+            }
+            Self::Time(slip) => text(language, slip.as_str(), &[]),
+            Self::Sign(Explanation { slip, second }) => {
+                let sentences = [Some(*slip), *second].into_iter().flatten();
+                let sentences = sentences.map(|slip| {
+                    let arguments = slip.arguments();
+                    let arguments = arguments.iter().map(|(name, value)| (*name, &**value));
+                    text(language, slip.as_str(), &arguments.collect::<Vec<_>>())
+                });
+                sentences.collect::<Vec<_>>().join(" ")
+            }
         }
     }
 
-    /// Its name in the log: the key, and the preset that matched.
+    /// Its name in the log: the key, and the preset that matched; of two mistakes both, joined by `+`.
     #[must_use]
     pub(crate) fn name(self) -> Cow<'static, str> {
         match self {
-            Self::Slip(Slip::Preset(name)) => format!("{}:{name}", self.key()).into(),
-            _ => self.key().into(),
+            Self::Sign(Explanation { slip, second }) => match (slip, second) {
+                (Slip::Preset(name), _) => format!("{}:{name}", slip.as_str()).into(),
+                (_, Some(second)) => format!("{}+{}", slip.as_str(), second.as_str()).into(),
+                (_, None) => slip.as_str().into(),
+            },
+            Self::Time(slip) => slip.as_str().into(),
         }
+    }
+}
+
+impl From<Explanation> for Rejection {
+    fn from(explanation: Explanation) -> Self {
+        Self::SignMismatch(Box::new(explanation))
     }
 }
 
@@ -161,11 +186,8 @@ pub enum Rejection {
     #[error("the signature is missing")]
     SignMissing,
     /// Client error: another key, another sign profile, or changed parameters.
-    #[error("the signature does not match ({slip:?})")]
-    SignMismatch {
-        /// The mistake that explains it, or why none was searched; `None` if there is nothing to say.
-        slip: Option<Slip>,
-    },
+    #[error("the signature does not match ({:?})", .0.slip)]
+    SignMismatch(Box<Explanation>),
     /// Client error: the same signature a second time.
     #[error("the request was replayed")]
     RequestReplayed,
@@ -293,7 +315,7 @@ impl Rejection {
             Self::TimeInvalid { .. } => ProblemCode::TimeInvalid,
             Self::TimeOutOfWindow { .. } => ProblemCode::TimeOutOfWindow,
             Self::SignMissing => ProblemCode::SignMissing,
-            Self::SignMismatch { .. } => ProblemCode::SignMismatch,
+            Self::SignMismatch(_) => ProblemCode::SignMismatch,
             Self::RequestReplayed => ProblemCode::RequestReplayed,
             Self::RateLimited { .. } => ProblemCode::RateLimited,
             Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
@@ -344,13 +366,13 @@ impl Rejection {
 
     /// The response's hint, if it has one.
     #[must_use]
-    pub(crate) fn hint(&self) -> Option<Hint> {
+    pub(crate) fn hint(&self) -> Option<Hint<'_>> {
         match self {
             Self::TimeInvalid { slip } => slip.map(Hint::Time),
             Self::TimeOutOfWindow { time, now, window } => {
                 TimeSlip::of_distant(*time, *now, *window).map(Hint::Time)
             }
-            Self::SignMismatch { slip } => slip.map(Hint::Slip),
+            Self::SignMismatch(explanation) => Some(Hint::Sign(explanation)),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{
-    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
+    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
 };
 use crate::param::{Param, Params};
 
@@ -65,11 +65,6 @@ pub(super) struct Canonical<'a, 'p> {
     pub(super) profile: &'a SignProfile,
     pub(super) target: (&'a str, &'a str),
     pub(super) params: &'a Params<'p>,
-    /// By decoded key, bytewise ascending, equal keys in order of appearance. Otherwise in order of appearance, a mistake
-    /// that [`explain`](super::explain) looks for.
-    pub(super) is_sorted: bool,
-    /// Without the pairs of the query, except `time`: a mistake that [`explain`](super::explain) looks for.
-    pub(super) is_body_only: bool,
 }
 
 impl<'a, 'p> Canonical<'a, 'p> {
@@ -83,8 +78,6 @@ impl<'a, 'p> Canonical<'a, 'p> {
             profile,
             target,
             params,
-            is_sorted: true,
-            is_body_only: false,
         }
     }
 
@@ -115,16 +108,6 @@ impl<'a, 'p> Canonical<'a, 'p> {
         out.flush();
     }
 
-    /// The pairs alone.
-    pub(super) fn pairs(&self) -> Vec<u8> {
-        let mut written = Vec::new();
-        let mut sink = |piece: &[u8]| written.extend_from_slice(piece);
-        let mut out = Buffered::new(&mut sink);
-        self.put_pairs(&mut out);
-        out.flush();
-        written
-    }
-
     /// Writes `METHOD\npath\n` if the profile covers them.
     fn put_head(&self, out: &mut Buffered<'_>) {
         if self.profile.cover == SignCover::Request {
@@ -139,25 +122,13 @@ impl<'a, 'p> Canonical<'a, 'p> {
     /// Writes the pairs. Returns whether there was any.
     fn put_pairs(&self, out: &mut Buffered<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
-        if self.is_body_only
-            && let Ok(Some(time)) = self.params.single(TIME)
-            && !self.params.in_body().contains(time)
-        {
-            pairs.push(time);
-        }
-        let params = if self.is_body_only {
-            self.params.in_body()
-        } else {
-            self.params.all()
-        };
-        for param in params {
+        for param in self.params.all() {
             if self.is_signed(param) {
                 pairs.push(param);
             }
         }
-        if self.is_sorted {
-            pairs.sort_by(|one, other| one.cmp_keys(other));
-        }
+        // By decoded key, bytewise ascending, equal keys in order of appearance.
+        pairs.sort_by(|one, other| one.cmp_keys(other));
         for (index, param) in pairs.iter().enumerate() {
             match self.profile.layout {
                 SignLayout::Pairs | SignLayout::PairsKey => {

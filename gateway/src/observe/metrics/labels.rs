@@ -60,8 +60,7 @@ pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -
 }
 
 /// Causes of a failed verification that have no hint, the most frequent one first.
-const UNEXPLAINED: [&str; 7] = [
-    ProblemCode::SignMismatch.as_str(),
+const UNEXPLAINED: [&str; 6] = [
     ProblemCode::SignMissing.as_str(),
     ProblemCode::TimeOutOfWindow.as_str(),
     ProblemCode::RequestReplayed.as_str(),
@@ -95,7 +94,7 @@ pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
     let cause = match rejection {
         Rejection::ParamDuplicated { name } if *name != TIME && *name != SIGN => return None,
         Rejection::ParamDuplicated { .. }
-        | Rejection::SignMismatch { .. }
+        | Rejection::SignMismatch(_)
         | Rejection::SignMissing
         | Rejection::TimeOutOfWindow { .. }
         | Rejection::TimeMissing

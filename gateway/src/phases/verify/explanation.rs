@@ -1,4 +1,4 @@
-//! Explains mismatched signatures. Their number per second is limited, since each explanation costs many hashes.
+//! Explains mismatched signatures. Their number per second is limited, since each search costs many hashes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,13 +6,13 @@ use signpost_protocol::{
     app::AppId,
     sign::{
         AppKey, SignTime,
-        explain::{GivenSign, Slip, explain},
+        explain::{Explanation, GivenSign, Slip, explain},
     },
 };
 
 use super::{SignedRequest, Verifier};
 
-/// Limit of searches per second of all applications: each costs about thirty hashes.
+/// Limit of searches per second of all applications: each costs at most [`MAX_WORK`](signpost_protocol::sign::explain::MAX_WORK).
 pub(super) const MAX_SEARCHES: u64 = 50;
 
 /// Limit of searches per second of one application.
@@ -103,15 +103,15 @@ impl Verifier {
         given: &GivenSign,
         expired_key: Option<&AppKey>,
         request: SignedRequest<'_, '_>,
-    ) -> Slip {
+    ) -> Explanation {
         let SignedRequest { app, params, .. } = request;
         if !self.state.searches.count(app.id, request.now) {
-            return Slip::NotSearched;
+            return Slip::NotSearched.into();
         }
         let signed = (request.method.as_str(), request.target.path);
         let profile = self.profile_of(app);
         let found = explain(given, profile, &app.key, expired_key, signed, params);
-        found.unwrap_or(Slip::TooLarge)
+        found.unwrap_or(Slip::TooLarge.into())
     }
 }
 

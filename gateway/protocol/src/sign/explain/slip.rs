@@ -13,30 +13,54 @@ label_enum! {
         Decoded = "hint_decoded",
         /// Encoded values were signed instead of decoded ones.
         Encoded = "hint_encoded",
+        /// Key or value was signed as another function encodes it.
+        EncodedDifferently(Respelling = Respelling::NONE) = "hint_encoded_differently",
+        /// Encoded once in one of the two, and twice in the other.
+        EncodedTwice = "hint_encoded_twice",
+        /// Sorted by another rule.
+        Order = "hint_order",
         /// `&key=` preceded the key, but must not.
         KeyLabelled = "hint_key_labelled",
         /// `&key=` is missing before the key.
         KeyNotLabelled = "hint_key_not_labelled",
         /// The key was at the start of the string.
         KeyInFront = "hint_key_in_front",
+        /// With HMAC, the string contained the key.
+        KeyInText = "hint_key_in_text",
+        /// The string had no key.
+        KeyMissing = "hint_key_missing",
+        /// The key was decoded, or written in another way.
+        KeyForm = "hint_key_form",
         /// Keys and values were joined in another layout.
         Layout = "hint_layout",
-        /// A line break followed the string.
+        /// A line break followed the string or the key.
         TrailingNewline = "hint_trailing_newline",
+        /// A superfluous `?` or `&`.
+        StraySeparator = "hint_stray_separator",
         /// Percent-escapes had another letter case than in the request.
         EscapeCase = "hint_escape_case",
         /// Method and path were omitted, or included although the profile does not cover them.
         Cover = "hint_cover",
-        /// The other algorithm was used.
-        Algorithm = "hint_algorithm",
+        /// Method and path were written in another way.
+        CoverForm = "hint_cover_form",
+        /// Another algorithm was used, or one that makes signatures of this length.
+        Algorithm(OtherHash = OtherHash::NONE) = "hint_algorithm",
         /// HMAC with another hash was used.
-        HmacHash = "hint_hmac_hash",
+        HmacHash(OtherHash = OtherHash::NONE) = "hint_hmac_hash",
+        /// `sign` is not in hex.
+        SignForm(OtherHash = OtherHash::NONE) = "hint_sign_form",
         /// `time` was omitted.
         TimeNotSigned = "hint_time_not_signed",
+        /// A key that is left out was signed.
+        ParamSigned(ShortText = ShortText::NONE) = "hint_param_signed",
+        /// A key that is signed was left out.
+        ParamNotSigned(ShortText = ShortText::NONE) = "hint_param_not_signed",
         /// A space was sent as `+` and signed as `%20`.
         SpaceAsEscape = "hint_space_as_escape",
         /// A space was sent as `%20` and signed as `+`.
         SpaceAsPlus = "hint_space_as_plus",
+        /// The parameters were signed as JSON.
+        Json = "hint_json",
         /// The pairs of the query were omitted.
         QueryLeftOut = "hint_query_left_out",
         /// Another preset was used as a whole.
@@ -49,5 +73,121 @@ label_enum! {
         TooLarge = "hint_too_large",
         /// None of these: the key or a value is probably wrong.
         KeyOrValue = "hint_key_or_value",
+    }
+}
+
+impl Slip {
+    /// The arguments of its text. They may come from the request, but are short and printable.
+    #[must_use]
+    pub fn arguments(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Preset(name) => vec![("preset", name.to_owned())],
+            Self::Algorithm(other) | Self::HmacHash(other) | Self::SignForm(other) => vec![
+                ("rule", other.rule.to_owned()),
+                ("digits", other.digits.to_string()),
+                ("found", other.found.to_owned()),
+            ],
+            Self::ParamSigned(key) | Self::ParamNotSigned(key) => vec![("key", key.to_string())],
+            Self::EncodedDifferently(respelling) => vec![
+                ("key", respelling.key.to_string()),
+                ("signed", respelling.signed.to_string()),
+                ("sent", respelling.sent.to_string()),
+                ("function", respelling.function.to_owned()),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What was used instead of the profile's algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherHash {
+    /// The profile's algorithm.
+    pub rule: &'static str,
+    /// The number of hex digits of its signature.
+    pub digits: usize,
+    /// What was used.
+    pub found: &'static str,
+}
+
+impl OtherHash {
+    const NONE: Self = Self {
+        rule: "",
+        digits: 0,
+        found: "",
+    };
+}
+
+/// A character that was signed in one form, and sent in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Respelling {
+    /// The decoded key of the first pair that differs.
+    pub key: ShortText,
+    /// The form in the signed string.
+    pub signed: ShortText,
+    /// The form in the request.
+    pub sent: ShortText,
+    /// The functions that produce the signed form.
+    pub function: &'static str,
+}
+
+impl Respelling {
+    pub(super) const NONE: Self = Self {
+        key: ShortText::NONE,
+        signed: ShortText::NONE,
+        sent: ShortText::NONE,
+        function: "",
+    };
+}
+
+/// At most 64 bytes of a request's text, which can be shown: without control characters and invisible marks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ShortText {
+    bytes: [u8; Self::MAX],
+    length: usize,
+}
+
+impl ShortText {
+    const MAX: usize = 64;
+    const NONE: Self = Self {
+        bytes: [0; Self::MAX],
+        length: 0,
+    };
+
+    /// Cuts the text, and replaces what cannot be shown by `?`.
+    #[must_use]
+    pub fn new(text: &[u8]) -> Self {
+        let mut short = Self::NONE;
+        for letter in String::from_utf8_lossy(text).chars() {
+            let letter = if is_shown(letter) { letter } else { '?' };
+            let end = short.length + letter.len_utf8();
+            if end > Self::MAX {
+                break;
+            }
+            letter.encode_utf8(&mut short.bytes[short.length..end]);
+            short.length = end;
+        }
+        short
+    }
+}
+
+/// Whether a letter stands for itself: no control character, no mark of writing direction, nothing invisible.
+fn is_shown(letter: char) -> bool {
+    use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+    !matches!(
+        letter.general_category_group(),
+        GeneralCategoryGroup::Other | GeneralCategoryGroup::Separator | GeneralCategoryGroup::Mark
+    ) || letter == ' '
+}
+
+impl std::fmt::Display for ShortText {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&String::from_utf8_lossy(&self.bytes[..self.length]))
+    }
+}
+
+impl std::fmt::Debug for ShortText {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&self.to_string(), formatter)
     }
 }

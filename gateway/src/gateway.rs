@@ -30,7 +30,9 @@ use self::{
     forward::forward,
     receive::receive,
     request::Received,
-    respond::{Failed, redirect_to_https, reject, serve_challenge, serve_preflight},
+    respond::{
+        Failed, redirect_to_https, reject, serve_challenge, serve_own_page, serve_preflight,
+    },
 };
 use crate::{
     config::Config,
@@ -39,6 +41,7 @@ use crate::{
         challenge::match_challenge,
         cors::is_preflight,
         origin::{Peer, client_address},
+        own_page::match_own_page,
         redirect::came_by_https,
     },
     request::{Head, client::Client},
@@ -113,6 +116,9 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         && is_preflight(head.method(), head.body(), head)
     {
         return Box::pin(serve_preflight(gateway, cors, peer, &mut request, client)).await;
+    }
+    if let Some(page) = match_own_page(head) {
+        return Box::pin(serve_own_page(gateway, page, peer, &mut request, client)).await;
     }
     match receive(gateway, peer, &mut request, client).await {
         Ok(accepted) => forward(gateway, &mut request, accepted, client).await,

@@ -6,6 +6,7 @@
 //! | [`challenge`] | the path | whether an ACME challenge is asked for, and its file |
 //! | [`redirect`] | a head | where a plain request is redirected to |
 //! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read a response |
+//! | [`own_page`] | a head | whether the gateway has the page itself, and the page |
 //! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
@@ -30,6 +31,7 @@ pub(crate) mod identify_account;
 pub(crate) mod identify_app;
 pub(crate) mod limit;
 pub(crate) mod origin;
+pub(crate) mod own_page;
 pub(crate) mod read_params;
 pub(crate) mod redirect;
 pub(crate) mod response;

@@ -353,8 +353,15 @@ async fn a_renamed_credential_is_withheld_by_its_own_name() {
     assert_eq!(request.value("x-token"), None);
     assert_eq!(request.value(AUTHORIZATION), Some("ordinary"));
     assert!(account(&request)[0].is_some());
-    let missing = client.get("/required").authorization(credential(&login));
-    missing.send().await.problem(401, "authorization_missing");
+    // The gateway and the login service name it so.
+    for path in ["/required", "/user"] {
+        let missing = client.get(path).authorization(credential(&login));
+        let missing = missing.send().await;
+        let problem = missing.problem(401, "authorization_missing");
+        assert!(problem["detail"].as_str().unwrap().contains("X-Token"));
+        let challenge = missing.header("www-authenticate").unwrap();
+        assert!(challenge.contains("header=\"X-Token\""), "{challenge}");
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ mod http2;
 mod unsigned_callback;
 // Requests without parameters, where a signature is asked for nevertheless.
 mod unsigned_requests;
+// Pages that the gateway has itself: what a problem's `type` refers to, and no icon.
+mod own_pages;
 // The rate limit of unsigned requests for each client address.
 mod address_limit;
 // The listeners: TLS, the PROXY protocol, limits of connections.

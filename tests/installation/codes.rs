@@ -441,7 +441,11 @@ fn judge(code: ProblemCode, language: Language, response: &Response) -> Option<S
     {
         return Some(format!("{about}: its detail is {}", found["detail"]));
     }
-    None
+    if found["type"] != code.type_uri() {
+        return Some(format!("{about}: its type is {}", found["type"]));
+    }
+    let missing = response.missing_help(&found)?;
+    Some(format!("{about}: {missing} is missing or wrong"))
 }
 
 #[tokio::test]

@@ -114,7 +114,7 @@ impl Response {
         assert_eq!(problem["code"], code, "{text}");
         assert_eq!(self.status, status, "{text}");
         assert_eq!(problem["status"], status, "{text}");
-        assert_eq!(problem["type"], "about:blank", "{text}");
+        assert_eq!(problem["type"], format!("/problems/{code}"), "{text}");
         for member in ["title", "detail"] {
             let value = problem[member].as_str();
             assert!(
@@ -126,7 +126,27 @@ impl Response {
             .as_str()
             .expect("a problem names the request");
         assert_eq!(self.header("x-request-id"), Some(request_id), "{text}");
+        assert_eq!(self.missing_help(&problem), None, "{text}");
         problem
+    }
+
+    /// The header that tells the client of a problem what to do next, if it is missing. CONTRACT 1.
+    #[must_use]
+    pub fn missing_help(&self, problem: &Value) -> Option<&'static str> {
+        let code = problem["code"].as_str().unwrap_or_default();
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        let (name, is_right): (_, fn(&str, &str, &str) -> bool) = match self.status.as_u16() {
+            401 => ("www-authenticate", |value, code, _| {
+                value.contains(&format!("error=\"{code}\""))
+            }),
+            405 => ("allow", |value, _, detail| detail.contains(value)),
+            429 | 503 => ("retry-after", |value, _, _| {
+                value.parse::<u64>().is_ok_and(|seconds| seconds > 0)
+            }),
+            _ => return None,
+        };
+        let is_right = |value: &str| is_right(value, code, detail);
+        (!self.header(name).is_some_and(is_right)).then_some(name)
     }
 
     /// Checks for this failure, as a browser or a client sees it: a page with the code, or problem details.

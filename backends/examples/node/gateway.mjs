@@ -46,5 +46,5 @@ export function gateway(file = process.env.GATEWAY_SECRETS) {
 
 function problem(response, status, title, code) {
   response.set("X-Gateway-Problem", code).type("application/problem+json");
-  response.status(status).send(JSON.stringify({ type: "about:blank", title, status, code }));
+  response.status(status).send(JSON.stringify({ type: `/problems/${code}`, title, status, code }));
 }

@@ -47,7 +47,7 @@ class Gateway:
 
 def problem(status, code, headers):
     title = {403: "Forbidden", 404: "Not Found"}[status]
-    body = json.dumps({"type": "about:blank", "title": title, "status": status, "code": code}).encode()
+    body = json.dumps({"type": f"/problems/{code}", "title": title, "status": status, "code": code}).encode()
     return status, {"Content-Type": "application/problem+json", "X-Gateway-Problem": code, **headers}, body
 
 

@@ -16,7 +16,11 @@ use http::{
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
-use signpost_protocol::{language::Language, problem::Problem, text::text};
+use signpost_protocol::{
+    language::Language,
+    problem::{About, Problem},
+    text::text,
+};
 
 const STYLE: &str = include_str!("page/style.css");
 
@@ -119,6 +123,24 @@ pub fn problem(problem: &Problem) -> String {
         }
     };
     outcome(Outcome::Failure, language, &problem.page_title(), &body)
+}
+
+/// Returns the page that a problem's `type` refers to.
+#[must_use]
+pub fn about(about: &About) -> String {
+    let language = about.language;
+    let body = html! {
+        p { (about.detail) }
+        dl {
+            dt { (text(language, "page_problem_code", &[])) }
+            dd { code { (about.code.as_str()) } }
+            dt { (text(language, "page_problem_status", &[])) }
+            dd { (about.status) }
+            dt { (text(language, "page_problem_retry", &[])) }
+            dd { (text(language, about.retry.key(), &[])) }
+        }
+    };
+    document(language, &about.title, &body)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 # Every text that Signpost shows, in English. One key per text, the same keys in each file of this
 # folder. An error's code is its key; the value is the title, `.detail` says what to do. On pages, `.page-title` and `.page`
 # replace them, since a user in a browser did not write the request; `.developer` replaces `.detail` as details for
-# the application's maker. None of the three takes arguments.
+# the application's maker. None of the three takes arguments. `.about` replaces `.detail` at `/problems/CODE`, which knows no request.
 
 ## Errors
 
@@ -15,10 +15,12 @@ params_malformed = The parameters are malformed
     .page = { page_link_detail }
 params_too_many = Too many parameters
     .detail = At most { $limit } parameters are accepted.
+    .about = The request has more parameters than the limit, 256 by default.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 param_missing = A parameter is missing
     .detail = The parameter "{ $name }" is required.
+    .about = The parameter that "detail" names is required.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 param_invalid = A parameter is invalid
@@ -28,14 +30,17 @@ param_invalid = A parameter is invalid
         [text] The parameter "{ $name }" must be at most { $allowed } bytes, without null characters.
        *[values] The parameter "{ $name }" accepts only { $allowed }.
     }
+    .about = The parameter that "detail" names has a value that is not allowed, or appears twice. "detail" says what is allowed.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 param_duplicated = A parameter appears twice
     .detail = The parameter "{ $name }" may appear only once.
+    .about = The parameter that "detail" names may appear only once: "time", "sign", or "app" on paths for browsers.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 header_duplicated = A header appears twice
     .detail = The header { $name } may appear only once.
+    .about = The header that "detail" names may appear only once.
     .page-title = This request was changed on its way
     .page = A browser extension or a proxy probably changed the request. Turn it off, go back to the application and try again.
 body_not_allowed = A body is not allowed here
@@ -49,6 +54,7 @@ app_missing = The application is not named
     .developer = Add the signed query parameter "app" to the link.
 version_unknown = No such version
     .detail = Available versions: { $versions }.
+    .about = The version in the header does not exist. "detail" names those that do.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 time_invalid = The time is invalid
@@ -73,6 +79,7 @@ time_missing = The time is missing
     .page = { page_link_detail }
 time_out_of_window = The time is too far off
     .detail = "time" may differ from the server's clock by at most { $window } seconds. Check the clock of your device.
+    .about = "time" differs too much from the server's clock, which "server_time" gives in milliseconds. Correct your time by it, and sign the request again.
     .page-title = This link has expired
     .page = It works only for a short time. Go back to the application and start again.
     .developer = Create the signed link just before the browser opens it. If that does not help, check the clock.
@@ -113,8 +120,12 @@ login_unknown = No such login
     .page = The link is incomplete, or the login ended long ago. Go back to the application and start again.
 method_not_allowed = The method is not allowed
     .detail = This path accepts only { $methods }.
+    .about = The path does not accept this method. "detail" and the Allow header name those that it accepts.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 request_timeout = The request took too long
     .detail = Head and body must each arrive within { $seconds } seconds.
+    .about = Head or body did not arrive in time. Nothing was forwarded.
     .page = The request arrived too slowly. Check your connection, then try again.
 request_replayed = This request was already received
     .detail = Sign each request again: a signature is accepted only once.
@@ -135,6 +146,7 @@ version_retired = This version has been retired
             [none] Ask the operator of this service which version to use.
            *[other] Move to one of these versions: { $versions }.
         }
+    .about = The version has ended. Move to one of the versions that "detail" names.
     .page-title = This application is out of date
     .page = The application uses a version of this service that no longer exists. Look for an update of the application.
 login_expired = The login has expired
@@ -142,10 +154,12 @@ login_expired = The login has expired
     .page = It took too long. Go back to the application and start again.
 body_too_large = The body is too large
     .detail = At most { $limit } bytes are accepted.
+    .about = The form exceeds the limit that "detail" names.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 uri_too_long = The query is too long
     .detail = At most { $limit } bytes are accepted. Send long values in a form by POST.
+    .about = The query exceeds the limit that "detail" names. Send long values in a form by POST.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = The content type is not supported
@@ -163,6 +177,7 @@ rate_limited = Too many requests
     .page = Wait a moment, then try again.
 headers_too_large = The headers are too large
     .detail = The request line and headers may have at most { $limit } bytes in total, with at most { $count } headers.
+    .about = The request line and headers exceed a limit that "detail" names.
     .page-title = Your browser sent too much data
     .page = Delete the cookies of this site, then try again.
 internal = Something went wrong on our side
@@ -179,6 +194,7 @@ version_brownout = This version is switched off for a while
             [none] It is to be retired. Until then, try again after the time given in the Retry-After header.
            *[other] It is to be retired: move to one of these versions: { $versions }. Until then, try again after the time given in the Retry-After header.
         }
+    .about = The version will be retired and is switched off for a while, so that its clients notice. Move to one of the versions that "detail" names. Until then, try again after the time given in the Retry-After header.
     .page-title = Not available at the moment
     .page = The application uses a version of this service that will be retired soon, and that is switched off for a while. Look for an update of the application, or try again later.
 store_unavailable = The service is temporarily unavailable
@@ -260,6 +276,12 @@ page_finished_link = Go back to { $application }
 page_link_title = This link does not work
 page_link_detail = The application created a link that this service does not accept. Go back to the application and start again. If that does not help, send its maker the details below.
 page_problem_code = Error code
+page_problem_status = HTTP status
+page_problem_retry = Does a retry help?
+    .no = No. The same request fails again.
+    .yes = Yes. If the response has a Retry-After header, wait for that time first. Sign each request again, with the current "time".
+    .new-login = Only in a new login.
+    .log-in = Yes, once the user has logged in.
 page_problem_request = Request ID
 page_problem_developer = For the maker of the application
 page_problem_link = More about this

@@ -12,11 +12,15 @@ use crate::{
     text::{find, text},
 };
 
+mod about;
+
+pub use self::about::About;
+
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 macro_rules! problem_codes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident, $retry:ident;)*) => {
         /// What went wrong, as a stable word that a client can switch on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         pub enum ProblemCode {
@@ -38,108 +42,147 @@ macro_rules! problem_codes {
             pub const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
+
+            /// The `type` of its problems: the path of the page about them, which the gateway serves.
+            #[must_use]
+            pub const fn type_uri(self) -> &'static str {
+                match self { $(Self::$variant => concat!("/problems/", $code),)* }
+            }
+
+            /// Whether the same call can succeed later.
+            #[must_use]
+            pub const fn retry(self) -> Retry {
+                match self { $(Self::$variant => Retry::$retry,)* }
+            }
         }
     };
 }
 
 problem_codes! {
     /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`.
-    TargetInvalid = "target_invalid", BAD_REQUEST;
+    TargetInvalid = "target_invalid", BAD_REQUEST, No;
     /// A broken escape in a query or form, or bytes that are not UTF-8.
-    ParamsMalformed = "params_malformed", BAD_REQUEST;
+    ParamsMalformed = "params_malformed", BAD_REQUEST, No;
     /// More parameters than allowed.
-    ParamsTooMany = "params_too_many", BAD_REQUEST;
+    ParamsTooMany = "params_too_many", BAD_REQUEST, No;
     /// A required parameter is missing. Argument: `name`.
-    ParamMissing = "param_missing", BAD_REQUEST;
+    ParamMissing = "param_missing", BAD_REQUEST, No;
     /// A parameter's value is not one it can have. Arguments: `name`, `rule`, `allowed`;
     /// the rules are the variants of the text.
-    ParamInvalid = "param_invalid", BAD_REQUEST;
+    ParamInvalid = "param_invalid", BAD_REQUEST, No;
     /// Two `time` or two `sign`. Argument: `name`.
-    ParamDuplicated = "param_duplicated", BAD_REQUEST;
+    ParamDuplicated = "param_duplicated", BAD_REQUEST, No;
     /// A convention header twice. Argument: `name`.
-    HeaderDuplicated = "header_duplicated", BAD_REQUEST;
+    HeaderDuplicated = "header_duplicated", BAD_REQUEST, No;
     /// A GET with a body.
-    BodyNotAllowed = "body_not_allowed", BAD_REQUEST;
+    BodyNotAllowed = "body_not_allowed", BAD_REQUEST, No;
     /// No application header in multi-application mode. Argument: `name`, the header's.
-    AppMissing = "app_missing", BAD_REQUEST;
+    AppMissing = "app_missing", BAD_REQUEST, No;
     /// The version in the header does not exist. Argument: `versions`.
-    VersionUnknown = "version_unknown", BAD_REQUEST;
+    VersionUnknown = "version_unknown", BAD_REQUEST, No;
     /// `time` is not milliseconds since the epoch.
-    TimeInvalid = "time_invalid", BAD_REQUEST;
+    TimeInvalid = "time_invalid", BAD_REQUEST, No;
     /// The browser is not the one that began or confirmed the login.
-    LoginMismatch = "login_mismatch", BAD_REQUEST;
+    LoginMismatch = "login_mismatch", BAD_REQUEST, NewLogin;
     /// No credential. Argument: `name`, the header's; also of the next two.
-    AuthorizationMissing = "authorization_missing", UNAUTHORIZED;
+    AuthorizationMissing = "authorization_missing", UNAUTHORIZED, LogIn;
     /// The credential is unknown, expired, revoked, or another application's.
-    AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED;
+    AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED, LogIn;
     /// What the header has is no credential.
-    AuthorizationMalformed = "authorization_malformed", UNAUTHORIZED;
+    AuthorizationMalformed = "authorization_malformed", UNAUTHORIZED, No;
     /// Parameters, but no `time`.
-    TimeMissing = "time_missing", FORBIDDEN;
+    TimeMissing = "time_missing", FORBIDDEN, No;
     /// `time` is too far from the gateway's clock. Argument: `window`, seconds.
-    TimeOutOfWindow = "time_out_of_window", FORBIDDEN;
+    TimeOutOfWindow = "time_out_of_window", FORBIDDEN, Yes;
     /// Parameters, but no `sign`; or a request that must be signed without parameters.
-    SignMissing = "sign_missing", FORBIDDEN;
+    SignMissing = "sign_missing", FORBIDDEN, No;
     /// The signature does not match the parameters and the key.
-    SignMismatch = "sign_mismatch", FORBIDDEN;
+    SignMismatch = "sign_mismatch", FORBIDDEN, No;
     /// The application is disabled.
-    AppDisabled = "app_disabled", FORBIDDEN;
+    AppDisabled = "app_disabled", FORBIDDEN, No;
     /// The user denied the login at the provider.
-    LoginDenied = "login_denied", FORBIDDEN;
+    LoginDenied = "login_denied", FORBIDDEN, NewLogin;
     /// The return address does not have a registered origin.
-    ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN;
+    ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN, No;
     /// The request to a backend lacks the gateway's secret.
-    GatewayRequired = "gateway_required", FORBIDDEN;
+    GatewayRequired = "gateway_required", FORBIDDEN, No;
     /// No application has that ident.
-    AppNotFound = "app_not_found", NOT_FOUND;
+    AppNotFound = "app_not_found", NOT_FOUND, No;
     /// No endpoint has that path.
-    NotFound = "not_found", NOT_FOUND;
+    NotFound = "not_found", NOT_FOUND, No;
     /// No such login, or another application's.
-    LoginUnknown = "login_unknown", NOT_FOUND;
+    LoginUnknown = "login_unknown", NOT_FOUND, NewLogin;
     /// Neither GET nor POST, or not the method of the path. Argument: `methods`.
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, No;
     /// Head or body did not arrive in time.
-    RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, Yes;
     /// The same signature was used already.
-    RequestReplayed = "request_replayed", CONFLICT;
+    RequestReplayed = "request_replayed", CONFLICT, Yes;
     /// The login is not finished yet.
-    LoginPending = "login_pending", CONFLICT;
+    LoginPending = "login_pending", CONFLICT, Yes;
     /// A second callback, or a ticket that was used already.
-    LoginUsed = "login_used", CONFLICT;
+    LoginUsed = "login_used", CONFLICT, NewLogin;
     /// The idempotency key was used for other content.
-    IdempotencyConflict = "idempotency_conflict", CONFLICT;
+    IdempotencyConflict = "idempotency_conflict", CONFLICT, No;
     /// The version is past its sunset. Argument: `versions`, or `none`.
-    VersionRetired = "version_retired", GONE;
+    VersionRetired = "version_retired", GONE, No;
     /// The login expired before it was finished.
-    LoginExpired = "login_expired", GONE;
+    LoginExpired = "login_expired", GONE, NewLogin;
     /// The form is larger than allowed. Argument: `limit`, bytes.
-    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
+    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, No;
     /// The query is longer than allowed. Argument: `limit`, bytes.
-    UriTooLong = "uri_too_long", URI_TOO_LONG;
+    UriTooLong = "uri_too_long", URI_TOO_LONG, No;
     /// A body that is not a UTF-8 form.
-    ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE;
+    ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE, No;
     /// Too many requests, or too many logins in progress.
-    RateLimited = "rate_limited", TOO_MANY_REQUESTS;
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, Yes;
     /// The head is larger than allowed.
-    HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE;
+    HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, No;
     /// A bug or failure of Signpost itself.
-    Internal = "internal", INTERNAL_SERVER_ERROR;
+    Internal = "internal", INTERNAL_SERVER_ERROR, Yes;
     /// The version's backend refused or closed the connection.
-    BackendUnreachable = "backend_unreachable", BAD_GATEWAY;
+    BackendUnreachable = "backend_unreachable", BAD_GATEWAY, Yes;
     /// The provider's response is not valid.
-    ProviderFailed = "provider_failed", BAD_GATEWAY;
+    ProviderFailed = "provider_failed", BAD_GATEWAY, NewLogin;
     /// No backend of the version is healthy.
-    NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE;
+    NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE, Yes;
     /// The version is switched off for a while, before its sunset. Argument: `versions`, or `none`.
-    VersionBrownout = "version_brownout", SERVICE_UNAVAILABLE;
+    VersionBrownout = "version_brownout", SERVICE_UNAVAILABLE, Yes;
     /// The store cannot be reached.
-    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
+    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, Yes;
     /// The version's backend did not answer in time.
-    BackendTimeout = "backend_timeout", GATEWAY_TIMEOUT;
+    BackendTimeout = "backend_timeout", GATEWAY_TIMEOUT, Yes;
     /// A stop of the gateway cut the request off.
-    GatewayStopping = "gateway_stopping", GATEWAY_TIMEOUT;
+    GatewayStopping = "gateway_stopping", GATEWAY_TIMEOUT, Yes;
     /// The provider did not answer in time.
-    ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT;
+    ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT, NewLogin;
+}
+
+/// Whether the same call can succeed later. CONTRACT 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// It fails again.
+    No,
+    /// It can succeed, after `Retry-After` if the response has one.
+    Yes,
+    /// Another login can.
+    NewLogin,
+    /// It can once the user has logged in.
+    LogIn,
+}
+
+impl Retry {
+    /// The key of its text.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::No => "page_problem_retry.no",
+            Self::Yes => "page_problem_retry.yes",
+            Self::NewLogin => "page_problem_retry.new-login",
+            Self::LogIn => "page_problem_retry.log-in",
+        }
+    }
 }
 
 /// One problem, as in the response body: `{"type","title","status","code","detail","hint"?,"request_id",…}`.
@@ -173,7 +216,7 @@ impl Problem {
     #[must_use]
     pub fn new(code: ProblemCode, language: Language, request_id: &str) -> Self {
         Self {
-            r#type: "about:blank",
+            r#type: code.type_uri(),
             title: text(language, code.as_str(), &[]),
             status: code.status().as_u16(),
             code,
@@ -284,7 +327,7 @@ mod tests {
             .link("https://acme.example/v2".to_owned())
             .member("server_time", 5);
         let body: Value = serde_json::from_slice(&problem.to_json()).unwrap();
-        assert_eq!(body["type"], "about:blank");
+        assert_eq!(body["type"], "/problems/param_missing");
         assert_eq!(body["status"], 400);
         assert_eq!(body["code"], "param_missing");
         assert!(body["detail"].as_str().unwrap().contains("token"), "{body}");
@@ -317,18 +360,26 @@ mod tests {
     }
 
     #[test]
-    fn the_contract_lists_every_code_with_its_status() {
+    fn the_contract_lists_every_code_with_its_status_and_retry() {
         let contract = include_str!("../CONTRACT.md");
         for code in ProblemCode::ALL {
             let (status, name) = (code.status().as_u16().to_string(), code.as_str());
             let mut rows = contract.lines().filter(|line| line.starts_with("| "));
-            let is_row = |row: &str| {
+            let is_row = |row: &&str| {
                 let mut cells = row.split(" | ");
                 let has =
                     |cell: Option<&str>, text: &str| cell.is_some_and(|cell| cell.contains(text));
                 has(cells.next(), &status) && has(cells.next(), &format!("`{name}`"))
             };
-            assert!(rows.any(is_row), "{status} {name}");
+            let row = rows.find(is_row).expect(name);
+            let retry = match code.retry() {
+                Retry::No => "no",
+                Retry::Yes => "yes",
+                Retry::NewLogin => "new login",
+                Retry::LogIn => "log in",
+            };
+            let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+            assert!(cell.starts_with(retry), "{name}: {retry} is not {cell}");
         }
     }
 
@@ -380,9 +431,8 @@ mod tests {
     #[test]
     fn no_page_mentions_a_header_or_lacks_an_argument() {
         const HEADER: [&str; 6] = ["header", "请求头", "响应头", "標頭", "ヘッダー", "헤더"];
-        let path_takes_get = |code: &&ProblemCode| **code != ProblemCode::MethodNotAllowed;
         for language in Language::ALL {
-            for &code in ProblemCode::ALL.iter().filter(path_takes_get) {
+            for &code in ProblemCode::ALL {
                 let problem = Problem::new(code, language, "r");
                 let shown = format!("{}: {}", problem.page_title(), problem.page_detail());
                 let about = format!("{} in {}: {shown}", code.as_str(), language.tag());

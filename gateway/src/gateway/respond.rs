@@ -15,6 +15,7 @@ use crate::{
         error_format::error_format,
         error_response::{error_response, reason},
         origin::{Peer, client_address},
+        own_page::{OwnPage, own_page},
         redirect::https_location,
         response::{FixedHeaders, own_fields},
     },
@@ -97,6 +98,35 @@ pub(super) async fn serve_preflight<C: Client>(
     respond(gateway, request, response, &fields, b"", client).await;
 }
 
+/// Serves a page of the gateway itself, which reaches no backend. CONTRACT 7.
+pub(super) async fn serve_own_page<C: Client>(
+    gateway: &Gateway,
+    page: OwnPage,
+    peer: &Peer,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) {
+    if let Err(rejection) = count_unsigned(gateway, peer, request) {
+        return reject(gateway, request, Failed::default(), &rejection, client).await;
+    }
+    let (rules, headers) = (&gateway.policy.rules, request.headers);
+    let page = own_page(page, headers, &rules.error_format);
+    let body = match page.body.len() {
+        0 => BodyLength::None,
+        length => BodyLength::Known(length as u64),
+    };
+    let fields: Vec<_> = cors_fields(rules, headers).chain(page.fields()).collect();
+    respond(
+        gateway,
+        request,
+        (page.status, body),
+        &fields,
+        &page.body,
+        client,
+    )
+    .await;
+}
+
 /// Sends a whole response, and records the request.
 async fn respond<C: Client>(
     gateway: &Gateway,
@@ -115,8 +145,10 @@ async fn respond<C: Client>(
     let rules = &gateway.policy.rules;
     let own = own_fields(&request.id, None, &rules.error_format.names, &quotas);
     let fixed = FixedHeaders::new(&rules.response_headers, None, request.hsts);
-    let fields = own.chain(fields.iter().copied()).chain(fixed.fields());
-    client.begin(response, fields);
+    // What the response itself says prevails, for example that caches may store it.
+    let is_said = |name: &[u8]| fields.iter().any(|(said, _)| *said == name);
+    let fixed = fixed.fields().filter(|(name, _)| !is_said(name));
+    client.begin(response, own.chain(fields.iter().copied()).chain(fixed));
     drop(quotas);
     request.timing.begin_own_response();
     // Ignored: the request is recorded even if the client has disconnected.

@@ -34,12 +34,26 @@ pub(crate) fn error_format(
     headers: &(impl Headers + ?Sized),
     rules: &ErrorFormatRules,
 ) -> ErrorFormat {
-    let accepts_html = |(name, value): (&[u8], &[u8])| {
-        is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
-    };
     let wants_page = method == b"GET"
         && rules.page_paths.iter().any(|page_path| page_path == path)
-        && headers.each().any(accepts_html);
+        && accepts_html(headers);
+    ErrorFormat {
+        language: language(headers, rules),
+        wants_page,
+    }
+}
+
+/// Whether the client is a browser that shows pages.
+#[must_use]
+pub(crate) fn accepts_html(headers: &(impl Headers + ?Sized)) -> bool {
+    headers.each().any(|(name, value)| {
+        is_named(name, &header::ACCEPT) && memchr::memmem::find(value, b"text/html").is_some()
+    })
+}
+
+/// The language of a request's texts. CONTRACT 6.
+#[must_use]
+pub(crate) fn language(headers: &(impl Headers + ?Sized), rules: &ErrorFormatRules) -> Language {
     let first = |wanted: &http::HeaderName| {
         headers
             .each()
@@ -48,11 +62,7 @@ pub(crate) fn error_format(
     };
     let name = &rules.names.language;
     let own = first(name).filter(|_| !is_connection_option(headers, name));
-    let language = Language::of_request(own, first(&header::ACCEPT_LANGUAGE));
-    ErrorFormat {
-        language,
-        wants_page,
-    }
+    Language::of_request(own, first(&header::ACCEPT_LANGUAGE))
 }
 
 #[cfg(test)]

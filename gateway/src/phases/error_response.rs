@@ -1,6 +1,6 @@
 //! The only place where the gateway creates error bodies. CONTRACT 7.
 //!
-//! A rejection becomes an [`ErrorResponse`]: RFC 9457 problem details, a page with the same code for a browser, or a
+//! A rejection becomes an [`OwnResponse`]: RFC 9457 problem details, a page with the same code for a browser, or a
 //! bare 400 if the request was not HTTP. The client's side of the connection writes it.
 
 use bytes::Bytes;
@@ -19,9 +19,9 @@ use signpost_protocol::{
 use super::error_format::ErrorFormat;
 use crate::{request::rejection::Rejection, wire::syntax::field::NameAndValue};
 
-/// An error response of the gateway, ready to be written.
+/// A response of the gateway itself, ready to be written.
 #[derive(Debug)]
-pub(crate) struct ErrorResponse {
+pub(crate) struct OwnResponse {
     /// The status.
     pub status: StatusCode,
     /// Its headers, without those of every response, of the connection, and of the body's length.
@@ -30,7 +30,7 @@ pub(crate) struct ErrorResponse {
     pub body: Bytes,
 }
 
-impl ErrorResponse {
+impl OwnResponse {
     /// The headers as fields of a head.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NameAndValue<'_>> {
         self.headers
@@ -61,7 +61,7 @@ pub(crate) fn error_response(
     format: ErrorFormat,
     names: &HeaderNames,
     request_id: &RequestId,
-) -> ErrorResponse {
+) -> OwnResponse {
     let Some(code) = rejection.code() else {
         return bare_400();
     };
@@ -101,7 +101,7 @@ pub(crate) fn error_response(
         let challenge = value(&names.challenge(code.as_str()));
         headers.push((header::WWW_AUTHENTICATE, challenge));
     }
-    ErrorResponse {
+    OwnResponse {
         status: code.status(),
         headers,
         body: body.into(),
@@ -117,8 +117,8 @@ fn json_headers(language: Language) -> Vec<(HeaderName, HeaderValue)> {
     ]
 }
 
-fn bare_400() -> ErrorResponse {
-    ErrorResponse {
+fn bare_400() -> OwnResponse {
+    OwnResponse {
         status: StatusCode::BAD_REQUEST,
         headers: Vec::new(),
         body: Bytes::new(),
@@ -209,7 +209,7 @@ mod tests {
         rejection: &Rejection,
         language: Language,
         wants_page: bool,
-    ) -> (ErrorResponse, String) {
+    ) -> (OwnResponse, String) {
         let request_id = "r-1".parse().unwrap();
         let names =
             HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap();
@@ -222,7 +222,7 @@ mod tests {
         (response, body)
     }
 
-    fn header<'a>(response: &'a ErrorResponse, name: &HeaderName) -> Option<&'a str> {
+    fn header<'a>(response: &'a OwnResponse, name: &HeaderName) -> Option<&'a str> {
         let found = response.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.to_str().unwrap())
     }

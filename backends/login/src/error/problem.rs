@@ -111,7 +111,7 @@ impl OwnProblem {
     pub(crate) fn to_json(&self, language: Language, request_id: &str) -> Vec<u8> {
         #[derive(Serialize)]
         struct Body<'a> {
-            r#type: &'static str,
+            r#type: String,
             title: &'static str,
             status: u16,
             code: &'static str,
@@ -120,7 +120,7 @@ impl OwnProblem {
         }
         let Text { title, detail } = self.texts.of(language);
         let body = Body {
-            r#type: "about:blank",
+            r#type: format!("/problems/{}", self.code),
             title,
             status: self.status.as_u16(),
             code: self.code,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(
             body,
             serde_json::json!({
-                "type": "about:blank",
+                "type": "/problems/list_full",
                 "title": TEXT.title,
                 "status": 409,
                 "code": "list_full",

@@ -299,7 +299,7 @@ async fn a_problem_of_its_own_is_rendered_in_every_language() {
         assert_eq!(
             full.json(),
             json!({
-                "type": "about:blank",
+                "type": "/problems/list_full",
                 "title": LIST_FULL.texts.of(language).title,
                 "status": 409,
                 "code": "list_full",

@@ -1,6 +1,7 @@
 //! All errors of a request, grouped by who causes them, and their problem codes.
 
 pub mod problem;
+mod version_in_path;
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,6 +9,7 @@ use http::StatusCode;
 use signpost_protocol::problem::ProblemCode;
 use signpost_store::StoreError;
 
+pub(crate) use self::version_in_path::VersionInPath;
 use crate::{error::problem::OwnProblem, records::logins::FailureReason};
 
 macro_rules! login_errors {
@@ -41,7 +43,10 @@ macro_rules! login_errors {
 login_errors! {
     // The client's.
     /// No endpoint has this path.
-    NotFound = "no such endpoint";
+    NotFound {
+        /// The version that the path begins with.
+        version: Option<VersionInPath>,
+    } = "no such endpoint";
     /// The endpoint does not allow this method.
     MethodNotAllowed = "the endpoint does not allow this method";
     /// An invalid percent-encoding or invalid UTF-8; a gateway rejects such requests.
@@ -181,6 +186,14 @@ impl LoginError {
         match self.kind() {
             ProblemKind::Shared(code) => code.as_str(),
             ProblemKind::Own(problem) => problem.code,
+        }
+    }
+
+    /// The name of the response's hint, if it has one: the key of its text.
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotFound { version: Some(_) } => Some(VersionInPath::HINT),
+            _ => None,
         }
     }
 

@@ -258,6 +258,7 @@ hint_param_signed = The parameter "{ $key }" was signed; this application's rule
 hint_param_not_signed = The parameter "{ $key }" was not signed; this application's rules sign it like every other one.
 hint_json = The parameters were signed as JSON; sign the pairs that are sent, joined as this application's rules say.
 hint_key_or_value = No common mistake explains this signature. Compare the text that your program signs with the bytes that it sends, and with the text of "signpost sign --canonical"; then check which application's key it uses.
+hint_version_in_path = The version is not part of the path. Send the path "{ $path }" with the header "{ $name }: { $version }".
 
 ## Pages and login
 

@@ -256,6 +256,7 @@ hint_param_signed = 매개변수 "{ $key }" 항목이 서명에 포함되었습�
 hint_param_not_signed = 매개변수 "{ $key }" 항목이 서명에 없습니다. 이 애플리케이션의 규칙에서는 다른 매개변수처럼 서명합니다.
 hint_json = 매개변수를 JSON으로 서명했습니다. 전송하는 쌍을 이 애플리케이션의 규칙대로 이어 서명하세요.
 hint_key_or_value = 흔한 실수로는 이 서명을 설명할 수 없습니다. 프로그램이 서명한 문자열을 전송한 바이트, 그리고 "signpost sign --canonical" 출력의 문자열과 비교하세요. 그다음 어느 애플리케이션의 키를 사용하는지 확인하세요.
+hint_version_in_path = 버전은 경로가 아니라 헤더로 보냅니다. 경로 "{ $path }", 헤더 "{ $name }: { $version }".
 
 ## Pages and login
 

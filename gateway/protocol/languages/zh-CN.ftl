@@ -256,6 +256,7 @@ hint_param_signed = 参数“{ $key }”参与了签名；此应用的规则要�
 hint_param_not_signed = 参数“{ $key }”未参与签名；此应用的规则要求像其他参数一样签名。
 hint_json = 参数以 JSON 形式签名；请对实际发送的键值对按此应用的规则拼接后签名。
 hint_key_or_value = 没有常见错误能解释此签名。请将程序签名的文本与实际发送的字节对照，再与“signpost sign --canonical”输出的文本对照；然后检查使用的是哪个应用的密钥。
+hint_version_in_path = 版本不是路径的一部分。请发送路径“{ $path }”，并加上请求头“{ $name }: { $version }”。
 
 ## Pages and login
 

@@ -256,6 +256,7 @@ hint_param_signed = 參數「{ $key }」參與了簽章；此應用程式的規�
 hint_param_not_signed = 參數「{ $key }」未參與簽章；此應用程式的規則要求像其他參數一樣簽章。
 hint_json = 參數以 JSON 形式簽章；請對實際傳送的鍵值對按此應用程式的規則串接後簽章。
 hint_key_or_value = 沒有常見錯誤能解釋此簽章。請將程式簽章的文字與實際傳送的位元組對照，再與「signpost sign --canonical」輸出的文字對照；然後檢查使用的是哪個應用程式的金鑰。
+hint_version_in_path = 版本不是路徑的一部分。請傳送路徑「{ $path }」，並加上標頭「{ $name }: { $version }」。
 
 ## Pages and login
 

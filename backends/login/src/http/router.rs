@@ -10,7 +10,7 @@ use super::{
     Context, Endpoints, HandlerContext, Own, Version, endpoints::EndpointsError, handlers,
     middleware,
 };
-use crate::{error::LoginError, service::Service};
+use crate::service::Service;
 
 /// The routes of a version, or of several, with all layers around them.
 ///
@@ -61,7 +61,7 @@ pub(super) fn router<V: Version>(
     };
     let api = endpoints
         .add_to(of_all_versions().add_to(Router::new()))
-        .fallback(async || LoginError::NotFound)
+        .fallback(handlers::not_found)
         .with_state(context.clone());
     let health = health().add_to(Router::new()).with_state(context);
     Ok(Routes(middleware::around_everything(

@@ -147,7 +147,7 @@ impl Served<'_> {
         let (cause, limit) = (cause.as_deref(), error.limit());
         tracing::info!(
             target: ACCESS_TARGET,
-            { http.status_code = status, problem.code = code, problem.limit = limit, duration_ms, %error, cause },
+            { http.status_code = status, problem.code = code, problem.hint = error.hint(), problem.limit = limit, duration_ms, %error, cause },
             "{self}"
         );
         // A provider's faults were logged where they occurred. The other 5xx are errors of this service.

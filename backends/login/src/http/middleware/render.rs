@@ -16,11 +16,12 @@ use signpost_protocol::{
     header::HeaderNames,
     language::Language,
     problem::{self, Problem, ProblemCode},
+    text::text,
 };
 
 use super::admit::MAX_BODY_BYTES;
 use crate::{
-    error::{LoginError, ProblemKind},
+    error::{LoginError, ProblemKind, VersionInPath},
     http::{
         Context, pages,
         request::{MAX_PARAMETERS, RequestInfo},
@@ -82,7 +83,7 @@ pub(super) async fn render_problems(
     Response::from_parts(parts, body)
 }
 
-/// Names the headers that the detail of some problems is about.
+/// Names the headers that the detail or hint of some problems is about.
 fn with_headers(
     problem: Problem,
     error: &LoginError,
@@ -98,6 +99,17 @@ fn with_headers(
         | LoginError::AuthorizationMalformed
         | LoginError::AuthorizationInvalid => {
             problem.detail_args(&[("name", &names.spelled(&names.authorization))])
+        }
+        LoginError::NotFound {
+            version: Some(found),
+        } => {
+            let args = [
+                ("name", &*names.spelled(&names.version)),
+                ("version", &*found.version),
+                ("path", &*found.path),
+            ];
+            let hint = text(problem.language, VersionInPath::HINT, &args);
+            problem.hint(hint)
         }
         _ => problem,
     }

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::{
-    Account, Timestamp,
+    Account, LoginError, Timestamp,
     service::Stores,
     testing::{self, TestStore},
 };

@@ -153,7 +153,7 @@ async fn answer(stack: &Stack, mistake: &Mistake, values: &BTreeMap<&str, String
     connection.send(&bytes).await;
     let response = connection.response().await?;
     let hint = match response.header("x-request-id") {
-        Some(id) => hint_in_log(stack, id).await,
+        Some(id) => hint_in_log(stack, id, &response).await,
         None => None,
     };
     let wants_hint = mistake.expected.hint.is_some();
@@ -166,16 +166,20 @@ async fn answer(stack: &Stack, mistake: &Mistake, values: &BTreeMap<&str, String
 }
 
 /// The name of the hint that the gateway or the login service gave to a request.
-async fn hint_in_log(stack: &Stack, id: &str) -> Option<String> {
+async fn hint_in_log(stack: &Stack, id: &str, response: &RawResponse) -> Option<String> {
     let id = format!("request.id={id}");
     let hint = |log: String| {
         let of_request = log.lines().filter(|line| line.contains(&id));
         let mut hints = of_request.filter_map(|line| line.split_once("problem.hint="));
         let (_, rest) = hints.next()?;
-        rest.split_whitespace().next().map(str::to_owned)
+        let name = rest.split_whitespace().next()?.trim_matches('"');
+        Some(name.to_owned())
     };
     let of_gateway = hint(stack.log_with(Program::Gateway, &id).await);
-    of_gateway.or_else(|| hint(stack.log(Program::V1)))
+    if of_gateway.is_some() || response.header("acme-x-version").is_none() {
+        return of_gateway;
+    }
+    hint(stack.log_with(Program::V1, &id).await)
 }
 
 /// What differs from the expected response.
@@ -190,6 +194,7 @@ fn fault(got: &Got, expected: &Expected) -> Option<String> {
     let head = got.response.head.to_lowercase();
     let is_right = got.response.status == expected.status
         && got.response.code() == expected.code
+        && refers_to(expected.code.as_deref(), &got.response)
         && names(got.hint.as_deref()) == names(expected.hint.as_deref())
         && expected
             .says
@@ -206,6 +211,12 @@ fn fault(got: &Got, expected: &Expected) -> Option<String> {
             got.hint
         )
     })
+}
+
+/// Whether the problem's `type` is the page about its code.
+fn refers_to(code: Option<&str>, response: &RawResponse) -> bool {
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    code.is_none_or(|code| body["type"] == format!("/problems/{code}"))
 }
 
 /// The placeholders with their values, which depend on the time.

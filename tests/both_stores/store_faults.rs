@@ -16,7 +16,7 @@ use end_to_end::{
     postgres::{PostgresServer, Session},
     program::Program,
     raw_connection::request,
-    signed_client::SignedClient,
+    signed_client::{SignedClient, fetch},
     stack::{Stack, StackBuilder},
     store::StoreKind,
     waiting::{until, within},
@@ -63,6 +63,9 @@ async fn cached_data_is_served_while_the_store_is_unavailable() {
     }
     let longest = calls.join_all().await.into_iter().max().unwrap();
     assert!(longest < ANSWER_TIMEOUT, "{longest:?}");
+    // A problem, too, so it says when to ask again.
+    let ready = format!("http://{}/readyz", stack.addresses().v1);
+    fetch(&ready).await.problem(503, "store_unavailable");
     assert_outage_is_logged_once(&stack).await;
     // Before the store is available again: an outage between two reads of the feed remains unnoticed.
     for program in [Program::Gateway, Program::V1] {

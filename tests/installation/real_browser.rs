@@ -53,6 +53,39 @@ async fn reload_and_back_after_a_login_are_no_errors() {
 }
 
 #[tokio::test]
+async fn no_page_is_wider_than_a_small_screen_in_any_language() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    for language in ["en", "zh-CN", "zh-TW", "ja", "ko"] {
+        let browser = RealBrowser::start(language).await;
+        let begun = begin_polling(&client).await;
+        let pages = [
+            ("confirm", begun.authorize_url.clone()),
+            ("unknown", stack.url("/login?state=v1.forged&code=x")),
+            ("mismatch", stack.url("/login?time=1&sign=x")),
+            ("return_to", client.login_url(&[("return_to", "x")])),
+            ("missing", stack.url("/login?a=1")),
+        ];
+        for (name, url) in pages {
+            browser.show_as(360, false).await;
+            browser.open(&url).await;
+            for (width, is_dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
+                browser.show_as(width, is_dark).await;
+                let script = "const page = document.documentElement;\
+                              return [page.clientWidth, page.scrollWidth];";
+                let widths = browser.run(script).await;
+                assert_eq!(widths[0], width, "{name} in {language}");
+                assert_eq!(widths[0], widths[1], "{name} in {language}");
+            }
+        }
+        let errors = browser.console_errors().await;
+        let is_policy = |error: &&String| error.contains("Policy");
+        let errors: Vec<_> = errors.iter().filter(is_policy).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_person_who_did_not_start_the_login_cancels_it() {
     let stack = Stack::start().await;
     let client = stack.client();

@@ -115,6 +115,26 @@ impl RealBrowser {
         .await
     }
 
+    /// Shows pages as on a screen of this width in CSS pixels, and in the dark colour scheme or the light one.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn show_as(&self, width: u32, is_dark: bool) {
+        let metrics =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let value = if is_dark { "dark" } else { "light" };
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] });
+        for (command, params) in [
+            ("Emulation.setDeviceMetricsOverride", metrics),
+            ("Emulation.setEmulatedMedia", media),
+        ] {
+            let command = DevTools(json!({ "cmd": command, "params": params }));
+            let result = self.client.issue_cmd(command).await;
+            result.expect("chromedriver passes the command on");
+        }
+    }
+
     /// A screenshot of the page, as PNG.
     ///
     /// # Panics
@@ -125,8 +145,8 @@ impl RealBrowser {
         picture.expect("the browser shows a page")
     }
 
-    /// The errors and warnings of the page's console, for example a violated policy. The missing favicon is ignored:
-    /// browsers request it from every site.
+    /// The errors and warnings of the page's console, for example a violated policy. The missing favicon
+    /// is ignored: the provider's page has none.
     ///
     /// # Panics
     ///
@@ -196,6 +216,21 @@ fn capabilities(language: &str, driver: &Driver, further: &[String]) -> Capabili
             json!({ "pageLoad": timeout, "script": timeout }),
         ),
     ])
+}
+
+/// Chromedriver's own command that passes a command of the `DevTools` protocol on.
+#[derive(Debug)]
+struct DevTools(Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base_url: &Url, session_id: Option<&str>) -> Result<Url, ParseError> {
+        let session = session_id.unwrap_or_default();
+        base_url.join(&format!("session/{session}/goog/cdp/execute"))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.0.to_string()))
+    }
 }
 
 /// Chromedriver's own command that reads and empties the console's log.

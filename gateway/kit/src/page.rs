@@ -163,6 +163,45 @@ mod tests {
         }
     }
 
+    /// Relative luminance of a colour `#rrggbb`. WCAG 2.2.
+    fn luminance(colour: &str) -> f64 {
+        let channel = |index: usize| {
+            let value = u8::from_str_radix(&colour[index..index + 2], 16).unwrap();
+            let value = f64::from(value) / 255.0;
+            if value <= 0.040_45 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    #[test]
+    fn every_text_has_enough_contrast_in_both_colour_schemes() {
+        let (light, dark) = STYLE.split_once("prefers-color-scheme: dark").unwrap();
+        for scheme in [light, dark] {
+            let luminance_of = |name: &str| {
+                let (_, rest) = scheme.split_once(&format!("--{name}: ")).unwrap();
+                luminance(&rest[..7])
+            };
+            for (text, ground) in [
+                ("text", "card"),
+                ("quiet", "card"),
+                ("accent", "card"),
+                ("success", "card"),
+                ("failure", "card"),
+                ("on-accent", "accent"),
+                ("on-accent", "success"),
+                ("on-accent", "failure"),
+            ] {
+                let (one, other) = (luminance_of(text), luminance_of(ground));
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= 4.5, "{text} on {ground}: {contrast}");
+            }
+        }
+    }
+
     #[test]
     fn a_hint_is_shown_if_present() {
         let mismatch = Problem::new(ProblemCode::SignMismatch, Language::En, "r-1");

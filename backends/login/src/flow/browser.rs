@@ -26,7 +26,7 @@ pub(crate) enum PageOrRedirect {
     Page(Page),
     /// With `polling.confirm = false`: a redirect to the provider.
     Redirect(ProviderRedirect),
-    /// This browser has finished the login.
+    /// This browser is finishing the login, or has finished it.
     Finished(BrowserOutcome),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum PageOrRedirect {
 pub(crate) enum Decision {
     /// The button: the browser continues at the provider.
     Confirmed(ProviderRedirect),
-    /// The login was cancelled, or is finished.
+    /// The login was cancelled, or this browser is finishing it, or has finished it.
     Finished(BrowserOutcome),
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn show_page(
     };
     let now = service.now();
     let sent = sent_cookie(service, request, &login);
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(PageOrRedirect::Finished(outcome));
     }
     ensure_pending(&login, now)?;
@@ -94,11 +94,11 @@ pub(crate) async fn confirm(
     confirm: &str,
 ) -> Result<Decision, LoginError> {
     let (login, application) = find_login(service, request).await?;
-    let sent = sent_cookie(service, request, &login);
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+    let (sent, now) = (sent_cookie(service, request, &login), service.now());
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(Decision::Finished(outcome));
     }
-    ensure_pending(&login, service.now())?;
+    ensure_pending(&login, now)?;
     let cookie = sent.ok_or(LoginError::LoginMismatch)?;
     if cookie.is_confirmed_by(confirm) {
         let provider = configured_provider(service, &login)?;

@@ -22,7 +22,7 @@ use crate::{
 pub(super) enum Found {
     /// A login that it may finish.
     Login(Box<CallbackLogin>),
-    /// This browser has finished the login already.
+    /// This browser is finishing the login, or has finished it.
     Finished(BrowserOutcome),
 }
 
@@ -105,11 +105,11 @@ async fn find_polling_login(
     request: &BrowserRequest<'_>,
 ) -> Result<Found, LoginError> {
     let (login, application) = find_login(service, request).await?;
-    let sent = sent_cookie(service, request, &login);
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application) {
+    let (sent, now) = (sent_cookie(service, request, &login), service.now());
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(Found::Finished(outcome));
     }
-    ensure_pending(&login, service.now())?;
+    ensure_pending(&login, now)?;
     let cookie = sent
         .filter(|cookie| login.is_bound_to(cookie))
         .ok_or(LoginError::LoginMismatch)?;

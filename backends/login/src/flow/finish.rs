@@ -2,7 +2,6 @@
 
 use std::{error::Error, fmt::Display, net::IpAddr, sync::Arc, time::Instant};
 
-use http::HeaderValue;
 use signpost_kit::server::shutdown::{Phase, wait_for_phase};
 use signpost_store::StoreError;
 use tracing::{Instrument, Span, field};
@@ -22,7 +21,7 @@ use crate::{
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, User},
-        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
+        logins::{ClaimTimeouts, FailureReason, Login, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -43,23 +42,17 @@ pub(crate) enum Grant {
     Error(String),
 }
 
-/// The response to the callback, and the `Set-Cookie` that removes the cookie of a login that failed. After a success the
-/// cookie stays as long as the login would, so that a reload in this browser is no error.
-pub(crate) struct CallbackResponse {
-    pub(crate) outcome: BrowserOutcome,
-    pub(crate) remove_cookie: Option<HeaderValue>,
-}
-
-/// Completes or fails the login of a callback. Callbacks from another browser or provider, and second ones, are
-/// rejected and change nothing. Only callbacks of the login's own browser count against the limit.
+/// Completes or fails the login of a callback. Callbacks from another browser or provider are rejected and change
+/// nothing. A second one changes nothing, either: its browser has the cookie as long as the login could last, and
+/// learns the outcome. Only callbacks of the login's own browser count against the limit.
 pub(crate) async fn finish_login(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
     callback: Callback<'_>,
-) -> Result<CallbackResponse, LoginError> {
+) -> Result<BrowserOutcome, LoginError> {
     let found = match find_callback_login(service, request).await? {
         Found::Login(found) => found,
-        Found::Finished(outcome) => return Ok(again(outcome)),
+        Found::Finished(outcome) => return Ok(outcome),
     };
     // Checked again: the application may have lost the origin since the login began.
     if let Mode::Redirect {
@@ -74,7 +67,6 @@ pub(crate) async fn finish_login(
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let cookie = BrowserCookie::of(&found.login.state, &service.config.public_url);
     let (state, sent) = (*found.login.state.hash(), found.cookie.clone());
     let application = Arc::clone(&found.application);
     let finished = finish_once(
@@ -84,18 +76,13 @@ pub(crate) async fn finish_login(
         callback.grant,
     )
     .await;
-    if matches!(finished, Err(LoginError::LoginUsed)) {
-        let stored = service.state.logins.find(&state).await?;
-        let outcome = stored
-            .and_then(|login| outcome_again(request, &login, Some(&sent), &application))
-            .ok_or(LoginError::LoginUsed)?;
-        return Ok(again(outcome));
+    if !matches!(finished, Err(LoginError::LoginUsed)) {
+        return finished;
     }
-    let (outcome, ended) = finished?;
-    Ok(CallbackResponse {
-        outcome,
-        remove_cookie: (ended != LoginOutcome::Success).then(|| cookie.remove()),
-    })
+    let (stored, now) = (service.state.logins.find(&state).await?, service.now());
+    stored
+        .and_then(|login| outcome_again(request, &login, Some(&sent), &application, now))
+        .ok_or(LoginError::LoginUsed)
 }
 
 /// Ends a login that is bound to this browser: its user cancelled it on its page.
@@ -109,14 +96,6 @@ pub(super) async fn finish_cancelled(
     Ok(BrowserOutcome::Cancelled)
 }
 
-/// The response to a browser that has finished the login before.
-const fn again(outcome: BrowserOutcome) -> CallbackResponse {
-    CallbackResponse {
-        outcome,
-        remove_cookie: None,
-    }
-}
-
 /// Claims and finishes a login, in a task of its own: if the browser disconnects, the login must still finish, and a
 /// shutdown waits for the task.
 async fn finish_once(
@@ -124,7 +103,7 @@ async fn finish_once(
     (client, wants_page): (IpAddr, bool),
     found: CallbackLogin,
     grant: Grant,
-) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
+) -> Result<BrowserOutcome, LoginError> {
     let now = service.state.clock.instant();
     let permit = service.limits.count_callback(client, now).await?;
     let own = Arc::clone(service);
@@ -169,7 +148,7 @@ async fn finish_claimed(
     claimed: &CallbackLogin,
     grant: Grant,
     wants_page: bool,
-) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
+) -> Result<BrowserOutcome, LoginError> {
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
     let finished = match complete(service, claimed, grant, wants_page).await {
@@ -181,7 +160,7 @@ async fn finish_claimed(
         Err(error) => error.into(),
     };
     metrics.count_finished(LoginMode::from(&login.mode), outcome);
-    finished
+    finished.map(|(browser, _)| browser)
 }
 
 /// Completes a claimed login: exchanges the code for the user's account, and stores the outcome.
@@ -194,12 +173,10 @@ async fn complete(
     let code = match grant {
         Grant::Code(code) => code,
         Grant::Error(error) => {
-            let reason = match error.as_str() {
+            return Err(Failure::Login(match error.as_str() {
                 "access_denied" => FailureReason::AccessDenied,
                 _ => FailureReason::ProviderFailed,
-            };
-            let problem = LoginError::LoginDenied;
-            return Err(Failure::Login { reason, problem });
+            }));
         }
     };
     let login = &claimed.login;

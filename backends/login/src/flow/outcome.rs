@@ -43,6 +43,8 @@ pub(crate) enum BrowserOutcome {
     Finished(Arc<Application>, String),
     /// The user cancelled the login on its page.
     Cancelled,
+    /// The login is being finished by an earlier callback of this browser: a page that reloads itself.
+    Finishing,
     /// The login failed, and there is no `return_to` to redirect to.
     Problem(LoginError),
 }
@@ -50,20 +52,14 @@ pub(crate) enum BrowserOutcome {
 /// Why a claimed login does not complete.
 pub(super) enum Failure {
     /// The user denied access, or the provider failed.
-    Login {
-        reason: FailureReason,
-        problem: LoginError,
-    },
+    Login(FailureReason),
     /// The store failed.
     Store(LoginError),
 }
 
 impl From<FailureReason> for Failure {
     fn from(reason: FailureReason) -> Self {
-        Self::Login {
-            reason,
-            problem: reason.into(),
-        }
+        Self::Login(reason)
     }
 }
 
@@ -73,13 +69,14 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// What the browser that finished the login gets after a reload, without a second ticket or credential. `None` for
-/// another browser, and unless the login is complete or was cancelled on its page.
+/// What the browser that finishes or finished the login gets after a reload, without a second ticket or credential.
+/// `None` for another browser, and while the login is pending.
 pub(super) fn outcome_again(
     request: &BrowserRequest<'_>,
     login: &Login,
     cookie: Option<&LoginCookie>,
     application: &Arc<Application>,
+    now: Timestamp,
 ) -> Option<BrowserOutcome> {
     let cookie = cookie.filter(|cookie| login.is_bound_to(cookie))?;
     if !request.wants_page {
@@ -96,12 +93,24 @@ pub(super) fn outcome_again(
             Some(BrowserOutcome::Finished(Arc::clone(application), origin))
         }
         (Status::Complete(_), _) => Some(BrowserOutcome::Close(Arc::clone(application))),
-        (Status::Failed { .. }, _) => {
-            let confirm = request.confirm?;
-            let is_cancelled = cookie.is_cancelled_by(confirm);
-            is_cancelled.then_some(BrowserOutcome::Cancelled)
-        }
-        _ => None,
+        (Status::Failed { reason, .. }, mode) => Some(match request.confirm {
+            Some(confirm) if cookie.is_cancelled_by(confirm) => BrowserOutcome::Cancelled,
+            _ => failed(mode, *reason),
+        }),
+        (Status::Exchanging(claim), _) if now < claim.until => Some(BrowserOutcome::Finishing),
+        // No outcome can be stored after the claim has ended.
+        (Status::Exchanging(_), mode) => Some(failed(mode, FailureReason::ProviderFailed)),
+        (Status::Pending, _) => None,
+    }
+}
+
+/// The response to the browser of a login that failed.
+fn failed(mode: &Mode, reason: FailureReason) -> BrowserOutcome {
+    match mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => BrowserOutcome::ReturnTo(with_outcome(url.clone(), "error", reason.as_str())),
+        _ => BrowserOutcome::Problem(reason.into()),
     }
 }
 
@@ -153,8 +162,8 @@ pub(super) async fn store_failure(
     login: &Login,
     failure: Failure,
 ) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
-    let (reason, problem) = match failure {
-        Failure::Login { reason, problem } => (reason, problem),
+    let reason = match failure {
+        Failure::Login(reason) => reason,
         Failure::Store(error) => {
             // The code is spent, so the login cannot continue. If the store is available again, waiting clients learn
             // this now and not when the claim ends. The contract has no reason of its own for this case. If the login
@@ -164,13 +173,7 @@ pub(super) async fn store_failure(
         }
     };
     fail(service, login, reason).await?;
-    let browser = match &login.mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } => BrowserOutcome::ReturnTo(with_outcome(url.clone(), "error", reason.as_str())),
-        _ => BrowserOutcome::Problem(problem),
-    };
-    Ok((browser, reason.into()))
+    Ok((failed(&login.mode, reason), reason.into()))
 }
 
 /// Stores that the login failed.

@@ -1,8 +1,9 @@
-//! The HTML pages of the login service: confirm, done, finished, cancelled and problem.
+//! The HTML pages of the login service: confirm, finishing, done, finished, cancelled and problem.
 //!
 //! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
 use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header::REFRESH};
 use maud::{Markup, html};
 use signpost_kit::page::{self, Outcome};
 use signpost_protocol::{language::Language, problem::Problem, text::text};
@@ -54,6 +55,14 @@ pub(crate) fn cancelled(language: Language) -> Response {
     outcome(Outcome::Failure, language, "page_cancelled_title", &body)
 }
 
+/// An earlier request of this browser is still completing the login; the page reloads itself until it has.
+pub(crate) fn finishing(language: Language) -> Response {
+    let title = text(language, "page_finishing_title", &[]);
+    let body = html! { p { (text(language, "page_finishing_wait", &[])) } };
+    let page = response(language, page::document(language, &title, &body));
+    ([(REFRESH, HeaderValue::from_static("2"))], page).into_response()
+}
+
 /// The page of a problem, with the code that its JSON would have.
 pub(crate) fn problem(problem: &Problem) -> Response {
     response(problem.language, page::problem(problem))
@@ -72,7 +81,6 @@ fn response(language: Language, page: String) -> Response {
 mod tests {
     use std::sync::Arc;
 
-    use http::HeaderValue;
     use signpost_protocol::{app::AppId, problem::ProblemCode};
 
     use super::*;
@@ -132,8 +140,10 @@ mod tests {
                 let html = body(page).await;
                 assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
             }
-            let html = body(cancelled(language)).await;
-            assert!(!html.contains("page_"), "{html}");
+            for page in [cancelled(language), finishing(language)] {
+                let html = body(page).await;
+                assert!(!html.contains("page_"), "{html}");
+            }
         }
     }
 

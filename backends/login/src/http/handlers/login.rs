@@ -115,12 +115,8 @@ async fn callback<V: Version>(
     request: &BrowserRequest<'_>,
     callback: Callback<'_>,
 ) -> Result<Response, LoginError> {
-    let finished = flow::finish_login(&context.service, request, callback).await?;
-    let response = outcome_response::<V>(context, info, finished.outcome)?;
-    Ok(match finished.remove_cookie {
-        Some(removal) => (cookie(removal), response).into_response(),
-        None => response,
-    })
+    let outcome = flow::finish_login(&context.service, request, callback).await?;
+    outcome_response::<V>(context, info, outcome)
 }
 
 /// The response to the browser whose login has ended.
@@ -140,6 +136,7 @@ fn outcome_response<V: Version>(
             pages::finished(&application.name, &origin, info.language)
         }
         BrowserOutcome::Cancelled => pages::cancelled(info.language),
+        BrowserOutcome::Finishing => pages::finishing(info.language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     })
 }

@@ -127,7 +127,7 @@ impl BrowserCookie {
     }
 }
 
-/// Login cookies in one browser; when a login begins, older ones are removed. Unfinished logins leave up to 3 KB each,
+/// Login cookies in one browser; when a login begins, older ones are removed. They have up to 3 KB each,
 /// and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 

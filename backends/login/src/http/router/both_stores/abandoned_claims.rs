@@ -27,6 +27,18 @@ async fn begun_and_confirmed(setup: &Setup) -> (Begun, String) {
     (begun, cookie)
 }
 
+/// The browser of the cookie gets a page that reloads itself; another browser, and one that takes no pages, an error.
+async fn assert_is_being_completed(setup: &Setup, target: &str, cookie: &str) {
+    let page = setup.browse(target, cookie).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.body);
+    assert_eq!(page.header(header::REFRESH), "2");
+    assert!(page.body.contains("being completed"), "{}", page.body);
+    let other = setup.browse(target, "").await;
+    other.assert_problem(409, "login_used");
+    let data = setup.follow(target, cookie).await;
+    data.assert_problem(409, "login_used");
+}
+
 #[tokio::test]
 async fn the_login_fails_when_the_claim_ends() {
     let setup = Setup::new().await;
@@ -35,6 +47,7 @@ async fn the_login_fails_when_the_claim_ends() {
     claim_only(&setup, now, now.plus(Duration::from_secs(30))).await;
     let pending = serde_json::json!({"status": "pending", "expires_in": 150});
     assert_eq!(check(&setup, &begun.token).await, pending);
+    assert_is_being_completed(&setup, &format!("/login?state={}", begun.state), &cookie).await;
     setup.later(30);
     let failed =
         serde_json::json!({"status": "failed", "expires_in": 120, "reason": "provider_failed"});
@@ -48,14 +61,14 @@ async fn the_login_fails_when_the_claim_ends() {
     setup
         .browse(&callback, &cookie)
         .await
-        .assert_problem(409, "login_used");
+        .assert_problem(502, "provider_failed");
     setup.later(120);
     let expired = serde_json::json!({"status": "expired", "expires_in": 0});
     assert_eq!(check(&setup, &begun.token).await, expired);
 }
 
 #[tokio::test]
-async fn a_second_callback_of_a_redirect_login_gets_login_used() {
+async fn a_second_callback_of_a_redirect_login_waits_for_the_first() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let callback = format!("/login?state={}&code=me", begun.state());
@@ -66,13 +79,12 @@ async fn a_second_callback_of_a_redirect_login_gets_login_used() {
         .execute("UPDATE logins SET status = 'exchanging', account_id = NULL")
         .await;
     claim_only(&setup, now, now.plus(Duration::from_secs(30))).await;
-    for seconds in [0, 30] {
-        setup.later(seconds);
-        setup
-            .browse(&callback, &begun.cookie())
-            .await
-            .assert_problem(409, "login_used");
-    }
+    assert_is_being_completed(&setup, &callback, &begun.cookie()).await;
+    setup.later(30);
+    setup
+        .browse(&callback, &begun.cookie())
+        .await
+        .assert_problem(502, "provider_failed");
 }
 
 #[tokio::test]

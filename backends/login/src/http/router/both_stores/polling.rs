@@ -161,7 +161,9 @@ async fn a_person_who_did_not_start_the_login_cancels_it() {
     assert_eq!(checked["status"], "failed");
     assert_eq!(checked["reason"], "access_denied");
     let confirm = setup.browse(&button(&page), &page.cookie()).await;
-    confirm.assert_problem(409, "login_used");
+    confirm.assert_problem(403, "login_denied");
+    let other = setup.browse(&button(&page), "").await;
+    other.assert_problem(409, "login_used");
 }
 
 #[tokio::test]
@@ -344,15 +346,23 @@ async fn a_failed_login_has_its_reason() {
     let setup = Setup::new().await;
     for (grant, reason, status, code) in [
         ("error=access_denied", "access_denied", 403, "login_denied"),
+        ("error=x", "provider_failed", 502, "provider_failed"),
         ("code=fail", "provider_failed", 502, "provider_failed"),
     ] {
         let begun = begin(&setup).await;
         let cookie = confirm(&setup, &begun).await;
         let callback = format!("/login?state={}&{grant}", begun.state);
-        setup
-            .browse(&callback, &cookie)
-            .await
-            .assert_problem(status, code);
+        let page = format!("/login?state={}", begun.state);
+        let button = format!("{page}&confirm=x");
+        // The first time, after a reload, and the button and the page by Back; in another browser they are errors.
+        for target in [&callback, &callback, &button, &page] {
+            let failed = setup.browse(target, &cookie).await;
+            failed.assert_problem(status, code);
+        }
+        for target in [&callback, &button, &page] {
+            let other = setup.browse(target, "").await;
+            other.assert_problem(409, "login_used");
+        }
         let checked = check(&setup, &begun.token).await;
         let expected = serde_json::json!({"status": "failed", "expires_in": 120, "reason": reason});
         assert_eq!(checked, expected);
@@ -361,10 +371,6 @@ async fn a_failed_login_has_its_reason() {
             .call("POST", &user_login, &[])
             .await
             .assert_problem(status, code);
-        let page = setup
-            .browse(&format!("/login?state={}", begun.state), "")
-            .await;
-        page.assert_problem(409, "login_used");
     }
 }
 

@@ -137,18 +137,27 @@ async fn a_denied_login_fails_in_the_browser_or_at_return_to() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&error=access_denied", begun.state());
-    let denied = setup.browse(&target, &begun.cookie()).await;
-    denied.assert_problem(403, "login_denied");
-    assert!(denied.header(header::SET_COOKIE).contains("Max-Age=0"));
+    for _ in ["the first time", "after a reload"] {
+        let denied = setup.browse(&target, &begun.cookie()).await;
+        denied.assert_problem(403, "login_denied");
+        // The browser needs the cookie after a reload.
+        assert!(!denied.headers.contains_key(header::SET_COOKIE));
+    }
+    let other = setup.browse(&target, "").await;
+    other.assert_problem(409, "login_used");
     let begun = setup
         .call("GET", "/login?return_to=https://app.example/", &[])
         .await;
     let target = format!("/login?state={}&error=access_denied", begun.state());
-    let denied = setup.browse(&target, &begun.cookie()).await;
-    assert_eq!(
-        denied.header(header::LOCATION),
-        "https://app.example/?error=access_denied"
-    );
+    // By Back to the provider, and Allow.
+    let allowed = format!("/login?state={}&code=me", begun.state());
+    for target in [&target, &target, &allowed] {
+        let denied = setup.browse(target, &begun.cookie()).await;
+        assert_eq!(
+            denied.header(header::LOCATION),
+            "https://app.example/?error=access_denied"
+        );
+    }
 }
 
 #[tokio::test]
@@ -163,7 +172,9 @@ async fn a_providers_fault_fails_the_login() {
     setup
         .browse(&target, &begun.cookie())
         .await
-        .assert_problem(409, "login_used");
+        .assert_problem(502, "provider_failed");
+    let other = setup.browse(&target, "").await;
+    other.assert_problem(409, "login_used");
     let begun = setup
         .call("GET", "/login?return_to=https://app.example/", &[])
         .await;

@@ -170,5 +170,5 @@ async fn a_login_whose_account_cannot_be_stored_fails() {
     setup
         .browse(&callback, &cookie)
         .await
-        .assert_problem(409, "login_used");
+        .assert_problem(502, "provider_failed");
 }

@@ -4,11 +4,13 @@ use end_to_end::{
     certificates::{Authority, public_key_fingerprint},
     logins::{PollingLogin, begin_polling, check},
     port::free_address,
-    real_browser::RealBrowser,
+    program::Program,
+    real_browser::{Key, RealBrowser},
     signed_client::SignedClient,
     stack::Stack,
     waiting::until,
 };
+use serde_json::json;
 
 /// Begins a polling login, and opens its page in a browser.
 async fn open_polling(client: &SignedClient) -> (RealBrowser, PollingLogin) {
@@ -36,28 +38,99 @@ async fn a_person_logs_in_by_redirect() {
 async fn reload_and_back_after_a_login_are_no_errors() {
     let stack = Stack::start().await;
     let client = stack.client();
-    let (browser, begun) = open_polling(&client).await;
-    browser.click("main a.button").await;
-    browser.wait_for_text("Sign in to the sandbox").await;
-    browser.click("button[value=allow]").await;
-    browser.wait_for_text("You are logged in").await;
-    let callback = browser.address().await;
-    browser.open(&callback).await;
-    browser.wait_for_text("You are logged in").await;
-    browser.open(&begun.authorize_url).await;
-    browser.wait_for_text("You are logged in").await;
-    assert_eq!(stack.provider_counts().await["token"], 1);
+    let browser = RealBrowser::start("en").await;
     let other = RealBrowser::start("en").await;
-    other.open(&callback).await;
-    other.wait_for_text("login_used").await;
+    for (button, outcome) in [
+        ("allow", "You are logged in"),
+        ("deny", "Nobody was logged in"),
+    ] {
+        let begun = begin_polling(&client).await;
+        browser.open(&begun.authorize_url).await;
+        browser.click("main a.button").await;
+        browser.wait_for_text("Sign in to the sandbox").await;
+        browser.click(&format!("button[value={button}]")).await;
+        browser.wait_for_text(outcome).await;
+        let callback = browser.address().await;
+        for again in [&callback, &begun.authorize_url] {
+            browser.open(again).await;
+            browser.wait_for_text(outcome).await;
+        }
+        other.open(&callback).await;
+        other.wait_for_text("login_used").await;
+    }
+    assert_eq!(stack.provider_counts().await["token"], 1);
 }
 
 #[tokio::test]
-async fn no_page_is_wider_than_a_small_screen_in_any_language() {
+async fn a_person_who_allows_twice_waits_for_the_outcome() {
+    let stack = Stack::builder()
+        .provider(&["--slow-seconds=1"])
+        .start()
+        .await;
+    let browser = RealBrowser::start("en").await;
+    browser.open(&stack.url("/login")).await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    // The second time, the login is being completed: the provider has begun to exchange the code.
+    browser
+        .run(
+            "setTimeout(async () => {\
+             const form = document.forms[0];\
+             form.elements.user.value = 'token-slow';\
+             const allow = form.querySelector('button[value=allow]');\
+             form.requestSubmit(allow);\
+             const counts = async () => (await fetch('/_sandbox/counts')).json();\
+             while ((await counts()).token !== 1) {}\
+             form.requestSubmit(allow);\
+             })",
+        )
+        .await;
+    browser.wait_for_text("You are logged in").await;
+    assert_eq!(stack.provider_counts().await["token"], 1);
+}
+
+#[tokio::test]
+async fn a_person_without_a_mouse_confirms_or_cancels() {
     let stack = Stack::start().await;
     let client = stack.client();
+    let (browser, _) = open_polling(&client).await;
+    let focus = "const focus = document.activeElement;\
+                 return [focus.closest('.button, .cancel').classList[0], getComputedStyle(focus).outlineWidth]";
+    for focused in ["button", "cancel"] {
+        browser.press(&[Key::Tab]).await;
+        assert_eq!(browser.run(focus).await, json!([focused, "3px"]));
+    }
+    browser.press(&[Key::Enter]).await;
+    browser.wait_for_text("Nobody was logged in").await;
+    let begun = begin_polling(&client).await;
+    browser.open(&begun.authorize_url).await;
+    browser.press(&[Key::Tab, Key::Enter]).await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+}
+
+/// The lines of the page that end inside a word: between two Korean syllables, in a Japanese word of katakana, or before
+/// a small kana.
+const BROKEN_WORDS: &str = r"
+    const broken = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const top = index => {
+        range.setStart(texts.currentNode, index);
+        range.setEnd(texts.currentNode, index + 1);
+        return range.getClientRects()[0]?.top;
+    };
+    while (texts.nextNode()) {
+        for (const { index } of texts.currentNode.data.matchAll(/(?=[가-힣]{2}|[ァ-ヶー]{2}|.[ぁぃぅぇぉっゃゅょー])/g))
+            if (top(index + 1) > top(index) + 5) broken.push(texts.currentNode.data.slice(0, index + 1));
+    }
+    return broken;";
+
+#[tokio::test]
+async fn every_page_fits_every_screen_in_every_language() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let browser = RealBrowser::start("en").await;
     for language in ["en", "zh-CN", "zh-TW", "ja", "ko"] {
-        let browser = RealBrowser::start(language).await;
+        browser.prefer(language).await;
         let begun = begin_polling(&client).await;
         let pages = [
             ("confirm", begun.authorize_url.clone()),
@@ -65,24 +138,33 @@ async fn no_page_is_wider_than_a_small_screen_in_any_language() {
             ("mismatch", stack.url("/login?time=1&sign=x")),
             ("return_to", client.login_url(&[("return_to", "x")])),
             ("missing", stack.url("/login?a=1")),
+            ("problem", stack.url("/problems/sign_mismatch")),
         ];
         for (name, url) in pages {
-            browser.show_as(360, false).await;
             browser.open(&url).await;
-            for (width, is_dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
+            assert_eq!(browser.language().await, language);
+            for (width, is_dark) in [(360, false), (1280, true)] {
                 browser.show_as(width, is_dark).await;
                 let script = "const page = document.documentElement;\
-                              return [page.clientWidth, page.scrollWidth];";
+                              return [innerWidth, page.scrollWidth - page.clientWidth];";
                 let widths = browser.run(script).await;
-                assert_eq!(widths[0], width, "{name} in {language}");
-                assert_eq!(widths[0], widths[1], "{name} in {language}");
+                assert_eq!(widths, json!([width, 0]), "{name} in {language}");
+                let broken = browser.run(BROKEN_WORDS).await;
+                assert_eq!(broken, json!([]), "{name} in {language}");
             }
         }
-        let errors = browser.console_errors().await;
-        let is_policy = |error: &&String| error.contains("Policy");
-        let errors: Vec<_> = errors.iter().filter(is_policy).collect();
-        assert!(errors.is_empty(), "{errors:?}");
     }
+    let errors = browser.console_errors().await;
+    let is_policy = |error: &&String| error.contains("Policy");
+    let errors: Vec<_> = errors.iter().filter(is_policy).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    // The first page without an icon is not ours: for that one the browser requests `/favicon.ico`.
+    browser.open(&stack.url("/nothing")).await;
+    let log = stack
+        .log_with(Program::Gateway, "http.path=/favicon.ico")
+        .await;
+    let before = log.split("http.path=/favicon.ico").next().unwrap();
+    assert!(before.contains("http.path=/nothing"), "{log}");
 }
 
 #[tokio::test]

@@ -8,8 +8,10 @@ mod driver;
 
 use std::time::Duration;
 
+pub use fantoccini::key::Key;
 use fantoccini::{
     Client, ClientBuilder, Locator,
+    actions::{InputSource, KeyAction, KeyActions},
     wd::{Capabilities, WebDriverCompatibleCommand},
 };
 use http::Method;
@@ -125,14 +127,9 @@ impl RealBrowser {
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         let value = if is_dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] });
-        for (command, params) in [
-            ("Emulation.setDeviceMetricsOverride", metrics),
-            ("Emulation.setEmulatedMedia", media),
-        ] {
-            let command = DevTools(json!({ "cmd": command, "params": params }));
-            let result = self.client.issue_cmd(command).await;
-            result.expect("chromedriver passes the command on");
-        }
+        self.command("Emulation.setDeviceMetricsOverride", metrics)
+            .await;
+        self.command("Emulation.setEmulatedMedia", media).await;
     }
 
     /// A screenshot of the page, as PNG.
@@ -145,8 +142,35 @@ impl RealBrowser {
         picture.expect("the browser shows a page")
     }
 
-    /// The errors and warnings of the page's console, for example a violated policy. The missing favicon
-    /// is ignored: the provider's page has none.
+    /// Prefers this language from now on (`Accept-Language`).
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn prefer(&self, language: &str) {
+        let agent = self.evaluate("navigator.userAgent").await;
+        let params = json!({ "userAgent": agent, "acceptLanguage": language });
+        self.command("Emulation.setUserAgentOverride", params).await;
+    }
+
+    /// Presses keys, one after the other, in what has the focus.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn press(&self, keys: &[Key]) {
+        let mut actions = KeyActions::new("keyboard".to_owned());
+        for key in keys {
+            let value = char::from(*key);
+            actions = actions
+                .then(KeyAction::Down { value })
+                .then(KeyAction::Up { value });
+        }
+        let pressed = self.client.perform_actions(actions).await;
+        pressed.expect("the browser has a keyboard");
+    }
+
+    /// The errors and warnings of the page's console, for example a violated policy.
     ///
     /// # Panics
     ///
@@ -156,9 +180,7 @@ impl RealBrowser {
         let log = log.expect("chromedriver returns the console's lines");
         let lines = log.as_array().into_iter().flatten();
         lines
-            .map(|line| line["message"].as_str().unwrap_or_default())
-            .filter(|message| !message.contains("/favicon.ico"))
-            .map(str::to_owned)
+            .map(|line| line["message"].as_str().unwrap_or_default().to_owned())
             .collect()
     }
 
@@ -174,6 +196,13 @@ impl RealBrowser {
         );
         let result = self.client.execute_async(&script, Vec::new()).await;
         result.expect("the script runs")
+    }
+
+    /// Runs a command of the `DevTools` protocol.
+    async fn command(&self, name: &str, params: Value) {
+        let command = DevTools(json!({ "cmd": name, "params": params }));
+        let result = self.client.issue_cmd(command).await;
+        result.expect("chromedriver passes the command on");
     }
 
     /// Evaluates an expression in one step, so that the page cannot change in between.

@@ -86,6 +86,7 @@ fn document(title: &str, body: &str) -> String {
 <head>
 <meta charset=\"utf-8\">
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
+<link rel=\"icon\" href=\"data:,\">
 <title>{title} – sandbox provider</title>
 <style>{STYLE}</style>
 </head>

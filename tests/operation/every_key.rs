@@ -174,6 +174,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("login.login_ttl_seconds", "601"),
     ("login.claim_ttl_seconds", "121"),
     ("login.credential_ttl_seconds", "1"),
+    ("login.renewal_ttl_seconds", "1"),
     ("polling.confirm", "false"),
     ("polling.interval_seconds", "3"),
     ("limits.starts_per_second", "101"),

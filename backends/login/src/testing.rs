@@ -270,6 +270,7 @@ impl TestService {
         };
         let new = NewCredential {
             hash: credential.hash(),
+            login: credential.login_hash(),
             logged_in,
             created_at: now,
         };

@@ -5,6 +5,7 @@
 use std::str::FromStr;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -12,6 +13,9 @@ use crate::word::ParseError;
 
 /// Bytes of a credential, and of its hash.
 const LENGTH: usize = 32;
+
+/// The first bytes of a credential, which all credentials of a login have in common.
+const OF_LOGIN: usize = 16;
 
 /// Size of the buffer for decoding: the decoder requires room for whole groups of three bytes.
 const BUFFER: usize = 33;
@@ -40,6 +44,24 @@ impl Credential {
     #[must_use]
     pub fn hash(&self) -> CredentialHash {
         CredentialHash(Sha256::digest(self.0).into())
+    }
+
+    /// The hash of what all credentials of the login have in common.
+    #[must_use]
+    pub fn login_hash(&self) -> LoginHash {
+        LoginHash(Sha256::digest(&self.0[..OF_LOGIN]).into())
+    }
+
+    /// The credential that a renewal puts in its place: the same one for the same `salt`. Neither this credential nor the
+    /// salt suffices to compute it.
+    #[must_use]
+    pub fn renewed(&self, salt: &[u8; LENGTH]) -> Self {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        mac.update(salt);
+        let mut renewed = Self(mac.finalize().into_bytes().into());
+        renewed.0[..OF_LOGIN].copy_from_slice(&self.0[..OF_LOGIN]);
+        renewed
     }
 }
 
@@ -87,11 +109,43 @@ impl CredentialHash {
     }
 }
 
-hide_in_debug!(Credential, CredentialHash);
+/// The key of a login's stored credential: SHA-256 of what all its credentials have in common.
+#[derive(Clone, Copy)]
+pub struct LoginHash([u8; LENGTH]);
+
+impl LoginHash {
+    /// The hash, for the store.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; LENGTH] {
+        &self.0
+    }
+}
+
+hide_in_debug!(Credential, CredentialHash, LoginHash);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renewed_credentials_share_their_login_and_nothing_else() {
+        let credential = Credential::from_bytes([7; LENGTH]);
+        let renewed = credential.renewed(&[1; LENGTH]);
+        let again = credential.renewed(&[1; LENGTH]);
+        assert_eq!(*renewed.encode(), *again.encode());
+        let others = [
+            credential.renewed(&[2; LENGTH]),
+            renewed.renewed(&[1; LENGTH]),
+            Credential::from_bytes([8; LENGTH]).renewed(&[1; LENGTH]),
+        ];
+        for other in &others {
+            assert_ne!(renewed.0[OF_LOGIN..], other.0[OF_LOGIN..]);
+        }
+        let login = |credential: &Credential| *credential.login_hash().as_bytes();
+        assert_eq!(login(&renewed), login(&credential));
+        assert_eq!(login(&others[1]), login(&credential));
+        assert_ne!(login(&others[2]), login(&credential));
+    }
 
     #[test]
     fn a_leading_bearer_is_tolerated() {

@@ -21,6 +21,8 @@ const CLAIM_SECONDS: u64 = 2 * 60;
 const TICKET: Duration = Duration::from_secs(60);
 /// Default of `credential_ttl_seconds`. CONTRACT 8.
 const CREDENTIAL_SECONDS: u64 = 30 * DAY;
+/// Default of `renewal_ttl_seconds`. CONTRACT 8.
+const RENEWAL_SECONDS: u64 = 180 * DAY;
 /// Default of `retention_days`: one full year.
 const EVENT_DAYS: u64 = 366;
 
@@ -75,6 +77,8 @@ pub struct Lifetimes {
     pub ticket: Duration,
     /// Validity of a credential. 1 s to 366 d, default 30 d.
     pub credential: Duration,
+    /// Age of a login up to which renewals prolong it. 1 s to 3660 d, default 180 d.
+    pub renewal: Duration,
     /// Retention of events. 1 d to 3660 d, default 366 d; `None`: no limit.
     pub event: Option<Duration>,
 }
@@ -89,6 +93,7 @@ impl Lifetimes {
                 claim: seconds("claim_ttl_seconds", CLAIM_SECONDS, 3600),
                 ticket: Ok(TICKET),
                 credential: seconds("credential_ttl_seconds", CREDENTIAL_SECONDS, 366 * DAY),
+                renewal: seconds("renewal_ttl_seconds", RENEWAL_SECONDS, 3660 * DAY),
                 event: Ok(None),
             })
         });

@@ -110,6 +110,7 @@ pub(crate) async fn redeem_ticket(
     let credential = random_credential();
     let stored = TicketCredential {
         hash: credential.hash(),
+        login: credential.login_hash(),
         lifetime: service.config.lifetimes.credential,
     };
     let (store, ticket) = (&service.state.logins, ticket.hash());
@@ -184,6 +185,7 @@ fn issue(
     };
     let new = NewCredential {
         hash: credential.hash(),
+        login: credential.login_hash(),
         logged_in,
         created_at: completion.finished_at,
     };

@@ -31,4 +31,5 @@ pub use self::{
 pub(crate) use self::{
     application::{named_application, required_application},
     parameters::{BufferedBody, MAX_PARAMETERS},
+    user::SentCredential,
 };

@@ -5,18 +5,22 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use signpost_kit::{
     cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
-    clock::{Clock, Timestamp},
+    clock::{Clock, Timestamp, millis},
 };
 use signpost_protocol::app::AppId;
-pub(crate) use signpost_protocol::credential::{Credential, CredentialHash};
+pub(crate) use signpost_protocol::credential::{Credential, CredentialHash, LoginHash};
 pub(crate) use signpost_store::tables::credentials::CredentialClaims;
 use signpost_store::{
-    Change, Store, StoreError, Topic,
+    Change, FromRow, Row, Store, StoreError, Topic,
     tables::credentials::{self, OF_HASH, VALID_UNTIL},
     values,
 };
 
-use crate::secret::{Secret, random};
+use super::accounts::AccountId;
+use crate::{
+    config::Lifetimes,
+    secret::{LENGTH, Secret, random},
+};
 
 /// Generates a random credential.
 pub(crate) fn random_credential() -> Credential {
@@ -38,7 +42,7 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 };
 
 /// A renewed credential is valid for this much longer: the client may not have received the new one, and requests with
-/// the renewed one may be in flight. CONTRACT 8.
+/// the renewed one may be in flight. Until then the new one cannot be renewed. CONTRACT 8.
 const RENEWAL_OVERLAP: Duration = Duration::from_secs(60);
 
 /// Retention of revoked credentials: longer than any token can issue the same credential again.
@@ -49,6 +53,8 @@ const REVOKED_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct NewCredential {
     /// The hash under which it is stored.
     pub(crate) hash: CredentialHash,
+    /// What it has in common with all credentials of the login.
+    pub(crate) login: LoginHash,
     /// What it proves.
     pub(crate) logged_in: CredentialClaims,
     /// When the login was completed.
@@ -56,21 +62,70 @@ pub(crate) struct NewCredential {
 }
 
 /// A renewal of a credential.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Renewal {
     /// The hash of the credential that is renewed.
     pub(crate) renewed: CredentialHash,
     /// The hash of the new one.
     pub(crate) new: CredentialHash,
-    /// When the new one expires.
+    /// Derives the new one from the renewed one.
+    pub(crate) salt: [u8; LENGTH],
+    /// When the new one expires, unless the login becomes too old before.
     pub(crate) expires_at: Timestamp,
+    /// The age of a login up to which a renewal prolongs it.
+    pub(crate) max_age: Duration,
+}
+
+/// What a valid credential is to the renewals of its login.
+pub(crate) enum RenewalState {
+    /// The present one. The last renewal's overlap ends at this time; then it can be renewed.
+    Present(Option<Timestamp>),
+    /// The renewed one: the salt of the present one, and when that expires.
+    Renewed([u8; LENGTH], Timestamp),
+}
+
+impl FromRow for RenewalState {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(match row.get::<Option<_>>("salt")? {
+            Some(salt) => Self::Renewed(salt, row.get("expires_at")?),
+            None => Self::Present(row.get("previous_until")?),
+        })
+    }
+}
+
+/// The result of a renewal.
+pub(crate) enum Renewed {
+    /// The new credential, and when it expires.
+    To(Credential, Timestamp),
+    /// The credential is younger than [`RENEWAL_OVERLAP`], and can be renewed after this time.
+    TooSoon(Duration),
+}
+
+/// A login that was revoked.
+pub(crate) struct RevokedLogin {
+    account: AccountId,
+    /// Its present credential, and the one before.
+    hashes: (CredentialHash, Option<CredentialHash>),
+}
+
+impl FromRow for RevokedLogin {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let previous = row.get::<Option<_>>("previous_hash")?;
+        Ok(Self {
+            account: AccountId::new(row.get("account_id")?),
+            hashes: (
+                CredentialHash::from_bytes(row.get("hash")?),
+                previous.map(CredentialHash::from_bytes),
+            ),
+        })
+    }
 }
 
 /// The stored credentials.
 #[async_trait]
 pub(crate) trait CredentialStore: Send + Sync {
-    /// Inserts a credential. If it exists, or did before a renewal, nothing changes; in particular, a revoked one stays
-    /// revoked.
+    /// Inserts a login's first credential. If the login has one already, nothing changes: a renewed one stays renewed, a
+    /// revoked one revoked.
     ///
     /// # Errors
     ///
@@ -88,22 +143,37 @@ pub(crate) trait CredentialStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<CredentialClaims>, StoreError>;
 
-    /// Renews a credential, and notifies every process; `false` if it is unknown, revoked or expired.
-    ///
-    /// Afterwards the login has two valid credentials: the renewed one for [`RENEWAL_OVERLAP`] since it was renewed first,
-    /// and the new one. Each other one ends, also if the renewed one was renewed before.
+    /// Returns what a credential is to the renewals of its login; `None` if it is unknown, revoked or expired.
     ///
     /// # Errors
     ///
     /// The store is unavailable.
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<bool, StoreError>;
+    async fn find_renewal(
+        &self,
+        hash: &CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<RenewalState>, StoreError>;
 
-    /// Revokes a credential with what it was renewed to or from, and notifies every process.
+    /// Renews a credential, and notifies every process. Nothing changes unless it is the present one of a valid login
+    /// whose last renewal has ended its overlap.
     ///
     /// # Errors
     ///
     /// The store is unavailable.
-    async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError>;
+    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Revokes all credentials of a login, and notifies every process; `None` if the login is not valid, or another
+    /// application's.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    async fn revoke(
+        &self,
+        login: &LoginHash,
+        application: AppId,
+        now: Timestamp,
+    ) -> Result<Option<RevokedLogin>, StoreError>;
 
     /// Deletes up to `limit` expired or long revoked credentials, and returns how many.
     ///
@@ -116,11 +186,12 @@ pub(crate) trait CredentialStore: Send + Sync {
 #[async_trait]
 impl CredentialStore for Store {
     async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
-        let insert = "INSERT INTO credentials (hash, issued_hash, account_id, application_id, created_at, expires_at) \
-                      VALUES ($1, $1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+        let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
+                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
         let logged_in = credential.logged_in;
         let values = values![
             credential.hash.as_bytes(),
+            credential.login.as_bytes(),
             logged_in.account.id.get(),
             logged_in.application.get(),
             credential.created_at,
@@ -137,33 +208,56 @@ impl CredentialStore for Store {
         credentials::find(self, hash, now).await
     }
 
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<bool, StoreError> {
-        // One row, so that concurrent renewals wait for each other, and the last one decides.
-        let renew = format!(
-            "UPDATE credentials SET \
-                 ended_hash = CASE WHEN hash = $1 THEN previous_hash ELSE hash END, \
-                 previous_until = CASE WHEN {VALID_UNTIL} < $4 THEN {VALID_UNTIL} ELSE $4 END, \
-                 previous_hash = $1, hash = $2, issued_hash = coalesce(issued_hash, hash), expires_at = $5 \
-             WHERE {OF_HASH} AND {VALID_UNTIL} > $3"
+    async fn find_renewal(
+        &self,
+        hash: &CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<RenewalState>, StoreError> {
+        let find = format!(
+            "SELECT CASE WHEN hash = $1 THEN NULL ELSE renewal_salt END AS salt, previous_until, expires_at \
+             FROM credentials WHERE {OF_HASH} AND {VALID_UNTIL} > $2"
         );
+        self.row(&find, values![hash.as_bytes(), now]).await
+    }
+
+    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<(), StoreError> {
+        // One row, so that concurrent renewals wait for each other, and the first one decides.
+        let renew = "UPDATE credentials SET hash = $2, renewal_salt = $3, previous_hash = hash, \
+                 previous_until = CASE WHEN expires_at < $5 THEN expires_at ELSE $5 END, \
+                 expires_at = CASE WHEN $6 < expires_at OR $6 < created_at + $7 THEN $6 \
+                     WHEN created_at + $7 > expires_at THEN created_at + $7 ELSE expires_at END \
+             WHERE hash = $1 AND revoked_at IS NULL AND expires_at > $4 \
+                 AND (previous_until IS NULL OR previous_until <= $4)";
         let values = values![
             renewal.renewed.as_bytes(),
             renewal.new.as_bytes(),
+            &renewal.salt,
             now,
             now.plus(RENEWAL_OVERLAP),
             renewal.expires_at,
+            millis(renewal.max_age),
         ];
-        let changed = "previous_hash || coalesce(ended_hash, '')";
-        let renewed = self.change(Topic::Credential, (&renew, changed), values);
-        Ok(renewed.await? > 0)
+        let renewed = self.change(Topic::Credential, (renew, "previous_hash"), values);
+        renewed.await.map(drop)
     }
 
-    async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError> {
-        let revoke = format!("UPDATE credentials SET revoked_at = $2 WHERE {OF_HASH}");
-        let values = values![hash.as_bytes(), now];
+    async fn revoke(
+        &self,
+        login: &LoginHash,
+        application: AppId,
+        now: Timestamp,
+    ) -> Result<Option<RevokedLogin>, StoreError> {
+        let revoke = "UPDATE credentials SET revoked_at = $3 \
+                      WHERE login_hash = $1 AND application_id = $2 AND revoked_at IS NULL AND expires_at > $3";
         let changed = "hash || coalesce(previous_hash, '')";
-        let revoked = self.change(Topic::Credential, (&revoke, changed), values);
-        revoked.await.map(drop)
+        let values = values![login.as_bytes(), application.get(), now];
+        let revoked = self.change(Topic::Credential, (revoke, changed), values);
+        if revoked.await? == 0 {
+            return Ok(None);
+        }
+        // No renewal changes them any more.
+        let find = "SELECT hash, previous_hash, account_id FROM credentials WHERE login_hash = $1";
+        self.row(find, values![login.as_bytes()]).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
@@ -217,8 +311,8 @@ impl Credentials {
         Ok(found.filter(|found| found.application == application && found.expires_at > now))
     }
 
-    /// Renews a credential; `None` if it is not valid any more. It changes here at once, in other processes, and with it
-    /// what the renewal has ended, through the change feed.
+    /// Renews a credential; `None` if it is not valid any more. A repetition writes nothing, and has the same result.
+    /// The renewed credential's end changes here at once, in other processes through the change feed.
     ///
     /// # Errors
     ///
@@ -226,21 +320,40 @@ impl Credentials {
     pub(crate) async fn renew(
         &self,
         credential: &Credential,
-        expires_at: Timestamp,
+        lifetimes: &Lifetimes,
         now: Timestamp,
-    ) -> Result<Option<Credential>, StoreError> {
-        let new = random_credential();
-        let renewal = Renewal {
-            renewed: credential.hash(),
-            new: new.hash(),
-            expires_at,
-        };
-        let is_renewed = self.store.renew(renewal, now).await?;
-        self.cache.invalidate(renewal.renewed);
-        Ok(is_renewed.then_some(new))
+    ) -> Result<Option<Renewed>, StoreError> {
+        let hash = credential.hash();
+        let mut state = self.store.find_renewal(&hash, now).await?;
+        if let Some(RenewalState::Present(until)) = state
+            && until.is_none_or(|until| until <= now)
+        {
+            let salt = random();
+            let renewal = Renewal {
+                renewed: hash,
+                new: credential.renewed(&salt).hash(),
+                salt,
+                expires_at: now.plus(lifetimes.credential),
+                max_age: lifetimes.renewal,
+            };
+            self.store.renew(renewal, now).await?;
+            self.cache.invalidate(hash);
+            // Of several concurrent renewals, the store has the first one's.
+            state = self.store.find_renewal(&hash, now).await?;
+        }
+        Ok(state.map(|state| match state {
+            RenewalState::Renewed(salt, expires_at) => {
+                Renewed::To(credential.renewed(&salt), expires_at)
+            }
+            RenewalState::Present(until) => {
+                Renewed::TooSoon(until.map_or(Duration::ZERO, |until| until.since(now)))
+            }
+        }))
     }
 
-    /// Revokes a credential: here at once, in other processes through the change feed. CONTRACT 8: within 1 s.
+    /// Revokes all credentials of the login that `credential` belongs to, even if it was renewed long ago: here at once,
+    /// in other processes through the change feed. CONTRACT 8: within 1 s. Returns the account; `None` if no login of
+    /// `application` is valid with it.
     ///
     /// # Errors
     ///
@@ -248,11 +361,18 @@ impl Credentials {
     pub(crate) async fn revoke(
         &self,
         credential: &Credential,
+        application: AppId,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.store.revoke(&credential.hash(), now).await?;
-        self.cache.invalidate(credential.hash());
-        Ok(())
+    ) -> Result<Option<AccountId>, StoreError> {
+        let login = credential.login_hash();
+        let Some(revoked) = self.store.revoke(&login, application, now).await? else {
+            return Ok(None);
+        };
+        let (hash, previous) = revoked.hashes;
+        for ended in [Some(hash), previous].into_iter().flatten() {
+            self.cache.invalidate(ended);
+        }
+        Ok(Some(revoked.account))
     }
 
     /// Cached values are used for this long after the change feed was lost.
@@ -292,6 +412,7 @@ mod both_stores {
         };
         NewCredential {
             hash: credential.hash(),
+            login: credential.login_hash(),
             logged_in,
             created_at: now,
         }
@@ -334,20 +455,54 @@ mod both_stores {
         let new = new_credential(&store, &credential, now).await;
         credentials.store.insert(new.clone()).await.unwrap();
         assert!(is_valid(&credentials, &credential, APP, now).await);
-        credentials.revoke(&credential, now).await.unwrap();
+        let revoked = credentials.revoke(&credential, APP, now).await.unwrap();
+        assert_eq!(revoked, Some(new.logged_in.account.id));
         assert!(!is_valid(&credentials, &credential, APP, now).await);
         credentials.store.insert(new).await.unwrap();
         assert!(!is_valid(&credentials, &credential, APP, now).await);
     }
 
-    /// Credentials of a process that a change feed serves, with one credential in it.
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
+    /// Credentials of a process, with one in it that expires after an hour.
     async fn with_one(store: &TestStore) -> (Credentials, Credential, NewCredential, Timestamp) {
         let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
         let (first, now) = (random_credential(), Timestamp::from_millis(1_000_000));
         let mut new = new_credential(store, &first, now).await;
-        new.logged_in.expires_at = now.plus(Duration::from_secs(7200));
+        new.logged_in.expires_at = now.plus(HOUR);
         credentials.store.insert(new.clone()).await.unwrap();
         (credentials, first, new, now)
+    }
+
+    /// Renews a credential for an hour, of a login that may become three hours old.
+    async fn renew(
+        credentials: &Credentials,
+        credential: &Credential,
+        now: Timestamp,
+    ) -> Option<Renewed> {
+        let lifetimes = Lifetimes {
+            login: HOUR,
+            claim: HOUR,
+            ticket: HOUR,
+            credential: HOUR,
+            renewal: 3 * HOUR,
+            event: None,
+        };
+        let renewed = credentials.renew(credential, &lifetimes, now).await;
+        renewed.unwrap()
+    }
+
+    /// As `renew`, with success.
+    async fn renewed(
+        credentials: &Credentials,
+        credential: &Credential,
+        now: Timestamp,
+    ) -> (Credential, Timestamp) {
+        match renew(credentials, credential, now).await {
+            Some(Renewed::To(credential, expires_at)) => (credential, expires_at),
+            Some(Renewed::TooSoon(wait)) => panic!("renewed too soon by {wait:?}"),
+            None => panic!("not valid"),
+        }
     }
 
     #[tokio::test]
@@ -356,19 +511,22 @@ mod both_stores {
         let (credentials, first, new, now) = with_one(&store).await;
         // It is cached now.
         assert!(is_valid(&credentials, &first, APP, now).await);
-        let expires_at = now.plus(Duration::from_secs(9999));
-        let second = credentials.renew(&first, expires_at, now).await.unwrap();
-        let second = second.unwrap();
-        let found = credentials.check(&second, APP, now).await.unwrap().unwrap();
+        let begin = now.plus(Duration::from_secs(1));
+        let (second, expires_at) = renewed(&credentials, &first, begin).await;
+        assert_eq!(expires_at, begin.plus(HOUR));
+        let found = credentials.check(&second, APP, begin).await.unwrap();
+        let found = found.unwrap();
         assert_eq!(found.expires_at, expires_at);
         assert_eq!(found.account.id, new.logged_in.account.id);
-        let almost = now.plus(RENEWAL_OVERLAP - Duration::from_millis(1));
-        let over = now.plus(RENEWAL_OVERLAP);
+        let over = begin.plus(RENEWAL_OVERLAP);
+        let almost = over.minus(Duration::from_millis(1));
+        // A repetition has the same result, and changes nothing.
+        let (again, same) = renewed(&credentials, &first, almost).await;
+        assert_eq!((again.hash(), same), (second.hash(), expires_at));
         assert!(is_valid(&credentials, &first, APP, almost).await);
         assert!(!is_valid(&credentials, &first, APP, over).await);
         assert!(!is_valid(&credentials, &second, AppId::new(4), over).await);
-        let late = credentials.renew(&first, expires_at, over).await.unwrap();
-        assert!(late.is_none(), "the overlap is over");
+        assert!(renew(&credentials, &first, over).await.is_none());
         // The token of a polling login asks for the first one again.
         credentials.store.insert(new).await.unwrap();
         assert!(!is_valid(&credentials, &first, APP, over).await);
@@ -377,97 +535,129 @@ mod both_stores {
     }
 
     #[tokio::test]
-    async fn a_repeated_renewal_ends_the_earlier_successor() {
+    async fn a_credential_is_not_renewed_during_the_overlap_of_the_last_renewal() {
         let store = TestStore::new().await;
         let (credentials, first, _, now) = with_one(&store).await;
-        let renew = async |credential, now: Timestamp| {
-            let expires_at = now.plus(Duration::from_secs(60 * 60));
-            credentials
-                .renew(credential, expires_at, now)
-                .await
-                .unwrap()
+        let (second, _) = renewed(&credentials, &first, now).await;
+        let later = now.plus(Duration::from_secs(20));
+        let soon = renew(&credentials, &second, later).await;
+        let Some(Renewed::TooSoon(wait)) = soon else {
+            panic!("renewed again");
         };
-        let lost = renew(&first, now).await.unwrap();
-        let later = now.plus(Duration::from_secs(30));
-        let second = renew(&first, later).await.unwrap();
-        // The repetition has not prolonged the overlap.
+        assert_eq!(wait, Duration::from_secs(40));
         let over = now.plus(RENEWAL_OVERLAP);
-        for (credential, at, expected) in [
-            (&lost, later, false),
-            (&second, later, true),
-            (&first, later, true),
-            (&first, over, false),
-        ] {
-            assert_eq!(is_valid(&credentials, credential, APP, at).await, expected);
+        let (third, _) = renewed(&credentials, &second, over).await;
+        for (credential, expected) in [(&first, false), (&second, true), (&third, true)] {
+            assert_eq!(
+                is_valid(&credentials, credential, APP, over).await,
+                expected
+            );
         }
-        // A chain: its beginning ends at once, so two are valid at any time.
-        let third = renew(&second, later).await.unwrap();
-        assert!(renew(&first, later).await.is_none());
-        assert!(is_valid(&credentials, &second, APP, later).await);
-        assert!(is_valid(&credentials, &third, APP, later).await);
+        assert_eq!(store.count("changes").await, 2);
+    }
+
+    #[tokio::test]
+    async fn renewals_end_with_the_age_of_the_login() {
+        let store = TestStore::new().await;
+        let (credentials, mut credential, new, now) = with_one(&store).await;
+        let end = now.plus(3 * HOUR);
+        for minutes in [59, 110, 150, 170] {
+            let at = now.plus(Duration::from_secs(60 * minutes));
+            let expected = at.plus(HOUR).min(end);
+            let (next, expires_at) = renewed(&credentials, &credential, at).await;
+            assert_eq!(expires_at, expected, "after {minutes} minutes");
+            credential = next;
+        }
+        assert!(!is_valid(&credentials, &credential, APP, end).await);
+        assert!(renew(&credentials, &credential, end).await.is_none());
+        let revoked = credentials.revoke(&credential, APP, end).await.unwrap();
+        assert!(revoked.is_none());
+        credentials.store.insert(new).await.unwrap();
         assert_eq!(store.count("credentials").await, 1);
     }
 
     #[tokio::test]
-    async fn a_logout_ends_both_sides_of_a_renewal() {
-        for with_renewed in [false, true] {
+    async fn a_logout_with_any_credential_of_a_login_ends_all_at_once() {
+        for out in 0..4 {
             let store = TestStore::new().await;
-            let (credentials, first, _, now) = with_one(&store).await;
-            let second = credentials
-                .renew(&first, now.plus(RENEWAL_OVERLAP), now)
-                .await;
-            let second = second.unwrap().unwrap();
-            let out = if with_renewed { &first } else { &second };
-            credentials.revoke(out, now).await.unwrap();
-            for credential in [&first, &second] {
+            let (credentials, first, _, mut now) = with_one(&store).await;
+            let mut chain = vec![first];
+            for index in 0..3 {
+                now = now.plus(RENEWAL_OVERLAP);
+                let (next, _) = renewed(&credentials, &chain[index], now).await;
+                chain.push(next);
+            }
+            // The last two are cached.
+            for (index, credential) in chain.iter().enumerate() {
+                let expected = index >= 2;
+                assert_eq!(is_valid(&credentials, credential, APP, now).await, expected);
+            }
+            let revoke = async |application| {
+                let revoked = credentials.revoke(&chain[out], application, now).await;
+                revoked.unwrap().is_some()
+            };
+            assert!(!revoke(AppId::new(4)).await);
+            assert!(revoke(APP).await);
+            assert!(!revoke(APP).await, "it has ended");
+            for credential in &chain {
                 assert!(!is_valid(&credentials, credential, APP, now).await);
-                let renewed = credentials
-                    .renew(credential, now.plus(RENEWAL_OVERLAP), now)
-                    .await;
-                assert!(renewed.unwrap().is_none());
+                assert!(renew(&credentials, credential, now).await.is_none());
             }
         }
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn fifty_concurrent_renewals_leave_one_successor() {
+    async fn a_logout_during_a_renewal_ends_the_new_credential() {
         let store = TestStore::new().await;
-        let (credentials, first, new, now) = with_one(&store).await;
-        let handles = [
-            store.stores().credentials,
-            store.of_another_process().await.credentials,
-        ];
-        let tasks: Vec<_> = (0..50)
-            .map(|index| {
-                let (handle, new) = (handles[index % 2].clone(), new.clone());
-                let renewal = Renewal {
-                    renewed: first.hash(),
-                    new: random_credential().hash(),
-                    expires_at: now.plus(Duration::from_secs(60)),
-                };
-                tokio::spawn(async move {
-                    // `/check` asks for the first one meanwhile.
-                    handle.insert(new).await.unwrap();
-                    let renewed = handle.renew(renewal, now).await.unwrap();
-                    renewed.then_some(renewal.new)
-                })
-            })
-            .collect();
-        let mut valid = 0;
-        let mut hashes = Vec::new();
-        for task in tasks {
-            hashes.push(task.await.unwrap().expect("within the overlap"));
+        let other = store.of_another_process().await.credentials;
+        let other = Arc::new(Credentials::new(other, Arc::new(SystemClock)));
+        for _ in 0..20 {
+            let (credentials, first, _, now) = with_one(&store).await;
+            let task = {
+                let (other, first) = (Arc::clone(&other), first.clone());
+                tokio::spawn(async move { renew(&other, &first, now).await })
+            };
+            let revoked = credentials.revoke(&first, APP, now).await;
+            assert!(revoked.unwrap().is_some());
+            if let Some(Renewed::To(second, _)) = task.await.unwrap() {
+                let found = credentials.store.find(&second.hash(), now).await;
+                assert!(found.unwrap().is_none());
+            }
+            let found = credentials.store.find(&first.hash(), now).await;
+            assert!(found.unwrap().is_none());
         }
-        for hash in hashes {
-            valid += usize::from(credentials.store.find(&hash, now).await.unwrap().is_some());
-        }
-        assert_eq!((valid, store.count("credentials").await), (1, 1));
-        assert!(is_valid(&credentials, &first, APP, now).await);
-        assert!(!is_valid(&credentials, &first, APP, now.plus(RENEWAL_OVERLAP)).await);
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn other_processes_learn_of_all_that_a_renewal_ends() {
+    async fn fifty_concurrent_renewals_have_one_result_and_write_once() {
+        let store = TestStore::new().await;
+        let (one, first, new, now) = with_one(&store).await;
+        let other = store.of_another_process().await.credentials;
+        let processes = [one, Credentials::new(other, Arc::new(SystemClock))].map(Arc::new);
+        let tasks: Vec<_> = (0..50)
+            .map(|index| {
+                let (process, new) = (Arc::clone(&processes[index % 2]), new.clone());
+                let first = first.clone();
+                tokio::spawn(async move {
+                    // `/check` asks for the first one meanwhile.
+                    process.store.insert(new).await.unwrap();
+                    renewed(&process, &first, now).await.0.hash()
+                })
+            })
+            .collect();
+        let mut hashes = Vec::new();
+        for task in tasks {
+            hashes.push(task.await.unwrap());
+        }
+        assert!(hashes.iter().all(|hash| *hash == hashes[0]));
+        let found = processes[0].store.find(&hashes[0], now).await;
+        assert!(found.unwrap().is_some());
+        assert_eq!(store.count("credentials").await, 1);
+        assert_eq!(store.count("changes").await, 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn other_processes_learn_when_a_renewed_credential_ends() {
         let store = TestStore::new().await;
         let (credentials, first, _, now) = with_one(&store).await;
         let elsewhere = Credentials::new(
@@ -480,17 +670,11 @@ mod both_stores {
             watching.on_change(&change);
         });
         let _watch = watch.unwrap();
-        let expires_at = now.plus(Duration::from_secs(60 * 60));
-        let renew = async || credentials.renew(&first, expires_at, now).await.unwrap();
-        let ended = renew().await.unwrap();
         assert!(is_valid(&elsewhere, &first, APP, now).await);
-        assert!(is_valid(&elsewhere, &ended, APP, now).await);
-        renew().await.unwrap();
+        renewed(&credentials, &first, now).await;
         let over = now.plus(RENEWAL_OVERLAP);
         let deadline = std::time::Instant::now() + Duration::from_secs(5);
-        while is_valid(&elsewhere, &ended, APP, now).await
-            || is_valid(&elsewhere, &first, APP, over).await
-        {
+        while is_valid(&elsewhere, &first, APP, over).await {
             assert!(std::time::Instant::now() < deadline, "still valid");
             tokio::task::yield_now().await;
         }
@@ -521,7 +705,8 @@ mod both_stores {
         let mut new = new_credential(&store, &credential, now).await;
         new.logged_in.expires_at = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
         credentials.insert(new).await.unwrap();
-        credentials.revoke(&credential.hash(), now).await.unwrap();
+        let login = credential.login_hash();
+        credentials.revoke(&login, APP, now).await.unwrap();
         let day = Duration::from_secs(24 * 60 * 60);
         let almost = now.plus(day - Duration::from_millis(1));
         assert_eq!(credentials.sweep(almost, 10).await.unwrap(), 0);

@@ -42,7 +42,7 @@ use crate::{
     config::ProviderName,
     records::{
         accounts::{Account, AccountId},
-        credentials::CredentialHash,
+        credentials::{CredentialHash, LoginHash},
     },
 };
 
@@ -212,6 +212,8 @@ pub(crate) struct FinishTimes {
 pub(crate) struct TicketCredential {
     /// The hash under which it is stored.
     pub(crate) hash: CredentialHash,
+    /// What it has in common with all credentials of the login.
+    pub(crate) login: LoginHash,
     /// Its validity, counted from the completion of the login.
     pub(crate) lifetime: Duration,
 }

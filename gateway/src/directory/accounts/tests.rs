@@ -179,8 +179,8 @@ mod both_stores {
     async fn insert(store: &Store, hash: CredentialHash, expires_at: i64, revoked_at: Option<i64>) {
         let accounts = "INSERT INTO accounts (provider, kind, username, created_at) \
                     VALUES ('one', 'bitbucket', '{ada} %', 0) ON CONFLICT DO NOTHING";
-        let credentials = "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at, revoked_at) \
-                       SELECT $1, id, 3, 0, $2, $3 FROM accounts";
+        let credentials = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at, revoked_at) \
+                       SELECT $1, $1, id, 3, 0, $2, $3 FROM accounts";
         match store {
             Store::Sqlite(database) => {
                 let inserted = database.write(move |transaction| {

@@ -73,20 +73,20 @@ CREATE TABLE login_keys (
 
 CREATE TABLE credentials (
     hash            BYTEA  PRIMARY KEY CHECK (length(hash) = 32),
+    login_hash      BYTEA  NOT NULL CHECK (length(login_hash) = 32),
     account_id      BIGINT NOT NULL REFERENCES accounts (id),
     application_id  BIGINT NOT NULL,
     created_at      BIGINT NOT NULL,
     expires_at      BIGINT NOT NULL,
     revoked_at      BIGINT,
-    issued_hash     BYTEA  CHECK (length(issued_hash) = 32),
     previous_hash   BYTEA  CHECK (length(previous_hash) = 32),
     previous_until  BIGINT,
-    ended_hash      BYTEA  CHECK (length(ended_hash) = 32)
+    renewal_salt    BYTEA  CHECK (length(renewal_salt) = 32)
 );
 
 CREATE INDEX credentials_by_age ON credentials (expires_at);
 CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
-CREATE UNIQUE INDEX credentials_issued ON credentials (issued_hash) WHERE issued_hash IS NOT NULL;
+CREATE UNIQUE INDEX credentials_by_login ON credentials (login_hash);
 CREATE INDEX credentials_previous ON credentials (previous_hash) WHERE previous_hash IS NOT NULL;
 
 CREATE TABLE events (

@@ -76,21 +76,20 @@ CREATE TABLE login_keys (
 -- A renewal replaces `hash` in the row, so a login has one row however often it is renewed.
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
+    login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
     application_id  INTEGER NOT NULL,
-    created_at      INTEGER NOT NULL, -- UTC ms, as all that follow
+    created_at      INTEGER NOT NULL, -- of the login; UTC ms, as all that follow
     expires_at      INTEGER NOT NULL,
     revoked_at      INTEGER, -- kept a while, so that a polling login's token cannot bring it back
-    issued_hash     BLOB    CHECK (length(issued_hash) = 32),   -- the login's first credential
-    previous_hash   BLOB    CHECK (length(previous_hash) = 32), -- the renewed one
-    previous_until  INTEGER, -- the renewed one is valid up to then
-    ended_hash      BLOB    CHECK (length(ended_hash) = 32)     -- what the last renewal ended at once
+    previous_hash   BLOB    CHECK (length(previous_hash) = 32), -- the credential before the last renewal
+    previous_until  INTEGER, -- valid up to then; no renewal before
+    renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX credentials_by_age ON credentials (expires_at);
 CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
--- A polling login's token can ask for the first credential again: a row that had it is found here.
-CREATE UNIQUE INDEX credentials_issued ON credentials (issued_hash) WHERE issued_hash IS NOT NULL;
+CREATE UNIQUE INDEX credentials_by_login ON credentials (login_hash);
 CREATE INDEX credentials_previous ON credentials (previous_hash) WHERE previous_hash IS NOT NULL;
 
 CREATE TABLE events (

@@ -27,8 +27,8 @@ const SOME: &str = "
     INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, status, reason,
         created_at, expires_at)
         VALUES (randomblob(32), 'v2', 0, 'redirect', 'hub', 'https://a.example/', 'failed', 'denied', 7, 8);
-    INSERT INTO credentials VALUES (randomblob(32), 5, 3, 1, 2, NULL, NULL, NULL, NULL, NULL),
-        (randomblob(32), 9, 7, 1, 2, 3, randomblob(32), randomblob(32), 4, randomblob(32));
+    INSERT INTO credentials VALUES (randomblob(32), randomblob(32), 5, 3, 1, 2, NULL, NULL, NULL, NULL),
+        (randomblob(32), randomblob(32), 9, 7, 1, 2, 3, randomblob(32), 4, randomblob(32));
     INSERT INTO events VALUES (4, 9, 3, 'seen', '{\"a\":1}', 10, 'key'), (5, 9, 3, 'seen', NULL, 11, NULL);
     INSERT INTO account_values VALUES (9, 3, 'v3.notes', x'6b6579', 'value', 1, 2), (9, 3, 'v3.notes', x'6c', '', 1, NULL);
     INSERT INTO usage_start VALUES (1, 1700000000000);

@@ -1,16 +1,21 @@
 //! The endpoints of a logged-in user. CONTRACT 8.
 
 use axum::{extract::State, response::Response};
+use signpost_kit::limits::retry_after_seconds;
+use tracing::Span;
 
 use super::json;
 use crate::{
     error::{LoginError, ParamRule},
     http::{
         Context, Version,
-        request::{AuthenticatedUser, Parameters},
+        request::{AuthenticatedUser, Parameters, SentCredential},
         views::{RenewedCredential, SentEvent},
     },
-    records::events::{EventName, IdempotencyKey, NewEvent},
+    records::{
+        credentials::Renewed,
+        events::{EventName, IdempotencyKey, NewEvent},
+    },
 };
 
 /// `GET /user`: returns the account in the format of the version.
@@ -18,31 +23,41 @@ pub(crate) async fn user<V: Version>(user: AuthenticatedUser) -> Response {
     json(V::account(user.account()))
 }
 
-/// `POST /user/renew`: replaces the request's credential by a new one, which has the whole lifetime.
+/// `POST /user/renew`: replaces the request's credential by a new one. A repetition returns the same one.
 pub(crate) async fn user_renew<V: Version>(
     State(context): State<Context>,
     user: AuthenticatedUser,
 ) -> Result<Response, LoginError> {
     let service = &context.service;
     let now = service.now();
-    let expires_at = now.plus(service.config.lifetimes.credential);
-    let credentials = &service.state.credentials;
-    let renewed = credentials.renew(&user.credential, expires_at, now).await?;
-    let renewed = renewed.ok_or(LoginError::AuthorizationInvalid)?;
-    Ok(json(V::renewed(&RenewedCredential {
-        authorization: renewed.encode().to_string(),
-        expires_in: expires_at.seconds_from(now),
-    })))
+    let (credentials, lifetimes) = (&service.state.credentials, &service.config.lifetimes);
+    match credentials.renew(&user.credential, lifetimes, now).await? {
+        Some(Renewed::To(new, expires_at)) => Ok(json(V::renewed(&RenewedCredential {
+            authorization: new.encode().to_string(),
+            expires_in: expires_at.seconds_from(now),
+        }))),
+        Some(Renewed::TooSoon(wait)) => Err(LoginError::RateLimited {
+            limit: "renewals",
+            retry_after: retry_after_seconds(wait),
+        }),
+        None => Err(LoginError::AuthorizationInvalid),
+    }
 }
 
-/// `POST /user/logout`: revokes the request's credential, and what it was renewed to or from, in all processes.
+/// `POST /user/logout`: revokes all credentials of the login in all processes. The request's may have ended by a
+/// renewal: its owner can end the login of whoever renewed it.
 pub(crate) async fn user_logout<V: Version>(
     State(context): State<Context>,
-    user: AuthenticatedUser,
+    SentCredential {
+        credential,
+        application,
+    }: SentCredential,
 ) -> Result<Response, LoginError> {
     let service = &context.service;
     let credentials = &service.state.credentials;
-    credentials.revoke(&user.credential, service.now()).await?;
+    let revoked = credentials.revoke(&credential, application, service.now());
+    let account = revoked.await?.ok_or(LoginError::AuthorizationInvalid)?;
+    Span::current().record("account.id", account.get());
     Ok(json(V::logged_out()))
 }
 

@@ -117,6 +117,41 @@ impl<V: Version> FromRequestParts<HandlerContext<V>> for AuthenticatedUser {
 
 impl AuthenticatedUser {
     async fn read(parts: &Parts, context: &Context) -> Result<Self, LoginError> {
+        let SentCredential {
+            credential,
+            application,
+        } = SentCredential::read(parts, context).await?;
+        let service = &context.service;
+        let (credentials, now) = (&service.state.credentials, service.now());
+        let logged_in = credentials.check(&credential, application, now);
+        let logged_in = logged_in.await?.ok_or(LoginError::AuthorizationInvalid)?;
+        Span::current().record("account.id", logged_in.account.id.get());
+        Ok(Self {
+            logged_in,
+            credential,
+        })
+    }
+}
+
+/// The credential of a request, which may be invalid, and the application that sent it.
+pub(crate) struct SentCredential {
+    pub(crate) credential: Credential,
+    pub(crate) application: AppId,
+}
+
+impl<V: Version> FromRequestParts<HandlerContext<V>> for SentCredential {
+    type Rejection = LoginError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        context: &HandlerContext<V>,
+    ) -> Result<Self, LoginError> {
+        Self::read(parts, &context.shared).await
+    }
+}
+
+impl SentCredential {
+    async fn read(parts: &Parts, context: &Context) -> Result<Self, LoginError> {
         let application = ClaimedApplication::read(parts, context).await?;
         let service = &context.service;
         let name = &service.config.headers.authorization;
@@ -128,13 +163,9 @@ impl AuthenticatedUser {
         }
         let credential = Credential::try_from(value.as_bytes())
             .map_err(|_| LoginError::AuthorizationMalformed)?;
-        let (credentials, now) = (&service.state.credentials, service.now());
-        let logged_in = credentials.check(&credential, application.id(), now);
-        let logged_in = logged_in.await?.ok_or(LoginError::AuthorizationInvalid)?;
-        Span::current().record("account.id", logged_in.account.id.get());
         Ok(Self {
-            logged_in,
             credential,
+            application: application.id(),
         })
     }
 }

@@ -84,8 +84,10 @@ fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
 
 /// A new credential for a ticket.
 fn credential() -> TicketCredential {
+    let credential = random_credential();
     TicketCredential {
-        hash: random_credential().hash(),
+        hash: credential.hash(),
+        login: credential.login_hash(),
         lifetime: Duration::from_secs(1000),
     }
 }

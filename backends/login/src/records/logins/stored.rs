@@ -163,21 +163,27 @@ impl LoginStore for Store {
             now,
             credential.hash.as_bytes(),
             millis(credential.lifetime),
+            credential.login.as_bytes(),
         ];
         let spend = "UPDATE logins SET ticket_used_at = $3 \
                      WHERE ticket_hash = $1 AND application_id = $2 AND status = 'complete' \
                        AND ticket_used_at IS NULL AND ticket_until > $3 \
                      RETURNING account_id, application_id, finished_at";
         // Types are explicit where some engines cannot infer them.
-        let keep = |from: &str, [hash, lifetime]: [&str; 2]| {
+        let keep = |from: &str, [hash, lifetime, login]: [&str; 3]| {
             format!(
-                "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at) \
-                 SELECT {hash}, account_id, application_id, finished_at, finished_at + {lifetime} FROM {from} \
-                 ON CONFLICT (hash) DO NOTHING"
+                "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
+                 SELECT {hash}, {login}, account_id, application_id, finished_at, finished_at + {lifetime} FROM {from} \
+                 ON CONFLICT DO NOTHING"
             )
         };
-        let keep_in_sqlite = keep("logins WHERE ticket_hash = $1", ["$4", "$5"]);
-        let keep = keep("spent", ["CAST($4 AS BYTEA)", "CAST($5 AS BIGINT)"]);
+        let keep_in_sqlite = keep("logins WHERE ticket_hash = $1", ["$4", "$5", "$6"]);
+        let casts = [
+            "CAST($4 AS BYTEA)",
+            "CAST($5 AS BIGINT)",
+            "CAST($6 AS BYTEA)",
+        ];
+        let keep = keep("spent", casts);
         let spend_and_keep =
             format!("WITH spent AS ({spend}), kept AS ({keep}) SELECT 1 FROM spent");
         self.write_in_order::<()>(&[spend, &keep_in_sqlite], &spend_and_keep, values)

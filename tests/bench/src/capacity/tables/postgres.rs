@@ -56,8 +56,8 @@ impl Tables for PostgresTables {
     fn insert_credentials(&mut self, credentials: Vec<(String, Vec<u8>)>) -> anyhow::Result<()> {
         let (now, end) = times();
         let (usernames, hashes): (Vec<_>, Vec<_>) = credentials.into_iter().unzip();
-        let insert = "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at) \
-                      SELECT hash, id, 0, $1, $2 FROM unnest($3::text[], $4::bytea[]) AS new (username, hash) \
+        let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
+                      SELECT hash, hash, id, 0, $1, $2 FROM unnest($3::text[], $4::bytea[]) AS new (username, hash) \
                       JOIN accounts USING (username) WHERE provider = $5";
         self.execute(insert, &[&now, &end, &usernames, &hashes, &PROVIDER])
     }

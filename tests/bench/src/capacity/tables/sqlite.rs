@@ -42,8 +42,8 @@ impl Tables for SqliteTables {
         let (now, end) = times();
         let transaction = self.0.transaction()?;
         let mut statement = transaction.prepare(
-            "INSERT INTO credentials (hash, account_id, application_id, created_at, expires_at) \
-             SELECT ?1, id, 0, ?2, ?3 FROM accounts WHERE provider = ?4 AND username = ?5",
+            "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
+             SELECT ?1, ?1, id, 0, ?2, ?3 FROM accounts WHERE provider = ?4 AND username = ?5",
         )?;
         for (username, hash) in credentials {
             statement.execute(params![hash, now, end, PROVIDER, username])?;

@@ -14,7 +14,10 @@ use crate::{
     config::{ProviderKind, ProviderName},
     records::{
         accounts::{AccountStore, User},
-        credentials::{CredentialClaims, CredentialHash, CredentialStore, NewCredential, Renewal},
+        credentials::{
+            CredentialClaims, CredentialHash, CredentialStore, LoginHash, NewCredential, Renewal,
+            RenewalState, RevokedLogin,
+        },
         logins::{
             Claim, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
             Redemption, SealKey, StateHash, TicketCredential, TicketHash,
@@ -75,12 +78,25 @@ impl CredentialStore for FlakyStore<dyn CredentialStore> {
         self.store.find(hash, now).await
     }
 
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<bool, StoreError> {
+    async fn find_renewal(
+        &self,
+        hash: &CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<RenewalState>, StoreError> {
+        self.store.find_renewal(hash, now).await
+    }
+
+    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<(), StoreError> {
         self.store.renew(renewal, now).await
     }
 
-    async fn revoke(&self, hash: &CredentialHash, now: Timestamp) -> Result<(), StoreError> {
-        self.store.revoke(hash, now).await
+    async fn revoke(
+        &self,
+        login: &LoginHash,
+        application: AppId,
+        now: Timestamp,
+    ) -> Result<Option<RevokedLogin>, StoreError> {
+        self.store.revoke(login, application, now).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {

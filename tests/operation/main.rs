@@ -5,6 +5,8 @@
     reason = "a test that cannot continue fails at that line"
 )]
 
+// The developer's card, pasted into a shell.
+mod card;
 // The command line, and the log.
 mod commands;
 // Invalid configuration.

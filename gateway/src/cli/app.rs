@@ -1,5 +1,6 @@
 //! `signpost app …`: manages the applications in the store of the running gateways.
 
+mod card;
 mod print;
 
 use std::{
@@ -17,7 +18,10 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use signpost_store::tables::applications::Change;
 
-use self::print::{print_state, show, show_key, table};
+use self::{
+    card::{Card, Subject},
+    print::{print_state, show, show_card, show_key, show_new, table},
+};
 use super::{CommonOptions, print_error, print_line, sign::SignRules};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
@@ -57,7 +61,7 @@ accept the applications within a second. The file contains keys: protect it, and
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppCommand {
-    /// Add an application. Its key is printed only once.
+    /// Add an application. Its key is printed only once, with a card for its developers.
     Create(Create),
     /// Add all applications of a file, with existing idents and keys, or none.
     #[command(after_help = IMPORT_FILE)]
@@ -66,8 +70,8 @@ pub(super) enum AppCommand {
     Update(Box<Update>),
     /// List all applications.
     List(CommonOptions),
-    /// Show one application.
-    Show(OneApp),
+    /// Show one application, with a card for its developers: the rules of its requests, and a first call.
+    Show(Show),
     /// Replace an application's key. The new key is printed only once; the old one stays valid for a while.
     Rotate(Rotate),
     /// Reject an application's requests.
@@ -87,6 +91,23 @@ pub(super) struct OneApp {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The application's ident; none in single-application mode.
+    ident: Option<AppIdent>,
+    #[command(flatten)]
+    card: CardOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+#[derive(Debug, Args)]
+struct CardOptions {
+    /// The gateway's address on the card, for example "https://api.example.com". Default: public_url.
+    #[arg(long, value_name = "URL")]
+    address: Option<Origin>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Create {
     /// The display name, shown to users on login pages.
     name: AppName,
@@ -103,6 +124,8 @@ pub(super) struct Create {
     /// gateway's.
     #[arg(long, value_name = "RATE", value_parser = rate_limit)]
     rate_limit: Option<OptionalRate>,
+    #[command(flatten)]
+    card: CardOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -181,10 +204,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
                 table(&all)
             }
         }
-        AppCommand::Show(one) => {
-            let summary = store(&one.common).await?.summary(one.ident).await?;
-            show(&summary, one.common.json);
-        }
+        AppCommand::Show(show) => show_one(show).await?,
         AppCommand::Rotate(rotate) => self::rotate(rotate).await?,
         AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
         AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
@@ -197,7 +217,8 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
 }
 
 async fn create(create: Create) -> anyhow::Result<()> {
-    let administration = administration(&create.common).await?;
+    let config = Config::load(&create.common.config)?;
+    let administration = open_administration(&config, &create.common).await?;
     let app = NewApp {
         ident: new_app_ident()?,
         key: new_app_key()?,
@@ -209,8 +230,25 @@ async fn create(create: Create) -> anyhow::Result<()> {
         created_at: SystemClock.now(),
     };
     print_weaknesses(app.profile.as_ref());
+    let card = Card::new(&config, Subject::from(&app), create.card.address.as_ref())?;
     administration.create(app.clone()).await?;
-    show_key(app.ident, &app.key, create.common.json);
+    show_new(app.ident, &app.key, &card, create.common.json);
+    Ok(())
+}
+
+async fn show_one(options: Show) -> anyhow::Result<()> {
+    let config = Config::load(&options.common.config)?;
+    let card = |subject| Card::new(&config, subject, options.card.address.as_ref());
+    let Some(ident) = options.ident else {
+        if matches!(config.applications, Applications::Multi(_)) {
+            bail!("IDENT is missing: app list shows the applications and their idents");
+        }
+        show_card(&card(Subject::default())?, options.common.json);
+        return Ok(());
+    };
+    let administration = open_administration(&config, &options.common).await?;
+    let app = administration.store().summary(ident).await?;
+    show(&app, Some(&card((&app).into())?), options.common.json);
     Ok(())
 }
 
@@ -276,7 +314,7 @@ async fn update(update: Update) -> anyhow::Result<()> {
     let administration = administration(&update.common).await?;
     let updated = administration.update(update.ident, edit).await?;
     print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
-    show(&updated, update.common.json);
+    show(&updated, None, update.common.json);
     Ok(())
 }
 

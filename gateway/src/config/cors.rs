@@ -1,5 +1,7 @@
 //! CORS: which pages of other origins may call the gateway from a browser. CONTRACT 2.
 
+use std::fmt;
+
 use http::HeaderName;
 use signpost_kit::config::{Read, Section, Value, origin::Origin};
 
@@ -140,6 +142,18 @@ impl OriginPattern {
             scheme: format!("{scheme}://").into_bytes().into(),
             domain: format!(".{host}").into_bytes().into(),
         })
+    }
+}
+
+impl fmt::Display for OriginPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest): (&[u8], &[u8]) = match self {
+            Self::Exact(origin) => (b"", origin),
+            Self::Below { scheme, domain } => (scheme, domain),
+        };
+        let wildcard = if scheme.is_empty() { "" } else { "*" };
+        let [scheme, rest] = [scheme, rest].map(String::from_utf8_lossy);
+        write!(formatter, "{scheme}{wildcard}{rest}")
     }
 }
 

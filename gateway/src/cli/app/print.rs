@@ -1,11 +1,12 @@
 //! What the commands print.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
 };
 
+use super::card::Card;
 use crate::{
     cli::{print_error, print_line, table::print_table},
     directory::apps::store::AppSummary,
@@ -13,6 +14,8 @@ use crate::{
 
 /// In place of a setting that an application does not have.
 const GATEWAYS: &str = "the gateway's";
+/// Members of an application that its card has, too.
+const ON_CARD: [&str; 3] = ["default_version", "return_to", "sign_profile"];
 
 pub(super) fn print_state(ident: AppIdent, state: &str, is_json: bool) {
     if is_json {
@@ -32,11 +35,47 @@ pub(super) fn show_key(ident: AppIdent, key: &AppKey, is_json: bool) {
     }
 }
 
-pub(super) fn show(app: &AppSummary, is_json: bool) {
+/// Prints a new application: its key and its card.
+pub(super) fn show_new(ident: AppIdent, key: &AppKey, card: &Card, is_json: bool) {
     if is_json {
-        print_line(&json!(app).to_string());
+        let new = json!({ "ident": ident.as_str(), "key": key.expose(), "card": card });
+        print_line(&new.to_string());
     } else {
-        details(app);
+        show_key(ident, key, false);
+        print_line("");
+        card.print();
+    }
+}
+
+/// Prints the card of the only application.
+pub(super) fn show_card(card: &Card, is_json: bool) {
+    if is_json {
+        print_line(&json!({ "card": card }).to_string());
+    } else {
+        card.print();
+    }
+}
+
+/// Prints an application, with its card if there is one.
+pub(super) fn show(app: &AppSummary, card: Option<&Card>, is_json: bool) {
+    let mut members = json!(app);
+    if is_json {
+        if let Some(card) = card {
+            members["card"] = json!(card);
+        }
+        return print_line(&members.to_string());
+    }
+    for (name, value) in members.as_object().into_iter().flatten() {
+        let is_on_card = card.is_some() && ON_CARD.contains(&name.as_str());
+        if !value.is_null() && !is_on_card {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            print_line(&format!("{name:20}{value}"));
+        }
+    }
+    if let Some(card) = card {
+        card.print();
     }
 }
 
@@ -63,18 +102,6 @@ pub(super) fn table(all: &[AppSummary]) {
         "NAME",
     ];
     print_table(heads, rows);
-}
-
-fn details(app: &AppSummary) {
-    let Value::Object(members) = json!(app) else {
-        return;
-    };
-    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        print_line(&format!("{name:20}{value}"));
-    }
 }
 
 /// The name of the application's profile, if it is a preset.

@@ -107,6 +107,33 @@ async fn an_unusual_return_to_leads_to_the_allowed_origin() {
     }
 }
 
+/// A client recognises its own session by a value there: CONTRACT 10.
+#[tokio::test]
+async fn the_query_of_return_to_arrives_unchanged_before_the_outcome() {
+    let config = "[application]\nreturn_to = [\"https://app.example\"]";
+    let stack = Stack::builder().backends(config).start().await;
+    let client = stack.client();
+    let own = "https://app.example/done?session=aZ0-_.~%2B%2f%20%E5%BC%A0+x&next=%2Fcart%3Fid%3D1&flag&flag=&";
+    for (decision, outcome) in [
+        (Decision::Allow, "ticket="),
+        (Decision::Deny, "error=access_denied"),
+    ] {
+        let mut browser = Browser::default();
+        let begun = browser.step(&client.login_url(&[("return_to", own)])).await;
+        let provider = browser.follow(begun).await;
+        let back = browser.decide_and_follow(&provider, "ada", decision).await;
+        let location = back.response.location();
+        let rest = location
+            .strip_prefix(own)
+            .unwrap_or_else(|| panic!("{location}"));
+        let rest = rest.strip_prefix('&').unwrap_or(rest);
+        assert!(
+            rest.starts_with(outcome) && !rest.contains('&'),
+            "{location}"
+        );
+    }
+}
+
 /// #22
 #[tokio::test]
 async fn an_origin_that_the_application_has_lost_is_not_returned_to() {

@@ -510,6 +510,8 @@ async fn a_language_is_chosen_as_the_contract_says() {
         (Some("fr"), "de", "en"),
         (None, "en;q=0.3, zh-SG;q=0.7", "zh-CN"),
         (None, "fr, *;q=0.1", "en"),
+        (None, "fr\nko;q=0.5", "ko"),
+        (Some("fr"), "en;q=0.3\nde, ja", "ja"),
     ] {
         // The gateway rejects some, the login service the others; each as data and as a page.
         for (target, accept, status, code) in [
@@ -530,7 +532,8 @@ async fn a_language_is_chosen_as_the_contract_says() {
             ("/login?a=1", "text/html", 403, "time_missing"),
         ] {
             let call = client.get(target).header("Accept", accept);
-            let call = call.header("Accept-Language", accepted);
+            let lines = accepted.lines();
+            let call = lines.fold(call, |call, line| call.header("Accept-Language", line));
             let call = header
                 .into_iter()
                 .fold(call, |call, tag| call.language(tag));

@@ -26,20 +26,26 @@ impl Language {
     }
 
     /// The language of a request: the best match of the convention header, otherwise of `Accept-Language`, otherwise
-    /// `en`; never an error.
+    /// `en`; never an error. All lines of `Accept-Language` are one list (RFC 9110 section 5.3).
     #[must_use]
-    pub fn of_request(own: Option<&[u8]>, accept_language: Option<&[u8]>) -> Self {
-        own.and_then(Self::best_match)
-            .or_else(|| accept_language.and_then(Self::best_match))
+    pub fn of_request<'a>(
+        own: Option<&[u8]>,
+        accept_language: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Self {
+        own.and_then(|list| Self::best_match([list]))
+            .or_else(|| Self::best_match(accept_language))
             .unwrap_or_default()
     }
 
-    /// The best match of a list of language ranges with weights (RFC 9110 section 12.5.4); one tag is such a list.
+    /// The best match of a list of language ranges with weights (RFC 9110 section 12.5.4), in one or several lines; one tag is
+    /// such a list.
     ///
     /// The highest weight wins; of equal ones, the first.
-    fn best_match(list: &[u8]) -> Option<Self> {
+    fn best_match<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut best = (None, 0.0);
-        for range in list.split(|byte| *byte == b',').take(MAX_RANGES) {
+        let ranges = lines.into_iter();
+        let ranges = ranges.flat_map(|line| line.split(|byte| *byte == b','));
+        for range in ranges.take(MAX_RANGES) {
             let mut parts = range.splitn(2, |byte| *byte == b';');
             let tag = parts.next().unwrap_or_default().trim_ascii();
             let weight = parts.next().map_or(1.0, quality);
@@ -125,11 +131,11 @@ mod tests {
             ("fr jax zhx C POSIX - _ .UTF-8 x-en i-klingon \u{e9}", None),
         ] {
             for tag in tags.split(' ') {
-                assert_eq!(Language::best_match(tag.as_bytes()), language, "{tag}");
+                assert_eq!(Language::best_match([tag.as_bytes()]), language, "{tag}");
             }
         }
-        assert_eq!(Language::best_match(b""), None);
-        assert_eq!(Language::best_match(b"\xff"), None);
+        assert_eq!(Language::best_match([&b""[..]]), None);
+        assert_eq!(Language::best_match([&b"\xff"[..]]), None);
     }
 
     #[test]
@@ -144,10 +150,27 @@ mod tests {
             ("ko;q=0, ja;q=nonsense, zh;q=2, en;q=NaN, en;q", None),
             ("fr, *;q=0.1", Some(Language::En)),
         ] {
-            assert_eq!(Language::best_match(list.as_bytes()), language, "{list}");
+            assert_eq!(Language::best_match([list.as_bytes()]), language, "{list}");
         }
         let far = format!("{}ja", "fr,".repeat(MAX_RANGES));
-        assert_eq!(Language::best_match(far.as_bytes()), None);
+        assert_eq!(Language::best_match([far.as_bytes()]), None);
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        for (lines, language) in [
+            (["fr", "ko"], Some(Language::Ko)),
+            (["ja;q=0.5", "en;q=0.1, ko;q=0.8"], Some(Language::Ko)),
+            (["ja", "ko"], Some(Language::Ja)),
+            (["", "zh-HK"], Some(Language::ZhTw)),
+        ] {
+            assert_eq!(Language::best_match(lines.map(str::as_bytes)), language);
+        }
+        let long = ["fr,".repeat(MAX_RANGES - 1), "ja".to_owned()];
+        assert_eq!(
+            Language::best_match(long.iter().map(String::as_bytes)),
+            None
+        );
     }
 
     #[test]

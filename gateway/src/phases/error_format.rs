@@ -54,15 +54,16 @@ pub(crate) fn accepts_html(headers: &(impl Headers + ?Sized)) -> bool {
 /// The language of a request's texts. CONTRACT 6.
 #[must_use]
 pub(crate) fn language(headers: &(impl Headers + ?Sized), rules: &ErrorFormatRules) -> Language {
-    let first = |wanted: &http::HeaderName| {
-        headers
+    let lines = |wanted| {
+        let of_name = headers
             .each()
-            .find(|(name, _)| is_named(name, wanted))
-            .map(|(_, value)| value.trim_ascii())
+            .filter(move |(name, _)| is_named(name, wanted));
+        of_name.map(|(_, value)| value)
     };
     let name = &rules.names.language;
-    let own = first(name).filter(|_| !is_connection_option(headers, name));
-    Language::of_request(own, first(&header::ACCEPT_LANGUAGE))
+    let own = lines(name).next();
+    let own = own.filter(|_| !is_connection_option(headers, name));
+    Language::of_request(own, lines(&header::ACCEPT_LANGUAGE))
 }
 
 #[cfg(test)]

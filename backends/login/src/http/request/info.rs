@@ -33,14 +33,20 @@ pub struct RequestInfo {
 
 impl RequestInfo {
     pub(crate) fn from_parts(parts: &Parts, headers: &HeaderNames) -> Self {
-        let bytes = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
+        let lines = |name| {
+            let lines = parts.headers.get_all(name).into_iter();
+            lines.map(HeaderValue::as_bytes)
+        };
         let is_navigation = parts.method == Method::GET && parts.uri.path() == "/login";
         let accepts_pages =
             text(&parts.headers, &ACCEPT).is_some_and(|accept| accept.contains("text/html"));
         let id = text(&parts.headers, &X_REQUEST_ID).and_then(|id| id.parse().ok());
         Self {
             id: id.unwrap_or_else(|| RequestId::from_bytes(random())),
-            language: Language::of_request(bytes(&headers.language), bytes(&ACCEPT_LANGUAGE)),
+            language: Language::of_request(
+                lines(&headers.language).next(),
+                lines(&ACCEPT_LANGUAGE),
+            ),
             wants_page: is_navigation && accepts_pages,
             client_address: client_address(parts),
         }
@@ -100,6 +106,8 @@ mod tests {
         assert_eq!(language("ko"), Language::Ko);
         assert_eq!(language("fr"), Language::Ja);
         assert_eq!(info("/login", &[accepted]).language, Language::Ja);
+        let lines = [("accept-language", "fr"), accepted];
+        assert_eq!(info("/user", &lines).language, Language::Ja);
     }
 
     #[test]

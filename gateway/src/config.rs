@@ -167,7 +167,7 @@ impl Config {
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let rules = GatewayRules {
             own: &own,
-            unsigned: sign.as_ref().map_or(Unsigned::Accept, |sign| sign.unsigned),
+            unsigned: sign.as_ref().map_or(Unsigned::Unset, |sign| sign.unsigned),
             names: headers.as_ref().ok(),
             response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
         };

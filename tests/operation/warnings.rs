@@ -43,23 +43,30 @@ async fn both_programs_log_the_warnings_of_check_at_start() {
 }
 
 #[test]
-fn check_warns_of_unsigned_posts_to_foreign_backends() {
+fn check_warns_of_unsigned_posts_that_no_key_accepts() {
     const ROUTES: &str = "[versions.v1]\nroutes = [\n\
         { path = '/orders/**', backend = '127.0.0.1:1' },\n\
         { path = '/signed/', backend = '127.0.0.1:1', unsigned = 'reject' },\n\
         { path = '/listed/', backend = '127.0.0.1:1' },\n\
-        { path = '/mine', backend = '127.0.0.1:1', account = 'required' },\n]\n\
+        { path = '/mine', backend = '127.0.0.1:1', account = 'required' },\n\
+        { path = '/open', backend = '127.0.0.1:1', unsigned = 'accept' },\n]\n\
+        canaries = [{ name = 'next', percent = 1, backend = '127.0.0.1:1' }]\n\
         [[routes]]\npath = '/stock'\nbackend = '127.0.0.1:1'\n";
     for (further, found) in [
-        ("", Some("/stock, v1 /orders/**")),
+        ("", Some("/stock, v1, v1 (canary next), v1 /orders/**, v2")),
+        ("unsigned = 'accept'", Some("/stock, v1 /orders/**")),
         ("unsigned = 'reject'", None),
-        ("callback_paths = []", Some("/stock, v1, v1 /orders/**, v2")),
+        (
+            "[versions.v2]\nunsigned = 'accept'",
+            Some("/stock, v1, v1 (canary next), v1 /orders/**"),
+        ),
     ] {
         let toml = format!("{ROUTES}[sign]\nalways_signed = ['POST /listed/**']\n{further}\n");
         let files = Stack::builder().gateway(&toml).write_files();
         let text = output_text(&check(&files, Program::Gateway));
         let mut lines = text.lines();
-        let warning = lines.find_map(|line| line.strip_prefix("warning: unsigned is accept for "));
+        let warning =
+            lines.find_map(|line| line.strip_prefix("warning: unsigned is accept by default for "));
         let names = warning.and_then(|rest| rest.split_once(':'));
         assert_eq!(names.map(|(names, _)| names), found, "{text}");
     }

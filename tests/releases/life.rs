@@ -57,6 +57,18 @@ async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_
     let session = Session::in_a_copy("releases");
     session.run(&document(OF_A_NEW_VERSION));
     let (copy, version) = (session.copy(), next_version());
+    for file in ["gateway.toml", "gateway-multi.toml", "compose/gateway.toml"] {
+        let text = fs::read_to_string(copy.path().join("conf").join(file)).unwrap();
+        let table = text
+            .split_once(&format!("[versions.{version}]\n"))
+            .unwrap()
+            .1;
+        let (table, _) = table.split_once("\n\n").unwrap();
+        assert!(
+            table.ends_with("\nunsigned = \"reject\""),
+            "{file}: {table}"
+        );
+    }
     copy.commit("Add a version");
     copy.share_built_crates();
 

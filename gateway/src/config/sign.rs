@@ -49,7 +49,9 @@ pub(crate) struct AlwaysSigned {
 /// How requests without parameters are handled that have no signature. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unsigned {
-    /// They are forwarded: the application that they name is only a claim.
+    /// No key says it: they are forwarded, and `check` warns.
+    Unset,
+    /// They are forwarded on purpose: the application that they name is only a claim.
     Accept,
     /// They are 403 `sign_missing`.
     Reject,
@@ -59,9 +61,17 @@ impl Unsigned {
     const KEY: &str = "unsigned";
     const CHOICES: [(&str, Self); 2] = [("accept", Self::Accept), ("reject", Self::Reject)];
 
-    /// Reads `unsigned`.
+    /// Reads `unsigned`. [`Self::Unset`] is shown as what it does, but no file can write it.
     pub(super) fn read(section: &mut Section<'_>, default: Self) -> Read<Self> {
-        section.choice(Self::KEY, &Self::CHOICES, default)
+        if let Some(rule) = Self::read_optional(section)? {
+            return Ok(rule);
+        }
+        let shown = match default {
+            Self::Unset | Self::Accept => "\"accept\"",
+            Self::Reject => "\"reject\"",
+        };
+        section.set(Self::KEY, shown);
+        Ok(default)
     }
 
     /// Reads `unsigned`, if the table has it.
@@ -70,6 +80,16 @@ impl Unsigned {
             let mut choices = Self::CHOICES.into_iter();
             choices.find_map(|(word, rule)| (word == text).then_some(rule))
         })
+    }
+
+    /// The rule of routes without one of their own: at least as strict as the version and the gateway. Their backends are
+    /// others, so an accept is not meant for them.
+    pub(super) fn of_routes(self, gateway: Self) -> Self {
+        if self.max(gateway) == Self::Reject {
+            Self::Reject
+        } else {
+            Self::Unset
+        }
     }
 }
 
@@ -83,7 +103,7 @@ impl SignConfig {
             window: section
                 .number("window_seconds", 1..=300, 60)
                 .and_then(window),
-            unsigned: Unsigned::read(section, Unsigned::Accept),
+            unsigned: Unsigned::read(section, Unsigned::Unset),
             always_signed: section.list(
                 "always_signed",
                 &["POST /login"],

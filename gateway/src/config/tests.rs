@@ -309,7 +309,7 @@ fn weak_settings_are_warned_of() {
     for word in ["empty is drop", "leave_out names keys"] {
         assert!(warnings.contains(word), "{word} in {warnings}");
     }
-    let strong = "[sign]\nalgorithm = 'hmac-sha256'\nreplay = 'reject'\n";
+    let strong = "[sign]\nunsigned = 'accept'\nalgorithm = 'hmac-sha256'\nreplay = 'reject'\n";
     assert_eq!(
         load(&format!("{MINIMAL}{strong}")).unwrap().warnings(),
         Vec::<String>::new()

@@ -232,14 +232,14 @@ impl Versions {
         self.backends.iter()
     }
 
-    /// A warning of foreign backends that take POSTs of strangers: neither a signature nor an account is asked for. Backends of
-    /// routes are foreign. A version's own backend and its canaries count as a login service, unless no path has callbacks.
+    /// A warning of backends that take POSTs of strangers, for which neither a signature nor an account is asked, though no key
+    /// says that this is meant. A login service needs it.
     pub(super) fn unsigned_warning(&self, sign: &SignConfig) -> Option<String> {
-        let have_logins = !sign.callback_paths.is_empty();
-        let accepting = self.iter().flat_map(|version| version.accepting());
+        let accepting = self
+            .iter()
+            .flat_map(|version| version.accepting_by_default());
         let open = accepting.filter(|backend| {
             let paths = match &backend.name.part {
-                Part::Own | Part::Canary(_) if have_logins => return false,
                 Part::Own | Part::Canary(_) => &PathPattern::all(),
                 Part::Route(path) | Part::CommonRoute { path, .. } => path,
             };
@@ -250,8 +250,8 @@ impl Versions {
         names.dedup();
         let names = (!names.is_empty()).then(|| names.join(", "))?;
         Some(format!(
-            "unsigned is accept for {names}: anyone can send it POSTs without parameters in the name of any application; \
-             prefer reject"
+            "unsigned is accept by default for {names}: anyone can send it POSTs without parameters in the name of any \
+             application; set reject, or accept for a login service"
         ))
     }
 

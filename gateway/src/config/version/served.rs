@@ -83,7 +83,7 @@ impl ServedVersion {
         let (secret, unsigned, (sticky_by, canaries)) = (secret?, unsigned?, canaries?);
         // `Versions` reports an invalid name.
         let name: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
-        let of_routes = unsigned.max(reading.gateway.unsigned);
+        let of_routes = unsigned.of_routes(reading.gateway.unsigned);
         let mut destinations = Vec::new();
         let mut add = |part, upstream, account, secret, unsigned| {
             let index = BackendIndex::next(&destinations);
@@ -131,7 +131,7 @@ impl ServedVersion {
         unsigned: Unsigned,
     ) -> Self {
         self.number = number;
-        let of_routes = self.unsigned(BackendIndex::OWN).max(unsigned);
+        let of_routes = self.unsigned(BackendIndex::OWN).of_routes(unsigned);
         for route in common.iter().filter(|route| route.is_of(&self.name)) {
             if self.routes.iter().all(|(path, _)| *path != route.path) {
                 let index = BackendIndex::next(&self.destinations);
@@ -171,10 +171,10 @@ impl ServedVersion {
         self.destinations[usize::from(index.0)].unsigned
     }
 
-    /// The backends that accept unsigned requests.
-    pub(super) fn accepting(&self) -> impl Iterator<Item = &Arc<Backend>> {
+    /// The backends that accept unsigned requests though no key says so.
+    pub(super) fn accepting_by_default(&self) -> impl Iterator<Item = &Arc<Backend>> {
         let destinations = self.destinations.iter();
-        let accepting = destinations.filter(|one| one.unsigned == Unsigned::Accept);
+        let accepting = destinations.filter(|one| one.unsigned == Unsigned::Unset);
         accepting.map(|one| &one.backend)
     }
 

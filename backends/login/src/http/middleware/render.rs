@@ -14,8 +14,7 @@ use http::{
 use signpost_kit::limits::RETRY_SECONDS;
 use signpost_protocol::{
     header::HeaderNames,
-    language::Language,
-    problem::{self, Problem, ProblemCode},
+    problem::{self, Problem},
     text::text,
 };
 
@@ -55,8 +54,8 @@ pub(super) async fn render_problems(
     let names = &context.service.config.headers;
     let rendered = match error.kind() {
         ProblemKind::Shared(code) => {
-            let problem = problem(&error, code, language, &info);
-            let problem = with_headers(problem, &error, names, response.headers());
+            let problem = Problem::new(code, language, info.id.as_str());
+            let problem = with_details(problem, &error, names, response.headers());
             if info.wants_page {
                 pages::problem(&problem)
             } else {
@@ -73,7 +72,9 @@ pub(super) async fn render_problems(
     if let LoginError::RateLimited { retry_after, .. } = *error {
         parts.headers.insert(RETRY_AFTER, retry_after.into());
     } else if parts.status == StatusCode::SERVICE_UNAVAILABLE {
-        parts.headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+        // A version's own stays.
+        let entry = parts.headers.entry(RETRY_AFTER);
+        entry.or_insert(RETRY_SECONDS.into());
     }
     if parts.status == StatusCode::UNAUTHORIZED
         && let Ok(challenge) = HeaderValue::try_from(names.challenge(error.code()))
@@ -83,8 +84,8 @@ pub(super) async fn render_problems(
     Response::from_parts(parts, body)
 }
 
-/// Names the headers that the detail or hint of some problems is about.
-fn with_headers(
+/// Adds what the detail of some problems names.
+fn with_details(
     problem: Problem,
     error: &LoginError,
     names: &HeaderNames,
@@ -111,6 +112,17 @@ fn with_headers(
             let hint = text(problem.language, VersionInPath::HINT, &args);
             problem.hint(hint)
         }
+        LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
+        LoginError::ParamInvalid { name, rule } => {
+            let (rule, allowed) = rule.text_args();
+            problem.detail_args(&[("name", name), ("rule", rule), ("allowed", &allowed)])
+        }
+        LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
+        LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),
+        LoginError::RequestTimeout { limit } => {
+            problem.detail_args(&[("seconds", &limit.as_secs().to_string())])
+        }
+        LoginError::ParamsTooMany => problem.detail_args(&[("limit", &MAX_PARAMETERS.to_string())]),
         _ => problem,
     }
 }
@@ -125,27 +137,4 @@ pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
         what: "a request panicked",
     }
     .into_response()
-}
-
-fn problem(
-    error: &LoginError,
-    code: ProblemCode,
-    language: Language,
-    info: &RequestInfo,
-) -> Problem {
-    let problem = Problem::new(code, language, info.id.as_str());
-    match error {
-        LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
-        LoginError::ParamInvalid { name, rule } => {
-            let (rule, allowed) = rule.text_args();
-            problem.detail_args(&[("name", name), ("rule", rule), ("allowed", &allowed)])
-        }
-        LoginError::HeaderDuplicated { name } => problem.detail_args(&[("name", name)]),
-        LoginError::BodyTooLarge => problem.detail_args(&[("limit", &MAX_BODY_BYTES.to_string())]),
-        LoginError::RequestTimeout { limit } => {
-            problem.detail_args(&[("seconds", &limit.as_secs().to_string())])
-        }
-        LoginError::ParamsTooMany => problem.detail_args(&[("limit", &MAX_PARAMETERS.to_string())]),
-        _ => problem,
-    }
 }

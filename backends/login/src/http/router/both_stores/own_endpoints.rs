@@ -22,17 +22,18 @@ const fn text(title: &'static str) -> Text {
     }
 }
 
-static LIST_FULL: OwnProblem = OwnProblem::new(
-    "list_full",
-    StatusCode::CONFLICT,
-    Texts {
-        en: text("full"),
-        zh_cn: text("已满"),
-        zh_tw: text("已滿"),
-        ja: text("満杯"),
-        ko: text("가득 참"),
-    },
-);
+const TEXTS: Texts = Texts {
+    en: text("full"),
+    zh_cn: text("已满"),
+    zh_tw: text("已滿"),
+    ja: text("満杯"),
+    ko: text("가득 참"),
+};
+
+static LIST_FULL: OwnProblem = OwnProblem::new("list_full", StatusCode::CONFLICT, TEXTS);
+
+static LIST_CLOSED: OwnProblem =
+    OwnProblem::new("list_closed", StatusCode::SERVICE_UNAVAILABLE, TEXTS);
 
 /// A version with an endpoint for each extractor.
 struct Extractors;
@@ -63,6 +64,13 @@ impl Version for Extractors {
             })
             .get("/full", async || -> Result<(), LoginError> {
                 Err((&LIST_FULL).into())
+            })
+            .get("/closed", async || -> Result<(), LoginError> {
+                Err((&LIST_CLOSED).into())
+            })
+            .get("/closed-long", async || {
+                let later = [(header::RETRY_AFTER, "120")];
+                (later, LoginError::from(&LIST_CLOSED))
             })
             .get("/panic", async || -> StatusCode { panic!("as asked") })
     }
@@ -180,6 +188,16 @@ async fn another_applications_credential_is_invalid() {
     for path in ["/who", "/guest", "/user"] {
         let response = setup.raw("GET", path, &headers).await;
         response.assert_problem(401, "authorization_invalid");
+    }
+}
+
+#[tokio::test]
+async fn a_version_says_when_to_retry() {
+    let setup = Setup::with_own_endpoints("").await;
+    for (path, seconds) in [("/closed", "5"), ("/closed-long", "120")] {
+        let closed = setup.call("GET", path, &[]).await;
+        closed.assert_problem(503, "list_closed");
+        assert_eq!(closed.header(header::RETRY_AFTER), seconds);
     }
 }
 

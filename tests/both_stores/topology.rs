@@ -221,7 +221,9 @@ async fn concurrent_first_logins_of_one_person_create_one_account() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_process_loses_only_its_own_requests() {
-    let mut stack = two_of_each().start().await;
+    // All browsers have one address.
+    let limits = "[limits]\ncallbacks_burst = 100000";
+    let mut stack = two_of_each().backends(limits).start().await;
     let crowd = Crowd::start(&stack, 8, None);
     crowd.wait_for_new_logins().await;
     let mut damage = Vec::new();

@@ -231,6 +231,10 @@ impl Person {
         response: impl Fn(&T) -> &Response,
     ) -> Result<T, Failed> {
         let outcome = match sent.as_ref().map(response) {
+            // The page that reloads itself: an earlier try of the gateway has claimed the login, and was interrupted.
+            Ok(response) if response.header("refresh").is_some() => {
+                Outcome::Rejected(response.status.as_u16(), "being completed".to_owned())
+            }
             Ok(response) if response.status.is_success() || response.status.is_redirection() => {
                 Outcome::Done
             }

@@ -63,11 +63,11 @@ async fn an_attackers_provider_page_cannot_be_completed_in_another_browser() {
 async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() {
     let stack = Stack::start().await;
     // Login CSRF: the attacker's own code, planted in the victim's browser.
-    let mut attacker = Browser::default();
+    let mut attacker = Browser::for_data();
     let provider = attacker.open(&stack.url("/login")).await;
     let back = attacker.decide(&provider, "grace", Decision::Allow).await;
     let callback = back.redirect().unwrap();
-    let mut victim = Browser::default();
+    let mut victim = Browser::for_data();
     victim
         .step(callback.as_str())
         .await
@@ -93,16 +93,16 @@ async fn a_callback_without_the_cookie_is_rejected_and_does_not_end_the_login() 
         .response
         .rejected(400, "login_mismatch");
     // The attacker's login is still pending: its own browser completes it.
-    attacker.step(callback.as_str()).await.response.logged_in();
+    attacker.step(callback.as_str()).await.response.ok();
 }
 
 #[tokio::test]
 async fn a_cookie_of_another_login_is_rejected() {
     let stack = Stack::start().await;
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let first = browser.open(&stack.url("/login")).await;
     let first_cookie = browser.cookies()[0].clone();
-    let mut other = Browser::default();
+    let mut other = Browser::for_data();
     let second = other.open(&stack.url("/login")).await;
     let second_cookie = other.cookies()[0].clone();
     assert_ne!(first_cookie.name(), second_cookie.name());
@@ -118,14 +118,14 @@ async fn a_cookie_of_another_login_is_rejected() {
         .decide_and_follow(&first, "ada", Decision::Allow)
         .await
         .response
-        .logged_in();
+        .ok();
 }
 
 #[tokio::test]
 async fn two_tabs_at_once_both_complete() {
     let stack = Stack::start().await;
     let client = stack.client();
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let redirect_tab = browser.open(&stack.url("/login")).await;
     let (one, two) = (begin_polling(&client).await, begin_polling(&client).await);
     let first_tab = browser.open(&one.authorize_url).await;
@@ -139,7 +139,7 @@ async fn two_tabs_at_once_both_complete() {
         .decide_and_follow(&redirect_tab, "lin", Decision::Allow)
         .await
         .response
-        .logged_in();
+        .ok();
     browser
         .decide_and_follow(&first_tab, "grace", Decision::Allow)
         .await;
@@ -184,7 +184,7 @@ async fn only_the_cookie_set_by_the_confirmation_completes() {
 async fn an_iss_of_another_provider_is_rejected() {
     let wrong = ["--issuer=https://evil.example"];
     let stack = Stack::builder().provider(&wrong).start().await;
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let back = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)
@@ -278,7 +278,7 @@ async fn a_planted_code_does_not_complete_an_unconfirmed_login() {
     let stack = Stack::start().await;
     let client = stack.client();
     // The attacker allows a login of its own and keeps the code.
-    let mut attacker = Browser::default();
+    let mut attacker = Browser::for_data();
     let provider = attacker.open(&stack.url("/login")).await;
     let back = attacker.decide(&provider, "grace", Decision::Allow).await;
     let code = back.redirect_param("code").unwrap();
@@ -299,7 +299,7 @@ async fn a_planted_code_does_not_complete_an_unconfirmed_login() {
 #[tokio::test]
 async fn a_redirect_login_has_no_page_to_lure_a_victim_to() {
     let stack = Stack::start().await;
-    let mut attacker = Browser::default();
+    let mut attacker = Browser::for_data();
     let begun = attacker.step(&stack.url("/login")).await;
     let state = param(&begun.redirect().unwrap(), "state").unwrap();
     for target in [

@@ -77,7 +77,7 @@ async fn logins_are_counted_by_mode_and_outcome() {
     decide(&begin_polling(&client).await, "ada", Decision::Deny).await;
     // Begun, and never finished.
     begin_polling(&client).await;
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let failed = browser
         .decide_and_follow(&provider, "profile-500", Decision::Allow)
@@ -118,7 +118,7 @@ async fn logins_are_counted_by_mode_and_outcome() {
 #[tokio::test]
 async fn a_call_without_a_response_is_in_flight_and_then_a_timeout() {
     let stack = builder().start().await;
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let slow = tokio::spawn(async move {
         browser

@@ -339,7 +339,7 @@ impl World {
 
     /// Begins a redirect login; returns its cookie as a header value, and its state.
     async fn begin_redirect(&self) -> (String, String) {
-        let mut browser = Browser::default();
+        let mut browser = Browser::for_data();
         let begun = browser.step(&self.single.url("/login")).await;
         let cookie = &browser.cookies()[0];
         (
@@ -364,7 +364,7 @@ impl World {
     async fn fail_at_provider(&self, user: &str, language: Language) -> Response {
         let client = self.single.client();
         let begun = begin_polling(&client).await;
-        let mut browser = Browser::default();
+        let mut browser = Browser::for_data();
         let provider = confirm_polling(&mut browser, &begun).await;
         browser
             .decide_and_follow(&provider, user, Decision::Allow)

@@ -21,7 +21,7 @@ async fn every_fault_fails_a_redirect_login() {
     for user in User::faulty() {
         let url = stack.url("/login");
         tasks.spawn(async move {
-            let mut browser = Browser::default();
+            let mut browser = Browser::for_data();
             let provider = browser.open(&url).await;
             let start = Instant::now();
             let failed = browser
@@ -91,7 +91,7 @@ async fn every_fault_fails_a_polling_login() {
 async fn an_unreachable_provider_fails_the_login() {
     let mut stack = Stack::start().await;
     let client = stack.client();
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     stack.kill(Program::Provider);
@@ -127,7 +127,7 @@ async fn a_fault_redirects_to_return_to_with_an_error() {
 #[tokio::test]
 async fn a_slow_provider_delays_no_other_login() {
     let stack = Stack::start().await;
-    let mut slow = Browser::default();
+    let mut slow = Browser::for_data();
     let provider = slow.open(&stack.url("/login")).await;
     let waiting = tokio::spawn(async move {
         slow.decide_and_follow(&provider, "token-slow", Decision::Allow)
@@ -166,7 +166,7 @@ async fn two_provider_calls_share_one_deadline() {
         .provider(&["--slow-seconds=7"])
         .start()
         .await;
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&stack.url("/login")).await;
     let start = Instant::now();
     let failed = browser

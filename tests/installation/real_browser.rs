@@ -7,7 +7,7 @@ use end_to_end::{
     program::Program,
     real_browser::{Key, RealBrowser},
     signed_client::SignedClient,
-    stack::Stack,
+    stack::{Stack, StackBuilder},
     waiting::until,
 };
 use serde_json::json;
@@ -21,17 +21,49 @@ async fn open_polling(client: &SignedClient) -> (RealBrowser, PollingLogin) {
     (browser, begun)
 }
 
+/// The address of the page's link that cancels the login.
+async fn cancel_address(browser: &RealBrowser) -> String {
+    let script = "return document.querySelector('.cancel a').href";
+    let address = browser.run(script).await;
+    address.as_str().unwrap().to_owned()
+}
+
+/// A stack whose gateway serves the page that redirect logins return to, and the address where one begins.
+async fn with_return_to(builder: StackBuilder) -> (Stack, String) {
+    let origin = "[application]\nreturn_to = [\"http://$GATEWAY\"]";
+    let stack = builder.backends(origin).start().await;
+    let return_to = stack.url("/problems/app_missing");
+    let begin = stack.client().login_url(&[("return_to", &return_to)]);
+    (stack, begin)
+}
+
 #[tokio::test]
-async fn a_person_logs_in_by_redirect() {
+async fn a_person_logs_in_by_redirect_and_goes_back() {
+    let (stack, begin) = with_return_to(Stack::builder()).await;
+    let browser = RealBrowser::start("en").await;
+    browser.open(&begin).await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    browser.wait_for_text("app_missing").await;
+    let address = browser.address().await;
+    assert!(address.contains("?ticket="), "{address}");
+    browser.back().await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    browser.wait_for_text("This login is finished").await;
+    browser.reload().await;
+    browser.wait_for_text("This login is finished").await;
+    assert_eq!(stack.provider_counts().await["token"], 1);
+}
+
+#[tokio::test]
+async fn a_browsers_login_without_return_to_does_not_begin() {
     let stack = Stack::start().await;
     let browser = RealBrowser::start("en").await;
     browser.open(&stack.url("/login")).await;
-    browser.wait_for_text("Sign in to the sandbox").await;
-    browser.click("button[value=allow]").await;
-    // Nothing could use the credential of a result that a browser shows.
-    let page = browser.wait_for_text("You are logged in").await;
-    assert!(!page.contains("authorization"), "{page}");
-    assert!(browser.address().await.starts_with(&stack.url("/login?")));
+    let page = browser.wait_for_text("This link does not work").await;
+    assert!(page.contains("\"return_to\" is required"), "{page}");
+    assert_eq!(stack.provider_counts().await["authorize"], 0);
 }
 
 #[tokio::test]
@@ -51,10 +83,14 @@ async fn reload_and_back_after_a_login_are_no_errors() {
         browser.click(&format!("button[value={button}]")).await;
         browser.wait_for_text(outcome).await;
         let callback = browser.address().await;
-        for again in [&callback, &begun.authorize_url] {
-            browser.open(again).await;
-            browser.wait_for_text(outcome).await;
-        }
+        browser.reload().await;
+        browser.wait_for_text(outcome).await;
+        // The provider's page, and the page of the login.
+        browser.back().await;
+        browser.wait_for_text("Sign in to the sandbox").await;
+        browser.back().await;
+        browser.wait_for_text(outcome).await;
+        assert_eq!(browser.address().await, begun.authorize_url);
         other.open(&callback).await;
         other.wait_for_text("login_used").await;
     }
@@ -62,13 +98,36 @@ async fn reload_and_back_after_a_login_are_no_errors() {
 }
 
 #[tokio::test]
+async fn a_person_cancels_in_an_earlier_tab() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let (browser, begun) = open_polling(&client).await;
+    let cancel = cancel_address(&browser).await;
+    // Another tab has the same cookies.
+    browser.open(&begun.authorize_url).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.open(&cancel).await;
+    browser.wait_for_text("Nobody was logged in").await;
+    assert_eq!(check(&client, &begun.token).await["status"], "failed");
+    let (browser, begun) = open_polling(&client).await;
+    let cancel = cancel_address(&browser).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    browser.wait_for_text("You are logged in").await;
+    browser.open(&cancel).await;
+    let late = browser.wait_for_text("can no longer be cancelled").await;
+    assert!(!late.contains("You are logged in"), "{late}");
+    assert_eq!(check(&client, &begun.token).await["status"], "complete");
+}
+
+#[tokio::test]
 async fn a_person_who_allows_twice_waits_for_the_outcome() {
-    let stack = Stack::builder()
-        .provider(&["--slow-seconds=1"])
-        .start()
-        .await;
+    let slow = Stack::builder().provider(&["--slow-seconds=1"]);
+    let (stack, begin) = with_return_to(slow).await;
     let browser = RealBrowser::start("en").await;
-    browser.open(&stack.url("/login")).await;
+    browser.open(&begin).await;
     browser.wait_for_text("Sign in to the sandbox").await;
     // The second time, the login is being completed: the provider has begun to exchange the code.
     browser
@@ -84,7 +143,7 @@ async fn a_person_who_allows_twice_waits_for_the_outcome() {
              })",
         )
         .await;
-    browser.wait_for_text("You are logged in").await;
+    browser.wait_for_text("This login is finished").await;
     assert_eq!(stack.provider_counts().await["token"], 1);
 }
 
@@ -136,6 +195,7 @@ async fn every_page_fits_every_screen_in_every_language() {
             ("confirm", begun.authorize_url.clone()),
             ("unknown", stack.url("/login?state=v1.forged&code=x")),
             ("mismatch", stack.url("/login?time=1&sign=x")),
+            ("incomplete", stack.url("/login")),
             ("return_to", client.login_url(&[("return_to", "x")])),
             ("missing", stack.url("/login?a=1")),
             ("problem", stack.url("/problems/sign_mismatch")),

@@ -43,7 +43,7 @@ async fn stack(builder: StackBuilder) -> (Stack, PathBuf) {
 
 /// Whether a login completes, for which the backend needs the client secret that the provider accepts.
 async fn logs_in(client: &SignedClient) -> bool {
-    let mut browser = Browser::default();
+    let mut browser = Browser::for_data();
     let provider = browser.open(&client.login_url(&[])).await;
     let done = browser
         .decide_and_follow(&provider, "ada", Decision::Allow)

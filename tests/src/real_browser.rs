@@ -78,6 +78,24 @@ impl RealBrowser {
         self.client.goto(url).await.expect("the URL opens");
     }
 
+    /// Reloads the page, as its button of the browser does.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn reload(&self) {
+        self.client.refresh().await.expect("the page reloads");
+    }
+
+    /// Goes back, as the browser's button does.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn back(&self) {
+        self.client.back().await.expect("the browser goes back");
+    }
+
     /// The URL of the shown page.
     ///
     /// # Panics

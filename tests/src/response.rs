@@ -87,17 +87,6 @@ impl Response {
         self.json()
     }
 
-    /// Checks for the page that ends a login in a browser, in English.
-    ///
-    /// # Panics
-    ///
-    /// When the response is anything else.
-    pub fn logged_in(&self) {
-        let text = self.text();
-        assert_eq!(self.status, StatusCode::OK, "{text}");
-        assert!(text.contains("<h1>You are logged in"), "{text}");
-    }
-
     /// Checks for this problem, and returns its problem details (RFC 9457, CONTRACT 7).
     ///
     /// # Panics

@@ -101,7 +101,7 @@ login_errors! {
     LoginUsed = "the login was already used";
     /// The login was not finished, or its outcome not claimed, in time.
     LoginExpired = "the login has expired";
-    /// The provider sent the browser back with an error; usually the user denied access.
+    /// The user denied access at the provider, or cancelled the login on its page.
     LoginDenied = "the login was denied at the provider";
     /// `return_to` is malformed, or its origin is not registered for the application.
     ReturnToNotAllowed = "return_to is not allowed";
@@ -174,6 +174,9 @@ impl From<StoreError> for LoginError {
 }
 
 impl LoginError {
+    /// A browser's login without `return_to`: no program would get its result.
+    pub(crate) const NO_RETURN_TO: Self = Self::ParamMissing { name: "return_to" };
+
     /// More than one of the parameters `names` was sent.
     pub(crate) fn only_one(name: &'static str, names: &'static str) -> Self {
         let rule = ParamRule::OnlyOne(names);

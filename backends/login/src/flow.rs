@@ -26,7 +26,7 @@ use url::Url;
 
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
-    browser::{Decision, Page, PageOrRedirect, confirm, show_page},
+    browser::{BrowserStep, Page, confirm, show_page},
     collect::{CheckedStatus, check, redeem_ticket, redeem_token},
     finish::{Callback, Grant, finish_login},
     outcome::BrowserOutcome,
@@ -57,8 +57,6 @@ pub(crate) struct BrowserRequest<'a> {
     pub(crate) application: Option<AppId>,
     /// The client's address, for limits.
     pub(crate) client: IpAddr,
-    /// The `confirm` of a link on the page.
-    pub(crate) confirm: Option<&'a str>,
     /// Whether the client shows pages: its `Accept` has `text/html`.
     pub(crate) wants_page: bool,
     /// The request's headers, with the browser's cookies.

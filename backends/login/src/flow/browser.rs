@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::{
     BrowserOutcome, BrowserRequest, ProviderRedirect,
     find::{ensure_pending, find_login, sent_cookie},
-    finish::finish_cancelled,
+    finish::{Grant, find_outcome, finish_or_find},
     outcome::{CallbackLogin, outcome_again},
 };
 use crate::{
@@ -15,27 +15,25 @@ use crate::{
     provider::Provider,
     records::{
         applications::Application,
-        logins::{BrowserCookie, Login, LoginCookie, Mode, UserCode},
+        logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode, PollingCookie, UserCode},
     },
     service::Service,
 };
 
-/// The result of opening a polling login's URL.
-pub(crate) enum PageOrRedirect {
+/// What a browser gets next.
+pub(crate) enum BrowserStep {
     /// The page that asks the user to confirm.
     Page(Page),
-    /// With `polling.confirm = false`: a redirect to the provider.
+    /// The browser continues at the provider.
     Redirect(ProviderRedirect),
-    /// This browser is finishing the login, or has finished it.
-    Finished(BrowserOutcome),
+    /// This browser is finishing the login, or has finished it; with the `Set-Cookie` that makes its cookie short.
+    Finished(BrowserOutcome, Option<HeaderValue>),
 }
 
-/// The result of a link on the page.
-pub(crate) enum Decision {
-    /// The button: the browser continues at the provider.
-    Confirmed(ProviderRedirect),
-    /// The login was cancelled, or this browser is finishing it, or has finished it.
-    Finished(BrowserOutcome),
+impl From<BrowserOutcome> for BrowserStep {
+    fn from(outcome: BrowserOutcome) -> Self {
+        Self::Finished(outcome, None)
+    }
 }
 
 /// The contents of the page.
@@ -57,30 +55,31 @@ pub(crate) struct Page {
 pub(crate) async fn show_page(
     service: &Service,
     request: &BrowserRequest<'_>,
-) -> Result<PageOrRedirect, LoginError> {
+) -> Result<BrowserStep, LoginError> {
     let (login, application) = find_login(service, request).await?;
     let Mode::Polling { user_code } = &login.mode else {
         return Err(LoginError::LoginUnknown);
     };
     let now = service.now();
     let sent = sent_cookie(service, request, &login);
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
-        return Ok(PageOrRedirect::Finished(outcome));
+    let current = sent.clone().map(PollingCookie::into_current);
+    if let Some(outcome) = outcome_again(request, &login, current.as_ref(), &application, now) {
+        return Ok(outcome.into());
     }
     ensure_pending(&login, now)?;
     let provider = configured_provider(service, &login)?;
+    let cookie = sent.unwrap_or_else(PollingCookie::generate);
     if !service.config.polling.confirm {
-        let redirect = redirect_to_provider(service, &login, provider).await?;
-        return Ok(PageOrRedirect::Redirect(redirect));
+        let redirect = redirect_to_provider(service, &login, provider, cookie.page).await?;
+        return Ok(BrowserStep::Redirect(redirect));
     }
-    let cookie = LoginCookie::generate();
-    Ok(PageOrRedirect::Page(Page {
+    Ok(BrowserStep::Page(Page {
         application,
         user_code: user_code.clone(),
         provider: provider.config.name.to_string(),
         state: login.state.encode(),
-        confirm: cookie.confirm(),
-        cancel: cookie.cancel(),
+        confirm: cookie.page.confirm(),
+        cancel: cookie.page.cancel(),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), login.expires_at.seconds_from(now)),
     }))
@@ -92,31 +91,41 @@ pub(crate) async fn confirm(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
     confirm: &str,
-) -> Result<Decision, LoginError> {
+) -> Result<BrowserStep, LoginError> {
     let (login, application) = find_login(service, request).await?;
     let (sent, now) = (sent_cookie(service, request, &login), service.now());
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
-        return Ok(Decision::Finished(outcome));
+    let is_cancel = sent
+        .as_ref()
+        .is_some_and(|sent| sent.page.is_cancelled_by(confirm));
+    let current = sent.clone().map(PollingCookie::into_current);
+    if let Some(outcome) = outcome_again(request, &login, current.as_ref(), &application, now) {
+        return Ok(outcome.of_link(is_cancel).into());
     }
     ensure_pending(&login, now)?;
-    let cookie = sent.ok_or(LoginError::LoginMismatch)?;
-    if cookie.is_confirmed_by(confirm) {
+    let (Some(PollingCookie { page, .. }), Some(cookie)) = (sent, current) else {
+        return Err(LoginError::LoginMismatch);
+    };
+    if page.is_confirmed_by(confirm) {
         let provider = configured_provider(service, &login)?;
-        let redirect = redirect_to_provider(service, &login, provider).await?;
-        return Ok(Decision::Confirmed(redirect));
+        let redirect = redirect_to_provider(service, &login, provider, page).await?;
+        return Ok(BrowserStep::Redirect(redirect));
     }
-    if !cookie.is_cancelled_by(confirm) {
+    if !is_cancel {
         return Err(LoginError::LoginMismatch);
     }
     // As if this browser had been at the provider, and the user had denied access there.
-    bind(service, &login, &cookie).await?;
+    let denied = Grant::Error(FailureReason::AccessDenied.as_str().to_owned());
     let cancelled = CallbackLogin {
         login,
         application,
         cookie,
     };
-    let outcome = finish_cancelled(service, request.client, cancelled).await?;
-    Ok(Decision::Finished(outcome))
+    let outcome = match bind(service, &cancelled.login, &cancelled.cookie).await {
+        Ok(()) => finish_or_find(service, request, cancelled, denied).await?.0,
+        Err(LoginError::LoginUsed) => find_outcome(service, request, &cancelled).await?,
+        Err(error) => return Err(error),
+    };
+    Ok(outcome.of_link(true).into())
 }
 
 /// Binds the login to the browser with this cookie; fails if a callback has claimed the login.
@@ -126,17 +135,23 @@ async fn bind(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<
     is_bound.then_some(()).ok_or(LoginError::LoginUsed)
 }
 
-/// Binds the login to a new cookie, and redirects the browser to the provider.
+/// Binds the login to the browser that has this value of the page, and redirects the browser to the provider.
 async fn redirect_to_provider(
     service: &Service,
     login: &Login,
     provider: &Provider,
+    page: LoginCookie,
 ) -> Result<ProviderRedirect, LoginError> {
-    let cookie = LoginCookie::generate();
-    bind(service, login, &cookie).await?;
+    let bound = service.state.seal().await?.bound_value(&login.state, &page);
+    bind(service, login, &bound).await?;
     let remaining = login.expires_at.seconds_from(service.now());
+    let url = provider.authorize_url(&login.state, &bound);
+    let cookie = PollingCookie {
+        page,
+        bound: Some(bound),
+    };
     Ok(ProviderRedirect {
-        url: provider.authorize_url(&login.state, &cookie),
+        url,
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), remaining),
     })

@@ -13,7 +13,7 @@ use crate::{
     error::LoginError,
     records::{
         applications::Application,
-        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, Status},
+        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, PollingCookie, Status},
     },
     service::Service,
 };
@@ -47,10 +47,7 @@ pub(super) async fn find_callback_login(
 ) -> Result<Found, LoginError> {
     let state = parse_state(request)?;
     match service.state.seal().await?.expiry_of(&state) {
-        Some(expires_at) => {
-            let login = find_redirect_login(service, request, state, expires_at).await?;
-            Ok(Found::Login(Box::new(login)))
-        }
+        Some(expires_at) => find_redirect_login(service, request, state, expires_at).await,
         None => find_polling_login(service, request).await,
     }
 }
@@ -60,19 +57,25 @@ async fn find_redirect_login(
     request: &BrowserRequest<'_>,
     state: LoginState,
     expires_at: Timestamp,
-) -> Result<CallbackLogin, LoginError> {
+) -> Result<Found, LoginError> {
     let sent = BrowserCookie::of(&state, &service.config.public_url);
-    let has_expired = service.now() >= expires_at;
+    let now = service.now();
+    let has_expired = now >= expires_at;
     let seal = service.state.seal().await?;
     let value = sent.value(request.headers);
     let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
-        // Another browser's, or the cookie was removed: only the store knows whether the login is finished.
-        let stored = service.state.logins.find(state.hash()).await?;
-        return Err(match stored {
-            Some(_) => LoginError::LoginUsed,
-            None if has_expired => LoginError::LoginExpired,
-            None => LoginError::LoginMismatch,
-        });
+        // This browser has finished the login, or it is another browser.
+        let Some(stored) = service.state.logins.find(state.hash()).await? else {
+            return Err(match has_expired {
+                true => LoginError::LoginExpired,
+                false => LoginError::LoginMismatch,
+            });
+        };
+        let application = service.active_application(stored.application).await?;
+        let application = application.ok_or(LoginError::LoginUnknown)?;
+        let sent = value.and_then(LoginCookie::decode);
+        let outcome = outcome_again(request, &stored, sent.as_ref(), &application, now);
+        return outcome.map(Found::Finished).ok_or(LoginError::LoginUsed);
     };
     if !can_access(request, sealed.application) {
         return Err(LoginError::LoginUnknown);
@@ -93,11 +96,11 @@ async fn find_redirect_login(
         expires_at,
         status: Status::Pending,
     };
-    Ok(CallbackLogin {
+    Ok(Found::Login(Box::new(CallbackLogin {
         login,
         application,
         cookie: sealed.cookie,
-    })
+    })))
 }
 
 async fn find_polling_login(
@@ -105,7 +108,8 @@ async fn find_polling_login(
     request: &BrowserRequest<'_>,
 ) -> Result<Found, LoginError> {
     let (login, application) = find_login(service, request).await?;
-    let (sent, now) = (sent_cookie(service, request, &login), service.now());
+    let sent = sent_cookie(service, request, &login).map(PollingCookie::into_current);
+    let now = service.now();
     if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(Found::Finished(outcome));
     }
@@ -125,9 +129,9 @@ pub(super) fn sent_cookie(
     service: &Service,
     request: &BrowserRequest<'_>,
     login: &Login,
-) -> Option<LoginCookie> {
+) -> Option<PollingCookie> {
     let sent = BrowserCookie::of(&login.state, &service.config.public_url);
-    LoginCookie::decode(sent.value(request.headers)?)
+    PollingCookie::decode(sent.value(request.headers)?)
 }
 
 /// Checks that the login is pending, so that the browser can continue it.

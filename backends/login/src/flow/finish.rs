@@ -7,7 +7,7 @@ use signpost_store::StoreError;
 use tracing::{Instrument, Span, field};
 
 use super::{
-    BrowserRequest,
+    BrowserRequest, BrowserStep,
     find::{Found, ensure_pending, find_callback_login},
     outcome::{
         BrowserOutcome, CallbackLogin, Failure, outcome_again, store_completion, store_failure,
@@ -21,7 +21,7 @@ use crate::{
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, User},
-        logins::{ClaimTimeouts, FailureReason, Login, Mode, Status},
+        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -49,58 +49,70 @@ pub(crate) async fn finish_login(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
     callback: Callback<'_>,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<BrowserStep, LoginError> {
     let found = match find_callback_login(service, request).await? {
         Found::Login(found) => found,
-        Found::Finished(outcome) => return Ok(outcome),
+        Found::Finished(outcome) => return Ok(outcome.into()),
     };
-    // Checked again: the application may have lost the origin since the login began.
-    if let Mode::Redirect {
-        return_to: Some(url),
-    } = &found.login.mode
-        && !is_allowed(url, &found.application.return_to)
-    {
-        return Err(LoginError::ReturnToNotAllowed);
+    if let Mode::Redirect { return_to } = &found.login.mode {
+        match return_to {
+            // Checked again: the application may have lost the origin since the login began.
+            Some(url) if !is_allowed(url, &found.application.return_to) => {
+                return Err(LoginError::ReturnToNotAllowed);
+            }
+            None if request.wants_page => return Err(LoginError::NO_RETURN_TO),
+            _ => {}
+        }
     }
     let provider = service.providers.find(&found.login.provider);
     let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let (state, sent) = (*found.login.state.hash(), found.cookie.clone());
-    let application = Arc::clone(&found.application);
-    let finished = finish_once(
-        service,
-        (request.client, request.wants_page),
-        *found,
-        callback.grant,
-    )
-    .await;
-    if !matches!(finished, Err(LoginError::LoginUsed)) {
-        return finished;
-    }
-    let (stored, now) = (service.state.logins.find(&state).await?, service.now());
-    stored
-        .and_then(|login| outcome_again(request, &login, Some(&sent), &application, now))
-        .ok_or(LoginError::LoginUsed)
+    let is_sealed = matches!(found.login.mode, Mode::Redirect { .. });
+    let (outcome, finished) = finish_or_find(service, request, *found, callback.grant).await?;
+    let cookie = BrowserCookie::of(&finished.login.state, &service.config.public_url);
+    let remaining = finished.login.expires_at.seconds_from(service.now());
+    let short = is_sealed.then(|| cookie.set(&finished.cookie.encode(), remaining));
+    Ok(BrowserStep::Finished(outcome, short))
 }
 
-/// Ends a login that is bound to this browser: its user cancelled it on its page.
-pub(super) async fn finish_cancelled(
+/// Finishes a login that is bound to this browser. If another request of this browser was first, returns its outcome.
+pub(super) async fn finish_or_find(
     service: &Arc<Service>,
-    client: IpAddr,
-    login: CallbackLogin,
+    request: &BrowserRequest<'_>,
+    found: CallbackLogin,
+    grant: Grant,
+) -> Result<(BrowserOutcome, CallbackLogin), LoginError> {
+    let outcome = match finish_once(service, request.client, found.clone(), grant).await {
+        Err(LoginError::LoginUsed) => find_outcome(service, request, &found).await,
+        finished => finished,
+    };
+    Ok((outcome?, found))
+}
+
+/// Returns the outcome of a login that another request of this browser has used.
+pub(super) async fn find_outcome(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    CallbackLogin {
+        login,
+        application,
+        cookie,
+    }: &CallbackLogin,
 ) -> Result<BrowserOutcome, LoginError> {
-    let denied = Grant::Error(FailureReason::AccessDenied.as_str().to_owned());
-    finish_once(service, (client, true), login, denied).await?;
-    Ok(BrowserOutcome::Cancelled)
+    let stored = service.state.logins.find(login.state.hash()).await?;
+    let now = service.now();
+    stored
+        .and_then(|login| outcome_again(request, &login, Some(cookie), application, now))
+        .ok_or(LoginError::LoginUsed)
 }
 
 /// Claims and finishes a login, in a task of its own: if the browser disconnects, the login must still finish, and a
 /// shutdown waits for the task.
 async fn finish_once(
     service: &Arc<Service>,
-    (client, wants_page): (IpAddr, bool),
+    client: IpAddr,
     found: CallbackLogin,
     grant: Grant,
 ) -> Result<BrowserOutcome, LoginError> {
@@ -110,7 +122,7 @@ async fn finish_once(
     let work = async move {
         let _permit = permit;
         let claimed = claim(&own, found).await?;
-        finish_claimed(&own, &claimed, grant, wants_page).await
+        finish_claimed(&own, &claimed, grant).await
     };
     let work = carried(work).instrument(Span::current());
     let task = service.state.tasks.spawn(work);
@@ -147,11 +159,10 @@ async fn finish_claimed(
     service: &Service,
     claimed: &CallbackLogin,
     grant: Grant,
-    wants_page: bool,
 ) -> Result<BrowserOutcome, LoginError> {
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
-    let finished = match complete(service, claimed, grant, wants_page).await {
+    let finished = match complete(service, claimed, grant).await {
         Ok(browser) => Ok((browser, LoginOutcome::Success)),
         Err(failure) => store_failure(service, login, failure).await,
     };
@@ -168,7 +179,6 @@ async fn complete(
     service: &Service,
     claimed: &CallbackLogin,
     grant: Grant,
-    wants_page: bool,
 ) -> Result<BrowserOutcome, Failure> {
     let code = match grant {
         Grant::Code(code) => code,
@@ -187,7 +197,7 @@ async fn complete(
     let user = identify(service, provider, claimed, code).await?;
     let found = find_or_create_account(service, provider, &user).await?;
     Span::current().record("account.id", found.0.id.get());
-    let stored = store_completion(service, claimed, found, wants_page).await;
+    let stored = store_completion(service, claimed, found).await;
     stored.map_err(Failure::Store)
 }
 

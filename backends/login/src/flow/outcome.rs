@@ -24,6 +24,7 @@ use crate::{
 };
 
 /// A login that a callback may finish, and the cookie that proves it.
+#[derive(Clone)]
 pub(super) struct CallbackLogin {
     pub(super) login: Login,
     pub(super) application: Arc<Application>,
@@ -36,17 +37,29 @@ pub(crate) enum BrowserOutcome {
     ReturnTo(Url),
     /// A redirect login without `return_to`: the response is the result.
     Result(LoginResult),
-    /// A page says that the user is logged in and that the window can be closed: a polling login, or a redirect login
-    /// whose result nothing could use.
+    /// A polling login: a page says that the user is logged in and that the window can be closed.
     Close(Arc<Application>),
     /// A redirect login that this browser completed before: a page with a link to this origin.
     Finished(Arc<Application>, String),
     /// The user cancelled the login on its page.
     Cancelled,
+    /// The user wanted to cancel the login on its page, but it was complete.
+    TooLate(Arc<Application>),
     /// The login is being finished by an earlier callback of this browser: a page that reloads itself.
     Finishing,
     /// The login failed, and there is no `return_to` to redirect to.
     Problem(LoginError),
+}
+
+impl BrowserOutcome {
+    /// What a link of the login's page shows of this outcome.
+    pub(super) fn of_link(self, is_cancel: bool) -> Self {
+        match self {
+            Self::Close(application) if is_cancel => Self::TooLate(application),
+            Self::Problem(_) if is_cancel => Self::Cancelled,
+            outcome => outcome,
+        }
+    }
 }
 
 /// Why a claimed login does not complete.
@@ -78,8 +91,7 @@ pub(super) fn outcome_again(
     application: &Arc<Application>,
     now: Timestamp,
 ) -> Option<BrowserOutcome> {
-    let cookie = cookie.filter(|cookie| login.is_bound_to(cookie))?;
-    if !request.wants_page {
+    if !request.wants_page || !cookie.is_some_and(|cookie| login.is_bound_to(cookie)) {
         return None;
     }
     match (&login.status, &login.mode) {
@@ -93,10 +105,7 @@ pub(super) fn outcome_again(
             Some(BrowserOutcome::Finished(Arc::clone(application), origin))
         }
         (Status::Complete(_), _) => Some(BrowserOutcome::Close(Arc::clone(application))),
-        (Status::Failed { reason, .. }, mode) => Some(match request.confirm {
-            Some(confirm) if cookie.is_cancelled_by(confirm) => BrowserOutcome::Cancelled,
-            _ => failed(mode, *reason),
-        }),
+        (Status::Failed { reason, .. }, mode) => Some(failed(mode, *reason)),
         (Status::Exchanging(claim), _) if now < claim.until => Some(BrowserOutcome::Finishing),
         // No outcome can be stored after the claim has ended.
         (Status::Exchanging(_), mode) => Some(failed(mode, FailureReason::ProviderFailed)),
@@ -121,7 +130,6 @@ pub(super) async fn store_completion(
         login, application, ..
     }: &CallbackLogin,
     (account, created): (Account, bool),
-    wants_page: bool,
 ) -> Result<BrowserOutcome, LoginError> {
     let lifetimes = &service.config.lifetimes;
     let complete = |ticket| Outcome::Complete {
@@ -139,7 +147,7 @@ pub(super) async fn store_completion(
             store_outcome(service, login, outcome).await?;
             BrowserOutcome::ReturnTo(with_outcome(url.clone(), "ticket", &ticket.encode()))
         }
-        Mode::Redirect { return_to: None } if !wants_page => {
+        Mode::Redirect { return_to: None } => {
             let finished_at = store_outcome(service, login, complete(None)).await?;
             let completion = Completion {
                 account,
@@ -149,7 +157,7 @@ pub(super) async fn store_completion(
             };
             BrowserOutcome::Result(issue_random(service, &completion, login.application).await?)
         }
-        Mode::Redirect { return_to: None } | Mode::Polling { .. } => {
+        Mode::Polling { .. } => {
             store_outcome(service, login, complete(None)).await?;
             BrowserOutcome::Close(Arc::clone(application))
         }

@@ -1,4 +1,4 @@
-//! The HTML pages of the login service: confirm, finishing, done, finished, cancelled and problem.
+//! The HTML pages of the login service: confirm, finishing, done, finished, cancelled, too late and problem.
 //!
 //! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
@@ -53,6 +53,13 @@ pub(crate) fn finished(application: &str, origin: &str, language: Language) -> R
 pub(crate) fn cancelled(language: Language) -> Response {
     let body = html! { p { (text(language, "page_cancelled_close", &[])) } };
     outcome(Outcome::Failure, language, "page_cancelled_title", &body)
+}
+
+/// The user wanted to cancel a login that was complete.
+pub(crate) fn too_late(application: &str, language: Language) -> Response {
+    let args = [("application", application)];
+    let body = html! { p { (text(language, "page_late_warning", &args)) } };
+    outcome(Outcome::Failure, language, "page_late_title", &body)
 }
 
 /// An earlier request of this browser is still completing the login; the page reloads itself until it has.
@@ -136,7 +143,8 @@ mod tests {
     async fn the_last_pages_have_their_texts_in_every_language() {
         for language in Language::ALL {
             let finished = finished("Shop", "https://shop.example", language);
-            for page in [done("Shop", language), finished] {
+            let too_late = too_late("Shop", language);
+            for page in [done("Shop", language), finished, too_late] {
                 let html = body(page).await;
                 assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
             }

@@ -15,7 +15,7 @@ use crate::records::accounts::AccountId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventName(String);
 
-/// What a client names a request by, so that it can repeat it: 1 to 64 of `[A-Za-z0-9._-]`. CONTRACT 8.
+/// Idempotency key of an event: 1 to 64 of `[A-Za-z0-9._-]`. CONTRACT 8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey(String);
 

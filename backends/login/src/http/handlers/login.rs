@@ -15,8 +15,8 @@ use super::json;
 use crate::{
     error::LoginError,
     flow::{
-        self, BrowserOutcome, BrowserRequest, Callback, Decision, Grant, LoginRequest,
-        PageOrRedirect, ProviderRedirect,
+        self, BrowserOutcome, BrowserRequest, BrowserStep, Callback, Grant, LoginRequest,
+        ProviderRedirect,
     },
     http::{
         Context, Version, pages,
@@ -39,40 +39,51 @@ pub(crate) async fn login<V: Version>(
     let application = named_application(&headers, &context)?;
     let parameters = parameters?;
     let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&context, application, &parameters, &headers).await;
+        return begin_redirect(&context, &info, application, &parameters, &headers).await;
     };
     let request = BrowserRequest {
         version: &context.version,
         state,
         application,
         client: info.client_address,
-        confirm: parameters.optional("confirm")?,
         wants_page: info.wants_page,
         headers: &headers,
     };
     let code = parameters.optional("code")?.map(str::to_owned);
     let error = parameters.optional("error")?.map(str::to_owned);
     let iss = parameters.optional("iss")?;
-    let grant = match (code, error, request.confirm) {
-        (None, None, None) => return show_page::<V>(&context, &info, &request).await,
-        (None, None, Some(confirm)) => {
-            let decision = flow::confirm(&context.service, &request, confirm).await?;
-            return match decision {
-                Decision::Confirmed(redirect) => redirect_to_provider(redirect),
-                Decision::Finished(outcome) => outcome_response::<V>(&context, &info, outcome),
-            };
+    let service = &context.service;
+    let step = match (code, error, parameters.optional("confirm")?) {
+        (None, None, None) => flow::show_page(service, &request).await?,
+        (None, None, Some(confirm)) => flow::confirm(service, &request, confirm).await?,
+        (Some(code), None, None) => {
+            let grant = Grant::Code(code);
+            flow::finish_login(service, &request, Callback { grant, iss }).await?
         }
-        (Some(code), None, None) => Grant::Code(code),
-        (None, Some(error), None) => Grant::Error(error),
+        (None, Some(error), None) => {
+            let grant = Grant::Error(error);
+            flow::finish_login(service, &request, Callback { grant, iss }).await?
+        }
         // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
         _ => return Err(LoginError::only_one("state", "code, error, confirm")),
     };
-    callback::<V>(&context, &info, &request, Callback { grant, iss }).await
+    Ok(match step {
+        BrowserStep::Page(page) => {
+            let response = pages::confirm(&page, info.language);
+            (cookie(page.set_cookie), response).into_response()
+        }
+        BrowserStep::Redirect(redirect) => redirect_to_provider(redirect)?,
+        BrowserStep::Finished(outcome, set_cookie) => {
+            let response = outcome_response::<V>(&context, &info, outcome)?;
+            (set_cookie.map(cookie), response).into_response()
+        }
+    })
 }
 
 /// `GET /login` (`provider`, `return_to`): redirects the browser to the provider.
 async fn begin_redirect(
     context: &Context,
+    info: &RequestInfo,
     application: Option<AppId>,
     parameters: &Parameters,
     headers: &HeaderMap,
@@ -84,39 +95,15 @@ async fn begin_redirect(
         provider: parameters.optional("provider")?,
     };
     let return_to = parameters.optional("return_to")?;
+    if return_to.is_none() && info.wants_page {
+        return Err(LoginError::NO_RETURN_TO);
+    }
     let begun = flow::begin_redirect(&context.service, login_request, return_to).await?;
     let mut response = redirect_to_provider(begun)?;
     for removal in remove_oldest(headers, &context.service.config.public_url) {
         response.headers_mut().append(SET_COOKIE, removal);
     }
     Ok(response)
-}
-
-/// `GET /login?state=…`: shows a polling login's page; with `polling.confirm = false`, redirects to the provider instead.
-async fn show_page<V: Version>(
-    context: &Context,
-    info: &RequestInfo,
-    request: &BrowserRequest<'_>,
-) -> Result<Response, LoginError> {
-    match flow::show_page(&context.service, request).await? {
-        PageOrRedirect::Page(page) => {
-            let response = pages::confirm(&page, info.language);
-            Ok((cookie(page.set_cookie), response).into_response())
-        }
-        PageOrRedirect::Redirect(redirect) => redirect_to_provider(redirect),
-        PageOrRedirect::Finished(outcome) => outcome_response::<V>(context, info, outcome),
-    }
-}
-
-/// `GET /login?state=…&code=…` and `&error=…`: completes or fails the login.
-async fn callback<V: Version>(
-    context: &Context,
-    info: &RequestInfo,
-    request: &BrowserRequest<'_>,
-    callback: Callback<'_>,
-) -> Result<Response, LoginError> {
-    let outcome = flow::finish_login(&context.service, request, callback).await?;
-    outcome_response::<V>(context, info, outcome)
 }
 
 /// The response to the browser whose login has ended.
@@ -136,6 +123,10 @@ fn outcome_response<V: Version>(
             pages::finished(&application.name, &origin, info.language)
         }
         BrowserOutcome::Cancelled => pages::cancelled(info.language),
+        BrowserOutcome::TooLate(application) => {
+            let page = pages::too_late(&application.name, info.language);
+            (StatusCode::CONFLICT, page).into_response()
+        }
         BrowserOutcome::Finishing => pages::finishing(info.language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     })

@@ -71,6 +71,9 @@ fn router<V: Version<Settings = (), State = ()>>(service: Arc<Service>) -> Route
     Router::new().fallback(async move |request| routes.serve(request).await)
 }
 
+/// Begins a redirect login of a browser.
+const WITH_RETURN_TO: &str = "/login?return_to=https://app.example/";
+
 /// One running service.
 struct Setup {
     router: Router,

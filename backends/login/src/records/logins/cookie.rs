@@ -1,9 +1,9 @@
 //! The cookie that binds a login to one browser. CONTRACT 8.
 //!
-//! Each login has one. A polling login's cookie is a random value, replaced at each step: when the page is shown, and
-//! when the browser is sent to the provider. The `confirm` of the page's button and PKCE's `code_verifier` are derived
-//! from it, so that neither is stored, and only the browser with the cookie can continue. A redirect login's cookie
-//! holds the whole login, sealed (`seal`), with such a random value in it.
+//! Each login has one. A polling login's cookie ([`PollingCookie`]) is a random value of its page, and once the browser
+//! was sent to the provider, a second value. The page's links and PKCE's `code_verifier` are derived from these, so that
+//! none is stored, and only the browser with the cookie can continue. A redirect login's cookie holds the whole login,
+//! sealed (`seal`), with such a random value in it; after the login, that value only.
 
 use http::{HeaderMap, HeaderValue, header::COOKIE};
 use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
@@ -44,12 +44,12 @@ impl LoginCookie {
         self.0.as_bytes()
     }
 
-    /// Decodes the value of a polling login's cookie.
+    /// Decodes 43 characters of base64url.
     pub(crate) fn decode(value: &str) -> Option<Self> {
         Secret::decode(value).map(Self)
     }
 
-    /// The value of a polling login's cookie.
+    /// The value as text.
     pub(crate) fn encode(&self) -> String {
         self.0.encode()
     }
@@ -59,7 +59,7 @@ impl LoginCookie {
         CookieHash(self.0.sha256())
     }
 
-    /// CSRF token of the page's button, derived from the cookie that was set with the page.
+    /// CSRF token of the page's button, derived from the page's value.
     pub(crate) fn confirm(&self) -> String {
         self.0.derive("confirm").encode()
     }
@@ -82,6 +82,51 @@ impl LoginCookie {
     /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
     pub(crate) fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()
+    }
+}
+
+/// What a polling login's cookie contains.
+#[derive(Clone, Debug)]
+pub(crate) struct PollingCookie {
+    /// The value of the login's page. It stays the same in a browser, so that the links of each of its tabs work.
+    pub(crate) page: LoginCookie,
+    /// Since the button was pressed: the value that the login is bound to. An attacker who could plant the page's value
+    /// does not know it.
+    pub(crate) bound: Option<LoginCookie>,
+}
+
+impl PollingCookie {
+    /// A browser's first one.
+    pub(crate) fn generate() -> Self {
+        Self {
+            page: LoginCookie::generate(),
+            bound: None,
+        }
+    }
+
+    /// Decodes a cookie's value: one or two values, with a dot in between.
+    pub(crate) fn decode(value: &str) -> Option<Self> {
+        let (page, bound) = match value.split_once('.') {
+            Some((page, bound)) => (page, Some(LoginCookie::decode(bound)?)),
+            None => (value, None),
+        };
+        Some(Self {
+            page: LoginCookie::decode(page)?,
+            bound,
+        })
+    }
+
+    /// The cookie's value.
+    pub(crate) fn encode(&self) -> String {
+        match &self.bound {
+            Some(bound) => format!("{}.{}", self.page.encode(), bound.encode()),
+            None => self.page.encode(),
+        }
+    }
+
+    /// The value that a login of this browser is bound to.
+    pub(crate) fn into_current(self) -> LoginCookie {
+        self.bound.unwrap_or(self.page)
     }
 }
 
@@ -127,8 +172,8 @@ impl BrowserCookie {
     }
 }
 
-/// Login cookies in one browser; when a login begins, older ones are removed. They have up to 3 KB each,
-/// and with too many of them a proxy would reject the browser's requests.
+/// Login cookies in one browser; when a login begins, older ones are removed. An unfinished redirect login has up to 3 KB,
+/// others 150 bytes, and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 
 /// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many. Browsers send older
@@ -257,6 +302,22 @@ mod tests {
         let hash = hex::encode(state.hash().as_bytes());
         let name = BrowserCookie::of(&state, &plain()).name;
         assert!(!hash.contains(name.strip_prefix("login-").unwrap()));
+    }
+
+    #[test]
+    fn a_polling_cookie_reads_back() {
+        let mut cookie = PollingCookie::generate();
+        for bound in [None, Some(LoginCookie::generate())] {
+            cookie.bound = bound;
+            let back = PollingCookie::decode(&cookie.encode()).unwrap();
+            assert_eq!(back.encode(), cookie.encode());
+            let current = cookie.bound.clone().unwrap_or_else(|| cookie.page.clone());
+            assert!(current.hash().is_hash_of(&back.into_current()));
+        }
+        let text = cookie.encode();
+        for bad in ["", ".", &text[1..], &format!("{text}."), &text[..44]] {
+            assert!(PollingCookie::decode(bad).is_none(), "{bad}");
+        }
     }
 
     #[test]

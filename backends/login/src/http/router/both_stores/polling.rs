@@ -40,6 +40,16 @@ fn button(page: &Response) -> String {
     )
 }
 
+/// The URL of the page's link that cancels the login.
+fn cancel_link(page: &Response) -> String {
+    let (_, rest) = page
+        .body
+        .split_once("<p class=\"cancel\"><a href=\"")
+        .unwrap();
+    let (link, _) = rest.split_once('"').unwrap();
+    format!("/login{}", link.replace("&amp;", "&"))
+}
+
 /// Opens the page and presses its button; returns the cookie that the callback requires.
 pub(super) async fn confirm(setup: &Setup, begun: &Begun) -> String {
     let page = setup
@@ -138,12 +148,7 @@ async fn a_person_who_did_not_start_the_login_cancels_it() {
     let begun = begin(&setup).await;
     let page = format!("/login?state={}", begun.state);
     let page = setup.browse(&page, "").await;
-    let (_, link) = page
-        .body
-        .split_once("<p class=\"cancel\"><a href=\"")
-        .unwrap();
-    let (link, _) = link.split_once('"').unwrap();
-    let cancel = format!("/login{}", link.replace("&amp;", "&"));
+    let cancel = cancel_link(&page);
     // A link that someone else sends ends nothing: it needs the cookie of the page.
     let other = setup.browse(&cancel, "").await;
     other.assert_problem(400, "login_mismatch");
@@ -164,6 +169,71 @@ async fn a_person_who_did_not_start_the_login_cancels_it() {
     confirm.assert_problem(403, "login_denied");
     let other = setup.browse(&button(&page), "").await;
     other.assert_problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn the_links_of_each_tab_work_until_the_login_is_over() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let target = format!("/login?state={}", begun.state);
+    let first = setup.browse(&target, "").await;
+    let second = setup.browse(&target, &first.cookie()).await;
+    assert_eq!(second.cookie(), first.cookie());
+    // Each press of a button is as the first.
+    let sent_on = setup.browse(&button(&second), &second.cookie()).await;
+    for page in [&first, &second] {
+        for cookie in [first.cookie(), sent_on.cookie()] {
+            let again = setup.browse(&button(page), &cookie).await;
+            assert_eq!(again.state(), begun.state);
+            assert_eq!(again.cookie(), sent_on.cookie());
+        }
+    }
+    // Neither does a reload of the page disturb the tab at the provider.
+    let reloaded = setup.browse(&target, &sent_on.cookie()).await;
+    assert_eq!(reloaded.cookie(), sent_on.cookie());
+    let cancelled = setup.browse(&cancel_link(&first), &sent_on.cookie()).await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.body);
+    assert!(cancelled.body.contains("Nobody was logged in"));
+    assert_eq!(check(&setup, &begun.token).await["status"], "failed");
+    let callback = format!("{target}&code=me");
+    let denied = setup.browse(&callback, &sent_on.cookie()).await;
+    denied.assert_problem(403, "login_denied");
+}
+
+#[tokio::test]
+async fn a_login_that_is_complete_is_not_cancelled() {
+    let setup = Setup::new().await;
+    let begun = begin(&setup).await;
+    let target = format!("/login?state={}", begun.state);
+    let page = setup.browse(&target, "").await;
+    let cookie = setup.browse(&button(&page), &page.cookie()).await.cookie();
+    setup.browse(&format!("{target}&code=me"), &cookie).await;
+    let late = setup.browse(&cancel_link(&page), &cookie).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    assert!(late.body.contains("was completed before"), "{}", late.body);
+    assert!(!late.body.contains("You are logged in"), "{}", late.body);
+    assert_eq!(check(&setup, &begun.token).await["status"], "complete");
+    let other = setup.browse(&cancel_link(&page), "").await;
+    other.assert_problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn concurrent_clicks_are_no_error() {
+    for _ in 0..5 {
+        let setup = Setup::new().await;
+        let begun = begin(&setup).await;
+        let target = format!("/login?state={}", begun.state);
+        let page = setup.browse(&target, "").await;
+        let (cancel, cookie) = (cancel_link(&page), page.cookie());
+        let click = || setup.browse(&cancel, &cookie);
+        let clicks = tokio::join!(click(), click(), click(), click());
+        for one in [clicks.0, clicks.1, clicks.2, clicks.3] {
+            assert_eq!(one.status, StatusCode::OK, "{}", one.body);
+        }
+        let cancelled = click().await;
+        assert!(cancelled.body.contains("Nobody was logged in"));
+        assert_eq!(check(&setup, &begun.token).await["status"], "failed");
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ async fn without_return_to_the_response_is_the_result() {
     assert_eq!(done.status, StatusCode::OK);
     assert_eq!(done.header(header::CACHE_CONTROL), "no-store");
     assert_eq!(done.header(header::REFERRER_POLICY), "no-referrer");
-    assert!(!done.headers.contains_key(header::SET_COOKIE));
     let result = done.json();
     assert_eq!(result["account"]["username"], "{me}");
     assert_eq!(result["account"]["name_of_this_version"], "bitbucket");
@@ -37,22 +36,24 @@ async fn without_return_to_the_response_is_the_result() {
 }
 
 #[tokio::test]
-async fn without_return_to_a_browser_gets_a_page_and_no_credential() {
+async fn a_browsers_login_needs_return_to() {
     let setup = Setup::new().await;
+    let accept = [("accept", "text/html")];
+    let incomplete = setup.call("GET", "/login", &accept).await;
+    incomplete.assert_problem(400, "param_missing");
+    assert!(incomplete.body.contains("return_to"), "{}", incomplete.body);
+    assert!(!incomplete.headers.contains_key(header::SET_COOKIE));
+    // A program began it.
     let begun = setup.call("GET", "/login", &[]).await;
     let (callback, cookie) = (
         format!("/login?state={}&code=me", begun.state()),
         begun.cookie(),
     );
-    // So a credential cannot be stored.
-    let rename = "ALTER TABLE credentials RENAME TO unused";
-    setup.store.execute(rename).await;
-    for _ in ["the first time", "after a reload"] {
-        let done = setup.browse(&callback, &cookie).await;
-        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
-        assert!(done.body.contains("You are logged in"), "{}", done.body);
-        assert!(!done.body.contains("authorization"), "{}", done.body);
-    }
+    let page = setup.browse(&callback, &cookie).await;
+    page.assert_problem(400, "param_missing");
+    assert_eq!(setup.store.count("accounts").await, 0);
+    let data = setup.follow(&callback, &cookie).await;
+    assert_eq!(data.json()["created"], true);
     let data = setup.follow(&callback, &cookie).await;
     data.assert_problem(409, "login_used");
 }
@@ -60,19 +61,31 @@ async fn without_return_to_a_browser_gets_a_page_and_no_credential() {
 #[tokio::test]
 async fn a_reload_after_a_redirect_login_gives_no_second_ticket() {
     let setup = Setup::new().await;
-    let begun = setup
-        .call("GET", "/login?return_to=https://app.example/done?a=1", &[])
-        .await;
+    let path = "x".repeat(1500);
+    let begin = format!("/login?return_to=https://app.example/{path}?a=1");
+    let begun = setup.call("GET", &begin, &[]).await;
+    assert!(begun.cookie().len() > 2000);
     let callback = format!("/login?state={}&code=me", begun.state());
     let done = setup.browse(&callback, &begun.cookie()).await;
     assert!(done.header(header::LOCATION).contains("ticket="));
-    let again = setup.browse(&callback, &begun.cookie()).await;
-    assert_eq!(again.status, StatusCode::OK, "{}", again.body);
-    let link = "href=\"https://app.example\"";
-    assert!(again.body.contains(link), "{}", again.body);
-    assert!(!again.body.contains("ticket"), "{}", again.body);
-    let other = setup.browse(&callback, "").await;
-    other.assert_problem(409, "login_used");
+    // What remains in the browser is short, and suffices.
+    let set_cookie = done.header(header::SET_COOKIE);
+    assert!(set_cookie.contains("; Max-Age=600; "), "{set_cookie}");
+    assert!(done.cookie().len() < 80, "{}", done.cookie());
+    for cookie in [begun.cookie(), done.cookie()] {
+        let again = setup.browse(&callback, &cookie).await;
+        assert_eq!(again.status, StatusCode::OK, "{}", again.body);
+        let link = "href=\"https://app.example\"";
+        assert!(again.body.contains(link), "{}", again.body);
+        assert!(!again.body.contains("ticket"), "{}", again.body);
+    }
+    for cookie in ["", &done.cookie().replace('=', "=A")] {
+        let other = setup.browse(&callback, cookie).await;
+        other.assert_problem(409, "login_used");
+    }
+    let data = setup.follow(&callback, &done.cookie()).await;
+    data.assert_problem(409, "login_used");
+    assert_eq!(setup.store.count("logins").await, 1);
 }
 
 #[tokio::test]
@@ -133,67 +146,48 @@ async fn a_ticket_expires_after_a_minute() {
 }
 
 #[tokio::test]
-async fn a_denied_login_fails_in_the_browser_or_at_return_to() {
+async fn a_failed_login_fails_in_the_response_or_at_return_to() {
     let setup = Setup::new().await;
-    let begun = setup.call("GET", "/login", &[]).await;
-    let target = format!("/login?state={}&error=access_denied", begun.state());
-    for _ in ["the first time", "after a reload"] {
-        let denied = setup.browse(&target, &begun.cookie()).await;
-        denied.assert_problem(403, "login_denied");
-        // The browser needs the cookie after a reload.
-        assert!(!denied.headers.contains_key(header::SET_COOKIE));
+    for (grant, reason, status, code) in [
+        ("error=access_denied", "access_denied", 403, "login_denied"),
+        (
+            "error=server_error",
+            "provider_failed",
+            502,
+            "provider_failed",
+        ),
+        ("code=fail", "provider_failed", 502, "provider_failed"),
+    ] {
+        let begun = setup.call("GET", "/login", &[]).await;
+        let target = format!("/login?state={}&{grant}", begun.state());
+        let failed = setup.follow(&target, &begun.cookie()).await;
+        failed.assert_problem(status, code);
+        let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+        let target = format!("/login?state={}&{grant}", begun.state());
+        let failed = setup.browse(&target, &begun.cookie()).await;
+        assert!(failed.cookie().len() < 80, "{}", failed.cookie());
+        // A reload, and Allow after Back to the provider.
+        let allowed = format!("/login?state={}&code=me", begun.state());
+        for (target, cookie) in [
+            (&target, begun.cookie()),
+            (&target, failed.cookie()),
+            (&allowed, failed.cookie()),
+        ] {
+            let again = setup.browse(target, &cookie).await;
+            for response in [&failed, &again] {
+                let location = format!("https://app.example/?error={reason}");
+                assert_eq!(response.header(header::LOCATION), location);
+            }
+        }
+        let other = setup.browse(&target, "").await;
+        other.assert_problem(409, "login_used");
     }
-    let other = setup.browse(&target, "").await;
-    other.assert_problem(409, "login_used");
-    let begun = setup
-        .call("GET", "/login?return_to=https://app.example/", &[])
-        .await;
-    let target = format!("/login?state={}&error=access_denied", begun.state());
-    // By Back to the provider, and Allow.
-    let allowed = format!("/login?state={}&code=me", begun.state());
-    for target in [&target, &target, &allowed] {
-        let denied = setup.browse(target, &begun.cookie()).await;
-        assert_eq!(
-            denied.header(header::LOCATION),
-            "https://app.example/?error=access_denied"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_providers_fault_fails_the_login() {
-    let setup = Setup::new().await;
-    let begun = setup.call("GET", "/login", &[]).await;
-    let target = format!("/login?state={}&code=fail", begun.state());
-    setup
-        .browse(&target, &begun.cookie())
-        .await
-        .assert_problem(502, "provider_failed");
-    setup
-        .browse(&target, &begun.cookie())
-        .await
-        .assert_problem(502, "provider_failed");
-    let other = setup.browse(&target, "").await;
-    other.assert_problem(409, "login_used");
-    let begun = setup
-        .call("GET", "/login?return_to=https://app.example/", &[])
-        .await;
-    let failed = setup
-        .browse(
-            &format!("/login?state={}&code=fail", begun.state()),
-            &begun.cookie(),
-        )
-        .await;
-    assert_eq!(
-        failed.header(header::LOCATION),
-        "https://app.example/?error=provider_failed"
-    );
 }
 
 #[tokio::test]
 async fn a_callback_of_another_browser_changes_nothing() {
     let setup = Setup::new().await;
-    let begun = setup.call("GET", "/login", &[]).await;
+    let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
     let other = setup.call("GET", "/login", &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());
     let error = format!("/login?state={}&error=access_denied", begun.state());
@@ -207,16 +201,14 @@ async fn a_callback_of_another_browser_changes_nothing() {
             .await
             .assert_problem(400, "login_mismatch");
     }
-    assert_eq!(
-        setup.browse(&target, &begun.cookie()).await.status,
-        StatusCode::OK
-    );
+    let done = setup.browse(&target, &begun.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("ticket="));
 }
 
 #[tokio::test]
 async fn iss_of_another_provider_changes_nothing() {
     let setup = Setup::new().await;
-    let begun = setup.call("GET", "/login", &[]).await;
+    let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());
     let wrong = format!("{target}&iss=https://evil.example");
     setup
@@ -225,10 +217,8 @@ async fn iss_of_another_provider_changes_nothing() {
         .assert_problem(400, "login_mismatch");
     let issuer = &setup.service.config().providers.all[0].issuer;
     let right = format!("{target}&iss={issuer}");
-    assert_eq!(
-        setup.browse(&right, &begun.cookie()).await.status,
-        StatusCode::OK
-    );
+    let done = setup.browse(&right, &begun.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("ticket="));
 }
 
 #[tokio::test]
@@ -404,7 +394,7 @@ async fn a_return_to_that_does_not_fit_into_a_cookie_is_rejected() {
 #[tokio::test]
 async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
     let setup = Setup::new().await;
-    let begun = setup.call("GET", "/login", &[]).await;
+    let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
     let target = format!("/login?state={}&code=me", begun.state());
     let other_key = crate::records::logins::SealKey::generate();
     let never_issued = other_key.issue_state(&"v1".parse().unwrap(), setup.clock.now());
@@ -417,10 +407,8 @@ async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
         .browse(&target, "")
         .await
         .assert_problem(400, "login_mismatch");
-    assert_eq!(
-        setup.browse(&target, &begun.cookie()).await.status,
-        StatusCode::OK
-    );
+    let done = setup.browse(&target, &begun.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("ticket="));
     setup
         .browse(&target, "")
         .await

@@ -106,7 +106,7 @@ async fn logins_in_flight_survive_and_are_finished_with_the_new_secret() {
     ] {
         provider.go_on.notify_one();
         let callback = format!("/login?state={state}&code=me");
-        let done = setup.browse(&callback, &cookie).await;
+        let done = setup.follow(&callback, &cookie).await;
         assert_eq!(done.status, StatusCode::OK, "{}", done.body);
     }
     assert_eq!(check(&setup, &polling.token).await["status"], "complete");

@@ -219,17 +219,20 @@ hint_local_time = "time" differs from the gateway's clock by { $offset }. Local 
 hint_not_searched = The cause was not searched: too many wrong signatures in this second. Try again in a second.
 hint_too_large = The cause was not searched: path and parameters exceed 8 KiB. Send a smaller request with the same program to learn the cause.
 hint_unsorted = The parameters were not sorted by name before signing.
-hint_empty_dropped = Parameters with an empty value were left out; they must be signed too.
-hint_empty_kept = Parameters with an empty value were signed; they must be left out.
-hint_decoded = Decoded values were signed; sign names and values exactly as they are sent.
-hint_encoded = Percent-encoded values were signed; sign the decoded ones.
-hint_key_labelled = "&key=" was put before the key; append the key directly.
-hint_key_not_labelled = "&key=" is missing before the key.
-hint_key_in_front = The key was put in front; append it at the end.
-hint_layout = Names and values were not joined as this application's sign profile requires.
+hint_empty_dropped = Parameters with an empty value were left out; this application's rules sign them, too.
+hint_empty_kept = Parameters with an empty value were signed; this application's rules leave them out.
+hint_decoded = Decoded values were signed; this application signs names and values exactly as they are sent.
+hint_encoded = The values were signed in the form in which they are sent, or percent-encoded; this application signs the decoded ones. In a request, "+" is a space: send a plus sign as "%2B".
+hint_key_labelled = "&key=" was put before the key: joined as { $found } instead of { $rule }.
+hint_key_not_labelled = "&key=" is missing before the key: joined as { $found } instead of { $rule }.
+hint_key_in_front = The key was put in front: joined as { $found } instead of { $rule }.
+hint_layout = Names, values and key were joined as { $found }; this application joins them as { $rule }.
 hint_trailing_newline = The signed text or the key ended with a line break; remove it, for example from a key that was read from a file.
 hint_escape_case = Percent-escapes were signed in another letter case than they were sent; sign exactly what is sent.
-hint_cover = The signed text lacks the method and path, or contains them although it must not.
+hint_cover = { $found ->
+    [request] The signed text lacks method and path; this application's rules put them in front of the parameters (cover = request): the method, a line feed, the path, a line feed.
+   *[parameters] The signed text contains method and path; this application's rules sign the parameters only (cover = parameters).
+}
 hint_algorithm = { $found ->
     [none] This application uses { $rule }, with { $digits } hex digits; the request's "sign" has the length of another algorithm.
    *[other] The request was signed with { $found }; this application uses { $rule }.
@@ -239,18 +242,41 @@ hint_time_not_signed = "time" was not signed; it must be signed like every other
 hint_space_as_escape = A space was sent as "+" but signed as "%20"; sign exactly what is sent.
 hint_space_as_plus = A space was sent as "%20" but signed as "+"; sign exactly what is sent.
 hint_query_left_out = The parameters of the query were not signed; sign those of query and form together.
-hint_preset = The request was signed by the rules of the preset "{ $preset }", which this application does not use.
+hint_preset = The request was signed by the rules of the preset "{ $preset }", which this application does not use.{ $preset ->
+    [decoded] {" "}That preset signs decoded values.
+    [alipay] {" "}That preset signs decoded values, without empty ones and "sign_type".
+    [wechat] {" "}That preset signs decoded values, without empty ones, and puts "&key=" before the key.
+    [top] {" "}That preset signs decoded values, without empty ones, joined as KEYa1b2KEY.
+   *[other] {""}
+}
 hint_previous_key = The request was signed with the previous key, which is no longer valid.
-hint_encoded_differently = In the parameter "{ $key }", "{ $signed }" was signed but "{ $sent }" was sent: two functions encoded it (the signed form is, for example, that of { $function }). Encode once, and sign exactly what is sent.
-hint_encoded_twice = A value was percent-encoded twice, in the signed text or in the request; encode it once, and sign exactly what is sent.
-hint_order = The parameters were sorted by another rule. Sort by the decoded name, byte by byte and ascending; parameters of one name stay in the order in which they are sent.
-hint_key_missing = The signed text does not contain the key; this application's rules append it.
-hint_key_in_text = The signed text contains the key; with HMAC, it is only the key of the hash function.
-hint_key_form = The key was changed before use: decoded from hex or base64, put in quotes, written in another letter case, or with a space or byte order mark. Use the bytes of its text exactly as it was issued.
+hint_encoded_differently = In the parameter "{ $key }", "{ $signed }" was signed but "{ $sent }" was sent{ $form ->
+    [raw] : it was signed without encoding, or with that of a function like { $function }.
+   *[encoded] : two functions encoded it (the signed form is, for example, that of { $function }).
+    } Encode once, and sign exactly what is sent.
+hint_encoded_twice = The request and the signed text differ by one percent-encoding, as if a value was encoded twice in one of them. Encode once, and sign exactly what is sent.
+hint_order = { $found ->
+    [value-too] Parameters of one name were sorted by their value, too.
+    [pair] The pairs were sorted as a whole, with "=" and value.
+    [value] The parameters were sorted by value.
+    [ignoring-case] The parameters were sorted without regard to letter case.
+    [descending] The parameters were sorted in descending order.
+   *[utf-16] The parameters were sorted by UTF-16.
+    } Sort by the decoded name, byte by byte and ascending; parameters of one name stay in the order in which they are sent.
+hint_key_missing = The signed text does not contain the key: joined as { $found } instead of { $rule }.
+hint_key_in_text = The signed text contains the key: joined as { $found } instead of { $rule }. With HMAC, this application uses the key only as that of the hash function.
+hint_key_form = { $found ->
+    [hex] The key was decoded from hex.
+    [base64] The key was decoded from base64.
+    [case] The key was written in another letter case.
+    [quotes] The key was put in quotation marks.
+    [bom] A byte order mark stands in front of the key.
+   *[space] A space stands in front of the key or behind it.
+    } Use the bytes of its text exactly as it was issued.
 hint_stray_separator = The signed text has a superfluous "?" or "&" in front of the parameters, or a "&" behind them.
 hint_cover_form = Method and path were not signed as this application requires: the method in upper case, a line feed, the path as it is sent without query, and a line feed, in front of the parameters.
 hint_sign_form = { $found ->
-    [base64] "sign" is in base64; this application uses { $rule } in hex, { $digits } digits.
+    [base64] "sign" has the form of base64; this application uses { $rule } in hex, { $digits } digits.
     [cut] "sign" has 16 hex digits, as a cut MD5; this application uses { $rule } with { $digits } hex digits.
    *[other] "sign" is not the hex of a hash; this application uses { $rule }, with { $digits } hex digits.
 }
@@ -259,6 +285,9 @@ hint_param_not_signed = The parameter "{ $key }" was not signed; this applicatio
 hint_json = The parameters were signed as JSON; sign the pairs that are sent, joined as this application's rules say.
 hint_key_or_value = No common mistake explains this signature. Compare the text that your program signs with the bytes that it sends, and with the text of "signpost sign --canonical"; then check which application's key it uses.
 hint_version_in_path = The version is not part of the path. Send the path "{ $path }" with the header "{ $name }: { $version }".
+hint_missing_value = A missing value was signed as "{ $found }" but sent as "{ $rule }". Leave such a parameter out, or sign exactly what is sent.
+hint_charset = A name or value has characters outside ASCII: encode it as UTF-8 to sign and to send it, not for example as GBK.
+hint_cover_rule = This application also signs, in front of the parameters: the method in upper case, a line feed, the path as it is sent (without scheme, host and query), and a line feed.
 
 ## Pages and login
 

@@ -217,17 +217,20 @@ hint_local_time = “time”与网关时钟相差 { $offset }。用的是本地�
 hint_not_searched = 未查找原因：这一秒内错误签名过多。请一秒后重试。
 hint_too_large = 未查找原因：路径和参数超过 8 KiB。请用同一程序发送较小的请求，以查明原因。
 hint_unsorted = 签名前没有按参数名排序。
-hint_empty_dropped = 空值的参数被略去了；它们也必须参与签名。
-hint_empty_kept = 空值的参数参与了签名；它们必须略去。
-hint_decoded = 签名用的是解码后的值；请按发送时的原样对参数名和值签名。
-hint_encoded = 签名用的是百分号编码的值；请对解码后的值签名。
-hint_key_labelled = 密钥前加了“&key=”；请直接附加密钥。
-hint_key_not_labelled = 密钥前缺少“&key=”。
-hint_key_in_front = 密钥放在了最前面；请附加在末尾。
-hint_layout = 参数名和值的拼接方式与此应用的签名规则不同。
+hint_empty_dropped = 空值的参数被略去了；此应用的规则要求它们也参与签名。
+hint_empty_kept = 空值的参数参与了签名；此应用的规则要求略去它们。
+hint_decoded = 签名用的是解码后的值；此应用按发送时的原样对参数名和值签名。
+hint_encoded = 签名用的是发送时的形式或百分号编码的值；此应用对解码后的值签名。请求中的“+”表示空格：加号请发送为“%2B”。
+hint_key_labelled = 密钥前加了“&key=”：拼接为 { $found }，应为 { $rule }。
+hint_key_not_labelled = 密钥前缺少“&key=”：拼接为 { $found }，应为 { $rule }。
+hint_key_in_front = 密钥放在了最前面：拼接为 { $found }，应为 { $rule }。
+hint_layout = 参数名、值和密钥拼接为 { $found }；此应用的拼接方式为 { $rule }。
 hint_trailing_newline = 签名文本或密钥以换行符结尾；请去掉它，例如从文件读取的密钥末尾的换行符。
 hint_escape_case = 签名时百分号编码的大小写与发送时不同；请按发送时的原样签名。
-hint_cover = 签名的文本缺少请求方法和路径，或者不应包含却包含了它们。
+hint_cover = 请只编码一次，并对实际发送的内容签名。{ $found ->
+    [request] 签名文本缺少方法和路径；此应用的规则要求将其放在参数之前（cover = request）：方法、换行符、路径、换行符。
+   *[parameters] 签名文本包含方法和路径；此应用的规则只对参数签名（cover = parameters）。
+}
 hint_algorithm = { $found ->
     [none] 此应用使用 { $rule }，签名为 { $digits } 位十六进制数字；请求中“sign”的长度属于其他算法。
    *[other] 请求使用 { $found } 签名；此应用使用 { $rule }。
@@ -237,18 +240,41 @@ hint_time_not_signed = “time”没有参与签名；它和其他参数一样�
 hint_space_as_escape = 空格发送为“+”，签名时却写成“%20”；请按发送时的原样签名。
 hint_space_as_plus = 空格发送为“%20”，签名时却写成“+”；请按发送时的原样签名。
 hint_query_left_out = 查询字符串中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
-hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用使用的不是该预设。
+hint_preset = 请求按预设“{ $preset }”的规则签名，而此应用使用的不是该预设。{ $preset ->
+    [decoded] 该预设对解码后的值签名。
+    [alipay] 该预设对解码后的值签名，略去空值和“sign_type”。
+    [wechat] 该预设对解码后的值签名，略去空值，并在密钥前加“&key=”。
+    [top] 该预设对解码后的值签名，略去空值，拼接为 KEYa1b2KEY。
+   *[other] {""}
+}
 hint_previous_key = 请求用旧密钥签名，旧密钥已失效。
-hint_encoded_differently = 参数“{ $key }”中，签名的是“{ $signed }”，发送的却是“{ $sent }”：两处使用了不同的编码函数（例如 { $function } 会产生签名的形式）。请只编码一次，并对实际发送的内容签名。
-hint_encoded_twice = 某个值在签名文本或请求中被百分号编码了两次；请只编码一次，并对实际发送的内容签名。
-hint_order = 参数按其他规则排序了。请按解码后的名称逐字节升序排序；同名参数保持发送时的顺序。
-hint_key_missing = 签名文本不含密钥；此应用的规则要求附加密钥。
-hint_key_in_text = 签名文本中含有密钥；使用 HMAC 时，密钥只用作哈希函数的密钥。
-hint_key_form = 密钥在使用前被改动：按十六进制或 base64 解码、加引号、改变大小写，或带有空格或字节顺序标记。请原样使用签发的密钥文本的字节。
+hint_encoded_differently = 参数“{ $key }”中，签名的是“{ $signed }”，发送的却是“{ $sent }”。请只编码一次，并对实际发送的内容签名。{ $form ->
+    [raw] 签名时没有编码，或使用了 { $function } 之类的函数。
+   *[encoded] 两处使用了不同的编码函数（例如 { $function } 会产生签名的形式）。
+}
+hint_encoded_twice = 请求与签名文本相差一次百分号编码，像是某个值在其中一处被编码了两次。请只编码一次，并对实际发送的内容签名。
+hint_order = 请按解码后的名称逐字节升序排序；同名参数保持发送时的顺序。{ $found ->
+    [value-too] 同名参数又按值排序了。
+    [pair] 参数对连同“=”和值整体排序了。
+    [value] 参数按值排序了。
+    [ignoring-case] 参数排序时忽略了大小写。
+    [descending] 参数按降序排序了。
+   *[utf-16] 参数按 UTF-16 排序了。
+}
+hint_key_missing = 签名文本不含密钥：拼接为 { $found }，应为 { $rule }。
+hint_key_in_text = 签名文本中含有密钥：拼接为 { $found }，应为 { $rule }。使用 HMAC 时，此应用的密钥只用作哈希函数的密钥。
+hint_key_form = 请原样使用签发的密钥文本的字节。{ $found ->
+    [hex] 密钥按十六进制解码了。
+    [base64] 密钥按 base64 解码了。
+    [case] 密钥的大小写被改变了。
+    [quotes] 密钥加了引号。
+    [bom] 密钥之前有字节顺序标记。
+   *[space] 密钥之前或之后有空格。
+}
 hint_stray_separator = 签名文本在参数之前有多余的“?”或“&”，或在参数之后有多余的“&”。
 hint_cover_form = 方法和路径未按此应用的要求签名：参数之前应依次是大写的方法、换行符、按发送原样且不含查询串的路径、换行符。
-hint_sign_form = { $found ->
-    [base64] “sign”采用 base64；此应用使用 { $rule } 的十六进制形式，共 { $digits } 位。
+hint_sign_form =  的十六进制形式，共 { $digits } 位。{ $found ->
+    [base64] “sign”像是 base64；此应用使用 { $rule }
     [cut] “sign”只有 16 位十六进制数字，像是截短的 MD5；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
    *[other] “sign”不是哈希值的十六进制形式；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
 }
@@ -257,6 +283,9 @@ hint_param_not_signed = 参数“{ $key }”未参与签名；此应用的规则
 hint_json = 参数以 JSON 形式签名；请对实际发送的键值对按此应用的规则拼接后签名。
 hint_key_or_value = 没有常见错误能解释此签名。请将程序签名的文本与实际发送的字节对照，再与“signpost sign --canonical”输出的文本对照；然后检查使用的是哪个应用的密钥。
 hint_version_in_path = 版本不是路径的一部分。请发送路径“{ $path }”，并加上请求头“{ $name }: { $version }”。
+hint_missing_value = 缺失的值签名时写成“{ $found }”，发送时却写成“{ $rule }”。请略去此类参数，或对实际发送的内容签名。
+hint_charset = 参数名或值含有 ASCII 以外的字符：签名和发送时都请使用 UTF-8 编码，而不是 GBK 等编码。
+hint_cover_rule = 此应用还要求在参数之前依次签名：大写的方法、换行符、按发送原样的路径（不含协议、主机和查询字符串）、换行符。
 
 ## Pages and login
 

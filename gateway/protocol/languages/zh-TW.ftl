@@ -217,17 +217,20 @@ hint_local_time = 「time」與閘道時鐘相差 { $offset }。用的是當地�
 hint_not_searched = 未查找原因：這一秒內錯誤簽章過多。請一秒後重試。
 hint_too_large = 未查找原因：路徑與參數超過 8 KiB。請用同一程式傳送較小的請求，以查明原因。
 hint_unsorted = 簽章前沒有依參數名稱排序。
-hint_empty_dropped = 空值的參數被略去了；它們也必須參與簽章。
-hint_empty_kept = 空值的參數參與了簽章；它們必須略去。
-hint_decoded = 簽章用的是解碼後的值；請依傳送時的原樣對參數名稱與值簽章。
-hint_encoded = 簽章用的是百分號編碼的值；請對解碼後的值簽章。
-hint_key_labelled = 金鑰前加了「&key=」；請直接附加金鑰。
-hint_key_not_labelled = 金鑰前缺少「&key=」。
-hint_key_in_front = 金鑰放在了最前面；請附加在末尾。
-hint_layout = 參數名稱與值的串接方式與此應用程式的簽章規則不同。
+hint_empty_dropped = 空值的參數被略去了；此應用程式的規則要求它們也參與簽章。
+hint_empty_kept = 空值的參數參與了簽章；此應用程式的規則要求略去它們。
+hint_decoded = 簽章用的是解碼後的值；此應用程式依傳送時的原樣對參數名稱與值簽章。
+hint_encoded = 簽章用的是傳送時的形式或百分號編碼的值；此應用程式對解碼後的值簽章。請求中的「+」表示空格：加號請傳送為「%2B」。
+hint_key_labelled = 金鑰前加了「&key=」：串接為 { $found }，應為 { $rule }。
+hint_key_not_labelled = 金鑰前缺少「&key=」：串接為 { $found }，應為 { $rule }。
+hint_key_in_front = 金鑰放在了最前面：串接為 { $found }，應為 { $rule }。
+hint_layout = 參數名稱、值與金鑰串接為 { $found }；此應用程式的串接方式為 { $rule }。
 hint_trailing_newline = 簽章文字或金鑰以換行字元結尾；請將其移除，例如從檔案讀取的金鑰末尾的換行字元。
 hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同；請依傳送時的原樣簽章。
-hint_cover = 簽章的文字缺少請求方法與路徑，或者不應包含卻包含了它們。
+hint_cover = 請只編碼一次，並對實際傳送的內容簽章。{ $found ->
+    [request] 簽章文字缺少方法與路徑；此應用程式的規則要求將其放在參數之前（cover = request）：方法、換行字元、路徑、換行字元。
+   *[parameters] 簽章文字包含方法與路徑；此應用程式的規則只對參數簽章（cover = parameters）。
+}
 hint_algorithm = { $found ->
     [none] 此應用程式使用 { $rule }，簽章為 { $digits } 位十六進位數字；請求中「sign」的長度屬於其他演算法。
    *[other] 請求使用 { $found } 簽章；此應用程式使用 { $rule }。
@@ -237,18 +240,41 @@ hint_time_not_signed = 「time」沒有參與簽章；它和其他參數一樣�
 hint_space_as_escape = 空格傳送為「+」，簽章時卻寫成「%20」；請依傳送時的原樣簽章。
 hint_space_as_plus = 空格傳送為「%20」，簽章時卻寫成「+」；請依傳送時的原樣簽章。
 hint_query_left_out = 查詢字串中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
-hint_preset = 請求依預設集「{ $preset }」的規則簽章，而此應用程式使用的不是該預設集。
+hint_preset = 請求依預設集「{ $preset }」的規則簽章，而此應用程式使用的不是該預設集。{ $preset ->
+    [decoded] 該預設集對解碼後的值簽章。
+    [alipay] 該預設集對解碼後的值簽章，略去空值與「sign_type」。
+    [wechat] 該預設集對解碼後的值簽章，略去空值，並在金鑰前加「&key=」。
+    [top] 該預設集對解碼後的值簽章，略去空值，串接為 KEYa1b2KEY。
+   *[other] {""}
+}
 hint_previous_key = 請求用舊金鑰簽章，舊金鑰已失效。
-hint_encoded_differently = 參數「{ $key }」中，簽章的是「{ $signed }」，傳送的卻是「{ $sent }」：兩處使用了不同的編碼函式（例如 { $function } 會產生簽章的形式）。請只編碼一次，並對實際傳送的內容簽章。
-hint_encoded_twice = 某個值在簽章文字或請求中被百分號編碼了兩次；請只編碼一次，並對實際傳送的內容簽章。
-hint_order = 參數按其他規則排序了。請按解碼後的名稱逐位元組升冪排序；同名參數保持傳送時的順序。
-hint_key_missing = 簽章文字不含金鑰；此應用程式的規則要求附加金鑰。
-hint_key_in_text = 簽章文字中含有金鑰；使用 HMAC 時，金鑰只用作雜湊函式的金鑰。
-hint_key_form = 金鑰在使用前被更動：以十六進位或 base64 解碼、加引號、改變大小寫，或帶有空格或位元組順序標記。請原樣使用核發的金鑰文字的位元組。
+hint_encoded_differently = 參數「{ $key }」中，簽章的是「{ $signed }」，傳送的卻是「{ $sent }」。請只編碼一次，並對實際傳送的內容簽章。{ $form ->
+    [raw] 簽章時沒有編碼，或使用了 { $function } 之類的函式。
+   *[encoded] 兩處使用了不同的編碼函式（例如 { $function } 會產生簽章的形式）。
+}
+hint_encoded_twice = 請求與簽章文字相差一次百分號編碼，像是某個值在其中一處被編碼了兩次。請只編碼一次，並對實際傳送的內容簽章。
+hint_order = 請依解碼後的名稱逐位元組升冪排序；同名參數保持傳送時的順序。{ $found ->
+    [value-too] 同名參數又依值排序了。
+    [pair] 參數連同「=」與值整體排序了。
+    [value] 參數依值排序了。
+    [ignoring-case] 參數排序時忽略了大小寫。
+    [descending] 參數依降冪排序了。
+   *[utf-16] 參數依 UTF-16 排序了。
+}
+hint_key_missing = 簽章文字不含金鑰：串接為 { $found }，應為 { $rule }。
+hint_key_in_text = 簽章文字中含有金鑰：串接為 { $found }，應為 { $rule }。使用 HMAC 時，此應用程式的金鑰只用作雜湊函式的金鑰。
+hint_key_form = 請原樣使用核發的金鑰文字的位元組。{ $found ->
+    [hex] 金鑰以十六進位解碼了。
+    [base64] 金鑰以 base64 解碼了。
+    [case] 金鑰的大小寫被更動了。
+    [quotes] 金鑰加了引號。
+    [bom] 金鑰之前有位元組順序標記。
+   *[space] 金鑰之前或之後有空格。
+}
 hint_stray_separator = 簽章文字在參數之前有多餘的「?」或「&」，或在參數之後有多餘的「&」。
 hint_cover_form = 方法和路徑未按此應用程式的要求簽章：參數之前應依序是大寫的方法、換行字元、按傳送原樣且不含查詢字串的路徑、換行字元。
-hint_sign_form = { $found ->
-    [base64] 「sign」採用 base64；此應用程式使用 { $rule } 的十六進位形式，共 { $digits } 位。
+hint_sign_form =  的十六進位形式，共 { $digits } 位。{ $found ->
+    [base64] 「sign」像是 base64；此應用程式使用 { $rule }
     [cut] 「sign」只有 16 位十六進位數字，像是截短的 MD5；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
    *[other] 「sign」不是雜湊值的十六進位形式；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
 }
@@ -257,6 +283,9 @@ hint_param_not_signed = 參數「{ $key }」未參與簽章；此應用程式的
 hint_json = 參數以 JSON 形式簽章；請對實際傳送的鍵值對按此應用程式的規則串接後簽章。
 hint_key_or_value = 沒有常見錯誤能解釋此簽章。請將程式簽章的文字與實際傳送的位元組對照，再與「signpost sign --canonical」輸出的文字對照；然後檢查使用的是哪個應用程式的金鑰。
 hint_version_in_path = 版本不是路徑的一部分。請傳送路徑「{ $path }」，並加上標頭「{ $name }: { $version }」。
+hint_missing_value = 缺少的值簽章時寫成「{ $found }」，傳送時卻寫成「{ $rule }」。請略去此類參數，或對實際傳送的內容簽章。
+hint_charset = 參數名稱或值含有 ASCII 以外的字元：簽章與傳送時都請使用 UTF-8 編碼，而不是 GBK 等編碼。
+hint_cover_rule = 此應用程式還要求在參數之前依序簽章：大寫的方法、換行字元、依傳送原樣的路徑（不含通訊協定、主機與查詢字串）、換行字元。
 
 ## Pages and login
 

@@ -183,14 +183,3 @@ impl<'a, 'p> Canonical<'a, 'p> {
         !is_dropped && !is_left_out()
     }
 }
-
-/// Applies `change` to the two digits of every percent-escape, for example to turn `%e5` into `%E5`.
-pub(super) fn respell_escapes(written: &[u8], change: fn(&mut [u8])) -> Vec<u8> {
-    let pieces = written.split(|byte| *byte == b'%');
-    let mut pieces: Vec<_> = pieces.map(<[u8]>::to_vec).collect();
-    for escape in &mut pieces[1..] {
-        let digits = escape.len().min(2);
-        change(&mut escape[..digits]);
-    }
-    pieces.join(&b'%')
-}

@@ -159,7 +159,7 @@ fn every_preset_exists() {
 }
 
 /// Explains the MD5 hash of `string` as the signature of a query under a profile.
-fn explained(profile: &SignProfile, query: &str, string: &str) -> Option<Slip> {
+fn explained(profile: &SignProfile, query: &str, string: &str) -> &'static str {
     let given = digest(SignAlgorithm::Md5, &key(), |sink| sink(string.as_bytes()));
     let previous: AppKey = "previous-key-0123456789".parse().unwrap();
     explain(
@@ -169,8 +169,10 @@ fn explained(profile: &SignProfile, query: &str, string: &str) -> Option<Slip> {
         Some(&previous),
         ("GET", "/user"),
         &params(query),
+        || true,
     )
-    .map(|explanation| explanation.slip)
+    .slip
+    .as_str()
 }
 
 #[test]
@@ -182,54 +184,54 @@ fn a_mistake_with_the_right_key_is_explained() {
     for (string, slip) in [
         (
             format!("b=2&a=%E5%BC%A0&empty=&c=x+y&time=1732104000000{KEY}"),
-            Slip::Unsorted,
+            "hint_unsorted",
         ),
         (
             format!("a=%E5%BC%A0&b=2&c=x+y&time=1732104000000{KEY}"),
-            Slip::EmptyDropped,
+            "hint_empty_dropped",
         ),
         (
             format!("a=张&b=2&c=x y&empty=&time=1732104000000{KEY}"),
-            Slip::Decoded,
+            "hint_decoded",
         ),
         (
             format!("a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000&key={KEY}"),
-            Slip::KeyLabelled,
+            "hint_key_labelled",
         ),
         (
             format!("{KEY}a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000"),
-            Slip::KeyInFront,
+            "hint_key_in_front",
         ),
         (
             format!("a%E5%BC%A0b2cx+yemptytime1732104000000{KEY}"),
-            Slip::Layout,
+            "hint_layout",
         ),
         (
             format!("a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000{KEY}\n"),
-            Slip::TrailingNewline,
+            "hint_trailing_newline",
         ),
         (
             format!("a=%e5%bc%a0&b=2&c=x+y&empty=&time=1732104000000{KEY}"),
-            Slip::EscapeCase,
+            "hint_escape_case",
         ),
         (
             format!("GET\n/user\na=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000{KEY}"),
-            Slip::Cover,
+            "hint_cover",
         ),
         (
             format!("a=张&b=2&c=x y&time=1732104000000&key={KEY}"),
-            Slip::Preset("wechat"),
+            "hint_preset",
         ),
         (
             format!("{KEY}a张b2cx ytime1732104000000{KEY}"),
-            Slip::Preset("top"),
+            "hint_preset",
         ),
         (
             "a=%E5%BC%A0&b=2&c=x+y&empty=&time=1732104000000previous-key-0123456789".to_owned(),
-            Slip::PreviousKey,
+            "hint_previous_key",
         ),
     ] {
-        assert_eq!(explained(&plain, &query, &string), Some(slip), "{string}");
+        assert_eq!(explained(&plain, &query, &string), slip, "{string}");
     }
 }
 
@@ -240,18 +242,18 @@ fn the_reverse_mistakes_are_explained_too() {
     for (string, slip) in [
         (
             format!("a=张&b=2&empty=&time=1732104000000&key={KEY}"),
-            Slip::EmptyKept,
+            "hint_empty_kept",
         ),
         (
             format!("a=%E5%BC%A0&b=2&time=1732104000000&key={KEY}"),
-            Slip::Encoded,
+            "hint_encoded",
         ),
         (
             format!("a=张&b=2&time=1732104000000{KEY}"),
-            Slip::KeyNotLabelled,
+            "hint_key_not_labelled",
         ),
     ] {
-        assert_eq!(explained(&wechat, query, &string), Some(slip), "{string}");
+        assert_eq!(explained(&wechat, query, &string), slip, "{string}");
     }
 }
 
@@ -264,7 +266,7 @@ fn without_the_key_nothing_is_explained() {
             "b=2&a=1&time=1732104000000",
             string
         ),
-        Some(Slip::KeyOrValue)
+        "hint_key_or_value"
     );
 }
 
@@ -298,11 +300,14 @@ fn every_hint_vector_passes() {
             None,
             (&case.method, &case.path),
             &Params::parse(case.query.as_bytes(), case.body.as_bytes(), 99).unwrap(),
+            || true,
         );
-        let found = found.unwrap();
         let slips = [Some(found.slip), found.second].into_iter().flatten();
-        let names: Vec<_> = slips.map(Slip::as_str).collect();
-        assert_eq!(names.join("+"), case.hint, "{}", case.name);
+        let mut names: Vec<_> = slips.map(Slip::as_str).collect();
+        let mut expected: Vec<_> = case.hint.split('+').collect();
+        names.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{}", case.name);
     }
 }
 
@@ -331,5 +336,8 @@ fn a_large_request_is_not_searched() {
         "x".repeat(explain::MAX_CANONICAL_BYTES)
     );
     let string = format!("{query}{KEY}");
-    assert_eq!(explained(&SignProfile::default(), &query, &string), None);
+    assert_eq!(
+        explained(&SignProfile::default(), &query, &string),
+        "hint_too_large"
+    );
 }

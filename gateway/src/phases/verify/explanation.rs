@@ -6,7 +6,7 @@ use signpost_protocol::{
     app::AppId,
     sign::{
         AppKey, SignTime,
-        explain::{Explanation, GivenSign, Slip, explain},
+        explain::{Explanation, GivenSign, explain},
     },
 };
 
@@ -105,13 +105,18 @@ impl Verifier {
         request: SignedRequest<'_, '_>,
     ) -> Explanation {
         let SignedRequest { app, params, .. } = request;
-        if !self.state.searches.count(app.id, request.now) {
-            return Slip::NotSearched.into();
-        }
         let signed = (request.method.as_str(), request.target.path);
         let profile = self.profile_of(app);
-        let found = explain(given, profile, &app.key, expired_key, signed, params);
-        found.unwrap_or(Slip::TooLarge.into())
+        let is_allowed = || self.state.searches.count(app.id, request.now);
+        explain(
+            given,
+            profile,
+            &app.key,
+            expired_key,
+            signed,
+            params,
+            is_allowed,
+        )
     }
 }
 

@@ -71,6 +71,11 @@ const fn lower(names: &'static str, punctuation: &[u8], space: &'static [u8]) ->
 }
 
 impl Encoder {
+    /// Whether it leaves `text` as it is.
+    pub(super) fn keeps(&self, text: &[u8]) -> bool {
+        text.iter().all(|byte| self.keeps[usize::from(*byte)])
+    }
+
     /// Appends `text`, encoded.
     pub(super) fn encode(&self, text: &[u8], out: &mut Vec<u8>) {
         let digits = if self.is_lower_case {
@@ -78,6 +83,7 @@ impl Encoder {
         } else {
             b"0123456789ABCDEF"
         };
+        out.reserve(3 * text.len());
         for &byte in text {
             if self.keeps[usize::from(byte)] {
                 out.push(byte);

@@ -66,8 +66,23 @@ impl GivenSign {
         self.bytes.len() == 8
     }
 
-    /// Whether it is this signature, compared in constant time.
-    pub(super) fn matches(&self, digest: &[u8]) -> bool {
+    /// Whether it is the signature of `string`; `key` is that of an HMAC.
+    pub(super) fn is_made(&self, hash: Hash, key: &[u8], string: &[u8]) -> bool {
+        match hash {
+            Hash::Md5 => self.matches(&Md5::digest(string)),
+            Hash::Md5Twice => self.matches(&Md5::digest(hex::encode(Md5::digest(string)))),
+            Hash::Sha1 => self.matches(&Sha1::digest(string)),
+            Hash::Sha256 => self.matches(&Sha256::digest(string)),
+            Hash::Sha512 => self.matches(&Sha512::digest(string)),
+            Hash::HmacMd5 => self.matches(&mac::<Hmac<Md5>>(key, string)),
+            Hash::HmacSha1 => self.matches(&mac::<Hmac<Sha1>>(key, string)),
+            Hash::HmacSha256 => self.matches(&mac::<Hmac<Sha256>>(key, string)),
+            Hash::HmacSha512 => self.matches(&mac::<Hmac<Sha512>>(key, string)),
+        }
+    }
+
+    /// Compares in constant time.
+    fn matches(&self, digest: &[u8]) -> bool {
         match digest.get(4..12) {
             Some(middle) if self.is_cut() => self.bytes.ct_eq(middle).into(),
             _ => self.bytes.ct_eq(digest).into(),
@@ -87,7 +102,7 @@ impl From<Sign> for GivenSign {
 hide_in_debug!(GivenSign);
 
 /// A hash of a string and a key, supported or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Hash {
     Md5,
     Md5Twice,
@@ -130,31 +145,26 @@ impl Hash {
         )
     }
 
-    /// Its cost for a byte, compared with MD5.
-    pub(super) const fn weight(self) -> usize {
-        match self {
-            Self::Md5 | Self::Md5Twice | Self::HmacMd5 => 1,
-            _ => 2,
-        }
-    }
-
+    #[cfg(test)]
     pub(super) fn digest(self, key: &[u8], string: &[u8]) -> Vec<u8> {
         match self {
             Self::Md5 => Md5::digest(string).to_vec(),
-            Self::Md5Twice => Md5::digest(hex::encode(Md5::digest(string))).to_vec(),
-            Self::Sha1 => Sha1::digest(string).to_vec(),
-            Self::Sha256 => Sha256::digest(string).to_vec(),
-            Self::Sha512 => Sha512::digest(string).to_vec(),
-            Self::HmacMd5 => mac::<Hmac<Md5>>(key, string),
-            Self::HmacSha1 => mac::<Hmac<Sha1>>(key, string),
-            Self::HmacSha256 => mac::<Hmac<Sha256>>(key, string),
-            Self::HmacSha512 => mac::<Hmac<Sha512>>(key, string),
+            Self::HmacSha256 => mac::<Hmac<Sha256>>(key, string).to_vec(),
+            other => panic!("no profile has {other:?}"),
+        }
+    }
+
+    /// Its cost for a byte, compared with that of writing one.
+    pub(super) const fn weight(self) -> usize {
+        match self {
+            Self::Md5 | Self::Md5Twice | Self::HmacMd5 => 1,
+            _ => 5,
         }
     }
 }
 
-fn mac<M: Mac + KeyInit>(key: &[u8], string: &[u8]) -> Vec<u8> {
+fn mac<M: Mac + KeyInit>(key: &[u8], string: &[u8]) -> hmac::digest::Output<M> {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(string);
-    mac.finalize().into_bytes().to_vec()
+    mac.finalize().into_bytes()
 }

@@ -2,64 +2,29 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-use super::{encoding::ENCODERS, given::Hash};
-use crate::{
-    param::Params,
-    sign::{
-        AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
-        TIME, canonical::respell_escapes,
-    },
+use smallvec::SmallVec;
+
+use super::{
+    encoding::ENCODERS,
+    given::Hash,
+    sent::{MISSING, Pair, Sent},
+};
+use crate::sign::{
+    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
 };
 
-/// A pair of the request, decoded once for the whole search.
-pub(super) struct Pair<'a> {
-    pub(super) wire_key: &'a [u8],
-    pub(super) wire_value: &'a [u8],
-    pub(super) key: &'a [u8],
-    pub(super) value: Cow<'a, [u8]>,
-    is_in_query: bool,
-}
-
-/// What was sent.
-pub(super) struct Sent<'a> {
-    pub(super) target: (&'a str, &'a str),
-    /// The query without `sign`, which a client adds last.
-    pub(super) query: Vec<u8>,
-    pub(super) pairs: Vec<Pair<'a>>,
-}
-
-impl<'a> Sent<'a> {
-    pub(super) fn new(target: (&'a str, &'a str), params: &'a Params<'_>) -> Self {
-        let in_query = params.all().len() - params.in_body().len();
-        let pairs = params.iter().enumerate().map(|(index, param)| Pair {
-            wire_key: param.wire_key(),
-            wire_value: param.wire_value(),
-            key: param.key(),
-            value: param.value(),
-            is_in_query: index < in_query,
-        });
-        let query = params.all()[..in_query]
-            .iter()
-            .filter(|param| !param.is_named(SIGN.as_bytes()))
-            .map(|param| param.wire_pair().unwrap_or(param.wire_key()));
-        Self {
-            target,
-            query: query.collect::<Vec<_>>().join(&b'&'),
-            pairs: pairs.collect(),
-        }
+label_enum! {
+    /// The order of the pairs: the right one, that of the request, and rare ones.
+    pub(super) enum Order {
+        Key = "key",
+        AsSent = "as-sent",
+        KeyThenValue = "value-too",
+        WholePair = "pair",
+        Value = "value",
+        IgnoringCase = "ignoring-case",
+        Descending = "descending",
+        Utf16 = "utf-16",
     }
-}
-
-/// The order of the pairs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    Key,
-    AsSent,
-    KeyThenValue,
-    WholePair,
-    Value,
-    IgnoringCase,
-    Descending,
 }
 
 /// How keys and values are written.
@@ -75,6 +40,10 @@ pub(super) enum Spelling {
     UpperEscapes,
     SpaceAsEscape,
     SpaceAsPlus,
+    /// An empty value as one of [`MISSING`].
+    EmptyAs(&'static [u8]),
+    /// Each of [`MISSING`] as an empty value.
+    MissingAsEmpty,
 }
 
 /// Where the key stands in the string.
@@ -98,8 +67,8 @@ pub(super) enum KeyForm {
 }
 
 /// The way from the request to the signature.
-#[derive(Clone)]
-pub(super) struct Recipe {
+#[derive(Clone, Copy)]
+pub(super) struct Recipe<'a> {
     pub(super) hash: Hash,
     pub(super) order: Order,
     pub(super) spelling: Spelling,
@@ -107,10 +76,12 @@ pub(super) struct Recipe {
     pub(super) is_joined: bool,
     pub(super) is_json: bool,
     pub(super) is_body_only: bool,
-    /// The keys that are not signed, in addition to `sign`.
-    pub(super) left_out: Vec<String>,
-    /// Whether `sign` was signed before it had a value.
-    pub(super) is_empty_sign_signed: bool,
+    /// The keys that are not signed by rule, in addition to `sign`.
+    pub(super) left_out: &'a [String],
+    /// Another key that is not signed.
+    pub(super) without: Option<&'a [u8]>,
+    /// A key that is signed although it is left out by rule.
+    pub(super) with: Option<&'a [u8]>,
     pub(super) head: Option<Head>,
     pub(super) place: Place,
     pub(super) key_form: KeyForm,
@@ -142,9 +113,9 @@ impl Head {
     };
 }
 
-impl Recipe {
+impl<'a> Recipe<'a> {
     /// The right way.
-    pub(super) fn of(profile: &SignProfile) -> Self {
+    pub(super) fn of(profile: &'a SignProfile) -> Self {
         Self {
             hash: Hash::of(profile.algorithm),
             order: Order::Key,
@@ -156,8 +127,9 @@ impl Recipe {
             is_joined: matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth),
             is_json: false,
             is_body_only: false,
-            left_out: profile.leave_out.clone(),
-            is_empty_sign_signed: false,
+            left_out: &profile.leave_out,
+            without: None,
+            with: None,
             head: (profile.cover == SignCover::Request).then_some(Head::RIGHT),
             place: place_of(profile.layout, profile.algorithm),
             key_form: KeyForm::AsIs,
@@ -178,42 +150,59 @@ impl Recipe {
         self
     }
 
-    /// The string, with this key.
-    pub(super) fn string(&self, sent: &Sent<'_>, key: &[u8]) -> Vec<u8> {
-        let mut string = Vec::with_capacity(512);
-        let head = self.head.map(|head| head.text(sent)).unwrap_or_default();
-        let is_head_last = self.head.is_some_and(|head| head.is_at_end);
-        if !is_head_last {
-            string.extend_from_slice(&head);
+    /// How pairs and key are joined, as an example.
+    pub(super) const fn joining(&self) -> &'static str {
+        match (self.is_joined, self.place) {
+            (false, Place::Nowhere) => "a=1&b=2",
+            (false, Place::End) => "a=1&b=2KEY",
+            (false, Place::Labelled) => "a=1&b=2&key=KEY",
+            (false, Place::Front) => "KEYa=1&b=2",
+            (false, Place::Both) => "KEYa=1&b=2KEY",
+            (true, Place::Nowhere) => "a1b2",
+            (true, Place::End) => "a1b2KEY",
+            (true, Place::Labelled) => "a1b2&key=KEY",
+            (true, Place::Front) => "KEYa1b2",
+            (true, Place::Both) => "KEYa1b2KEY",
+        }
+    }
+
+    /// Writes the string, with this key.
+    pub(super) fn write(&self, sent: &Sent<'_>, key: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        let (first, last) = match self.head {
+            Some(head) if head.is_at_end => (None, Some(head)),
+            head => (head, None),
+        };
+        if let Some(head) = first {
+            head.write(sent, out);
         }
         if matches!(self.place, Place::Front | Place::Both) {
-            string.extend_from_slice(key);
+            out.extend_from_slice(key);
         }
-        string.extend_from_slice(self.around.0.as_bytes());
-        let before = string.len();
-        self.put_pairs(sent, &mut string);
-        let has_pairs = string.len() > before;
-        string.extend_from_slice(self.around.1.as_bytes());
-        if is_head_last {
-            string.extend_from_slice(&head);
+        out.extend_from_slice(self.around.0.as_bytes());
+        let before = out.len();
+        self.write_pairs(sent, out);
+        let has_pairs = out.len() > before;
+        out.extend_from_slice(self.around.1.as_bytes());
+        if let Some(head) = last {
+            head.write(sent, out);
         }
         if self.place == Place::Labelled {
             let label: &[u8] = if has_pairs { b"&key=" } else { b"key=" };
-            string.extend_from_slice(label);
+            out.extend_from_slice(label);
         }
         if matches!(self.place, Place::End | Place::Labelled | Place::Both) {
-            string.extend_from_slice(key);
+            out.extend_from_slice(key);
         }
-        string.extend_from_slice(self.tail.as_bytes());
-        string
+        out.extend_from_slice(self.tail.as_bytes());
     }
 
-    fn put_pairs(&self, sent: &Sent<'_>, out: &mut Vec<u8>) {
-        let mut pairs: Vec<_> = sent.pairs.iter().filter(|pair| self.signs(pair)).collect();
-        match self.order {
-            Order::AsSent => {}
-            Order::Value => pairs.sort_by(|one, other| one.value.cmp(&other.value)),
-            order => pairs.sort_by(|one, other| compare(order, one, other)),
+    fn write_pairs(&self, sent: &Sent<'_>, out: &mut Vec<u8>) {
+        let signed = sent.pairs.iter().filter(|pair| self.signs(pair));
+        let mut pairs: SmallVec<[&Pair<'_>; 16]> = signed.collect();
+        if self.order != Order::Key {
+            pairs.sort_unstable_by_key(|pair| pair.index);
+            pairs.sort_by(|one, other| compare(self.order, one, other));
         }
         if self.is_json {
             out.extend_from_slice(&json(&pairs));
@@ -223,43 +212,52 @@ impl Recipe {
             if index > 0 && !self.is_joined {
                 out.push(b'&');
             }
-            self.put(pair.wire_key, pair.key, out);
+            self.spell(pair.wire_key, pair.key, out);
             if !self.is_joined {
                 out.push(b'=');
             }
+            // `sign` was signed before it had a value.
             if pair.key != SIGN.as_bytes() {
-                self.put(pair.wire_value, &pair.value, out);
+                self.spell_value(pair, out);
             }
         }
     }
 
-    fn put(&self, wire: &[u8], decoded: &[u8], out: &mut Vec<u8>) {
+    fn spell_value(&self, pair: &Pair<'_>, out: &mut Vec<u8>) {
         match self.spelling {
-            Spelling::Sent => out.extend_from_slice(wire),
+            Spelling::EmptyAs(text) if pair.wire_value.is_empty() => out.extend_from_slice(text),
+            Spelling::MissingAsEmpty if MISSING.contains(&pair.wire_value) => {}
+            _ => self.spell(pair.wire_value, &pair.value, out),
+        }
+    }
+
+    fn spell(&self, wire: &[u8], decoded: &[u8], out: &mut Vec<u8>) {
+        match self.spelling {
+            Spelling::Sent | Spelling::EmptyAs(_) | Spelling::MissingAsEmpty => {
+                out.extend_from_slice(wire);
+            }
             Spelling::Decoded => out.extend_from_slice(decoded),
             Spelling::Encoded(index) => ENCODERS[index].encode(decoded, out),
             Spelling::Twice => ENCODERS[TWICE].encode(wire, out),
-            Spelling::LowerEscapes => {
-                out.extend(respell_escapes(wire, <[u8]>::make_ascii_lowercase));
-            }
-            Spelling::UpperEscapes => {
-                out.extend(respell_escapes(wire, <[u8]>::make_ascii_uppercase));
-            }
-            Spelling::SpaceAsEscape => out.extend(replace(wire, b"+", b"%20")),
-            Spelling::SpaceAsPlus => out.extend(replace(wire, b"%20", b"+")),
+            Spelling::LowerEscapes => respell_escapes(wire, u8::to_ascii_lowercase, out),
+            Spelling::UpperEscapes => respell_escapes(wire, u8::to_ascii_uppercase, out),
+            Spelling::SpaceAsEscape => replace(wire, b"+", b"%20", out),
+            Spelling::SpaceAsPlus => replace(wire, b"%20", b"+", out),
         }
     }
 
     pub(super) fn signs(&self, pair: &Pair<'_>) -> bool {
-        let is_left_out = self.left_out.iter().any(|key| key.as_bytes() == pair.key);
+        let by_rule = pair.key == SIGN.as_bytes()
+            || self.left_out.iter().any(|key| key.as_bytes() == pair.key);
+        let is_left_out =
+            (by_rule && self.with != Some(pair.key)) || self.without == Some(pair.key);
         let is_dropped = self.is_dropping_empty && pair.wire_value.is_empty();
         let is_unseen = self.is_body_only && pair.is_in_query && pair.key != TIME.as_bytes();
-        let is_empty_sign = pair.key == SIGN.as_bytes() && !self.is_empty_sign_signed;
-        !is_empty_sign && !is_left_out && !is_dropped && !is_unseen
+        !is_left_out && !is_dropped && !is_unseen
     }
 
     /// The key as the client wrote it; `None` if it cannot be written so.
-    pub(super) fn key(&self, key: &AppKey) -> Option<Vec<u8>> {
+    pub(super) fn key<'k>(&self, key: &'k AppKey) -> Option<Cow<'k, [u8]>> {
         let text = key.expose();
         let other_case = || {
             if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -268,8 +266,8 @@ impl Recipe {
                 text.to_ascii_lowercase()
             }
         };
-        Some(match self.key_form {
-            KeyForm::AsIs => text.as_bytes().to_vec(),
+        Some(Cow::Owned(match self.key_form {
+            KeyForm::AsIs => return Some(Cow::Borrowed(text.as_bytes())),
             KeyForm::FromHex => hex::decode(text).ok()?,
             KeyForm::FromBase64 => {
                 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -277,7 +275,7 @@ impl Recipe {
             }
             KeyForm::OtherCase => other_case().into_bytes(),
             KeyForm::With(before, after) => [before, text, after].concat().into_bytes(),
-        })
+        }))
     }
 }
 
@@ -295,49 +293,55 @@ fn place_of(layout: SignLayout, algorithm: SignAlgorithm) -> Place {
 }
 
 impl Head {
-    fn text(self, sent: &Sent<'_>) -> Vec<u8> {
+    fn write(self, sent: &Sent<'_>, out: &mut Vec<u8>) {
         let (method, path) = sent.target;
-        let method = if self.is_lower_case {
-            method.to_ascii_lowercase()
-        } else {
-            method.to_owned()
-        };
-        let path = if self.has_slash {
-            path
-        } else {
-            path.trim_start_matches('/')
-        };
-        let mut text = [&method, self.separator, path].concat().into_bytes();
-        if self.has_query && !sent.query.is_empty() {
-            text.push(b'?');
-            text.extend_from_slice(&sent.query);
-        }
-        text.extend_from_slice(self.last.as_bytes());
         if self.is_at_end {
-            text.insert(0, b'\n');
+            out.push(b'\n');
         }
-        text
+        let start = out.len();
+        out.extend_from_slice(method.as_bytes());
+        if self.is_lower_case {
+            out[start..].make_ascii_lowercase();
+        }
+        out.extend_from_slice(self.separator.as_bytes());
+        let path = match self.has_slash {
+            true => path,
+            false => path.trim_start_matches('/'),
+        };
+        out.extend_from_slice(path.as_bytes());
+        if self.has_query && !sent.query.is_empty() {
+            out.push(b'?');
+            out.extend_from_slice(&sent.query);
+        }
+        out.extend_from_slice(self.last.as_bytes());
     }
 }
 
 fn compare(order: Order, one: &Pair<'_>, other: &Pair<'_>) -> Ordering {
     let by_key = || one.key.cmp(other.key);
     match order {
+        Order::AsSent => Ordering::Equal,
+        Order::Key => by_key(),
+        Order::Value => one.value.cmp(&other.value),
         Order::Descending => by_key().reverse(),
         Order::KeyThenValue => by_key().then_with(|| one.value.cmp(&other.value)),
         Order::WholePair => {
-            let whole = |pair: &Pair<'_>| {
-                let key = pair.wire_key.iter().copied();
-                let value = pair.wire_value.iter().copied();
-                key.chain([b'=']).chain(value).collect::<Vec<_>>()
-            };
-            whole(one).cmp(&whole(other))
+            fn whole<'p>(pair: &'p Pair<'_>) -> impl Iterator<Item = &'p u8> {
+                pair.wire_key.iter().chain(b"=").chain(pair.wire_value)
+            }
+            whole(one).cmp(whole(other))
         }
         Order::IgnoringCase => {
-            let key = |pair: &Pair<'_>| pair.key.to_ascii_lowercase();
-            key(one).cmp(&key(other)).then_with(by_key)
+            let lower = |pair: &Pair<'_>| pair.key.to_ascii_lowercase();
+            lower(one).cmp(&lower(other)).then_with(by_key)
         }
-        Order::Key | Order::AsSent | Order::Value => by_key(),
+        Order::Utf16 => {
+            let units = |pair: &Pair<'_>| {
+                let text = String::from_utf8_lossy(pair.key);
+                text.encode_utf16().collect::<SmallVec<[u16; 32]>>()
+            };
+            units(one).cmp(&units(other))
+        }
     }
 }
 
@@ -351,17 +355,30 @@ fn json(pairs: &[&Pair<'_>]) -> Vec<u8> {
     format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into_bytes()
 }
 
-fn replace(written: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let mut replaced = Vec::with_capacity(written.len());
-    let mut rest = written;
+/// Changes the letter case of the escapes.
+fn respell_escapes(wire: &[u8], change: fn(&u8) -> u8, out: &mut Vec<u8>) {
+    let mut digits = 0;
+    out.extend(wire.iter().map(|byte| {
+        let is_digit = digits > 0;
+        digits = if *byte == b'%' {
+            2_u8
+        } else {
+            digits.saturating_sub(1)
+        };
+        if is_digit { change(byte) } else { *byte }
+    }));
+}
+
+fn replace(wire: &[u8], old: &[u8], new: &[u8], out: &mut Vec<u8>) {
+    out.reserve(3 * wire.len());
+    let mut rest = wire;
     while let Some((&first, after)) = rest.split_first() {
         if let Some(after) = rest.strip_prefix(old) {
-            replaced.extend_from_slice(new);
+            out.extend_from_slice(new);
             rest = after;
         } else {
-            replaced.push(first);
+            out.push(first);
             rest = after;
         }
     }
-    replaced
 }

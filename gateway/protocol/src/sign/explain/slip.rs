@@ -17,22 +17,24 @@ label_enum! {
         EncodedDifferently(Respelling = Respelling::NONE) = "hint_encoded_differently",
         /// Encoded once in one of the two, and twice in the other.
         EncodedTwice = "hint_encoded_twice",
+        /// An empty value was signed as `null` or the like, or the reverse.
+        MissingValue(Change = Change::NONE) = "hint_missing_value",
         /// Sorted by another rule.
-        Order = "hint_order",
+        Order(&'static str = "") = "hint_order",
         /// `&key=` preceded the key, but must not.
-        KeyLabelled = "hint_key_labelled",
+        KeyLabelled(Change = Change::NONE) = "hint_key_labelled",
         /// `&key=` is missing before the key.
-        KeyNotLabelled = "hint_key_not_labelled",
+        KeyNotLabelled(Change = Change::NONE) = "hint_key_not_labelled",
         /// The key was at the start of the string.
-        KeyInFront = "hint_key_in_front",
+        KeyInFront(Change = Change::NONE) = "hint_key_in_front",
         /// With HMAC, the string contained the key.
-        KeyInText = "hint_key_in_text",
+        KeyInText(Change = Change::NONE) = "hint_key_in_text",
         /// The string had no key.
-        KeyMissing = "hint_key_missing",
+        KeyMissing(Change = Change::NONE) = "hint_key_missing",
         /// The key was decoded, or written in another way.
-        KeyForm = "hint_key_form",
+        KeyForm(&'static str = "") = "hint_key_form",
         /// Keys and values were joined in another layout.
-        Layout = "hint_layout",
+        Layout(Change = Change::NONE) = "hint_layout",
         /// A line break followed the string or the key.
         TrailingNewline = "hint_trailing_newline",
         /// A superfluous `?` or `&`.
@@ -40,7 +42,7 @@ label_enum! {
         /// Percent-escapes had another letter case than in the request.
         EscapeCase = "hint_escape_case",
         /// Method and path were omitted, or included although the profile does not cover them.
-        Cover = "hint_cover",
+        Cover(&'static str = "") = "hint_cover",
         /// Method and path were written in another way.
         CoverForm = "hint_cover_form",
         /// Another algorithm was used, or one that makes signatures of this length.
@@ -71,8 +73,12 @@ label_enum! {
         NotSearched = "hint_not_searched",
         /// No search: path and parameters are too large.
         TooLarge = "hint_too_large",
-        /// None of these: the key or a value is probably wrong.
+        /// None of these: the key or a value is wrong.
         KeyOrValue = "hint_key_or_value",
+        /// In addition to the last: a key or value is not ASCII.
+        Charset = "hint_charset",
+        /// In addition to it: method and path are signed.
+        CoverRule = "hint_cover_rule",
     }
 }
 
@@ -82,6 +88,19 @@ impl Slip {
     pub fn arguments(self) -> Vec<(&'static str, String)> {
         match self {
             Self::Preset(name) => vec![("preset", name.to_owned())],
+            Self::Cover(found) | Self::KeyForm(found) | Self::Order(found) => {
+                vec![("found", found.to_owned())]
+            }
+            Self::KeyLabelled(change)
+            | Self::KeyNotLabelled(change)
+            | Self::KeyInFront(change)
+            | Self::KeyInText(change)
+            | Self::KeyMissing(change)
+            | Self::Layout(change)
+            | Self::MissingValue(change) => vec![
+                ("rule", change.rule.to_owned()),
+                ("found", change.found.to_owned()),
+            ],
             Self::Algorithm(other) | Self::HmacHash(other) | Self::SignForm(other) => vec![
                 ("rule", other.rule.to_owned()),
                 ("digits", other.digits.to_string()),
@@ -93,10 +112,30 @@ impl Slip {
                 ("signed", respelling.signed.to_string()),
                 ("sent", respelling.sent.to_string()),
                 ("function", respelling.function.to_owned()),
+                (
+                    "form",
+                    if respelling.is_raw { "raw" } else { "encoded" }.to_owned(),
+                ),
             ],
             _ => Vec::new(),
         }
     }
+}
+
+/// What was signed, and what had to be signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The form that the profile, or the request, asks for.
+    pub rule: &'static str,
+    /// The form that was signed.
+    pub found: &'static str,
+}
+
+impl Change {
+    const NONE: Self = Self {
+        rule: "",
+        found: "",
+    };
 }
 
 /// What was used instead of the profile's algorithm.
@@ -129,14 +168,17 @@ pub struct Respelling {
     pub sent: ShortText,
     /// The functions that produce the signed form.
     pub function: &'static str,
+    /// Whether the signed form may as well be not encoded at all.
+    pub is_raw: bool,
 }
 
 impl Respelling {
-    pub(super) const NONE: Self = Self {
+    const NONE: Self = Self {
         key: ShortText::NONE,
         signed: ShortText::NONE,
         sent: ShortText::NONE,
         function: "",
+        is_raw: false,
     };
 }
 

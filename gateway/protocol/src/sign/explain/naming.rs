@@ -1,0 +1,158 @@
+//! The mistake that a departure is.
+
+use super::{
+    edit::Edit,
+    encoding::ENCODERS,
+    recipe::{Head, KeyForm, Order, Place, Recipe, Spelling},
+    sent::{MISSING, Sent},
+    slip::{Change, Respelling, ShortText, Slip},
+};
+use crate::sign::{SIGN, TIME};
+
+/// The mistake that `edit` of `start` is. Where two have the same string, the slip that is true of both.
+pub(super) fn slip(edit: &Edit<'_>, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
+    let change = || Change {
+        rule: start.joining(),
+        found: edit.apply(start).joining(),
+    };
+    match *edit {
+        Edit::Order(Order::AsSent) => Slip::Unsorted,
+        Edit::Order(order) => Slip::Order(order.as_str()),
+        Edit::Spelling(spelling) => respelled(spelling, start, sent),
+        Edit::DropEmpty(true) => Slip::EmptyDropped,
+        Edit::DropEmpty(false) => Slip::EmptyKept,
+        Edit::Joined(is_joined, place) if is_joined == start.is_joined => {
+            placed(place, start)(change())
+        }
+        Edit::Joined(..) => Slip::Layout(change()),
+        Edit::Json => Slip::Json,
+        Edit::BodyOnly => Slip::QueryLeftOut,
+        Edit::Without(key) if key == TIME.as_bytes() => Slip::TimeNotSigned,
+        Edit::Without(key) => Slip::ParamNotSigned(ShortText::new(key)),
+        Edit::With(key) => Slip::ParamSigned(ShortText::new(key)),
+        Edit::Around("", "&sign=") => Slip::ParamSigned(ShortText::new(SIGN.as_bytes())),
+        Edit::Around(..) => Slip::StraySeparator,
+        Edit::Head(None) => Slip::Cover("request"),
+        Edit::Head(Some(Head::RIGHT)) if start.head.is_none() => Slip::Cover("parameters"),
+        Edit::Head(Some(_)) => Slip::CoverForm,
+        Edit::Place(place) => placed(place, start)(change()),
+        Edit::KeyForm(KeyForm::With("", "\n" | "\r\n")) | Edit::Tail(_) => Slip::TrailingNewline,
+        Edit::KeyForm(form) => Slip::KeyForm(match form {
+            KeyForm::FromHex => "hex",
+            KeyForm::FromBase64 => "base64",
+            KeyForm::OtherCase => "case",
+            KeyForm::With("\u{feff}", _) => "bom",
+            KeyForm::With("\"" | "'", _) => "quotes",
+            KeyForm::With(..) | KeyForm::AsIs => "space",
+        }),
+        Edit::Preset(name, _) => Slip::Preset(name),
+    }
+}
+
+fn placed(place: Place, start: &Recipe<'_>) -> fn(Change) -> Slip {
+    let is_labelled = start.place == Place::Labelled;
+    let is_hmac = start.hash.is_hmac();
+    match place {
+        Place::Nowhere | Place::End if is_labelled && (place == Place::End) != is_hmac => {
+            Slip::KeyNotLabelled
+        }
+        Place::Nowhere => Slip::KeyMissing,
+        _ if is_hmac => Slip::KeyInText,
+        Place::Labelled => Slip::KeyLabelled,
+        Place::Front | Place::Both => Slip::KeyInFront,
+        Place::End => Slip::Layout,
+    }
+}
+
+fn respelled(spelling: Spelling, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
+    let is_wire = start.spelling == Spelling::Sent;
+    let missing = |signed: &'static [u8], sent: &'static [u8]| {
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        Slip::MissingValue(Change {
+            rule: text(sent),
+            found: text(signed),
+        })
+    };
+    let sends = |text: &&&[u8]| sent.pairs.iter().any(|pair| pair.wire_value == **text);
+    match spelling {
+        Spelling::LowerEscapes | Spelling::UpperEscapes => Slip::EscapeCase,
+        Spelling::SpaceAsEscape => Slip::SpaceAsEscape,
+        Spelling::SpaceAsPlus => Slip::SpaceAsPlus,
+        Spelling::Twice => Slip::EncodedTwice,
+        Spelling::EmptyAs(text) => missing(text, b""),
+        Spelling::MissingAsEmpty => {
+            missing(b"", MISSING.iter().find(sends).copied().unwrap_or_default())
+        }
+        Spelling::Decoded
+            if sent
+                .pairs
+                .iter()
+                .any(|pair| is_encoded_twice(pair.wire_value)) =>
+        {
+            Slip::EncodedTwice
+        }
+        // Some functions leave all of these characters as they are.
+        Spelling::Decoded => raw_encoder(start, sent)
+            .and_then(|index| respelling(start, sent, index, true))
+            .map_or(Slip::Decoded, Slip::EncodedDifferently),
+        Spelling::Encoded(index) if is_wire => {
+            respelling(start, sent, index, false).map_or(Slip::Decoded, Slip::EncodedDifferently)
+        }
+        Spelling::Encoded(_) | Spelling::Sent => Slip::Encoded,
+    }
+}
+
+/// Whether it has the escape of an escape.
+fn is_encoded_twice(value: &[u8]) -> bool {
+    let mut escapes = value.windows(5);
+    escapes
+        .any(|escape| escape.starts_with(b"%25") && escape[3..].iter().all(u8::is_ascii_hexdigit))
+}
+
+/// The first encoder that changes nothing of what is signed.
+fn raw_encoder(start: &Recipe<'_>, sent: &Sent<'_>) -> Option<usize> {
+    ENCODERS.iter().position(|encoder| {
+        let mut signed = sent.pairs.iter().filter(|pair| start.signs(pair));
+        signed.all(|pair| encoder.keeps(pair.key) && encoder.keeps(&pair.value))
+    })
+}
+
+/// The first character that the encoder writes in another form than it was sent.
+fn respelling(
+    start: &Recipe<'_>,
+    sent: &Sent<'_>,
+    index: usize,
+    is_raw: bool,
+) -> Option<Respelling> {
+    let signed = sent.pairs.iter().filter(|pair| start.signs(pair));
+    let mut parts = signed.flat_map(|pair| {
+        let key = (pair.wire_key, pair.key);
+        let value = (pair.wire_value, &*pair.value);
+        [(pair.key, key), (pair.key, value)]
+    });
+    parts.find_map(|(key, (mut wire, decoded))| {
+        for letter in String::from_utf8_lossy(decoded).chars() {
+            let mut buffer = [0; 4];
+            let mut signed = Vec::new();
+            let letter = letter.encode_utf8(&mut buffer).as_bytes();
+            ENCODERS[index].encode(letter, &mut signed);
+            let lengths = letter.iter().scan(wire, |rest, _| {
+                let length = if rest.first() == Some(&b'%') { 3 } else { 1 };
+                *rest = rest.get(length..).unwrap_or_default();
+                Some(length)
+            });
+            let (sent, rest) = wire.split_at(lengths.sum::<usize>().min(wire.len()));
+            if sent != signed {
+                return Some(Respelling {
+                    key: ShortText::new(key),
+                    signed: ShortText::new(&signed),
+                    sent: ShortText::new(sent),
+                    function: ENCODERS[index].names,
+                    is_raw,
+                });
+            }
+            wire = rest;
+        }
+        None
+    })
+}

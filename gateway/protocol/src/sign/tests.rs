@@ -291,7 +291,7 @@ fn every_hint_vector_passes() {
     }
     let vectors = include_str!("../../../../tests/vectors/hint-vectors.json");
     let vectors: Vectors = serde_json::from_str(vectors).unwrap();
-    assert_eq!(vectors.cases.len(), 90);
+    assert_eq!(vectors.cases.len(), 91);
     for case in vectors.cases {
         let found = explain(
             &GivenSign::new(case.sign.as_bytes()).unwrap(),

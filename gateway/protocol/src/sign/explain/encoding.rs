@@ -12,7 +12,7 @@ pub(super) struct Encoder {
 }
 
 /// The functions with different output, the most frequent ones first.
-pub(super) static ENCODERS: [Encoder; 11] = [
+pub(super) static ENCODERS: [Encoder; 12] = [
     encoder(
         "Python quote_plus() or urlencode(), Go QueryEscape()",
         b"-._~",
@@ -34,6 +34,7 @@ pub(super) static ENCODERS: [Encoder; 11] = [
         b"-._~!$'()*,;:@/?",
         b"%20",
     ),
+    encoder("C# WebUtility.UrlEncode()", b"-._!*()", b"+"),
     lower("C# HttpUtility.UrlEncode()", b"-._!*()", b"+"),
     lower(
         "an RFC 3986 encoder with lower-case escapes",

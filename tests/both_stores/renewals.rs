@@ -15,6 +15,9 @@ use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
 /// Concurrent renewals with one credential; half of them are cancelled.
 const RENEWALS: usize = 40;
 
+/// A credential of no login.
+const UNKNOWN: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
 /// Renews a credential, and returns the new one.
 async fn renew(client: &SignedClient, credential: &str) -> String {
     let call = client.post("/user/renew").authorization(credential);
@@ -172,6 +175,15 @@ async fn concurrent_and_repeated_renewals_write_once() {
     for version in ["v1", "v2"] {
         assert_eq!(status(&client, &second, version).await, 200);
     }
+    // None of this writes.
+    let lock = stack.store().lock();
+    assert_eq!(renew(&client, &first).await, second);
+    let soon = client.post("/user/renew").authorization(&second);
+    soon.send().await.problem(429, "rate_limited");
+    let unknown = client.post("/user/logout").authorization(UNKNOWN);
+    let unknown = unknown.send().await;
+    unknown.problem(401, "authorization_invalid");
+    drop(lock);
     assert_eq!(changes(&stack), 1);
     let rows = stack.store().query("SELECT count(*) FROM credentials");
     assert_eq!(rows.number(), 1);

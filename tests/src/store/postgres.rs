@@ -123,7 +123,7 @@ impl Store for PostgresStore {
         let session = self.open();
         let tables = self.tables(&session).join(", ");
         session.query("BEGIN");
-        session.query(&format!("LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"));
+        session.query(&format!("LOCK TABLE {tables} IN EXCLUSIVE MODE"));
         Lock(Box::new(session))
     }
 

@@ -247,12 +247,15 @@ impl CredentialStore for Store {
         application: AppId,
         now: Timestamp,
     ) -> Result<Option<RevokedLogin>, StoreError> {
-        let revoke = "UPDATE credentials SET revoked_at = $3 \
-                      WHERE login_hash = $1 AND application_id = $2 AND revoked_at IS NULL AND expires_at > $3";
-        let changed = "hash || coalesce(previous_hash, '')";
-        let values = values![login.as_bytes(), application.get(), now];
-        let revoked = self.change(Topic::Credential, (revoke, changed), values);
-        if revoked.await? == 0 {
+        let valid =
+            "login_hash = $1 AND application_id = $2 AND revoked_at IS NULL AND expires_at > $3";
+        let values = || values![login.as_bytes(), application.get(), now];
+        // Anyone can send unknown credentials: these must not wait for the write lock, or take it.
+        let find = format!("SELECT account_id FROM credentials WHERE {valid}");
+        let found: Option<(i64,)> = self.row(&find, values()).await?;
+        let revoke = format!("UPDATE credentials SET revoked_at = $3 WHERE {valid}");
+        let changed = (&*revoke, "hash || coalesce(previous_hash, '')");
+        if found.is_none() || self.change(Topic::Credential, changed, values()).await? == 0 {
             return Ok(None);
         }
         // No renewal changes them any more.

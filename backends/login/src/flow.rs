@@ -15,7 +15,7 @@ mod finish;
 mod outcome;
 pub(crate) mod return_to;
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::HeaderValue;
 use signpost_kit::clock::Timestamp;
@@ -26,12 +26,14 @@ use url::Url;
 
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
-    browser::{BrowserStep, Page, confirm, show_page},
+    browser::{confirm, show_page},
     collect::{CheckedStatus, check, redeem_ticket, redeem_token},
     finish::{Callback, Grant, finish_login},
     outcome::BrowserOutcome,
 };
-use crate::records::{accounts::Account, credentials::Credential};
+use crate::records::{
+    accounts::Account, applications::Application, credentials::Credential, logins::UserCode,
+};
 
 /// What the client receives for a completed login.
 pub(crate) struct LoginResult {
@@ -44,6 +46,34 @@ pub(crate) struct LoginResult {
 /// A redirect to the provider, with the cookie that binds the login to the browser.
 pub(crate) struct ProviderRedirect {
     pub(crate) url: Url,
+    pub(crate) set_cookie: HeaderValue,
+}
+
+/// What a browser gets next.
+pub(crate) enum BrowserStep {
+    /// The page that asks the user to confirm.
+    Page(Page),
+    /// The browser continues at the provider.
+    Redirect(ProviderRedirect),
+    /// This browser is finishing the login, or has finished it; with the `Set-Cookie` that makes its cookie short.
+    Finished(BrowserOutcome, Option<HeaderValue>),
+}
+
+impl From<BrowserOutcome> for BrowserStep {
+    fn from(outcome: BrowserOutcome) -> Self {
+        Self::Finished(outcome, None)
+    }
+}
+
+/// The contents of the page.
+pub(crate) struct Page {
+    pub(crate) application: Arc<Application>,
+    pub(crate) user_code: UserCode,
+    pub(crate) provider: String,
+    /// The `state` of both links, and the `confirm` of each.
+    pub(crate) state: String,
+    pub(crate) confirm: String,
+    pub(crate) cancel: String,
     pub(crate) set_cookie: HeaderValue,
 }
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
-
 use super::{
-    BrowserOutcome, BrowserRequest, ProviderRedirect,
+    BrowserRequest, BrowserStep, Page, ProviderRedirect,
     find::{ensure_pending, find_login, sent_cookie},
     finish::{Grant, find_outcome, finish_or_find},
     outcome::{CallbackLogin, outcome_again},
@@ -13,40 +11,9 @@ use super::{
 use crate::{
     error::LoginError,
     provider::Provider,
-    records::{
-        applications::Application,
-        logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode, PollingCookie, UserCode},
-    },
+    records::logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode, PollingCookie},
     service::Service,
 };
-
-/// What a browser gets next.
-pub(crate) enum BrowserStep {
-    /// The page that asks the user to confirm.
-    Page(Page),
-    /// The browser continues at the provider.
-    Redirect(ProviderRedirect),
-    /// This browser is finishing the login, or has finished it; with the `Set-Cookie` that makes its cookie short.
-    Finished(BrowserOutcome, Option<HeaderValue>),
-}
-
-impl From<BrowserOutcome> for BrowserStep {
-    fn from(outcome: BrowserOutcome) -> Self {
-        Self::Finished(outcome, None)
-    }
-}
-
-/// The contents of the page.
-pub(crate) struct Page {
-    pub(crate) application: Arc<Application>,
-    pub(crate) user_code: UserCode,
-    pub(crate) provider: String,
-    /// The `state` of both links, and the `confirm` of each.
-    pub(crate) state: String,
-    pub(crate) confirm: String,
-    pub(crate) cancel: String,
-    pub(crate) set_cookie: HeaderValue,
-}
 
 /// Shows the page of a polling login.
 ///

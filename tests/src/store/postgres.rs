@@ -197,18 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_blocks_other_connections() {
+    fn a_lock_blocks_other_writers() {
         let store = PostgresStore::create(&shared_server());
         let client = Session::open(&store.address());
         client.query("CREATE TABLE things (name TEXT)");
         let lock = store.lock();
         client.query("SET lock_timeout = '10ms'");
-        let refused = client.try_query("SELECT * FROM things").unwrap_err();
+        client.query("SELECT * FROM things");
+        let write = "INSERT INTO things VALUES ('one')";
+        let refused = client.try_query(write).unwrap_err();
         assert_eq!(refused.code(), Some(&SqlState::LOCK_NOT_AVAILABLE));
         drop(lock);
         // It is released a moment later.
         client.query("SET lock_timeout = '10s'");
-        client.query("SELECT * FROM things");
+        client.query(write);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Explaining a signature mismatch: finds the mistake of a client with the right key. CONTRACT 3.
 //!
-//! A [`Recipe`] says how a string is written and hashed; an [`Edit`] is one departure from the profile's. Only a client
+//! A `Recipe` says how a string is written and hashed; an `Edit` is one departure from the profile's. Only a client
 //! with the key can produce a match, so the hint reveals nothing to others. The hint for no match depends on the form of
 //! `sign` and the request alone.
 

@@ -1,5 +1,6 @@
-//! What a program needs to serve: a listener, the one for operators, its health, its stop, and its open files.
+//! What a program needs to serve: a listener and its last connections, the one for operators, its health, its stop, and its open files.
 
+pub mod backlog;
 pub mod descriptors;
 pub mod health;
 pub mod listener;

@@ -19,7 +19,10 @@ use std::{
 
 use arc_swap::ArcSwap;
 use rustix::net::sockopt::set_socket_linger;
-use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
+use signpost_kit::{
+    log::once_a_minute::OnceAMinute,
+    server::{backlog, descriptors::Descriptors},
+};
 use tokio::{
     io::{self, AsyncReadExt},
     net::{TcpListener, TcpStream},
@@ -31,7 +34,6 @@ use self::{
     not_established::{NotEstablished, is_probe},
     pause::AcceptPause,
     proxy_protocol::read_header,
-    socket::take_backlog,
 };
 use crate::{
     config::{ConnectionLimits, ListenerSettings, Protocols},
@@ -139,7 +141,7 @@ impl Clients {
             self.sockets.close();
         }
         // For their clients, the connections in the backlog are established.
-        for (stream, peer) in take_backlog(listener) {
+        for (stream, peer) in backlog::take(listener) {
             self.begin(stream, peer, &mut settings);
         }
     }

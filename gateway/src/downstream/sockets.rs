@@ -5,6 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use signpost_kit::server::backlog;
 use tokio::sync::watch;
 
 /// The listening sockets of this process, to hand them over and to close them. All are closed when a stop closes the
@@ -50,6 +51,17 @@ impl ListeningSockets {
         let mut sockets = self.lock();
         let closed = sockets.extract_if(.., |one| !addresses.contains(&one.address));
         closed.map(|one| one.address).collect()
+    }
+
+    /// Lets the kernel begin no more connections, as [`backlog::hold`], but to `management`: it serves until the process ends.
+    pub(crate) fn hold(&self, management: SocketAddr) {
+        let open = self.lock();
+        let held = open.iter().filter(|one| one.address != management);
+        for socket in held.flat_map(|one| &one.sockets) {
+            if let Err(cause) = backlog::hold(socket) {
+                tracing::debug!(%cause, "cannot hold new connections");
+            }
+        }
     }
 
     /// Closes all.

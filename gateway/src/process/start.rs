@@ -122,7 +122,13 @@ pub(crate) fn run(
     }
     health.start(management_socket, descriptors, management_phases)?;
     log_start(&current.load(), management.listen, &public_url);
-    let (stop, ended) = Stop::new(current, log.writer().clone(), usage, handed_over);
+    let (stop, ended) = Stop::new(
+        current,
+        &listeners,
+        log.writer().clone(),
+        usage,
+        handed_over,
+    );
     run_in_background(server, stop)?;
     if let Some(taken) = taken {
         taken.ready()?;

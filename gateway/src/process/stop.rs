@@ -4,6 +4,7 @@
 
 use std::{
     future::pending,
+    net::SocketAddr,
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -18,6 +19,7 @@ use sd_notify::NotifyState;
 use signpost_kit::{
     log::writer::LogWriter,
     server::{
+        backlog::LAST_ACCEPTS,
         notify_service_manager,
         shutdown::{Phase, ShutdownSettings, StopSignals},
     },
@@ -28,8 +30,10 @@ use tokio::{
 };
 
 use crate::{
+    downstream::sockets::ListeningSockets,
     gateway::{Gateway, State},
     observe::usage::writer::UsageFlush,
+    process::listeners::Listeners,
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
@@ -37,6 +41,10 @@ use crate::{
 pub(crate) struct Stop {
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
+    /// No new connections are begun just before these are closed.
+    sockets: Arc<ListeningSockets>,
+    /// The management listener's address. It serves until the process ends.
+    management: SocketAddr,
     /// Flushed before the process ends.
     log: LogWriter,
     /// Writes the last counts, once no request is left.
@@ -65,7 +73,7 @@ impl ShutdownSignalWatch for Stop {
         // Without handlers, the signals end the process by default.
         if let Ok(mut signals) = StopSignals::listen() {
             tokio::select! {
-                () = signals.next() => self.stop(signals).await,
+                () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,
                 () = self.handed_over.notified() => self.leave(signals).await,
             }
             self.end().await;
@@ -75,8 +83,9 @@ impl ShutdownSignalWatch for Stop {
 }
 
 impl Stop {
-    /// After a signal: drains, closes listeners and then idle connections, and waits for the requests in flight.
-    async fn stop(&self, mut signals: StopSignals) {
+    /// After a signal: drains, closes listeners and then idle connections, and waits for the requests in flight. `sockets` are
+    /// those that no other process has.
+    async fn stop(&self, mut signals: StopSignals, sockets: Option<&ListeningSockets>) {
         let gateway = self.current.load_full();
         let ShutdownSettings { drain_delay, grace } = gateway.policy.bounds.shutdown;
         gateway.state.drain.enter(Phase::Draining);
@@ -88,6 +97,10 @@ impl Stop {
         );
         let stopped = async {
             sleep(drain_delay).await;
+            if let Some(sockets) = sockets {
+                sockets.hold(self.management);
+                sleep(LAST_ACCEPTS).await;
+            }
             let idle_delay = drain_delay.min(MAX_IDLE_DELAY);
             self.finish(&gateway.state, idle_delay, gateway.policy.bounds.shutdown)
                 .await;
@@ -120,7 +133,7 @@ impl Stop {
         tokio::select! {
             () = left => {}
             // Service managers send the signal that begins a stop to both processes.
-            () = signals.next() => self.stop(signals).await,
+            () = signals.next() => self.stop(signals, None).await,
         }
     }
 
@@ -158,6 +171,7 @@ impl Stop {
     /// Also returns what receives a message when the process must end.
     pub(crate) fn new(
         current: Arc<ArcSwap<Gateway>>,
+        listeners: &Listeners,
         log: LogWriter,
         usage: UsageFlush,
         handed_over: Arc<Notify>,
@@ -165,6 +179,8 @@ impl Stop {
         let (end, ended) = channel();
         let stop = Self {
             current,
+            sockets: listeners.sockets(),
+            management: listeners.management,
             log,
             usage,
             end,

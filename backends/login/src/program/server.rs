@@ -1,6 +1,9 @@
 //! The server: listens, serves, and shuts down gracefully.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
+};
 
 use anyhow::Context;
 use axum::{
@@ -9,6 +12,7 @@ use axum::{
 };
 use hyper::body::Incoming;
 use signpost_kit::server::{
+    backlog::{self, LAST_ACCEPTS},
     listener,
     shutdown::{Phase, ShutdownSettings, StopSignals},
 };
@@ -34,6 +38,7 @@ pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::R
     let management = management::bind(&running.service())?;
     let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;
+    let socket = listener.as_fd().try_clone_to_owned()?;
     tracing::info!(
         %address, program.name = program.name, program.version = program.version,
         "the login service is listening"
@@ -52,7 +57,7 @@ pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::R
         running.state().phase.subscribe(),
         handler,
     );
-    stop(running, signals, tokio::spawn(server)).await;
+    stop(running, signals, socket, tokio::spawn(server)).await;
     sweeper.abort();
     Ok(())
 }
@@ -68,7 +73,12 @@ async fn response(
 }
 
 /// Waits for a signal, then for the requests in flight. A second signal ends the wait.
-async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()>) {
+async fn stop(
+    running: &Running,
+    mut signals: StopSignals,
+    socket: OwnedFd,
+    server: JoinHandle<()>,
+) {
     signals.next().await;
     let state = running.state();
     let settings = running.service().config().shutdown;
@@ -83,6 +93,11 @@ async fn stop(running: &Running, mut signals: StopSignals, server: JoinHandle<()
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
+    if let Err(cause) = backlog::hold(&socket) {
+        tracing::debug!(%cause, "cannot hold new connections");
+    }
+    drop(socket);
+    sleep(LAST_ACCEPTS).await;
     state.phase.send_replace(Phase::Closing);
     let closed_at = Instant::now();
     let all = async {

@@ -24,7 +24,10 @@ use self::{
     connection::serve_connection,
     places::{Place, Places},
 };
-use crate::{log::once_a_minute::OnceAMinute, server::shutdown::Phase};
+use crate::{
+    log::once_a_minute::OnceAMinute,
+    server::{backlog, shutdown::Phase},
+};
 
 /// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -76,25 +79,13 @@ pub async fn serve<H, F, B>(
     tokio::pin!(closing);
     let (full, failed) = (Arc::new(OnceAMinute::new()), OnceAMinute::new());
     let places = Arc::new(Places::default());
-    loop {
-        let accepted = tokio::select! {
-            _ = &mut closing => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                log_failure(&settings(), &error, &failed);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    let begin = |stream: TcpStream, peer| {
         let now = settings();
-        // No race: only this loop adds connections.
+        // No race: only this task adds connections.
         if connections.len() >= now.max_connections + SPARE_CONNECTIONS {
             drop(stream);
             log_closed(&now, &full);
-            continue;
+            return;
         }
         disable_delay(&stream);
         let place = places.take(now.max_connections);
@@ -113,8 +104,23 @@ pub async fn serve<H, F, B>(
             let handle = move |request| handler(request, peer);
             serve_connection(stream, timeouts, place, phase, handle).await;
         });
+    };
+    loop {
+        let accepted = tokio::select! {
+            _ = &mut closing => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => begin(stream, peer),
+            Err(error) => {
+                log_failure(&settings(), &error, &failed);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
-    drop(listener);
+    for (stream, peer) in backlog::take(listener) {
+        begin(stream, peer);
+    }
     connections.close();
     connections.wait().await;
 }

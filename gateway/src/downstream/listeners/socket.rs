@@ -1,7 +1,7 @@
 //! Listening sockets: one for each listener and thread (`SO_REUSEPORT`).
 
 use std::{
-    io, iter,
+    io,
     net::{SocketAddr, TcpListener},
     os::fd::OwnedFd,
 };
@@ -12,10 +12,7 @@ use rustix::net::{
         set_socket_reuseaddr, set_socket_reuseport, set_socket_send_buffer_size, set_tcp_nodelay,
     },
 };
-use tokio::net::TcpStream;
-
-/// Limit of established connections that wait to be accepted, as far as `net.core.somaxconn` allows.
-const BACKLOG: i32 = 4096;
+use signpost_kit::server::backlog::BACKLOG;
 
 /// Send buffer of a client connection, in bytes; Linux doubles it for its own bookkeeping.
 ///
@@ -65,22 +62,7 @@ fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 ///
 /// The system does not allow it.
 pub(crate) fn start_listening(socket: &TcpListener) -> io::Result<()> {
-    Ok(listen(socket, BACKLOG)?)
-}
-
-/// The connections that wait to be accepted. The socket is closed behind them.
-pub(super) fn take_backlog(
-    listener: tokio::net::TcpListener,
-) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
-    // Not by tokio's own accept: a task's budget would end it after some, and it misses what the runtime has not noticed.
-    let listener = listener.into_std().ok();
-    let accepted = iter::from_fn(move || listener.as_ref()?.accept().ok());
-    accepted
-        .take(BACKLOG.unsigned_abs() as usize)
-        .filter_map(|(stream, peer)| {
-            stream.set_nonblocking(true).ok()?;
-            Some((TcpStream::from_std(stream).ok()?, peer))
-        })
+    Ok(listen(socket, BACKLOG.into())?)
 }
 
 #[cfg(test)]
@@ -94,16 +76,5 @@ mod tests {
         probe(address).unwrap();
         start_listening(&socket).unwrap();
         assert_eq!(probe(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-    }
-
-    #[tokio::test]
-    async fn every_connection_of_the_backlog_is_taken_at_once() {
-        let socket = bound_socket(([127, 0, 0, 1], 0).into()).unwrap();
-        start_listening(&socket).unwrap();
-        let address = socket.local_addr().unwrap();
-        let listener = tokio::net::TcpListener::from_std(socket).unwrap();
-        let clients = (0..300).map(|_| std::net::TcpStream::connect(address).unwrap());
-        let clients: Vec<_> = clients.collect();
-        assert_eq!(take_backlog(listener).count(), clients.len());
     }
 }

@@ -59,7 +59,7 @@ async fn the_type_of_every_problem_is_a_page_in_five_languages() {
             for response in [data, page] {
                 assert_eq!(response.header("content-language"), Some(language.tag()));
                 let cached = response.header("cache-control");
-                assert_eq!(cached, Some("public, max-age=86400"));
+                assert_eq!(cached, Some("private, max-age=86400"));
                 let vary = response.header("vary");
                 assert_eq!(vary, Some("accept, accept-language, acme-x-language"));
             }
@@ -129,7 +129,7 @@ async fn a_browsers_request_for_an_icon_is_no_error() {
     let (stack, backend) = strict("").await;
     let icon = send(&stack, "GET", "/favicon.ico", &["Accept: image/*"]).await;
     assert_eq!((icon.status, icon.body.len()), (204, 0));
-    assert_eq!(icon.header("cache-control"), Some("public, max-age=86400"));
+    assert_eq!(icon.header("cache-control"), Some("private, max-age=86400"));
     let http2 = Stack::builder()
         .gateway("[[listen]]\naddress = \"$LISTEN\"\nprotocols = [\"http/1.1\", \"h2c\"]");
     let http2 = http2.start().await;

@@ -97,6 +97,21 @@ async fn a_single_application_has_a_card_without_an_ident() {
 }
 
 #[tokio::test]
+async fn values_of_the_configuration_are_single_words_for_a_shell() {
+    let stack = Stack::builder().start().await;
+    let address = "http://a';id;'b";
+    let card = text(&stack.command(&["app", "show", "--address", address]));
+    let (_, lines) = card.split_once(HINT).unwrap();
+    fs::write(stack.folder().join("app.key"), APP_KEY).unwrap();
+    let printed = format!("set -eu\ncurl() {{ printf '%s\\n' \"$@\"; }}\n{lines}");
+    let mut bash = Command::new("bash");
+    let bash = bash.current_dir(stack.folder()).args(["-c", &printed]);
+    let words = text(&bash.output().unwrap());
+    let url = format!("{address}/login");
+    assert!(words.lines().any(|word| word == url), "{words}");
+}
+
+#[tokio::test]
 async fn a_card_has_the_applications_rules() {
     let toml = "prefix = 'Shop'\npublic_url = 'https://api.example.com'\n\
                 [headers]\napp = 'Client-Id'\n\

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::request::{BodyLength, Head, Headers};
 
-/// For how long the pages are cached, by everybody: a day.
-const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+/// Browsers cache the pages for a day. A shared cache would give one request id to several clients.
+const CACHED: HeaderValue = HeaderValue::from_static("private, max-age=86400");
 
 /// A page of the gateway itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

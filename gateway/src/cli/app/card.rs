@@ -101,8 +101,11 @@ impl Card {
         let version = (&names.version, default.name().to_string());
         let headers = app.into_iter().chain([version]);
         let headers = headers.map(|(name, value)| format!("{}: {value}", names.spelled(name)));
-        let headers: Vec<_> = headers.map(|header| format!("-H '{header}'")).collect();
-        let call = format!("{} '{address}{PATH}'", headers.join(" "));
+        let headers: Vec<_> = headers
+            .map(|header| format!("-H {}", quoted(&header)))
+            .collect();
+        let url = quoted(&format!("{address}{PATH}"));
+        let call = format!("{} {url}", headers.join(" "));
         let convention = [&names.version, &names.language, &names.authorization];
         let convention = is_multi.then_some(&names.app).into_iter().chain(convention);
         Ok(Self {
@@ -161,6 +164,11 @@ impl Card {
         );
         self.first_call.iter().for_each(|line| print_line(line));
     }
+}
+
+/// As one word of a shell: origins and header names may have its special characters.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn text(setting: &Value) -> String {

@@ -97,7 +97,7 @@ app_disabled = The application is disabled
 login_denied = The login was denied
     .detail = Nobody was logged in: access was denied at the provider, or the login was cancelled. To log in after all, go back to the application and start again.
 return_to_not_allowed = The return address is not allowed
-    .detail = "return_to" must be an http or https address of an origin registered for the application.
+    .detail = "return_to" must be an http or https address of an origin registered for the application, without a fragment ("#").
     .page-title = { page_link_title }
     .page = { page_link_detail }
 gateway_required = Only the gateway may send requests here
@@ -215,7 +215,7 @@ hint_nanoseconds = Nanoseconds? "time" must be in milliseconds, for example 1732
 hint_time_fraction = "time" has a decimal fraction or an exponent. Send whole milliseconds, for example 1732104000000.
 hint_time_quoted = "time" is in quotes or white space. Send the digits alone, for example 1732104000000.
 hint_time_text = "time" is a date. Send the milliseconds since 1970-01-01 00:00 UTC in digits, for example 1732104000000.
-hint_local_time = "time" differs from the gateway's clock by { $offset }. Local time instead of UTC? Send UTC milliseconds.
+hint_local_time = "time" differs from the gateway's clock by { $offset }. Was local time taken for UTC, or UTC for local time? Send the milliseconds since 1970-01-01 00:00 UTC.
 hint_not_searched = The cause was not searched: too many wrong signatures in this second. Try again in a second.
 hint_too_large = The cause was not searched: path and parameters exceed 8 KiB. Send a smaller request with the same program to learn the cause.
 hint_unsorted = The parameters were not sorted by name before signing.
@@ -263,7 +263,7 @@ hint_order = { $found ->
     [descending] The parameters were sorted in descending order.
    *[utf-16] The parameters were sorted by UTF-16.
     } Sort by the decoded name, byte by byte and ascending; parameters of one name stay in the order in which they are sent.
-hint_key_missing = The signed text does not contain the key: joined as { $found } instead of { $rule }.
+hint_key_missing = The signed text does not contain the key; put it where this application's rules say.
 hint_key_in_text = The signed text contains the key: joined as { $found } instead of { $rule }. With HMAC, this application uses the key only as that of the hash function.
 hint_key_form = { $found ->
     [hex] The key was decoded from hex.

@@ -95,7 +95,7 @@ app_disabled = 애플리케이션이 비활성화되었습니다
 login_denied = 로그인이 거부되었습니다
     .detail = 제공자에서 접근이 거부되었거나 로그인이 취소되어 아무도 로그인되지 않았습니다. 로그인하려면 애플리케이션으로 돌아가 다시 시작하세요.
 return_to_not_allowed = 돌아갈 주소가 허용되지 않습니다
-    .detail = "return_to"는 애플리케이션에 등록된 출처의 http 또는 https 주소여야 합니다.
+    .detail = "return_to"는 애플리케이션에 등록된 출처의 http 또는 https 주소여야 하며, 프래그먼트("#")가 없어야 합니다.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 gateway_required = 여기서는 게이트웨이의 요청만 받습니다
@@ -213,7 +213,7 @@ hint_nanoseconds = 나노초인가요? "time"의 단위는 밀리초여야 합�
 hint_time_fraction = "time"이 소수이거나 지수 표기입니다. 정수 밀리초를 보내세요(예: 1732104000000).
 hint_time_quoted = "time"의 앞뒤에 따옴표나 공백이 있습니다. 숫자만 보내세요(예: 1732104000000).
 hint_time_text = "time"이 날짜 문자열입니다. 1970-01-01 00:00 UTC부터의 밀리초를 숫자로 보내세요(예: 1732104000000).
-hint_local_time = "time"과 게이트웨이 시계의 차이가 { $offset }입니다. UTC가 아니라 현지 시각인가요? UTC 밀리초를 보내세요.
+hint_local_time = "time"과 게이트웨이 시계의 차이가 { $offset }입니다. 현지 시각을 UTC로, 또는 UTC를 현지 시각으로 처리했나요? 1970-01-01 00:00 UTC부터의 밀리초를 보내세요.
 hint_not_searched = 원인을 찾지 않았습니다. 이 1초 동안 잘못된 서명이 너무 많았습니다. 1초 후에 다시 시도하세요.
 hint_too_large = 원인을 찾지 않았습니다. 경로와 매개변수가 8 KiB를 넘습니다. 같은 프로그램으로 더 작은 요청을 보내면 원인을 알 수 있습니다.
 hint_unsorted = 서명하기 전에 매개변수 이름 순서로 정렬하지 않았습니다.
@@ -261,7 +261,7 @@ hint_order = { $found ->
     [descending] 매개변수를 내림차순으로 정렬했습니다.
    *[utf-16] 매개변수를 UTF-16 순서로 정렬했습니다.
     } 디코딩한 이름의 바이트 오름차순으로 정렬하고, 이름이 같은 매개변수는 전송하는 순서를 유지하세요.
-hint_key_missing = 서명한 문자열에 키가 없습니다. { $found } 형태가 아니라 { $rule } 형태로 이으세요.
+hint_key_missing = 서명한 문자열에 키가 없습니다. 이 애플리케이션의 규칙에 따라 키를 넣으세요.
 hint_key_in_text = 서명한 문자열에 키가 들어 있습니다. { $found } 형태가 아니라 { $rule } 형태로 이으세요. 이 애플리케이션의 HMAC에서는 키를 해시 함수의 키로만 사용합니다.
 hint_key_form = { $found ->
     [hex] 키를 16진수로 디코딩했습니다.

@@ -95,7 +95,7 @@ app_disabled = 应用已停用
 login_denied = 登录被拒绝
     .detail = 没有任何人登录：授权在登录提供方处被拒绝，或登录已被取消。如需登录，请返回应用重新开始。
 return_to_not_allowed = 不允许的返回地址
-    .detail = “return_to”必须是为该应用登记的来源下的 http 或 https 地址。
+    .detail = “return_to”必须是为该应用登记的来源下的 http 或 https 地址，且不含片段（“#”）。
     .page-title = { page_link_title }
     .page = { page_link_detail }
 gateway_required = 此处只接受网关的请求
@@ -213,7 +213,7 @@ hint_nanoseconds = 是纳秒吗？“time”必须以毫秒为单位，例如 17
 hint_time_fraction = “time”带有小数或指数；请发送整数毫秒，例如 1732104000000。
 hint_time_quoted = “time”两端有引号或空白字符；请只发送数字，例如 1732104000000。
 hint_time_text = “time”是日期文本；请用数字发送自 1970-01-01 00:00 UTC 起的毫秒数，例如 1732104000000。
-hint_local_time = “time”与网关时钟相差 { $offset }。用的是本地时间而不是 UTC 吗？请发送 UTC 毫秒数。
+hint_local_time = “time”与网关时钟相差 { $offset }。是否把本地时间当作了 UTC，或把 UTC 当作了本地时间？请发送自 1970-01-01 00:00 UTC 起的毫秒数。
 hint_not_searched = 未查找原因：这一秒内错误签名过多。请一秒后重试。
 hint_too_large = 未查找原因：路径和参数超过 8 KiB。请用同一程序发送较小的请求，以查明原因。
 hint_unsorted = 签名前没有按参数名排序。
@@ -261,7 +261,7 @@ hint_order = 请按解码后的名称逐字节升序排序；同名参数保持�
     [descending] 参数按降序排序了。
    *[utf-16] 参数按 UTF-16 排序了。
 }
-hint_key_missing = 签名文本不含密钥：拼接为 { $found }，应为 { $rule }。
+hint_key_missing = 签名文本不含密钥；请按此应用的规则加入密钥。
 hint_key_in_text = 签名文本中含有密钥：拼接为 { $found }，应为 { $rule }。使用 HMAC 时，此应用的密钥只用作哈希函数的密钥。
 hint_key_form = 请原样使用签发的密钥文本的字节。{ $found ->
     [hex] 密钥按十六进制解码了。

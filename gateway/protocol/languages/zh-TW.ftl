@@ -95,7 +95,7 @@ app_disabled = 應用程式已停用
 login_denied = 登入遭拒
     .detail = 沒有任何人登入：授權在登入提供者處遭拒，或登入已被取消。如需登入，請返回應用程式重新開始。
 return_to_not_allowed = 不允許的返回位址
-    .detail = 「return_to」必須是為該應用程式登記的來源下的 http 或 https 位址。
+    .detail = 「return_to」必須是為該應用程式登記的來源下的 http 或 https 位址，且不含片段（「#」）。
     .page-title = { page_link_title }
     .page = { page_link_detail }
 gateway_required = 此處只接受閘道的請求
@@ -213,7 +213,7 @@ hint_nanoseconds = 是奈秒嗎？「time」必須以毫秒為單位，例如 17
 hint_time_fraction = 「time」帶有小數或指數；請傳送整數毫秒，例如 1732104000000。
 hint_time_quoted = 「time」前後有引號或空白字元；請只傳送數字，例如 1732104000000。
 hint_time_text = 「time」是日期文字；請用數字傳送自 1970-01-01 00:00 UTC 起的毫秒數，例如 1732104000000。
-hint_local_time = 「time」與閘道時鐘相差 { $offset }。用的是當地時間而不是 UTC 嗎？請傳送 UTC 毫秒數。
+hint_local_time = 「time」與閘道時鐘相差 { $offset }。是否把當地時間當作了 UTC，或把 UTC 當作了當地時間？請傳送自 1970-01-01 00:00 UTC 起的毫秒數。
 hint_not_searched = 未查找原因：這一秒內錯誤簽章過多。請一秒後重試。
 hint_too_large = 未查找原因：路徑與參數超過 8 KiB。請用同一程式傳送較小的請求，以查明原因。
 hint_unsorted = 簽章前沒有依參數名稱排序。
@@ -261,7 +261,7 @@ hint_order = 請依解碼後的名稱逐位元組升冪排序；同名參數保�
     [descending] 參數依降冪排序了。
    *[utf-16] 參數依 UTF-16 排序了。
 }
-hint_key_missing = 簽章文字不含金鑰：串接為 { $found }，應為 { $rule }。
+hint_key_missing = 簽章文字不含金鑰；請依此應用程式的規則加入金鑰。
 hint_key_in_text = 簽章文字中含有金鑰：串接為 { $found }，應為 { $rule }。使用 HMAC 時，此應用程式的金鑰只用作雜湊函式的金鑰。
 hint_key_form = 請原樣使用核發的金鑰文字的位元組。{ $found ->
     [hex] 金鑰以十六進位解碼了。

@@ -1,8 +1,8 @@
 //! Explaining a signature mismatch: finds the mistake of a client with the right key. CONTRACT 3.
 //!
-//! A `Recipe` says how a string is written and hashed; an `Edit` is one departure from the profile's. Only a client
-//! with the key can produce a match, so the hint reveals nothing to others. The hint for no match depends on the form of
-//! `sign` and the request alone.
+//! A `Recipe` says how a string is written and hashed; an `Edit` is one departure from the profile's. To produce a
+//! match, a client needs the key, except for [`Slip::KeyMissing`]. What others learn is listed in SIGNING.md, Hints: rules
+//! of an application, which are not secret.
 
 mod edit;
 mod encoding;
@@ -194,13 +194,13 @@ impl<'a> Search<'a> {
         for (edit, is_frequent) in departures.all {
             match self.attempt(&edit.apply(start), self.key) {
                 Some(true) => {
-                    let slip = naming::slip(&edit, start, self.sent);
+                    let rule = Recipe::of(self.profile);
                     return Ok(match slips {
                         [first, ..] => Explanation {
                             slip: *first,
-                            second: Some(slip),
+                            second: naming::second_slip(&edit, start, &rule, self.sent),
                         },
-                        [] => slip.into(),
+                        [] => naming::slip(&edit, &rule, self.sent).into(),
                     });
                 }
                 Some(false) if is_frequent => frequent.push(edit),

@@ -5,7 +5,7 @@ mod naive;
 use serde::Deserialize;
 
 use super::{
-    explain::{GivenSign, Slip, explain},
+    explain::{Change, GivenSign, Slip, explain},
     *,
 };
 
@@ -254,6 +254,159 @@ fn the_reverse_mistakes_are_explained_too() {
         ),
     ] {
         assert_eq!(explained(&wechat, query, &string), slip, "{string}");
+    }
+}
+
+/// What explains the signature of `string` under a preset with an algorithm; the arguments of each slip's text are its own.
+fn slips(preset: &str, rule: SignAlgorithm, by: SignAlgorithm, string: &str) -> Vec<Slip> {
+    let profile = SignProfile {
+        algorithm: rule,
+        ..SignProfile::preset(preset).unwrap()
+    };
+    let given = digest(by, &key(), |sink| sink(string.as_bytes())).into();
+    let (key, params) = (key(), params("b=2&a=1&time=3"));
+    let target = ("GET", "/user");
+    let found = explain(&given, &profile, &key, None, target, &params, || true);
+    [Some(found.slip), found.second]
+        .into_iter()
+        .flatten()
+        .filter(|slip| !matches!(slip, Slip::Algorithm(_)))
+        .collect()
+}
+
+#[test]
+fn a_hint_about_the_joining_shows_that_of_the_profile() {
+    use SignAlgorithm::{HmacSha256 as Hmac, Md5};
+    let change = |found, rule| Change { rule, found };
+    let label = "&key=";
+    let text = "a=1&b=2&time=3";
+    let [end, labelled, front] = ["a=1&b=2KEY", "a=1&b=2&key=KEY", "KEYa=1&b=2"];
+    for (preset, rule, by, string, slip) in [
+        // Hash and place are both off: the place of the profile, not that of the hash which was used.
+        (
+            "plain",
+            Hmac,
+            Md5,
+            format!("{text}{label}{KEY}"),
+            Some(Slip::KeyInText(change(labelled, "a=1&b=2"))),
+        ),
+        (
+            "plain",
+            Hmac,
+            Md5,
+            format!("{KEY}{text}"),
+            Some(Slip::KeyInText(change(front, "a=1&b=2"))),
+        ),
+        (
+            "plain",
+            Md5,
+            Hmac,
+            format!("{text}{label}{KEY}"),
+            Some(Slip::KeyLabelled(change(labelled, end))),
+        ),
+        (
+            "plain",
+            Md5,
+            Hmac,
+            format!("{KEY}{text}"),
+            Some(Slip::KeyInFront(change(front, end))),
+        ),
+        (
+            "wechat",
+            Md5,
+            Hmac,
+            format!("{text}{KEY}"),
+            Some(Slip::KeyNotLabelled(change(end, labelled))),
+        ),
+        (
+            "wechat",
+            Md5,
+            Hmac,
+            text.to_owned(),
+            Some(Slip::KeyNotLabelled(change("a=1&b=2", labelled))),
+        ),
+        (
+            "wechat",
+            Hmac,
+            Md5,
+            format!("{text}{KEY}"),
+            Some(Slip::KeyNotLabelled(change(end, labelled))),
+        ),
+        (
+            "top",
+            Md5,
+            Hmac,
+            format!("a1b2time3{KEY}"),
+            Some(Slip::Layout(change("a1b2KEY", "KEYa1b2KEY"))),
+        ),
+        // Only the hash is off.
+        ("plain", Md5, Hmac, format!("{text}{KEY}"), None),
+        ("plain", Hmac, Md5, format!("{text}{KEY}"), None),
+        ("wechat", Hmac, Md5, format!("{text}{label}{KEY}"), None),
+        // This HMAC has the key in its text.
+        (
+            "wechat",
+            Hmac,
+            Hmac,
+            format!("{text}{KEY}"),
+            Some(Slip::KeyNotLabelled(change(end, labelled))),
+        ),
+        (
+            "wechat",
+            Hmac,
+            Hmac,
+            text.to_owned(),
+            Some(Slip::KeyNotLabelled(change("a=1&b=2", labelled))),
+        ),
+        (
+            "wechat",
+            Hmac,
+            Hmac,
+            format!("{KEY}{text}"),
+            Some(Slip::KeyInFront(change(front, labelled))),
+        ),
+        (
+            "wechat",
+            Hmac,
+            Hmac,
+            format!("{KEY}{text}{KEY}"),
+            Some(Slip::KeyInFront(change("KEYa=1&b=2KEY", labelled))),
+        ),
+        (
+            "plain",
+            Hmac,
+            Hmac,
+            format!("{text}{KEY}"),
+            Some(Slip::KeyInText(change(end, "a=1&b=2"))),
+        ),
+        (
+            "top",
+            Md5,
+            Md5,
+            format!("{KEY}a1b2time3"),
+            Some(Slip::Layout(change("KEYa1b2", "KEYa1b2KEY"))),
+        ),
+    ] {
+        let expected: Vec<Slip> = slip.into_iter().collect();
+        assert_eq!(
+            slips(preset, rule, by, &string),
+            expected,
+            "{preset} {rule:?} {by:?} {string}"
+        );
+    }
+}
+
+#[test]
+fn a_hint_that_needs_no_key_shows_no_joining() {
+    for preset in ["decoded", "wechat"] {
+        let found = slips(
+            preset,
+            SignAlgorithm::Md5,
+            SignAlgorithm::Md5,
+            "a=1&b=2&time=3",
+        );
+        assert_eq!(found, [Slip::KeyMissing], "{preset}");
+        assert!(found[0].arguments().is_empty());
     }
 }
 

@@ -9,22 +9,34 @@ use super::{
 };
 use crate::sign::{SIGN, TIME};
 
-/// The mistake that `edit` of `start` is. Where two have the same string, the slip that is true of both.
-pub(super) fn slip(edit: &Edit<'_>, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
-    let change = || Change {
-        rule: start.joining(),
-        found: edit.apply(start).joining(),
-    };
+/// The mistake that `edit` of `start`, which has another hash than the rule, is besides that hash. `None` if the key then
+/// stands where the rule has it.
+pub(super) fn second_slip(
+    edit: &Edit<'_>,
+    start: &Recipe<'_>,
+    rule: &Recipe<'_>,
+    sent: &Sent<'_>,
+) -> Option<Slip> {
+    let found = edit.apply(start);
+    let is_joining = matches!(edit, Edit::Place(_) | Edit::Joined(..));
+    let is_right = is_joining && found.joining() == rule.joining();
+    (!is_right).then(|| named(edit, &found, rule, sent))
+}
+
+/// The mistake that `edit` of `rule` is. Where two have the same string, the slip that is true of both.
+pub(super) fn slip(edit: &Edit<'_>, rule: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
+    named(edit, &edit.apply(rule), rule, sent)
+}
+
+/// The mistake that `edit` is, with which `found` came about.
+fn named(edit: &Edit<'_>, found: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
     match *edit {
         Edit::Order(Order::AsSent) => Slip::Unsorted,
         Edit::Order(order) => Slip::Order(order.as_str()),
-        Edit::Spelling(spelling) => respelled(spelling, start, sent),
+        Edit::Spelling(spelling) => respelled(spelling, rule, sent),
         Edit::DropEmpty(true) => Slip::EmptyDropped,
         Edit::DropEmpty(false) => Slip::EmptyKept,
-        Edit::Joined(is_joined, place) if is_joined == start.is_joined => {
-            placed(place, start)(change())
-        }
-        Edit::Joined(..) => Slip::Layout(change()),
+        Edit::Joined(..) | Edit::Place(_) => joined(found, rule),
         Edit::Json => Slip::Json,
         Edit::BodyOnly => Slip::QueryLeftOut,
         Edit::Without(key) if key == TIME.as_bytes() => Slip::TimeNotSigned,
@@ -33,9 +45,8 @@ pub(super) fn slip(edit: &Edit<'_>, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip
         Edit::Around("", "&sign=") => Slip::ParamSigned(ShortText::new(SIGN.as_bytes())),
         Edit::Around(..) => Slip::StraySeparator,
         Edit::Head(None) => Slip::Cover("request"),
-        Edit::Head(Some(Head::RIGHT)) if start.head.is_none() => Slip::Cover("parameters"),
+        Edit::Head(Some(Head::RIGHT)) if rule.head.is_none() => Slip::Cover("parameters"),
         Edit::Head(Some(_)) => Slip::CoverForm,
-        Edit::Place(place) => placed(place, start)(change()),
         Edit::KeyForm(KeyForm::With("", "\n" | "\r\n")) | Edit::Tail(_) => Slip::TrailingNewline,
         Edit::KeyForm(form) => Slip::KeyForm(match form {
             KeyForm::FromHex => "hex",
@@ -49,19 +60,22 @@ pub(super) fn slip(edit: &Edit<'_>, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip
     }
 }
 
-fn placed(place: Place, start: &Recipe<'_>) -> fn(Change) -> Slip {
-    let is_labelled = start.place == Place::Labelled;
-    let is_hmac = start.hash.is_hmac();
-    match place {
-        Place::Nowhere | Place::End if is_labelled && (place == Place::End) != is_hmac => {
-            Slip::KeyNotLabelled
-        }
-        Place::Nowhere => Slip::KeyMissing,
-        _ if is_hmac => Slip::KeyInText,
-        Place::Labelled => Slip::KeyLabelled,
-        Place::Front | Place::Both => Slip::KeyInFront,
-        Place::End => Slip::Layout,
-    }
+fn joined(found: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
+    let slip = match (found.place, rule.place) {
+        _ if found.is_joined != rule.is_joined => Slip::Layout,
+        // Without the layout: anyone can make this signature, and needs no key.
+        (Place::Nowhere, _) if !found.hash.is_hmac() => return Slip::KeyMissing,
+        (Place::Nowhere | Place::End, Place::Labelled) => Slip::KeyNotLabelled,
+        (Place::Front | Place::Both, Place::Labelled) => Slip::KeyInFront,
+        _ if rule.hash.is_hmac() => Slip::KeyInText,
+        (Place::Labelled, _) => Slip::KeyLabelled,
+        (Place::Front | Place::Both, Place::End) => Slip::KeyInFront,
+        _ => Slip::Layout,
+    };
+    slip(Change {
+        rule: rule.joining(),
+        found: found.joining(),
+    })
 }
 
 fn respelled(spelling: Spelling, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {

@@ -30,7 +30,7 @@ label_enum! {
         /// With HMAC, the string contained the key.
         KeyInText(Change = Change::NONE) = "hint_key_in_text",
         /// The string had no key.
-        KeyMissing(Change = Change::NONE) = "hint_key_missing",
+        KeyMissing = "hint_key_missing",
         /// The key was decoded, or written in another way.
         KeyForm(&'static str = "") = "hint_key_form",
         /// Keys and values were joined in another layout.
@@ -95,7 +95,6 @@ impl Slip {
             | Self::KeyNotLabelled(change)
             | Self::KeyInFront(change)
             | Self::KeyInText(change)
-            | Self::KeyMissing(change)
             | Self::Layout(change)
             | Self::MissingValue(change) => vec![
                 ("rule", change.rule.to_owned()),

@@ -22,7 +22,7 @@ label_enum! {
         Quoted = "hint_time_quoted",
         /// A date as text.
         Text = "hint_time_text",
-        /// The client's local time as if it were UTC.
+        /// The client's local time as if it were UTC, or the reverse.
         LocalTime(LocalOffset = LocalOffset { minutes: 0 }) = "hint_local_time",
     }
 }
@@ -58,28 +58,45 @@ impl TimeSlip {
     }
 }
 
-/// The offset of a time zone from UTC: whole or half hours, or 45 minutes past one, up to 14 hours. Shown as `+5 h 30 min`.
+/// The offset of a time zone from UTC, or its reverse. Shown as `+5 h 30 min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalOffset {
     minutes: i16,
 }
 
 impl LocalOffset {
-    const QUARTER_MS: u64 = 15 * 60 * 1000;
-    /// From half an hour to 14 hours, in quarters of an hour.
-    const QUARTERS: std::ops::RangeInclusive<u64> = 2..=56;
+    const MINUTE_MS: u64 = 60 * 1000;
+    const MAX_HOURS: u64 = 14;
+    /// The offsets in minutes which are no whole hours, either way. Source: the tz database, zones of today.
+    const BROKEN: [u64; 11] = [
+        2 * 60 + 30,  // St. John's, in summer
+        3 * 60 + 30,  // Tehran; St. John's
+        4 * 60 + 30,  // Kabul
+        5 * 60 + 30,  // Kolkata
+        5 * 60 + 45,  // Kathmandu
+        6 * 60 + 30,  // Yangon
+        8 * 60 + 45,  // Eucla
+        9 * 60 + 30,  // Darwin; the Marquesas
+        10 * 60 + 30, // Lord Howe; Adelaide, in summer
+        12 * 60 + 45, // the Chatham Islands
+        13 * 60 + 45, // the Chatham Islands, in summer
+    ];
+    /// Limit on the deviation from an offset. A larger one, even if the window has it, would call a wrong clock local time:
+    /// with 5 minutes, whole hours alone would be a sixth of all times.
+    const MAX_DEVIATION_MS: u64 = Self::MINUTE_MS;
 
-    /// The offset by which `time` differs from `now`, to within the window.
+    /// The offset by which `time` differs from `now`, to within the window and a minute. Either sign: a program that reads
+    /// UTC as local time is off by the reverse of its zone, as Python's `utcnow().timestamp()`.
     fn between(time: SignTime, now: SignTime, window: Window) -> Option<Self> {
         let distance = time.as_millis().abs_diff(now.as_millis());
-        let quarters = distance.saturating_add(Self::QUARTER_MS / 2) / Self::QUARTER_MS;
-        let deviation = distance.abs_diff(quarters * Self::QUARTER_MS);
-        // No zone is a quarter past an hour from UTC.
-        let is_zone = Self::QUARTERS.contains(&quarters) && quarters % 4 != 1;
-        if !is_zone || u128::from(deviation) > window.duration().as_millis() {
-            return None;
-        }
-        let minutes = i16::try_from(quarters * 15).ok()?;
+        let is_near = |minutes: &u64| {
+            let deviation = distance.abs_diff(minutes * Self::MINUTE_MS);
+            deviation <= Self::MAX_DEVIATION_MS
+                && u128::from(deviation) <= window.duration().as_millis()
+        };
+        let hours = (1..=Self::MAX_HOURS).map(|hours| hours * 60);
+        let minutes = hours.chain(Self::BROKEN).find(is_near)?;
+        let minutes = i16::try_from(minutes).ok()?;
         Some(Self {
             minutes: if time < now { -minutes } else { minutes },
         })
@@ -91,7 +108,6 @@ impl fmt::Display for LocalOffset {
         let sign = if self.minutes < 0 { '-' } else { '+' };
         let minutes = self.minutes.unsigned_abs();
         match (minutes / 60, minutes % 60) {
-            (0, minutes) => write!(formatter, "{sign}{minutes} min"),
             (hours, 0) => write!(formatter, "{sign}{hours} h"),
             (hours, minutes) => write!(formatter, "{sign}{hours} h {minutes} min"),
         }
@@ -158,34 +174,60 @@ mod tests {
     fn a_distance_of_a_time_zone_is_local_time() {
         const MINUTE: i64 = 60_000;
         let now = SignTime::from_millis(1_732_104_000_000);
-        let window = Window::default();
-        let found = |offset: i64| {
+        let windows = [1, 60, 300].map(|seconds| Window::from_seconds(seconds).unwrap());
+        let found = |offset: i64, window| {
             let time = SignTime::from_millis(now.as_millis().saturating_add_signed(offset));
             match TimeSlip::of_distant(time, now, window) {
                 Some(TimeSlip::LocalTime(offset)) => Some(offset.to_string()),
                 other => other.map(|slip| slip.as_str().to_owned()),
             }
         };
-        for (offset, expected) in [
-            (8 * 60 * MINUTE, Some("+8 h")),
-            (8 * 60 * MINUTE + 60_000, Some("+8 h")),
-            (8 * 60 * MINUTE - 60_000, Some("+8 h")),
-            (8 * 60 * MINUTE + 60_001, None),
-            (8 * 60 * MINUTE - 60_001, None),
-            (-5 * 60 * MINUTE, Some("-5 h")),
-            (330 * MINUTE, Some("+5 h 30 min")),
-            (345 * MINUTE, Some("+5 h 45 min")),
-            (315 * MINUTE, None),
-            (30 * MINUTE, Some("+30 min")),
-            (15 * MINUTE, None),
-            (2 * MINUTE, None),
-            (14 * 60 * MINUTE, Some("+14 h")),
-            (-(14 * 60 + 30) * MINUTE, None),
-            (24 * 60 * MINUTE, None),
-            (i64::MIN, None),
-            (i64::MAX, None),
+        for (minutes, expected) in [
+            (8 * 60, Some("+8 h")),
+            (-5 * 60, Some("-5 h")),
+            (-(2 * 60 + 30), Some("-2 h 30 min")),
+            (-(9 * 60 + 30), Some("-9 h 30 min")),
+            (5 * 60 + 30, Some("+5 h 30 min")),
+            (-(5 * 60 + 30), Some("-5 h 30 min")),
+            (5 * 60 + 45, Some("+5 h 45 min")),
+            (13 * 60 + 45, Some("+13 h 45 min")),
+            (14 * 60, Some("+14 h")),
+            // No zone has these.
+            (2, None),
+            (15, None),
+            (30, None),
+            (-30, None),
+            (45, None),
+            (-45, None),
+            (-(60 + 30), None),
+            (60 + 45, None),
+            (5 * 60 + 15, None),
+            (7 * 60 + 30, None),
+            (11 * 60 + 30, None),
+            (14 * 60 + 30, None),
+            (15 * 60, None),
+            (24 * 60, None),
         ] {
-            assert_eq!(found(offset).as_deref(), expected, "{offset}");
+            for window in windows {
+                let found = found(minutes * MINUTE, window);
+                assert_eq!(found.as_deref(), expected, "{minutes} min");
+            }
+        }
+        let eight_hours = 8 * 60 * MINUTE;
+        for (deviation, is_found) in [
+            (1_000, [true, true, true]),
+            (1_001, [false, true, true]),
+            (60_000, [false, true, true]),
+            (60_001, [false, false, false]),
+            (240_000, [false, false, false]),
+        ] {
+            for offset in [eight_hours + deviation, eight_hours - deviation] {
+                let found = windows.map(|window| found(offset, window).is_some());
+                assert_eq!(found, is_found, "{offset}");
+            }
+        }
+        for offset in [i64::MIN, i64::MAX] {
+            assert_eq!(found(offset, Window::default()), None);
         }
         for (time, slip) in [
             (173_210_400_000_000, None),
@@ -194,7 +236,11 @@ mod tests {
             (u64::MAX, None),
         ] {
             let time = SignTime::from_millis(time);
-            assert_eq!(TimeSlip::of_distant(time, now, window), slip, "{time}");
+            assert_eq!(
+                TimeSlip::of_distant(time, now, Window::default()),
+                slip,
+                "{time}"
+            );
         }
     }
 }

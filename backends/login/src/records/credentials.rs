@@ -43,6 +43,9 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 
 /// A renewed credential is valid for this much longer: the client may not have received the new one, and requests with
 /// the renewed one may be in flight. Until then the new one cannot be renewed. CONTRACT 8.
+///
+/// Until the sweep after the overlap, some two minutes in all, whoever reads the row and has the renewed credential can
+/// compute the new one; during the overlap a renewal returns it to them anyway.
 const RENEWAL_OVERLAP: Duration = Duration::from_secs(60);
 
 /// Retention of revoked credentials: longer than any token can issue the same credential again.
@@ -175,7 +178,8 @@ pub(crate) trait CredentialStore: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<RevokedLogin>, StoreError>;
 
-    /// Deletes up to `limit` expired or long revoked credentials, and returns how many.
+    /// Deletes up to `limit` expired or long revoked credentials, removes the salts of as many renewals whose overlap is
+    /// over, and returns the larger number.
     ///
     /// # Errors
     ///
@@ -278,7 +282,15 @@ impl CredentialStore for Store {
             ended("revoked_at", 2)
         );
         let values = values![now, now.minus(REVOKED_RETENTION)];
-        self.execute(&sweep, values).await
+        let deleted = self.execute(&sweep, values).await?;
+        // A renewal in between begins a new overlap.
+        let forget = format!(
+            "UPDATE credentials SET previous_hash = NULL, previous_until = NULL, renewal_salt = NULL \
+             WHERE hash IN ({}) AND previous_until <= $1",
+            ended("previous_until", 1)
+        );
+        let forgotten = self.execute(&forget, values![now]).await?;
+        Ok(deleted.max(forgotten))
     }
 }
 
@@ -535,6 +547,31 @@ mod both_stores {
         assert!(!is_valid(&credentials, &first, APP, over).await);
         assert!(is_valid(&credentials, &second, APP, over).await);
         assert_eq!(store.count("credentials").await, 1);
+    }
+
+    #[tokio::test]
+    async fn who_reads_the_store_after_the_overlap_cannot_compute_the_present_credential() {
+        let store = TestStore::new().await;
+        let (credentials, first, _, now) = with_one(&store).await;
+        let (second, _) = renewed(&credentials, &first, now).await;
+        let salt = async || {
+            let read = "SELECT renewal_salt FROM credentials WHERE renewal_salt IS NOT NULL";
+            let found: Option<([u8; LENGTH],)> = store.store().row(read, values![]).await.unwrap();
+            found.map(|(salt,)| salt)
+        };
+        let over = now.plus(RENEWAL_OVERLAP);
+        let almost = over.minus(Duration::from_millis(1));
+        assert_eq!(credentials.store.sweep(almost, 10).await.unwrap(), 0);
+        let (again, _) = renewed(&credentials, &first, almost).await;
+        assert_eq!(again.hash(), second.hash());
+        let computed = first.renewed(&salt().await.unwrap());
+        assert_eq!(computed.hash(), second.hash());
+        assert_eq!(credentials.store.sweep(over, 10).await.unwrap(), 1);
+        assert_eq!(salt().await, None);
+        assert_eq!(credentials.store.sweep(over, 10).await.unwrap(), 0);
+        assert!(renew(&credentials, &first, over).await.is_none());
+        let (third, _) = renewed(&credentials, &second, over).await;
+        assert!(is_valid(&credentials, &third, APP, over).await);
     }
 
     #[tokio::test]

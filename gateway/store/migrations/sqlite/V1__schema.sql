@@ -82,7 +82,7 @@ CREATE TABLE credentials (
     created_at      INTEGER NOT NULL, -- of the login; UTC ms, as all that follow
     expires_at      INTEGER NOT NULL,
     revoked_at      INTEGER, -- kept a while, so that a polling login's token cannot bring it back
-    previous_hash   BLOB    CHECK (length(previous_hash) = 32), -- the credential before the last renewal
+    previous_hash   BLOB    CHECK (length(previous_hash) = 32), -- the credential before the last renewal, during the overlap
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
@@ -91,6 +91,7 @@ CREATE INDEX credentials_by_age ON credentials (expires_at);
 CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE UNIQUE INDEX credentials_by_login ON credentials (login_hash);
 CREATE INDEX credentials_previous ON credentials (previous_hash) WHERE previous_hash IS NOT NULL;
+CREATE INDEX credentials_overlap ON credentials (previous_until) WHERE previous_until IS NOT NULL;
 
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -158,29 +158,6 @@ async fn two_tabs_at_once_both_complete() {
 }
 
 #[tokio::test]
-async fn only_the_cookie_set_by_the_confirmation_completes() {
-    let stack = Stack::start().await;
-    let client = stack.client();
-    let begun = begin_polling(&client).await;
-    let mut browser = Browser::default();
-    let page = browser.open(&begun.authorize_url).await;
-    let shown = browser.cookies()[0].value().to_owned();
-    browser.confirm(&page).await;
-    let confirmed = browser.cookies()[0].value().to_owned();
-    assert_ne!(shown, confirmed, "the confirmation sets the cookie anew");
-    // The page's cookie alone does not complete.
-    let mut early = Browser::default();
-    let page = early.open(&begun.authorize_url).await;
-    let cookie = early.cookies()[0].clone();
-    let provider = early.confirm(&page).await;
-    early.put_cookie(&cookie, &begun.authorize_url);
-    let back = early
-        .decide_and_follow(&provider, "ada", Decision::Allow)
-        .await;
-    back.response.rejected(400, "login_mismatch");
-}
-
-#[tokio::test]
 async fn an_iss_of_another_provider_is_rejected() {
     let wrong = ["--issuer=https://evil.example"];
     let stack = Stack::builder().provider(&wrong).start().await;

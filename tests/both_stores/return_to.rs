@@ -190,3 +190,32 @@ async fn an_origin_that_a_reload_removed_is_not_returned_to() {
     let back = other.follow(back_other).await;
     assert!(back.redirect_param("ticket").is_some(), "{}", back.text());
 }
+
+#[tokio::test]
+async fn no_reload_returns_to_an_origin_that_was_removed() {
+    let origins = |origin: &str| format!("[application]\nreturn_to = [\"{origin}\"]");
+    let stack = Stack::builder()
+        .backends(&origins("https://app.example"))
+        .start()
+        .await;
+    let client = stack.client();
+    let mut finished = Vec::new();
+    for (decision, outcome) in [(Decision::Allow, "ticket"), (Decision::Deny, "error")] {
+        let mut browser = Browser::default();
+        let url = client.login_url(&[("return_to", "https://app.example/")]);
+        let provider = browser.open(&url).await;
+        let callback = browser.decide(&provider, "ada", decision).await;
+        let callback = callback.redirect().unwrap();
+        let done = browser.step(callback.as_str()).await;
+        assert!(done.redirect_param(outcome).is_some(), "{}", done.text());
+        finished.push((browser, callback));
+    }
+    stack.configure(Program::V1, &origins("https://other.example"));
+    assert!(stack.reload(Program::V1).status.success());
+    for (mut browser, callback) in finished {
+        let response = browser.step(callback.as_str()).await.response;
+        assert_eq!(response.header("location"), None);
+        assert!(!response.text().contains("https://app.example"));
+        response.rejected(403, "return_to_not_allowed");
+    }
+}

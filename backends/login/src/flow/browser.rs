@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::LoginError,
     provider::Provider,
-    records::logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode, PollingCookie},
+    records::logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode},
     service::Service,
 };
 
@@ -29,15 +29,14 @@ pub(crate) async fn show_page(
     };
     let now = service.now();
     let sent = sent_cookie(service, request, &login);
-    let current = sent.clone().map(PollingCookie::into_current);
-    if let Some(outcome) = outcome_again(request, &login, current.as_ref(), &application, now) {
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(outcome.into());
     }
     ensure_pending(&login, now)?;
     let provider = configured_provider(service, &login)?;
-    let cookie = sent.unwrap_or_else(PollingCookie::generate);
+    let cookie = sent.unwrap_or_else(LoginCookie::generate);
     if !service.config.polling.confirm {
-        let redirect = redirect_to_provider(service, &login, provider, cookie.page).await?;
+        let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
     Ok(BrowserStep::Page(Page {
@@ -45,8 +44,8 @@ pub(crate) async fn show_page(
         user_code: user_code.clone(),
         provider: provider.config.name.to_string(),
         state: login.state.encode(),
-        confirm: cookie.page.confirm(),
-        cancel: cookie.page.cancel(),
+        confirm: cookie.confirm(),
+        cancel: cookie.cancel(),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), login.expires_at.seconds_from(now)),
     }))
@@ -63,18 +62,15 @@ pub(crate) async fn confirm(
     let (sent, now) = (sent_cookie(service, request, &login), service.now());
     let is_cancel = sent
         .as_ref()
-        .is_some_and(|sent| sent.page.is_cancelled_by(confirm));
-    let current = sent.clone().map(PollingCookie::into_current);
-    if let Some(outcome) = outcome_again(request, &login, current.as_ref(), &application, now) {
+        .is_some_and(|sent| sent.is_cancelled_by(confirm));
+    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(outcome.of_link(is_cancel).into());
     }
     ensure_pending(&login, now)?;
-    let (Some(PollingCookie { page, .. }), Some(cookie)) = (sent, current) else {
-        return Err(LoginError::LoginMismatch);
-    };
-    if page.is_confirmed_by(confirm) {
+    let cookie = sent.ok_or(LoginError::LoginMismatch)?;
+    if cookie.is_confirmed_by(confirm) {
         let provider = configured_provider(service, &login)?;
-        let redirect = redirect_to_provider(service, &login, provider, page).await?;
+        let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
     if !is_cancel {
@@ -87,12 +83,12 @@ pub(crate) async fn confirm(
         application,
         cookie,
     };
-    let outcome = match bind(service, &cancelled.login, &cancelled.cookie).await {
-        Ok(()) => finish_or_find(service, request, cancelled, denied).await?.0,
+    let ended = match bind(service, &cancelled.login, &cancelled.cookie).await {
+        Ok(()) => finish_or_find(service, request, &cancelled, denied).await?,
         Err(LoginError::LoginUsed) => find_outcome(service, request, &cancelled).await?,
         Err(error) => return Err(error),
     };
-    Ok(outcome.of_link(true).into())
+    Ok(ended.outcome.of_link(true).into())
 }
 
 /// Binds the login to the browser with this cookie; fails if a callback has claimed the login.
@@ -102,23 +98,17 @@ async fn bind(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<
     is_bound.then_some(()).ok_or(LoginError::LoginUsed)
 }
 
-/// Binds the login to the browser that has this value of the page, and redirects the browser to the provider.
+/// Binds the login to the browser with this cookie, and redirects the browser to the provider.
 async fn redirect_to_provider(
     service: &Service,
     login: &Login,
     provider: &Provider,
-    page: LoginCookie,
+    cookie: &LoginCookie,
 ) -> Result<ProviderRedirect, LoginError> {
-    let bound = service.state.seal().await?.bound_value(&login.state, &page);
-    bind(service, login, &bound).await?;
+    bind(service, login, cookie).await?;
     let remaining = login.expires_at.seconds_from(service.now());
-    let url = provider.authorize_url(&login.state, &bound);
-    let cookie = PollingCookie {
-        page,
-        bound: Some(bound),
-    };
     Ok(ProviderRedirect {
-        url,
+        url: provider.authorize_url(&login.state, cookie),
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), remaining),
     })

@@ -13,7 +13,7 @@ use crate::{
     error::LoginError,
     records::{
         applications::Application,
-        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, PollingCookie, Status},
+        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, Status},
     },
     service::Service,
 };
@@ -108,7 +108,7 @@ async fn find_polling_login(
     request: &BrowserRequest<'_>,
 ) -> Result<Found, LoginError> {
     let (login, application) = find_login(service, request).await?;
-    let sent = sent_cookie(service, request, &login).map(PollingCookie::into_current);
+    let sent = sent_cookie(service, request, &login);
     let now = service.now();
     if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
         return Ok(Found::Finished(outcome));
@@ -129,9 +129,9 @@ pub(super) fn sent_cookie(
     service: &Service,
     request: &BrowserRequest<'_>,
     login: &Login,
-) -> Option<PollingCookie> {
+) -> Option<LoginCookie> {
     let sent = BrowserCookie::of(&login.state, &service.config.public_url);
-    PollingCookie::decode(sent.value(request.headers)?)
+    LoginCookie::decode(sent.value(request.headers)?)
 }
 
 /// Checks that the login is pending, so that the browser can continue it.

@@ -10,7 +10,8 @@ use super::{
     BrowserRequest, BrowserStep,
     find::{Found, ensure_pending, find_callback_login},
     outcome::{
-        BrowserOutcome, CallbackLogin, Failure, outcome_again, store_completion, store_failure,
+        BrowserOutcome, CallbackLogin, Ended, Failure, outcome_again, store_completion,
+        store_failure,
     },
     retry_store,
     return_to::is_allowed,
@@ -69,26 +70,28 @@ pub(crate) async fn finish_login(
     if !callback.iss.is_none_or(is_issuer) {
         return Err(LoginError::LoginMismatch);
     }
-    let is_sealed = matches!(found.login.mode, Mode::Redirect { .. });
-    let (outcome, finished) = finish_or_find(service, request, *found, callback.grant).await?;
-    let cookie = BrowserCookie::of(&finished.login.state, &service.config.public_url);
-    let remaining = finished.login.expires_at.seconds_from(service.now());
-    let short = is_sealed.then(|| cookie.set(&finished.cookie.encode(), remaining));
-    Ok(BrowserStep::Finished(outcome, short))
+    let ended = finish_or_find(service, request, &found, callback.grant).await?;
+    let CallbackLogin { login, cookie, .. } = &*found;
+    let is_sealed = matches!(login.mode, Mode::Redirect { .. });
+    // Only what is stored is found by the short cookie.
+    let short = (is_sealed && ended.is_stored).then(|| {
+        let remaining = login.expires_at.seconds_from(service.now());
+        BrowserCookie::of(&login.state, &service.config.public_url).set(&cookie.encode(), remaining)
+    });
+    Ok(BrowserStep::Finished(ended.outcome, short))
 }
 
 /// Finishes a login that is bound to this browser. If another request of this browser was first, returns its outcome.
 pub(super) async fn finish_or_find(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
-    found: CallbackLogin,
+    found: &CallbackLogin,
     grant: Grant,
-) -> Result<(BrowserOutcome, CallbackLogin), LoginError> {
-    let outcome = match finish_once(service, request.client, found.clone(), grant).await {
-        Err(LoginError::LoginUsed) => find_outcome(service, request, &found).await,
+) -> Result<Ended, LoginError> {
+    match finish_once(service, request.client, found.clone(), grant).await {
+        Err(LoginError::LoginUsed) => find_outcome(service, request, found).await,
         finished => finished,
-    };
-    Ok((outcome?, found))
+    }
 }
 
 /// Returns the outcome of a login that another request of this browser has used.
@@ -100,12 +103,14 @@ pub(super) async fn find_outcome(
         application,
         cookie,
     }: &CallbackLogin,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     let stored = service.state.logins.find(login.state.hash()).await?;
-    let now = service.now();
-    stored
-        .and_then(|login| outcome_again(request, &login, Some(cookie), application, now))
-        .ok_or(LoginError::LoginUsed)
+    let stored = stored.ok_or(LoginError::LoginUsed)?;
+    let outcome = outcome_again(request, &stored, Some(cookie), application, service.now());
+    Ok(Ended {
+        outcome: outcome.ok_or(LoginError::LoginUsed)?,
+        is_stored: matches!(stored.status, Status::Complete(_) | Status::Failed { .. }),
+    })
 }
 
 /// Claims and finishes a login, in a task of its own: if the browser disconnects, the login must still finish, and a
@@ -115,7 +120,7 @@ async fn finish_once(
     client: IpAddr,
     found: CallbackLogin,
     grant: Grant,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     let now = service.state.clock.instant();
     let permit = service.limits.count_callback(client, now).await?;
     let own = Arc::clone(service);
@@ -159,11 +164,14 @@ async fn finish_claimed(
     service: &Service,
     claimed: &CallbackLogin,
     grant: Grant,
-) -> Result<BrowserOutcome, LoginError> {
+) -> Result<Ended, LoginError> {
     let login = &claimed.login;
     let metrics = service.state.metrics.providers.of(&login.provider);
     let finished = match complete(service, claimed, grant).await {
-        Ok(browser) => Ok((browser, LoginOutcome::Success)),
+        Ok(outcome) => {
+            let is_stored = true;
+            Ok((Ended { outcome, is_stored }, LoginOutcome::Success))
+        }
         Err(failure) => store_failure(service, login, failure).await,
     };
     let outcome = match &finished {
@@ -171,7 +179,7 @@ async fn finish_claimed(
         Err(error) => error.into(),
     };
     metrics.count_finished(LoginMode::from(&login.mode), outcome);
-    finished.map(|(browser, _)| browser)
+    finished.map(|(ended, _)| ended)
 }
 
 /// Completes a claimed login: exchanges the code for the user's account, and stores the outcome.

@@ -7,7 +7,10 @@ use signpost_store::StoreError;
 use url::Url;
 
 use super::{
-    BrowserRequest, LoginResult, collect::issue_random, retry_store, return_to::with_outcome,
+    BrowserRequest, LoginResult,
+    collect::issue_random,
+    retry_store,
+    return_to::{is_allowed, with_outcome},
 };
 use crate::{
     error::LoginError,
@@ -29,6 +32,13 @@ pub(super) struct CallbackLogin {
     pub(super) login: Login,
     pub(super) application: Arc<Application>,
     pub(super) cookie: LoginCookie,
+}
+
+/// A login that this browser finishes or has finished.
+pub(super) struct Ended {
+    pub(super) outcome: BrowserOutcome,
+    /// Whether the store has the outcome.
+    pub(super) is_stored: bool,
 }
 
 /// How a login ends in the browser.
@@ -95,6 +105,17 @@ pub(super) fn outcome_again(
         return None;
     }
     match (&login.status, &login.mode) {
+        (Status::Pending, _) => None,
+        (Status::Exchanging(claim), _) if now < claim.until => Some(BrowserOutcome::Finishing),
+        // Checked again: the application may have lost the origin since the login ended.
+        (
+            _,
+            Mode::Redirect {
+                return_to: Some(url),
+            },
+        ) if !is_allowed(url, &application.return_to) => {
+            Some(BrowserOutcome::Problem(LoginError::ReturnToNotAllowed))
+        }
         (
             Status::Complete(_),
             Mode::Redirect {
@@ -106,10 +127,8 @@ pub(super) fn outcome_again(
         }
         (Status::Complete(_), _) => Some(BrowserOutcome::Close(Arc::clone(application))),
         (Status::Failed { reason, .. }, mode) => Some(failed(mode, *reason)),
-        (Status::Exchanging(claim), _) if now < claim.until => Some(BrowserOutcome::Finishing),
         // No outcome can be stored after the claim has ended.
         (Status::Exchanging(_), mode) => Some(failed(mode, FailureReason::ProviderFailed)),
-        (Status::Pending, _) => None,
     }
 }
 
@@ -169,7 +188,7 @@ pub(super) async fn store_failure(
     service: &Service,
     login: &Login,
     failure: Failure,
-) -> Result<(BrowserOutcome, LoginOutcome), LoginError> {
+) -> Result<(Ended, LoginOutcome), LoginError> {
     let reason = match failure {
         Failure::Login(reason) => reason,
         Failure::Store(error) => {
@@ -180,23 +199,25 @@ pub(super) async fn store_failure(
             return Err(error);
         }
     };
-    fail(service, login, reason).await?;
-    Ok((failed(&login.mode, reason), reason.into()))
+    let is_stored = fail(service, login, reason).await?;
+    let outcome = failed(&login.mode, reason);
+    Ok((Ended { outcome, is_stored }, reason.into()))
 }
 
-/// Stores that the login failed.
+/// Stores that the login failed, and returns whether it did.
 ///
 /// Anyone can begin redirect logins, so the number of failed ones that are stored is limited. Beyond the limit the
-/// login's row is deleted, and a second callback is handled like the first.
-async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result<(), LoginError> {
+/// login's row is deleted. The browser keeps the sealed login, and its second callback is handled like the first.
+async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result<bool, LoginError> {
     if matches!(login.mode, Mode::Redirect { .. })
         && !service.limits.count_failure(service.state.clock.instant())
     {
         let unclaim = || service.state.logins.unclaim_redirect(login.state.hash());
-        return Ok(retry_store(unclaim).await?);
+        retry_store(unclaim).await?;
+        return Ok(false);
     }
-    let stored = store_outcome(service, login, Outcome::Failed(reason)).await;
-    stored.map(drop)
+    store_outcome(service, login, Outcome::Failed(reason)).await?;
+    Ok(true)
 }
 
 /// Stores the outcome of the login, and returns when it was stored.

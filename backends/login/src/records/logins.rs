@@ -31,7 +31,7 @@ use url::Url;
 
 pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
-    cookie::{BrowserCookie, CookieHash, LoginCookie, PollingCookie, remove_oldest},
+    cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
     seal::{SealKey, SealedRedirect},
     ticket::{Ticket, TicketHash},

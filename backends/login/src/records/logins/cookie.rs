@@ -1,9 +1,14 @@
 //! The cookie that binds a login to one browser. CONTRACT 8.
 //!
-//! Each login has one. A polling login's cookie ([`PollingCookie`]) is a random value of its page, and once the browser
-//! was sent to the provider, a second value. The page's links and PKCE's `code_verifier` are derived from these, so that
-//! none is stored, and only the browser with the cookie can continue. A redirect login's cookie holds the whole login,
-//! sealed (`seal`), with such a random value in it; after the login, that value only.
+//! Each login has one. A polling login's cookie is a random value, the same one as long as the login lasts: each tab's
+//! links work, and a second click is as the first. The page's links and PKCE's `code_verifier` are derived from it, so
+//! that none is stored, and only the browser with the cookie can continue. A redirect login's cookie holds the whole
+//! login, sealed (`seal`), with such a random value in it; after the login, that value only.
+//!
+//! An attacker who plants a cookie in a browser has the same value, and can do what that browser can: press the button,
+//! and use its callback. The prefix `__Host-` prevents that. With a plain http `public_url`, whoever controls a sibling
+//! domain or the network can plant cookies; a further value that the button sets would not stop them, since they can
+//! press the button, too.
 
 use http::{HeaderMap, HeaderValue, header::COOKIE};
 use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
@@ -82,51 +87,6 @@ impl LoginCookie {
     /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
     pub(crate) fn code_verifier(&self) -> String {
         self.0.derive("code_verifier").encode()
-    }
-}
-
-/// What a polling login's cookie contains.
-#[derive(Clone, Debug)]
-pub(crate) struct PollingCookie {
-    /// The value of the login's page. It stays the same in a browser, so that the links of each of its tabs work.
-    pub(crate) page: LoginCookie,
-    /// Since the button was pressed: the value that the login is bound to. An attacker who could plant the page's value
-    /// does not know it.
-    pub(crate) bound: Option<LoginCookie>,
-}
-
-impl PollingCookie {
-    /// A browser's first one.
-    pub(crate) fn generate() -> Self {
-        Self {
-            page: LoginCookie::generate(),
-            bound: None,
-        }
-    }
-
-    /// Decodes a cookie's value: one or two values, with a dot in between.
-    pub(crate) fn decode(value: &str) -> Option<Self> {
-        let (page, bound) = match value.split_once('.') {
-            Some((page, bound)) => (page, Some(LoginCookie::decode(bound)?)),
-            None => (value, None),
-        };
-        Some(Self {
-            page: LoginCookie::decode(page)?,
-            bound,
-        })
-    }
-
-    /// The cookie's value.
-    pub(crate) fn encode(&self) -> String {
-        match &self.bound {
-            Some(bound) => format!("{}.{}", self.page.encode(), bound.encode()),
-            None => self.page.encode(),
-        }
-    }
-
-    /// The value that a login of this browser is bound to.
-    pub(crate) fn into_current(self) -> LoginCookie {
-        self.bound.unwrap_or(self.page)
     }
 }
 
@@ -302,22 +262,6 @@ mod tests {
         let hash = hex::encode(state.hash().as_bytes());
         let name = BrowserCookie::of(&state, &plain()).name;
         assert!(!hash.contains(name.strip_prefix("login-").unwrap()));
-    }
-
-    #[test]
-    fn a_polling_cookie_reads_back() {
-        let mut cookie = PollingCookie::generate();
-        for bound in [None, Some(LoginCookie::generate())] {
-            cookie.bound = bound;
-            let back = PollingCookie::decode(&cookie.encode()).unwrap();
-            assert_eq!(back.encode(), cookie.encode());
-            let current = cookie.bound.clone().unwrap_or_else(|| cookie.page.clone());
-            assert!(current.hash().is_hash_of(&back.into_current()));
-        }
-        let text = cookie.encode();
-        for bad in ["", ".", &text[1..], &format!("{text}."), &text[..44]] {
-            assert!(PollingCookie::decode(bad).is_none(), "{bad}");
-        }
     }
 
     #[test]

@@ -131,13 +131,6 @@ impl SealKey {
         })
     }
 
-    /// The value that binds the polling login of `state` to the browser that has `page`: the same one each time, so that a
-    /// button that is pressed twice is as one that is pressed once.
-    pub(crate) fn bound_value(&self, state: &LoginState, page: &LoginCookie) -> LoginCookie {
-        let bytes = Zeroizing::new([*state.hash().as_bytes(), *page.as_bytes()]);
-        LoginCookie::from_bytes(self.mac("bound", state.version(), bytes.as_flattened()))
-    }
-
     fn tag(&self, version: &Version, state: &[u8; LENGTH]) -> [u8; TAG_BYTES] {
         let mac = self.mac("state", version, &state[..TAGGED_BYTES]);
         *mac.first_chunk().expect("a MAC has 32 bytes")

@@ -62,7 +62,6 @@ pub(super) async fn confirm(setup: &Setup, begun: &Begun) -> String {
     );
     let sent_on = setup.browse(&button(&page), &page.cookie()).await;
     assert_eq!(sent_on.state(), begun.state);
-    assert_ne!(sent_on.cookie(), page.cookie());
     sent_on.cookie()
 }
 
@@ -181,6 +180,7 @@ async fn the_links_of_each_tab_work_until_the_login_is_over() {
     assert_eq!(second.cookie(), first.cookie());
     // Each press of a button is as the first.
     let sent_on = setup.browse(&button(&second), &second.cookie()).await;
+    assert_eq!(sent_on.cookie(), first.cookie());
     for page in [&first, &second] {
         for cookie in [first.cookie(), sent_on.cookie()] {
             let again = setup.browse(&button(page), &cookie).await;
@@ -317,12 +317,8 @@ async fn the_button_works_only_in_the_browser_with_its_page() {
     let confirmed = async |page: &Response| setup.browse(&button(page), &page.cookie()).await;
     let (earlier, last) = (confirmed(second).await, confirmed(first).await);
     let callback = format!("/login?state={}&code=me", begun.state);
-    for cookie in [earlier.cookie(), first.cookie()] {
-        setup
-            .browse(&callback, &cookie)
-            .await
-            .assert_problem(400, "login_mismatch");
-    }
+    let mismatch = setup.browse(&callback, &earlier.cookie()).await;
+    mismatch.assert_problem(400, "login_mismatch");
     let done = setup.browse(&callback, &last.cookie()).await;
     assert_eq!(done.status, StatusCode::OK);
 }

@@ -185,6 +185,22 @@ async fn a_failed_login_fails_in_the_response_or_at_return_to() {
 }
 
 #[tokio::test]
+async fn a_failure_that_is_not_stored_leaves_the_browser_its_login() {
+    let setup = Setup::new().await;
+    let now = setup.clock.instant();
+    while setup.service.limits.count_failure(now) {}
+    let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+    let target = format!("/login?state={}&error=access_denied", begun.state());
+    for _ in 0..2 {
+        let failed = setup.browse(&target, &begun.cookie()).await;
+        let location = "https://app.example/?error=access_denied";
+        assert_eq!(failed.header(header::LOCATION), location);
+        assert!(!failed.headers.contains_key(header::SET_COOKIE));
+        assert_eq!(setup.store.count("logins").await, 0);
+    }
+}
+
+#[tokio::test]
 async fn a_callback_of_another_browser_changes_nothing() {
     let setup = Setup::new().await;
     let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;

@@ -166,6 +166,23 @@ async fn a_person_without_a_mouse_confirms_or_cancels() {
     browser.wait_for_text("Sign in to the sandbox").await;
 }
 
+/// Opens the page of a polling login, and presses its button and Allow; returns the address of the page's link that
+/// cancels the login.
+async fn complete(browser: &RealBrowser, stack: &Stack, begun: &PollingLogin) -> String {
+    browser.open(&begun.authorize_url).await;
+    let cancel = cancel_address(browser).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+    let login = stack.url("/login");
+    until("the last page", || async {
+        let address = browser.address().await;
+        (address.starts_with(&login) && address.contains("code=")).then_some(())
+    })
+    .await;
+    cancel
+}
+
 /// The lines of the page that end inside a word: between two Korean syllables, in a Japanese word of katakana, or before
 /// a small kana.
 const BROKEN_WORDS: &str = r"
@@ -191,8 +208,15 @@ async fn every_page_fits_every_screen_in_every_language() {
     for language in ["en", "zh-CN", "zh-TW", "ja", "ko"] {
         browser.prefer(language).await;
         let begun = begin_polling(&client).await;
+        let completed = begin_polling(&client).await;
+        let too_late = complete(&browser, &stack, &completed).await;
+        let cancelled = begin_polling(&client).await;
+        browser.open(&cancelled.authorize_url).await;
         let pages = [
-            ("confirm", begun.authorize_url.clone()),
+            ("confirm", begun.authorize_url),
+            ("done", completed.authorize_url),
+            ("too_late", too_late),
+            ("cancelled", cancel_address(&browser).await),
             ("unknown", stack.url("/login?state=v1.forged&code=x")),
             ("mismatch", stack.url("/login?time=1&sign=x")),
             ("incomplete", stack.url("/login")),
@@ -254,14 +278,7 @@ async fn a_person_confirms_a_polling_login_in_two_languages() {
             browser.picture().await.len() > 3000,
             "the page is not empty"
         );
-        browser.click("main a").await;
-        browser.wait_for_text("Sign in to the sandbox").await;
-        browser.click("button[value=allow]").await;
-        let end = until("the last page", || async {
-            let address = browser.address().await;
-            address.starts_with(&stack.url("/login")).then_some(address)
-        });
-        assert!(end.await.contains("code="));
+        complete(&browser, &stack, &begun).await;
         assert_eq!(browser.language().await, language);
         assert_eq!(
             browser.console_errors().await,

@@ -54,7 +54,9 @@ pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
 pub enum Outcome {
     /// Something succeeded.
     Success,
-    /// Something failed or was cancelled.
+    /// Something was cancelled, as the person wanted.
+    Neutral,
+    /// Something failed.
     Failure,
 }
 
@@ -69,6 +71,7 @@ pub fn document(language: Language, title: &str, body: &Markup) -> String {
 pub fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> String {
     let (class, role, mark) = match outcome {
         Outcome::Success => ("success", "status", "✓"),
+        Outcome::Neutral => ("neutral", "status", "✓"),
         Outcome::Failure => ("failure", "alert", "!"),
     };
     let content = html! {

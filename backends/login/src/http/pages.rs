@@ -52,7 +52,7 @@ pub(crate) fn finished(application: &str, origin: &str, language: Language) -> R
 /// The user cancelled the login.
 pub(crate) fn cancelled(language: Language) -> Response {
     let body = html! { p { (text(language, "page_cancelled_close", &[])) } };
-    outcome(Outcome::Failure, language, "page_cancelled_title", &body)
+    outcome(Outcome::Neutral, language, "page_cancelled_title", &body)
 }
 
 /// The user wanted to cancel a login that was complete.

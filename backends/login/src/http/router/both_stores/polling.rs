@@ -160,6 +160,8 @@ async fn a_person_who_did_not_start_the_login_cancels_it() {
             "{}",
             cancelled.body
         );
+        let mark = "<div class=\"neutral\" role=\"status\">";
+        assert!(cancelled.body.contains(mark), "{}", cancelled.body);
     }
     let checked = check(&setup, &begun.token).await;
     assert_eq!(checked["status"], "failed");

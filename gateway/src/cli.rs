@@ -11,6 +11,7 @@ mod app;
 mod call;
 mod connect;
 mod login;
+mod master_key;
 mod parse;
 mod sign;
 mod source;
@@ -61,6 +62,11 @@ enum Command {
     App {
         #[command(subcommand)]
         command: app::AppCommand,
+    },
+    /// Replace the key that encrypts the applications' keys (multi-application mode).
+    MasterKey {
+        #[command(subcommand)]
+        command: master_key::MasterKeyCommand,
     },
     /// Show the versions, their dates and backends, and who uses them.
     Versions {
@@ -122,6 +128,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::App { command } => wait_for(app::run(command)),
+        Command::MasterKey { command } => wait_for(master_key::run(command)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),

@@ -153,6 +153,7 @@ const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ("postgres.statement_seconds", "4"),
     ("postgres.root_certificate", "'other.pem'"),
     ("applications.master_key", "'file:other.key'"),
+    ("applications.previous_master_key", "'file:other.key'"),
     ("applications.snapshot", "'other.snapshot'"),
 ];
 

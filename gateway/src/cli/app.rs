@@ -375,11 +375,17 @@ async fn open_administration(
     config: &Config,
     common: &CommonOptions,
 ) -> anyhow::Result<Administration> {
+    let store = configured_store(config, common).await?;
+    Ok(Administration::new(store, Rules::from_config(config)))
+}
+
+/// Opens the configured store of applications.
+pub(super) async fn configured_store(
+    config: &Config,
+    common: &CommonOptions,
+) -> anyhow::Result<StoredApps> {
     match &config.applications {
-        Applications::Multi(multi) => {
-            let (_, store) = open_store(config, multi).await?;
-            Ok(Administration::new(store, Rules::from_config(config)))
-        }
+        Applications::Multi(multi) => Ok(open_store(config, multi).await?.1),
         Applications::Single(_) => bail!(
             "{} serves a single application: replace [application] with [applications] to manage many",
             common.config.display()

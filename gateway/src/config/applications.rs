@@ -13,6 +13,9 @@ use signpost_store::StoreSettings;
 /// Default size of the application cache, in entries of about 1 KiB.
 const DEFAULT_CACHE_ENTRIES: u64 = 10_000;
 
+/// What the configuration allows for a master key.
+const MASTER_KEY: &str = "64 hex digits in \"env:NAME\" or \"file:PATH\"";
+
 /// The applications that may sign requests.
 #[derive(Clone, Debug)]
 pub enum Applications {
@@ -27,6 +30,8 @@ pub enum Applications {
 pub struct MultiApplications {
     /// Encrypts the applications' keys.
     pub(crate) master_key: MasterKey,
+    /// Also opens the applications' keys, while `signpost master-key rotate` replaces the master key. Default: none.
+    pub(crate) previous_master_key: Option<Secret>,
     /// Limit of cached applications; unknown idents have places of their own. 1 to 10,000,000, default 10,000.
     pub(crate) cache_entries: u64,
     /// Where the applications are also written, for a start without a Postgres. Default: nowhere.
@@ -65,6 +70,7 @@ impl Applications {
                 ),
                 snapshot: section.path("snapshot"),
                 master_key: MasterKey::read(section, store),
+                previous_master_key: previous_master_key(section),
             })
         });
         let mode = match (is_single, is_multi) {
@@ -98,10 +104,27 @@ fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey>
     }
 }
 
+/// Reads the master key that no longer seals. Unlike [`MasterKey`], it is never created.
+fn previous_master_key(section: &mut Section<'_>) -> Read<Option<Secret>> {
+    const KEY: &str = "previous_master_key";
+    let Some(source) = section.secret_source(KEY, MASTER_KEY)? else {
+        return Ok(None);
+    };
+    if let SecretSource::Literal(_) = source {
+        return Err(section.problem(KEY, "the key itself", MASTER_KEY));
+    }
+    let secret = section.fetch(KEY, source, MASTER_KEY)?;
+    let digits = secret.expose();
+    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(section.problem(KEY, "a text of another form", MASTER_KEY));
+    }
+    Ok(Some(secret))
+}
+
 impl MasterKey {
     fn read(section: &mut Section<'_>, store: Option<&StoreSettings>) -> Read<Self> {
         const KEY: &str = "master_key";
-        const ALLOWED: &str = "64 hex digits in \"env:NAME\" or \"file:PATH\"";
+        const ALLOWED: &str = MASTER_KEY;
         let Some(source) = section.secret_source(KEY, ALLOWED)? else {
             return Self::default_for(section, store.ok_or(Invalid)?);
         };

@@ -15,6 +15,7 @@
 //! | [`inspect`] | read-only checks of a store |
 //! | [`defaults`] | default versions that are not in service |
 //! | [`seal`] | encryption of keys at rest |
+//! | [`reseal`] | all keys under a new master key |
 
 pub(crate) mod administration;
 pub(crate) mod defaults;
@@ -23,6 +24,7 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod loader;
 pub(crate) mod open;
+pub(crate) mod reseal;
 pub(crate) mod rules;
 pub(crate) mod seal;
 mod snapshot;

@@ -32,13 +32,14 @@ use crate::{
 };
 
 /// Keys that need a new process: management, threads and the store. A dot at the end means all keys of the table.
-const NEED_RESTART: [&str; 7] = [
+const NEED_RESTART: [&str; 8] = [
     "management.",
     "threads",
     "store",
     "postgres.",
     "applications",
     "applications.master_key",
+    "applications.previous_master_key",
     "applications.snapshot",
 ];
 

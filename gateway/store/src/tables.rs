@@ -3,3 +3,4 @@
 pub mod accounts;
 pub mod applications;
 pub mod credentials;
+pub mod sealed_keys;

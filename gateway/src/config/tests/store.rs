@@ -197,6 +197,38 @@ fn gateways_that_share_a_server_share_a_master_key() {
 }
 
 #[test]
+fn a_previous_master_key_is_a_key_in_a_file_or_variable() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    let table = |source: &str| format!("[applications]\nprevious_master_key = '{source}'");
+    let with = |source: &str| MULTI.replace("[applications]", &table(source));
+    for (content, source, problem) in [
+        (
+            "",
+            "ab".repeat(32),
+            "the key itself; allowed: 64 hex digits in",
+        ),
+        (
+            "abc",
+            format!("file:{path}"),
+            "a text of another form; allowed: 64 hex digits in",
+        ),
+        ("", "file:/no/such.key".to_owned(), "/no/such.key"),
+    ] {
+        fs::write(file.path(), content).unwrap();
+        let report = problems(&with(&source));
+        let start = "applications.previous_master_key: found ";
+        assert!(
+            report.contains(start) && report.contains(problem),
+            "{report}"
+        );
+        assert!(!report.contains("abab"), "{report}");
+    }
+    fs::write(file.path(), "ab".repeat(32)).unwrap();
+    assert!(load(&with(&format!("file:{path}"))).is_ok());
+}
+
+#[test]
 fn a_server_whose_identity_is_not_verified_is_warned_of() {
     let warnings = |store: &str| load(&with(store)).unwrap().warnings().join("\n");
     let weak = "store = 'postgres://u@db.example/d?sslmode=prefer'";

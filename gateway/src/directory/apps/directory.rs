@@ -14,6 +14,7 @@ use signpost_store::{Change, Topic};
 
 use super::{
     App,
+    seal::SealError,
     store::{AppStore, AppStoreError},
     unread::Unread,
 };
@@ -180,7 +181,12 @@ impl CachedApps {
 
 impl LookupError for AppStoreError {
     fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_unavailable())
+        match self {
+            Self::Store(error) => error.is_unavailable(),
+            // This gateway does not know a master key that the others know. What it has cached is still right.
+            Self::Seal(error) => matches!(error, SealError::OtherMasterKey(_)),
+            _ => false,
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 //! unknown or retired. Neither the database nor the key is created or migrated.
 
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_protocol::app::AppIdent;
-use signpost_store::{Store, StoreError, tables::applications};
+use signpost_store::{Store, tables::sealed_keys};
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
@@ -24,24 +23,24 @@ pub(crate) async fn inspect(
     let known = config.versions.names_in_service(SystemClock.now());
     let contents = async {
         let Some(database) = Store::open_read_only(&config.store).await? else {
-            return anyhow::Ok((None, Vec::new()));
+            return anyhow::Ok((Vec::new(), Vec::new()));
         };
         let unusable = unusable_defaults(&database, &known).await?;
-        Ok((newest_key(&database).await?, unusable))
+        Ok((sealed_keys::samples(&database).await?, unusable))
     };
-    let (newest, warnings) = match contents.await {
-        Ok((newest, unusable)) => (
-            newest,
+    let (samples, warnings) = match contents.await {
+        Ok((samples, unusable)) => (
+            samples,
             default_version_warnings(&unusable, &config.versions),
         ),
         Err(error) => {
             let warning = format!(
                 "the store cannot be read now, so the master key and default versions were not checked: {error:#}"
             );
-            (None, vec![warning])
+            (Vec::new(), vec![warning])
         }
     };
-    check_key(multi, newest)?;
+    check_keys(multi, &samples)?;
     Ok(warnings)
 }
 
@@ -54,21 +53,14 @@ pub(crate) async fn check_master_key(
     database: &Store,
     multi: &MultiApplications,
 ) -> anyhow::Result<()> {
-    check_key(multi, newest_key(database).await?)
+    check_keys(multi, &sealed_keys::samples(database).await?)
 }
 
-fn check_key(multi: &MultiApplications, newest: Option<(AppIdent, Vec<u8>)>) -> anyhow::Result<()> {
-    let sealer = Sealer::existing(&multi.master_key, newest.is_some())?;
-    if let (Some(sealer), Some((ident, key))) = (sealer, newest) {
-        sealer.check(ident, &key)?;
+fn check_keys(multi: &MultiApplications, samples: &[Vec<u8>]) -> anyhow::Result<()> {
+    if let Some(sealer) = Sealer::existing(multi, !samples.is_empty())? {
+        for sealed in samples {
+            sealer.check(sealed)?;
+        }
     }
     Ok(())
-}
-
-/// Ident and sealed key of the newest application, with which the master key is checked.
-pub(super) async fn newest_key(
-    database: &Store,
-) -> Result<Option<(AppIdent, Vec<u8>)>, StoreError> {
-    let newest = applications::newest(database).await?;
-    Ok(newest.and_then(|newest| Some((newest.ident.parse().ok()?, newest.key))))
 }

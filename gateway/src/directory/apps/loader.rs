@@ -182,7 +182,8 @@ impl AppLoader {
                 self.caches.unread.add_all();
             }
             if let Some(Ok(file)) = new {
-                new = Some(on_file_thread(move || file.with(&rows)).await);
+                let store = self.store.clone();
+                new = Some(on_file_thread(move || file.with(rows, &store)).await);
             }
             (last, attempts) = (end, 0);
         }

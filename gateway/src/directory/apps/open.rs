@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_store::{OpenError, Store, StoreError, StoreSettings, changes::Watch};
+use signpost_store::{
+    OpenError, Store, StoreError, StoreSettings, changes::Watch, tables::sealed_keys,
+};
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
     directory::{AppDirectory, CachedApps},
-    inspect::newest_key,
     loader::AppLoader,
     seal::Sealer,
     snapshot::{Snapshot, SnapshotError, SnapshotFile},
@@ -79,7 +80,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     // The pool's connections would end with this runtime.
     database.disconnect();
     // The key exists now: `open_store` creates a missing one.
-    let sealer = Sealer::existing(&multi.master_key, false)?;
+    let sealer = Sealer::existing(multi, false)?;
     warn_of_unusable_defaults(&config.store, &config.versions);
     let apps = CachedApps::new(Arc::new(store.clone()), multi.cache_entries);
     if let Some(snapshot) = snapshot {
@@ -108,7 +109,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         directory: AppDirectory::Multi(apps),
         accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
-        rate_key: sealer.map(|sealer| sealer.rate_key),
+        rate_key: sealer.map(|sealer| sealer.rate_key()),
         loader: Some(loader),
         _watch: Some(watch),
     })
@@ -125,7 +126,7 @@ fn open_without_store(
         return Err(error);
     }
     let read = || {
-        let sealer = Sealer::existing(&multi.master_key, true)?;
+        let sealer = Sealer::existing(multi, true)?;
         let sealer = sealer.context("there is no master key")?;
         let file = snapshot_file(config, multi, &sealer).context("there is none")?;
         let database = Store::open_later(&config.store)?;
@@ -165,7 +166,7 @@ fn snapshot_file(
     let path = path.filter(|_| config.store.address.file().is_none())?;
     Some(SnapshotFile {
         path: path.clone(),
-        key: sealer.snapshot_key.clone(),
+        keys: sealer.snapshot_keys(),
         store: config.store.address.to_string(),
     })
 }
@@ -205,7 +206,7 @@ pub(crate) fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Ver
         .spawn(check);
 }
 
-/// Opens the store of applications, and checks that the master key opens its newest key.
+/// Opens the store of applications, and checks that the master keys are those of its keys.
 ///
 /// # Errors
 ///
@@ -215,10 +216,11 @@ pub async fn open_store(
     multi: &MultiApplications,
 ) -> anyhow::Result<(Store, StoredApps)> {
     let database = Store::open(&config.store).await?;
-    let newest = newest_key(&database).await?;
-    let sealer = Sealer::from_config(&multi.master_key, newest.is_some())?;
-    if let Some((ident, key)) = newest {
-        sealer.check(ident, &key)?;
+    let samples = sealed_keys::samples(&database).await?;
+    let sealer = Sealer::from_config(&multi.master_key, !samples.is_empty())?;
+    let sealer = sealer.with_previous(multi.previous_master_key.as_ref())?;
+    for sealed in &samples {
+        sealer.check(sealed)?;
     }
     Ok((database.clone(), StoredApps::new(database, sealer)))
 }

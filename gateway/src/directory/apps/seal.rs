@@ -1,46 +1,74 @@
 //! Keys at rest: ChaCha20-Poly1305 (RFC 8439) under the master key, bound to the application's ident and to the slot.
 //!
+//! A sealed key begins with the id of its master key: while the master key is replaced, both are known, and none is tried.
+//!
 //! An attacker with write access to the database but without the master key cannot use one application's key for
 //! another, put a rotated key back as the current one, or extend an overlap. What remains possible: putting back a
 //! record's own earlier bytes, copied before a rotation, since nothing outside the database shows which are newer.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-};
+mod master_key;
+
+use std::{fmt, fs, iter, path::Path};
 
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
 };
+use signpost_kit::secret::Secret;
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignTime},
 };
+use signpost_store::tables::sealed_keys::SEAL_ID_BYTES;
 use zeroize::Zeroizing;
 
-use crate::config::MasterKey;
+use self::master_key::{MasterKeyError, create_unless_exists};
+use crate::config::{MasterKey, MultiApplications};
 
 const MASTER_KEY_BYTES: usize = 32;
 
 /// Prefix of a sealed key's authenticated data.
-const FORMAT: &[u8] = b"signpost:application-key:2:";
+const FORMAT: &[u8] = b"signpost:application-key:3:";
 
-/// Seals and opens application keys.
-pub struct Sealer {
-    key: LessSafeKey,
-    /// Hashes whom a shared rate limit counts: all gateways on a store have the same key, and without it the store's hashes
-    /// do not tell addresses.
-    pub(crate) rate_key: hmac::Key,
-    /// Authenticates snapshots.
-    pub(super) snapshot_key: hmac::Key,
-}
-
-/// Derive [`Sealer::rate_key`] and [`Sealer::snapshot_key`] from the master key.
+/// What is derived from a master key, by HMAC-SHA-256.
+const KEY_ID: &[u8] = b"signpost:master-key-id:1";
 const RATE_KEY: &[u8] = b"signpost:rate-limits:1";
 const SNAPSHOT_KEY: &[u8] = b"signpost:snapshot:1";
+
+/// Seals application keys under the master key, and opens those under it or the previous one.
+pub struct Sealer {
+    current: MasterKeys,
+    previous: Option<MasterKeys>,
+}
+
+/// A master key, and what is derived from it.
+struct MasterKeys {
+    id: MasterKeyId,
+    sealing: LessSafeKey,
+    rates: hmac::Key,
+    snapshots: hmac::Key,
+}
+
+/// Names a master key; no secret. A sealed key begins with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MasterKeyId([u8; SEAL_ID_BYTES]);
+
+impl MasterKeyId {
+    fn of(sealed: &[u8]) -> Option<Self> {
+        sealed.first_chunk().copied().map(Self)
+    }
+
+    /// The bytes in the store.
+    pub(super) const fn bytes(self) -> [u8; SEAL_ID_BYTES] {
+        self.0
+    }
+}
+
+impl fmt::Display for MasterKeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&hex::encode(self.0))
+    }
+}
 
 /// The position of a sealed key in its record. The key can only be opened for the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +84,13 @@ pub enum Slot {
 
 impl Slot {
     /// The authenticated data. Unambiguous: the parts before the ident have fixed lengths.
-    fn authenticated(self, ident: AppIdent) -> Vec<u8> {
+    fn authenticated(self, id: MasterKeyId, ident: AppIdent) -> Vec<u8> {
         let (slot, until) = match self {
             Self::Current => (b'c', 0),
             Self::Previous { until } => (b'p', until.as_millis()),
         };
         let ident = ident.as_str().as_bytes();
-        [FORMAT, &[slot], &until.to_be_bytes(), ident].concat()
+        [FORMAT, &id.0, &[slot], &until.to_be_bytes(), ident].concat()
     }
 }
 
@@ -87,18 +115,42 @@ impl Sealer {
                 Self::from_file(path, seals_something)
             }
             _ => {
-                let existing = Self::existing(master_key, seals_something)?;
+                let existing = Self::existing_key(master_key, seals_something)?;
                 Ok(existing.expect("only a file that may be created is missing without an error"))
             }
         }
     }
 
-    /// Reads the master key without creating it. `None` if [`Self::from_config`] would create its file.
+    /// Reads the master keys without creating one. `None` if [`Self::from_config`] would create its file.
     ///
     /// # Errors
     ///
     /// As [`Self::from_config`].
     pub(crate) fn existing(
+        multi: &MultiApplications,
+        seals_something: bool,
+    ) -> Result<Option<Self>, MasterKeyError> {
+        let existing = Self::existing_key(&multi.master_key, seals_something)?;
+        let previous = multi.previous_master_key.as_ref();
+        existing
+            .map(|sealer| sealer.with_previous(previous))
+            .transpose()
+    }
+
+    /// Also opens what the previous master key has sealed.
+    ///
+    /// # Errors
+    ///
+    /// That key is not one.
+    pub(super) fn with_previous(self, previous: Option<&Secret>) -> Result<Self, MasterKeyError> {
+        let previous = previous.map(|secret| MasterKeys::from_hex(secret.expose()));
+        Ok(Self {
+            previous: previous.transpose()?,
+            ..self
+        })
+    }
+
+    fn existing_key(
         master_key: &MasterKey,
         seals_something: bool,
     ) -> Result<Option<Self>, MasterKeyError> {
@@ -130,37 +182,52 @@ impl Sealer {
     }
 
     fn from_hex(digits: &str) -> Result<Self, MasterKeyError> {
-        let mut bytes = Zeroizing::new([0; MASTER_KEY_BYTES]);
-        hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::Invalid)?;
-        let key =
-            UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
-        let master = hmac::Key::new(hmac::HMAC_SHA256, &*bytes);
-        let derived =
-            |label| hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, label).as_ref());
         Ok(Self {
-            key: LessSafeKey::new(key),
-            rate_key: derived(RATE_KEY),
-            snapshot_key: derived(SNAPSHOT_KEY),
+            current: MasterKeys::from_hex(digits)?,
+            previous: None,
         })
     }
 
-    /// Seals a key for a slot of `ident`'s record: a random nonce, then the sealed key and its tag.
+    /// The master key that seals.
+    pub(super) const fn current(&self) -> MasterKeyId {
+        self.current.id
+    }
+
+    /// The master key that only opens.
+    pub(super) fn previous(&self) -> Option<MasterKeyId> {
+        self.previous.as_ref().map(|keys| keys.id)
+    }
+
+    /// Hashes whom a shared rate limit counts: all gateways on a store have the same key, and without it the store's hashes
+    /// do not tell addresses.
+    pub(super) fn rate_key(&self) -> hmac::Key {
+        self.current.rates.clone()
+    }
+
+    /// Authenticate snapshots: the first one those that are written.
+    pub(super) fn snapshot_keys(&self) -> Vec<hmac::Key> {
+        let all = iter::once(&self.current).chain(&self.previous);
+        all.map(|keys| keys.snapshots.clone()).collect()
+    }
+
+    /// Seals a key for a slot of `ident`'s record: the master key's id, a random nonce, then the sealed key and its tag.
     ///
     /// # Errors
     ///
     /// The system has no random bytes.
     pub fn seal(&self, key: &AppKey, ident: AppIdent, slot: Slot) -> Result<Vec<u8>, SealError> {
+        let MasterKeys { id, sealing, .. } = &self.current;
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
         let mut sealed = key.expose().as_bytes().to_vec();
-        self.key
+        sealing
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(slot.authenticated(ident)),
+                Aad::from(slot.authenticated(*id, ident)),
                 &mut sealed,
             )
             .map_err(|_| SealError::NotSealed)?;
-        Ok([&nonce[..], &sealed].concat())
+        Ok([&id.0[..], &nonce, &sealed].concat())
     }
 
     /// Opens what [`Self::seal`] sealed for the same ident and slot.
@@ -174,14 +241,16 @@ impl Sealer {
         ident: AppIdent,
         slot: Slot,
     ) -> Result<AppKey, SealError> {
-        let (nonce, sealed) = sealed
+        let keys = self.keys_of(sealed)?;
+        let (nonce, sealed) = sealed[SEAL_ID_BYTES..]
             .split_at_checked(NONCE_LEN)
             .ok_or(SealError::NotOpened)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
-        let key = self
-            .key
-            .open_in_place(nonce, Aad::from(slot.authenticated(ident)), &mut opened);
+        let authenticated = Aad::from(slot.authenticated(keys.id, ident));
+        let key = keys
+            .sealing
+            .open_in_place(nonce, authenticated, &mut opened);
         let key = key.map_err(|_| SealError::NotOpened)?;
         std::str::from_utf8(key)
             .ok()
@@ -189,124 +258,66 @@ impl Sealer {
             .ok_or(SealError::NotOpened)
     }
 
-    /// Checks the master key with the current key of an application.
+    /// The same key under the current master key: the same bytes if that has sealed them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`] and [`Self::seal`].
+    pub(super) fn seal_anew(
+        &self,
+        sealed: &[u8],
+        ident: AppIdent,
+        slot: Slot,
+    ) -> Result<Vec<u8>, SealError> {
+        if MasterKeyId::of(sealed) == Some(self.current()) {
+            return Ok(sealed.to_vec());
+        }
+        let key = self.open(sealed, ident, slot)?;
+        self.seal(&key, ident, slot)
+    }
+
+    /// Checks that a sealed key is under a master key that is known here.
     ///
     /// # Errors
     ///
     /// Another master key sealed it.
-    pub(super) fn check(&self, ident: AppIdent, current: &[u8]) -> Result<(), MasterKeyError> {
-        let opened = self.open(current, ident, Slot::Current);
-        opened.map(drop).map_err(MasterKeyError::Wrong)
+    pub(super) fn check(&self, sealed: &[u8]) -> Result<(), MasterKeyError> {
+        match self.keys_of(sealed) {
+            Err(other @ SealError::OtherMasterKey(_)) => Err(MasterKeyError::Wrong(other)),
+            // A record that was changed concerns no other one.
+            _ => Ok(()),
+        }
+    }
+
+    /// The master key that a sealed key names.
+    fn keys_of(&self, sealed: &[u8]) -> Result<&MasterKeys, SealError> {
+        let id = MasterKeyId::of(sealed).ok_or(SealError::NotOpened)?;
+        let mut known = iter::once(&self.current).chain(&self.previous);
+        let keys = known.find(|keys| keys.id == id);
+        keys.ok_or(SealError::OtherMasterKey(id))
+    }
+}
+
+impl MasterKeys {
+    fn from_hex(digits: &str) -> Result<Self, MasterKeyError> {
+        let mut bytes = Zeroizing::new([0; MASTER_KEY_BYTES]);
+        hex::decode_to_slice(digits, &mut *bytes).map_err(|_| MasterKeyError::Invalid)?;
+        let sealing =
+            UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
+        let master = hmac::Key::new(hmac::HMAC_SHA256, &*bytes);
+        let derived = |label| hmac::sign(&master, label);
+        let key = |label| hmac::Key::new(hmac::HMAC_SHA256, derived(label).as_ref());
+        let id = MasterKeyId::of(derived(KEY_ID).as_ref()).expect("the hash is longer");
+        Ok(Self {
+            id,
+            sealing: LessSafeKey::new(sealing),
+            rates: key(RATE_KEY),
+            snapshots: key(SNAPSHOT_KEY),
+        })
     }
 }
 
 signpost_protocol::hide_in_debug!(Sealer);
-
-/// Creates a file with a random key, mode 0600, unless it exists. Of several concurrent processes, only one creates it.
-///
-/// The key is first written to a temporary file with a random name, so that a file left by a crash is not in the way.
-/// After the sync it is renamed, unless the target exists by then.
-fn create_unless_exists(path: &Path) -> io::Result<()> {
-    if path.exists() {
-        return Ok(());
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(folder)?;
-    let mut random = Zeroizing::new([0; MASTER_KEY_BYTES]);
-    getrandom::fill(&mut *random).map_err(io::Error::other)?;
-    let text = Zeroizing::new(format!("{}\n", hex::encode(random.as_slice())));
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".master-key.")
-        .permissions(fs::Permissions::from_mode(0o600))
-        .tempfile_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
-    temporary.as_file().sync_all()?;
-    match temporary.persist_noclobber(path) {
-        Ok(_) => {}
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error.error),
-    }
-    // The new name is only durable after the folder was synced, too.
-    File::open(folder)?.sync_all()
-}
-
-/// Why the master key cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum MasterKeyError {
-    /// It does not open the stored keys.
-    #[error("wrong master key: restore the one that this store's applications were encrypted with")]
-    Wrong(#[source] SealError),
-    /// The given text is not a key.
-    #[error("the master key is not {} hex digits", MASTER_KEY_BYTES * 2)]
-    Invalid,
-    /// The file does not hold a key.
-    #[error("{} does not hold a master key of {} hex digits", path.display(), MASTER_KEY_BYTES * 2)]
-    InvalidFile {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is empty, and nothing is sealed yet: a start was interrupted while it created the key.
-    #[error(
-        "the master key {0} is empty: its creation was interrupted. No application is encrypted with it yet: \
-         delete {0}, and the next start creates it; with Postgres, copy the key of the other gateways there",
-        path.display()
-    )]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is empty, and the store has keys sealed with the lost key.
-    #[error(
-        "the master key {} is empty, and the store has applications encrypted with the lost key: restore the \
-         file from a backup",
-        path.display()
-    )]
-    Emptied {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is missing, and the store has keys sealed with it.
-    #[error(
-        "the master key {} is missing, and the store has applications encrypted with it: restore it",
-        path.display()
-    )]
-    Lost {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The shared file is missing. It is not created: the key would differ from the other gateways'.
-    #[error(
-        "the master key {0} is missing. With Postgres it is not created, since all gateways share one: copy \
-         theirs, or, for a new installation, create it once with (umask 077; openssl rand -hex 32 >{0}) and copy it to \
-         every gateway",
-        path.display()
-    )]
-    NotShared {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file cannot be read.
-    #[error("the master key {} cannot be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        cause: io::Error,
-    },
-    /// The file is missing and cannot be created.
-    #[error("the master key {} cannot be created", path.display())]
-    NotCreated {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        cause: io::Error,
-    },
-}
 
 /// Why a key could not be sealed or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -317,10 +328,11 @@ pub enum SealError {
     /// The key is too long to be sealed.
     #[error("the key could not be sealed")]
     NotSealed,
-    /// Another master key sealed it, it is for another application or slot, or it was changed.
-    #[error(
-        "encrypted with another master key or for another application or slot, or changed since"
-    )]
+    /// A master key sealed it that is not known here.
+    #[error("encrypted with master key {0}, which is neither master_key nor previous_master_key")]
+    OtherMasterKey(MasterKeyId),
+    /// It is for another application or slot, or it was changed.
+    #[error("encrypted for another application or slot, or changed since")]
     NotOpened,
 }
 
@@ -352,6 +364,8 @@ pub fn new_app_ident() -> Result<AppIdent, SealError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn ident(letter: char) -> AppIdent {
@@ -380,11 +394,6 @@ mod tests {
             sealer.open(&sealed, ident('b'), CURRENT).unwrap_err(),
             SealError::NotOpened
         );
-        let other = Sealer::from_hex(&"cd".repeat(32)).unwrap();
-        assert_eq!(
-            other.open(&sealed, ident('a'), CURRENT).unwrap_err(),
-            SealError::NotOpened
-        );
         for index in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[index] ^= 1;
@@ -409,6 +418,34 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_key_is_opened_by_the_master_key_that_it_names_and_sealed_anew_by_the_current_one() {
+        let [old, new] = ["ab", "cd"].map(|digits| Sealer::from_hex(&digits.repeat(32)).unwrap());
+        let both = Sealer {
+            previous: Some(MasterKeys::from_hex(&"ab".repeat(32)).unwrap()),
+            ..Sealer::from_hex(&"cd".repeat(32)).unwrap()
+        };
+        let key = new_app_key().unwrap();
+        for slot in [CURRENT, previous(1000)] {
+            let sealed = old.seal(&key, ident('a'), slot).unwrap();
+            let unknown = new.open(&sealed, ident('a'), slot).unwrap_err();
+            assert_eq!(unknown, SealError::OtherMasterKey(old.current()));
+            assert!(unknown.to_string().contains(&old.current().to_string()));
+            let anew = both.seal_anew(&sealed, ident('a'), slot).unwrap();
+            assert!(new.open(&anew, ident('a'), slot).unwrap() == key);
+            assert_eq!(both.seal_anew(&anew, ident('a'), slot).unwrap(), anew);
+            // The id is authenticated: it cannot be exchanged.
+            let renamed = [&new.current().0, &sealed[SEAL_ID_BYTES..]].concat();
+            for sealer in [&new, &both] {
+                let refused = sealer.open(&renamed, ident('a'), slot).unwrap_err();
+                assert_eq!(refused, SealError::NotOpened);
+            }
+            assert!(both.seal_anew(&sealed, ident('b'), slot).is_err());
+        }
+        assert_ne!(old.current(), new.current());
+        assert!(!format!("{both:?}").contains("cdcd"), "{both:?}");
     }
 
     #[test]

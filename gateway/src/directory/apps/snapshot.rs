@@ -34,8 +34,8 @@ const MAX_BYTES_PER_APP: u64 = 16 << 10;
 /// Where a snapshot is, and what it must belong to.
 pub(super) struct SnapshotFile {
     pub(super) path: PathBuf,
-    /// Derived from the master key.
-    pub(super) key: hmac::Key,
+    /// Derived from the master keys: the first one authenticates what is written, any what is read.
+    pub(super) keys: Vec<hmac::Key>,
     /// The store's address, without user and password.
     pub(super) store: String,
 }
@@ -73,8 +73,13 @@ impl SnapshotFile {
         let true_at = time.parse().map_err(|_| SnapshotError::Refused)?;
         let true_at = Timestamp::from_millis(true_at);
         let tag = hex::decode(tag.trim_end()).map_err(|_| SnapshotError::Refused)?;
-        let content = self.authenticated(true_at, &hmac::sign(&self.key, lines));
-        hmac::verify(&self.key, &content, &tag).map_err(|_| SnapshotError::Refused)?;
+        let is_authentic = |key| {
+            let content = self.authenticated(true_at, &hmac::sign(key, lines));
+            hmac::verify(key, &content, &tag).is_ok()
+        };
+        if !self.keys.iter().any(is_authentic) {
+            return Err(SnapshotError::Refused);
+        }
         let lines = lines.split(|byte| *byte == b'\n');
         let lines = lines.filter(|line| !line.is_empty());
         let apps = lines.filter_map(|line| match serde_json::from_slice(line) {
@@ -97,7 +102,7 @@ impl SnapshotFile {
             .tempfile_in(self.folder())?;
         let mut file = BufWriter::new(file);
         file.write_all(&[b' '; HEADER])?;
-        let lines = hmac::Context::with_key(&self.key);
+        let lines = hmac::Context::with_key(self.key());
         Ok(NewSnapshot { file, lines })
     }
 
@@ -137,7 +142,7 @@ impl SnapshotFile {
     }
 
     fn header(&self, true_at: Timestamp, lines: &hmac::Tag) -> String {
-        let tag = hmac::sign(&self.key, &self.authenticated(true_at, lines));
+        let tag = hmac::sign(self.key(), &self.authenticated(true_at, lines));
         format!("{FORMAT}{:020} {}\n", true_at.as_millis(), hex::encode(tag))
     }
 
@@ -152,6 +157,11 @@ impl SnapshotFile {
         .concat()
     }
 
+    /// The key of what is written.
+    fn key(&self) -> &hmac::Key {
+        &self.keys[0]
+    }
+
     fn folder(&self) -> &Path {
         let folder = self.path.parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
@@ -160,10 +170,15 @@ impl SnapshotFile {
 }
 
 impl NewSnapshot {
-    /// Adds a page of applications. Blocks.
-    pub(super) fn with(mut self, rows: &[ApplicationRow]) -> io::Result<Self> {
-        for row in rows {
-            let mut line = serde_json::to_vec(&Line::from(row))?;
+    /// Adds a page of applications, with their keys under the current master key. Blocks.
+    pub(super) fn with(
+        mut self,
+        mut rows: Vec<ApplicationRow>,
+        store: &StoredApps,
+    ) -> io::Result<Self> {
+        for row in &mut rows {
+            store.seal_anew(row);
+            let mut line = serde_json::to_vec(&Line::from(&*row))?;
             line.push(b'\n');
             self.lines.update(&line);
             self.file.write_all(&line)?;

@@ -1,9 +1,12 @@
 //! The stored applications: converts between applications and rows, and seals and opens their keys.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
-use signpost_kit::clock::Timestamp;
+use signpost_kit::{clock::Timestamp, log::once_a_minute::OnceAMinute};
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
@@ -18,7 +21,7 @@ use signpost_store::{
 use super::{
     App, AppState, PreviousKey,
     rules::Origin,
-    seal::{Sealer, Slot, new_app_key},
+    seal::{SealError, Sealer, Slot, new_app_key},
     store::{AppStore, AppStoreError, AppSummary, NewApp},
 };
 use crate::config::OwnRate;
@@ -31,13 +34,19 @@ const MAX_ROTATION_ATTEMPTS: usize = 8;
 pub struct StoredApps {
     store: Store,
     sealer: Arc<Sealer>,
+    /// Lines about keys under a master key that is not known here.
+    other_master_key: Arc<OnceAMinute>,
 }
 
 #[async_trait]
 impl AppStore for StoredApps {
     async fn find(&self, ident: AppIdent) -> Result<Option<App>, AppStoreError> {
         let row = applications::find(&self.store, ident).await?;
-        row.map(|row| self.open(ident, &row)).transpose()
+        let opened = row.map(|row| self.open(ident, &row)).transpose();
+        if let Err(AppStoreError::Seal(cause @ SealError::OtherMasterKey(_))) = &opened {
+            self.log_other_master_key(ident, *cause);
+        }
+        opened
     }
 }
 
@@ -48,6 +57,7 @@ impl StoredApps {
         Self {
             store,
             sealer: Arc::new(sealer),
+            other_master_key: Arc::default(),
         }
     }
 
@@ -180,6 +190,22 @@ impl StoredApps {
         &self.store
     }
 
+    fn log_other_master_key(&self, ident: AppIdent, cause: SealError) {
+        if let Some(lookups) = self.other_master_key.count(Instant::now()) {
+            tracing::error!(
+                lookups,
+                app.ident = %ident,
+                %cause,
+                "applications' keys cannot be decrypted here, the last one as follows; applications in the cache are served"
+            );
+        }
+    }
+
+    /// The master keys.
+    pub(super) fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
     /// Opens the keys of an application.
     pub(super) fn open(&self, ident: AppIdent, row: &ApplicationRow) -> Result<App, AppStoreError> {
         let open = |key: &[u8], slot| self.sealer.open(key, ident, slot);
@@ -253,7 +279,7 @@ pub(super) fn origins_json(origins: &[Origin]) -> String {
 }
 
 /// The slot of a previous key, by the end of its overlap.
-fn previous_slot(until: Timestamp) -> Slot {
+pub(super) fn previous_slot(until: Timestamp) -> Slot {
     Slot::Previous {
         until: until.into(),
     }

@@ -103,11 +103,6 @@ pub async fn find_by_id(store: &Store, id: AppId) -> Result<Option<ApplicationRo
     one(store, "WHERE id = $1", values![id.get()]).await
 }
 
-/// The newest application.
-pub async fn newest(store: &Store) -> Result<Option<ApplicationRow>, StoreError> {
-    one(store, "ORDER BY id DESC", Vec::new()).await
-}
-
 /// The number of applications.
 pub async fn count(store: &Store) -> Result<u64, StoreError> {
     let count: Option<(i64,)> = store

@@ -15,7 +15,7 @@ use signpost_store::StoreError;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::directory::apps::AppState;
+use crate::directory::apps::{AppState, both_stores::sealer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -49,6 +49,8 @@ enum Behaviour {
     Unavailable,
     /// It finds a malformed record.
     Broken,
+    /// It finds a key under a master key that this gateway does not know.
+    OtherMasterKey,
 }
 
 struct FakeStore {
@@ -71,6 +73,10 @@ impl AppStore for FakeStore {
             }
             Behaviour::Unavailable => Err(StoreError::Busy.into()),
             Behaviour::Broken => Err(AppStoreError::Malformed("test")),
+            Behaviour::OtherMasterKey => {
+                let id = sealer().current();
+                Err(SealError::OtherMasterKey(id).into())
+            }
         }
     }
 }
@@ -258,4 +264,18 @@ async fn a_malformed_record_does_not_count_as_an_unavailable_store() {
         let error = scene.find().await.unwrap_err();
         assert!(matches!(*error, AppStoreError::Malformed(_)), "{error}");
     }
+}
+
+#[tokio::test]
+async fn what_is_cached_is_served_while_the_store_has_it_under_an_unknown_master_key() {
+    let scene = Scene::cached(Behaviour::Has(1)).await;
+    scene.set_behaviour(Behaviour::OtherMasterKey);
+    scene.advance(LIFETIME + SECOND);
+    assert!(scene.finds_id(1).await && scene.finds_id(1).await);
+    assert!(scene.look_ups() > 1);
+    // A change may be a key that was replaced, or the application's end.
+    let (topic, key) = (Topic::Application, ident().as_str().as_bytes().to_vec());
+    scene.notify(&Change::Item { topic, key });
+    let error = scene.find().await.unwrap_err();
+    assert!(matches!(*error, AppStoreError::Seal(_)), "{error}");
 }

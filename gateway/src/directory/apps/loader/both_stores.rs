@@ -25,7 +25,7 @@ struct Scene {
 fn file(path: &Path, store: &str) -> SnapshotFile {
     SnapshotFile {
         path: path.join("applications.snapshot"),
-        key: sealer().snapshot_key.clone(),
+        keys: sealer().snapshot_keys(),
         store: store.to_owned(),
     }
 }

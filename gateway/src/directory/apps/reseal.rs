@@ -1,0 +1,235 @@
+//! Seals all keys under a new master key, while gateways run that know it and the one before.
+//! `conf/guides/operate.md`.
+//!
+//! A run can be interrupted at any step, and repeated: what is under the new master key is not read again. It begins with
+//! the newest application, so the oldest one shows whether it has come to its end.
+
+use std::ops::ControlFlow;
+
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppIdent;
+use signpost_store::{
+    StoreError,
+    tables::{
+        applications::{self, ApplicationRow},
+        sealed_keys::{self, ResealedKeys, SealedKeys},
+    },
+};
+
+use super::{
+    seal::{MasterKeyId, SealError, Slot},
+    stored::{StoredApps, previous_slot},
+};
+
+/// Applications that one statement seals anew: some milliseconds, in which SQLite takes no other writes.
+const PAGE: usize = 1000;
+
+/// Limit of a page's attempts. Postgres may end a statement that locks rows in another order than a concurrent one.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Limit of the passes over all applications: what changes during one is left to the next.
+const MAX_PASSES: usize = 10;
+
+/// Limit of the applications that are named because their keys cannot be opened.
+const MAX_NAMED: usize = 10;
+
+/// How far the rotation of the master key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The number of applications.
+    pub(crate) applications: u64,
+    /// Applications with a key under another master key than the new one.
+    pub(crate) remaining: u64,
+}
+
+/// Applications whose keys neither of the master keys opens.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    /// Their number.
+    pub(crate) count: u64,
+    /// Up to [`MAX_NAMED`] of them, and why.
+    pub(crate) named: Vec<(String, SealError)>,
+}
+
+/// What a pass has done.
+#[derive(Default)]
+struct Pass {
+    /// Applications whose keys were read, and can be opened.
+    opened: u64,
+    unreadable: Unreadable,
+}
+
+/// Why the master key cannot be rotated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResealError {
+    /// There is one master key.
+    #[error(
+        "applications.previous_master_key is missing. First set the new key as master_key and the one before as \
+         previous_master_key at every gateway, and upgrade each; then run this command with such a configuration"
+    )]
+    OneMasterKey,
+    /// The new master key is the one before.
+    #[error(
+        "applications.previous_master_key is the same key as master_key: set master_key to the new one"
+    )]
+    SameMasterKey,
+    /// The store failed.
+    #[error("the store is unavailable; run the command again, it goes on where it was")]
+    Store(#[from] StoreError),
+    /// The system has no random bytes.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
+
+/// The rotation of the master key.
+impl StoredApps {
+    /// How far it is.
+    pub(crate) async fn reseal_progress(&self) -> Result<Progress, ResealError> {
+        let master_key = self.master_key().bytes();
+        Ok(Progress {
+            applications: applications::count(self.database()).await?,
+            remaining: sealed_keys::count_by_another(self.database(), master_key).await?,
+        })
+    }
+
+    /// The id of the master key that seals.
+    pub(crate) fn master_key(&self) -> MasterKeyId {
+        self.sealer().current()
+    }
+
+    /// The ids of the master keys that are to be exchanged: of the new one and of the one before.
+    ///
+    /// # Errors
+    ///
+    /// There is one master key only.
+    pub(crate) fn exchanged_master_keys(&self) -> Result<(MasterKeyId, MasterKeyId), ResealError> {
+        let (new, before) = (self.master_key(), self.sealer().previous());
+        let before = before.ok_or(ResealError::OneMasterKey)?;
+        if new == before {
+            return Err(ResealError::SameMasterKey);
+        }
+        Ok((new, before))
+    }
+
+    /// Seals all keys under the new master key, and tells `on_progress` how many applications have theirs there since the
+    /// last call. Concurrent changes of applications are never overwritten. Returns what cannot be opened.
+    ///
+    /// # Errors
+    ///
+    /// There is one master key only, or the store is unavailable.
+    pub(crate) async fn reseal_all(
+        &self,
+        mut on_progress: impl FnMut(usize),
+    ) -> Result<Unreadable, ResealError> {
+        self.exchanged_master_keys()?;
+        let mut pass = Pass::default();
+        for _ in 0..MAX_PASSES {
+            pass = self.reseal_pass(&mut on_progress).await?;
+            // What was opened may have changed before it was replaced: only a pass without any was the last.
+            if pass.opened == 0 {
+                break;
+            }
+        }
+        Ok(pass.unreadable)
+    }
+
+    async fn reseal_pass(&self, on_progress: &mut impl FnMut(usize)) -> Result<Pass, ResealError> {
+        let (mut pass, mut before) = (Pass::default(), i64::MAX);
+        while let ControlFlow::Continue(last) =
+            self.reseal_page(before, &mut pass, on_progress).await?
+        {
+            before = last;
+        }
+        Ok(pass)
+    }
+
+    /// The page of applications before an internal id. Returns the last one of the page.
+    async fn reseal_page(
+        &self,
+        before: i64,
+        pass: &mut Pass,
+        on_progress: &mut impl FnMut(usize),
+    ) -> Result<ControlFlow<(), i64>, ResealError> {
+        let master_key = self.master_key().bytes();
+        let rows = sealed_keys::page_by_another(self.database(), master_key, before, PAGE).await?;
+        let Some(last) = rows.last().map(|row| row.id) else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let mut resealed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let ident = row.ident.clone();
+            match self.resealed(row) {
+                Ok(row) => resealed.push(row),
+                Err(error @ (SealError::NoRandomness | SealError::NotSealed)) => Err(error)?,
+                Err(error) => pass.unreadable.add(ident, error),
+            }
+        }
+        if !resealed.is_empty() {
+            pass.opened += u64::try_from(resealed.len()).unwrap_or(u64::MAX);
+            on_progress(self.replace(resealed).await?);
+        }
+        Ok(ControlFlow::Continue(last))
+    }
+
+    /// Replaces the keys of a page. What was replaced by an attempt without a response is not replaced again.
+    async fn replace(&self, resealed: Vec<ResealedKeys>) -> Result<usize, StoreError> {
+        for _ in 1..MAX_ATTEMPTS {
+            if let Ok(replaced) = sealed_keys::replace(self.database(), resealed.clone()).await {
+                return Ok(replaced);
+            }
+        }
+        sealed_keys::replace(self.database(), resealed).await
+    }
+
+    fn resealed(&self, row: SealedKeys) -> Result<ResealedKeys, SealError> {
+        let ident = row.ident.parse().map_err(|_| SealError::NotOpened)?;
+        let previous = row.previous_key.as_deref();
+        let (key, previous_key) = self.anew(ident, &row.key, previous, row.previous_until)?;
+        Ok(ResealedKeys {
+            before: row,
+            key,
+            previous_key,
+        })
+    }
+
+    /// Seals the keys of a row under the current master key. Keys that cannot be opened stay as they are.
+    pub(super) fn seal_anew(&self, row: &mut ApplicationRow) {
+        let previous = row.previous_key.as_deref();
+        let anew = |ident| {
+            self.anew(ident, &row.key, previous, row.previous_until)
+                .ok()
+        };
+        if let Some((key, previous)) = row.ident.parse().ok().and_then(anew) {
+            (row.key, row.previous_key) = (key, previous);
+        }
+    }
+
+    /// The keys of an application under the current master key.
+    fn anew(
+        &self,
+        ident: AppIdent,
+        key: &[u8],
+        previous: Option<&[u8]>,
+        until: Option<Timestamp>,
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>), SealError> {
+        let sealer = self.sealer();
+        let previous = previous.map(|sealed| {
+            let slot = previous_slot(until.ok_or(SealError::NotOpened)?);
+            sealer.seal_anew(sealed, ident, slot)
+        });
+        let key = sealer.seal_anew(key, ident, Slot::Current)?;
+        Ok((key, previous.transpose()?))
+    }
+}
+
+impl Unreadable {
+    fn add(&mut self, ident: String, error: SealError) {
+        self.count += 1;
+        if self.named.len() < MAX_NAMED {
+            self.named.push((ident, error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod both_stores;

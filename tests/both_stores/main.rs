@@ -36,6 +36,8 @@ mod accounts;
 mod applications;
 // Changing and importing applications.
 mod administration;
+// Rotations of the master key.
+mod master_key;
 // Several gateways, several backends of each version.
 mod topology;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.

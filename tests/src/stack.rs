@@ -48,7 +48,7 @@ pub const APP_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7
 pub struct Stack {
     // Before `files`: programs are killed before their files are removed.
     running: BTreeMap<Instance, Running>,
-    successors: Option<Successors>,
+    successors: BTreeMap<Instance, Successors>,
     arguments: BTreeMap<Instance, Vec<String>>,
     http: Client,
     files: Files,

@@ -207,7 +207,7 @@ impl StackBuilder {
         let files = self.write_files();
         let mut stack = Stack {
             running: BTreeMap::new(),
-            successors: None,
+            successors: BTreeMap::new(),
             arguments: BTreeMap::new(),
             http: http_client(),
             files,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::Stack;
-use crate::program::{Program, signal};
+use crate::program::{Instance, Program, signal};
 
 /// The processes that upgrades have started. When dropped, they are killed.
 #[derive(Debug)]
@@ -33,10 +33,20 @@ impl Stack {
     ///
     /// When the command does not end in time.
     pub async fn upgrade(&mut self) -> Output {
-        let config = self.config(Program::Gateway);
-        self.successors.get_or_insert_with(|| Successors {
+        self.upgrade_of(Program::Gateway.number(0)).await
+    }
+
+    /// The same, for one of several gateways.
+    ///
+    /// # Panics
+    ///
+    /// When the command does not end in time.
+    pub async fn upgrade_of(&mut self, gateway: Instance) -> Output {
+        let config = self.config(gateway);
+        let successors = || Successors {
             config: config.clone(),
-        });
+        };
+        self.successors.entry(gateway).or_insert_with(successors);
         let folder = self.folder().to_owned();
         let command = tokio::task::spawn_blocking(move || {
             let config = config.display().to_string();
@@ -52,7 +62,17 @@ impl Stack {
     /// When the system does not list its processes.
     #[must_use]
     pub fn gateway_processes(&self) -> Vec<u32> {
-        processes(&self.config(Program::Gateway))
+        self.gateway_processes_of(Program::Gateway.number(0))
+    }
+
+    /// The same, of one of several gateways.
+    ///
+    /// # Panics
+    ///
+    /// When the system does not list its processes.
+    #[must_use]
+    pub fn gateway_processes_of(&self, gateway: Instance) -> Vec<u32> {
+        processes(&self.config(gateway))
     }
 }
 

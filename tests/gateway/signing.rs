@@ -389,12 +389,12 @@ async fn a_mistaken_time_is_explained() {
         (
             (now + 8 * HOUR_MS).to_string(),
             "time_out_of_window",
-            "by +8 h. Local time",
+            "by +8 h. Was local time taken for UTC",
         ),
         (
             (now - 11 * HOUR_MS / 2).to_string(),
             "time_out_of_window",
-            "by -5 h 30 min. Local time",
+            "by -5 h 30 min. Was local time taken for UTC",
         ),
     ] {
         let call = client.get("/x").param("a", "1").time(&time);

@@ -192,12 +192,16 @@ async fn requests_that_a_stop_cuts_off_have_a_cause_of_their_own() {
     }
     let response = stream.await.unwrap().unwrap();
     assert_eq!(response.code().as_deref(), Some("gateway_stopping"));
-    let metrics = Scrape::of(management).await;
     let cut_off = [
         ("problem_code", "gateway_stopping"),
         ("status_class", "5xx"),
     ];
-    assert_eq!(metrics.sum("signpost_requests_total", &cut_off), 4.0);
+    // A request is counted once its response is sent.
+    let metrics = until("all four to be counted", || async {
+        let metrics = Scrape::of(management).await;
+        (metrics.sum("signpost_requests_total", &cut_off) == 4.0).then_some(metrics)
+    })
+    .await;
     assert_eq!(metrics.sum("signpost_backend_failures_total", &[]), 0.0);
     assert!(stack.wait_for_exit(Program::Gateway).await.success());
     let longest = Duration::from_secs(3) + SLACK;

@@ -203,7 +203,12 @@ mod tests {
         };
         let served = run(sleepers(100_000, false), until, &Watched::default()).unwrap();
         // 4 workers, at least 2 ms for each step, and one step each that was started before.
-        assert!((1..=124).contains(&served.steps), "{}", served.steps);
+        let most = 4.0 * (served.seconds / 0.002 + 1.0);
+        assert!(
+            served.steps >= 1 && served.steps as f64 <= most,
+            "{} of {most}",
+            served.steps
+        );
         assert!(served.seconds >= 0.06);
     }
 

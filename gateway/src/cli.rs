@@ -8,6 +8,8 @@
 )]
 
 mod app;
+mod audit;
+mod author;
 mod call;
 mod connect;
 mod login;
@@ -63,6 +65,8 @@ enum Command {
         #[command(subcommand)]
         command: app::AppCommand,
     },
+    /// Show who changed which application: the newest changes first, by pages (multi-application mode).
+    Audit(audit::AuditArguments),
     /// Replace the key that encrypts the applications' keys (multi-application mode).
     MasterKey {
         #[command(subcommand)]
@@ -128,6 +132,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::App { command } => wait_for(app::run(command)),
+        Command::Audit(arguments) => wait_for(audit::run(arguments)),
         Command::MasterKey { command } => wait_for(master_key::run(command)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),

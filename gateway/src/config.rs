@@ -26,7 +26,7 @@ pub(crate) use self::{
     version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
         HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
-        Upstream, rfc3339,
+        Upstream, parse_since, rfc3339,
     },
 };
 pub use self::{

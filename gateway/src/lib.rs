@@ -52,10 +52,8 @@ pub mod measured {
             apps::{
                 App, AppState,
                 directory::{AppDirectory, CachedApps},
-                open::open_store,
                 seal::{Sealer, Slot, new_app_ident, new_app_key},
-                store::{AppStore, AppStoreError, NewApp},
-                stored::StoredApps,
+                store::{AppStore, AppStoreError},
             },
         },
         downstream::http1::{

@@ -1,5 +1,6 @@
 //! The running program: its start, reload, upgrade and stop, and what it shows of its state.
 
+pub(crate) mod audit_retention;
 pub(crate) mod certificate_watch;
 pub(crate) mod listeners;
 pub(crate) mod rate_sharing;

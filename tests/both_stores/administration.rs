@@ -1,6 +1,6 @@
 //! Changing applications, and importing existing ones. Issue 9, rows 16 and 19.
 
-use std::{io::Write, process::Stdio};
+use std::{io::Write, process::Stdio, time::Duration};
 
 use end_to_end::{
     program::Program,
@@ -218,4 +218,193 @@ async fn an_import_with_errors_reports_each_line_and_imports_nothing() {
     );
     let missing = run_failing(&stack, &["app", "import", "nowhere.csv"]);
     assert!(missing.contains("nowhere.csv"), "{missing}");
+}
+
+#[tokio::test]
+async fn the_audit_says_who_changed_what_and_a_stale_revision_changes_nothing() {
+    let (stack, _backend) = recording().await;
+    let app = stack.create_application("one", &["--reason", "a new customer"]);
+    let update = |revision, name| {
+        [
+            "app",
+            "update",
+            &*app.ident,
+            "--name",
+            name,
+            "--revision",
+            revision,
+        ]
+    };
+    run(&stack, &update("1", "two"));
+    let stale = run_failing(&stack, &update("1", "three"));
+    assert!(stale.contains("revision 2"), "{stale}");
+    run(&stack, &["app", "rotate", &app.ident, "--overlap", "0"]);
+    let bidirectional = stack.command(&["app", "delete", &app.ident, "--reason", "a\u{202e}b"]);
+    assert_eq!(bidirectional.status.code(), Some(2));
+
+    let shown = run(
+        &stack,
+        &["audit", "--json", "--subject", &app.ident, "--since", "1h"],
+    );
+    let rows: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let of = |member: &str| -> Vec<_> {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row[member].clone()).collect()
+    };
+    assert_eq!(of("action"), ["app.rotate", "app.update", "app.create"]);
+    assert_eq!(of("revision"), [3, 2, 1]);
+    assert_eq!(
+        rows[1]["changes"],
+        serde_json::json!({ "name": ["one", "two"] })
+    );
+    assert_eq!(rows[0]["changes"]["key"], "changed");
+    assert_eq!(rows[2]["reason"], "a new customer");
+    let actor = rows[0]["actor"].as_str().unwrap();
+    assert!(!actor.is_empty() && !shown.contains(&app.key), "{shown}");
+    assert!(
+        rows[0]["origin"].as_str().unwrap().starts_with("cli "),
+        "{shown}"
+    );
+    let page = run(&stack, &["audit", "--actor", actor, "--limit", "1"]);
+    assert!(
+        page.contains("app.rotate") && !page.contains("app.update"),
+        "{page}"
+    );
+    let before = rows[0]["id"].to_string();
+    let page = run(&stack, &["audit", "--before", &before, "--limit", "1"]);
+    assert!(
+        page.contains("app.update") && !page.contains("app.create"),
+        "{page}"
+    );
+    assert_eq!(
+        run(&stack, &["audit", "--actor", "nobody", "--json"]).trim(),
+        "[]"
+    );
+
+    // Whatever the store has, the terminal gets it escaped.
+    let hostile = format!("UPDATE audit SET actor = 'x\u{202e}y' WHERE id = {before}");
+    stack.store().query(&hostile);
+    for further in [&[][..], &["--json"]] {
+        let shown = run(&stack, &[&["audit"], further].concat());
+        assert!(
+            shown.contains("202e") && !shown.contains('\u{202e}'),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_export_is_imported_once_its_lines_have_keys() {
+    let (stack, _backend) = recording().await;
+    let options = [
+        "--return-to",
+        "https://a.example",
+        "--rate-limit",
+        "7/9",
+        "--preset",
+        "wechat",
+    ];
+    let app = stack.create_application("one", &options);
+    run(&stack, &["app", "disable", &app.ident]);
+    let exported = run(&stack, &["app", "export"]);
+    let file = stack.folder().join("apps.jsonl");
+    let path = file.display().to_string();
+    std::fs::write(&file, &exported).unwrap();
+    let keyless = run_failing(&stack, &["app", "import", &path]);
+    assert!(keyless.contains("line 1: key: missing"), "{keyless}");
+    run(&stack, &["app", "delete", &app.ident]);
+    let mut line: serde_json::Value = serde_json::from_str(&exported).unwrap();
+    line["key"] = app.key.clone().into();
+    std::fs::write(&file, line.to_string()).unwrap();
+    run(&stack, &["app", "import", &path]);
+    assert_eq!(run(&stack, &["app", "export"]), exported);
+}
+
+/// A number generator that needs no crate: the moments only have to differ.
+fn next_random(state: &mut u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn no_kill_leaves_a_change_without_its_audit_row_or_a_row_without_its_change() {
+    const KILLS: usize = 200;
+    const THREADS: usize = 4;
+    const LINES: usize = 200;
+    let files = Stack::builder().multi().write_files();
+    let config = files.config(Program::Gateway);
+    let import = |number: usize, lines: usize| {
+        let line = |index| {
+            format!(
+                "i-{number}-{index},{}{number:08}{index:08},Name {index}\n",
+                &KEYS[0][..32]
+            )
+        };
+        let lines: String = (0..lines).map(line).collect();
+        let path = files.path().join(format!("{number}.csv"));
+        std::fs::write(&path, format!("ident,key,name\n{lines}")).unwrap();
+        path.display().to_string()
+    };
+    let first = import(0, 1);
+    let imported = Program::Gateway.run(
+        files.path(),
+        &["app", "import", &first, "--config", &config],
+    );
+    assert!(
+        imported.status.success(),
+        "{}",
+        String::from_utf8_lossy(&imported.stderr)
+    );
+    // How long an undisturbed import takes, so that kills come before, while and after it writes.
+    let begun = std::time::Instant::now();
+    let second = import(1, LINES);
+    let imported = Program::Gateway.run(
+        files.path(),
+        &["app", "import", &second, "--config", &config],
+    );
+    assert!(imported.status.success());
+    let longest = u64::try_from(begun.elapsed().as_micros()).unwrap() * 2;
+
+    let kills = |thread: usize| {
+        let (mut state, mut killed, mut run) = (thread as u64, 0, 0);
+        while killed < KILLS / THREADS {
+            run += 1;
+            let name = format!("name {thread} {run}");
+            let path;
+            let arguments = match run % 2 {
+                0 => [
+                    "app", "update", "i-0-0", "--name", &name, "--config", &config,
+                ],
+                _ => {
+                    path = import(2 + thread + THREADS * run, LINES);
+                    [
+                        "app", "import", &path, "--reason", "a test", "--config", &config,
+                    ]
+                }
+            };
+            let mut command = Program::Gateway.command(files.path());
+            let command = command
+                .args(arguments)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(next_random(&mut state) % longest));
+            child.kill().unwrap();
+            killed += usize::from(child.wait().unwrap().code().is_none());
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || kills(thread));
+        }
+    });
+    let count = |query: &str| files.store.query(query).number();
+    let revisions = count("SELECT CAST(sum(revision) AS BIGINT) FROM applications");
+    assert_eq!(count("SELECT count(*) FROM audit"), revisions);
+    let applications = count("SELECT count(*) FROM applications");
+    let imports = count("SELECT count(*) FROM audit WHERE action = 'app.import'");
+    assert_eq!(imports, applications);
+    assert_eq!((applications - 1) % i64::try_from(LINES).unwrap(), 0);
 }

@@ -104,15 +104,7 @@ async fn a_rotated_key_is_valid_until_its_overlap_ends() {
     let old = stack.create_application("one", &[]);
     assert!(gets_status(&stack, &old, 200).await);
     let rotate = |overlap: &str| {
-        let output = stack.command(&[
-            "app",
-            "rotate",
-            &old.ident,
-            "--overlap",
-            overlap,
-            "--end-running-overlap",
-            "--json",
-        ]);
+        let output = stack.command(&["app", "rotate", &old.ident, "--overlap", overlap, "--json"]);
         assert!(
             output.status.success(),
             "{}",
@@ -127,6 +119,9 @@ async fn a_rotated_key_is_valid_until_its_overlap_ends() {
     let new = rotate("24");
     assert!(gets_status(&stack, &new, 200).await, "the new key");
     assert!(gets_status(&stack, &old, 200).await, "the old key");
+    let ended = stack.command(&["app", "end-overlap", &old.ident]);
+    assert!(ended.status.success());
+    assert!(gets_status(&stack, &old, 403).await, "the old key, ended");
     let newest = rotate("0");
     assert!(gets_status(&stack, &newest, 200).await, "the newest key");
     assert!(
@@ -407,16 +402,14 @@ async fn a_running_overlap_ends_early_only_on_request() {
     let rejected = stack.command(&["app", "rotate", &app.ident]);
     let stderr = String::from_utf8_lossy(&rejected.stderr).into_owned();
     assert!(
-        !rejected.status.success() && stderr.contains("--end-running-overlap"),
+        !rejected.status.success() && stderr.contains("end-overlap"),
         "{stderr}"
     );
     first.get("/x").param("a", "1").send().await.ok();
-    assert!(
-        stack
-            .command(&["app", "rotate", &app.ident, "--end-running-overlap"])
-            .status
-            .success()
-    );
+    for command in ["end-overlap", "rotate"] {
+        let done = stack.command(&["app", command, &app.ident]);
+        assert!(done.status.success(), "{command}");
+    }
 }
 
 #[tokio::test]

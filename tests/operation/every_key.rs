@@ -82,6 +82,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v2.backend", "'127.0.0.1:2'"),
     ("application.key", "'file:other.key'"),
     ("applications.cache_entries", "7"),
+    ("applications.audit_days", "400"),
     ("sign.preset", "'decoded'"),
     ("sign.values", "'decoded'"),
     ("sign.layout", "'concat'"),

@@ -2,34 +2,30 @@
 
 mod card;
 mod print;
+mod transfer;
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
-use signpost_store::tables::applications::Change;
 
 use self::{
     card::{Card, Subject},
     print::{print_state, show, show_card, show_key, show_new, table},
+    transfer::IMPORT_FILE,
 };
-use super::{CommonOptions, print_error, print_line, sign::SignRules};
+use super::{CommonOptions, author::Why, print_error, print_line, sign::SignRules};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
         AppState,
-        administration::{Administration, AppChanges, MAX_OVERLAP},
-        import::{ImportError, read_file},
-        open::{open_store, raise_statement_timeout},
+        administration::{
+            Administration, AppChanges, Change, ChangeRequest, Listing, MAX_OVERLAP, MAX_PAGE,
+        },
+        open::open_store,
         rules::{AppName, Origin, Rules},
         seal::{new_app_ident, new_app_key},
         store::NewApp,
@@ -39,41 +35,25 @@ use crate::{
 
 const MAX_OVERLAP_HOURS: u64 = MAX_OVERLAP.as_secs() / 3600;
 
-/// The file format, for `signpost app import --help`.
-const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:
-
-  ident,key,name,origins,profile,default_version
-  team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
-
-  {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
-
-ident            required: 1 to 64 of A-Z a-z 0-9 . _ -
-key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space
-name             required: 1 to 64 characters
-origins          origins that a login may return to: separated by spaces in CSV, a list in JSON
-profile          a sign profile of its own: a preset (sign --help lists them) with the gateway's algorithm, cover and
-                 replay, or an object as in app list --json. Default: the gateway's profile
-default_version  one of the gateway's versions
-
-The columns may be in any order; the last three are optional. If the file has problems, all of them are reported by
-line, and nothing is imported. Limits: 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
-accept the applications within a second. The file contains keys: protect it, and delete it afterwards."#;
-
 #[derive(Debug, Subcommand)]
 pub(super) enum AppCommand {
     /// Add an application. Its key is printed only once, with a card for its developers.
     Create(Create),
     /// Add all applications of a file, with existing idents and keys, or none.
     #[command(after_help = IMPORT_FILE)]
-    Import(Import),
+    Import(transfer::Import),
+    /// Print all applications as JSON lines, which app import reads once each has a key: an export has none.
+    Export(CommonOptions),
     /// Change an application. Options that are not given change nothing.
     Update(Box<Update>),
-    /// List all applications.
-    List(CommonOptions),
+    /// List applications, oldest first, by pages.
+    List(List),
     /// Show one application, with a card for its developers: the rules of its requests, and a first call.
     Show(Show),
     /// Replace an application's key. The new key is printed only once; the old one stays valid for a while.
     Rotate(Rotate),
+    /// End the validity of the key before the last rotation now.
+    EndOverlap(OneApp),
     /// Reject an application's requests.
     Disable(OneApp),
     /// Accept a disabled application's requests again.
@@ -83,9 +63,46 @@ pub(super) enum AppCommand {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only the application with this ident, and those whose names begin with this text, by name.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Maximum number of applications.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
+    limit: u16,
+    /// The next page: the ident of the last application of the page before.
+    #[arg(long, value_name = "IDENT")]
+    after: Option<AppIdent>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// Options of the commands that change an existing application.
+#[derive(Debug, Args)]
+struct ChangeOptions {
+    /// Change nothing if the application has another revision: app show has it.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    revision: Option<i64>,
+    #[command(flatten)]
+    why: Why,
+}
+
+impl ChangeOptions {
+    fn request(self) -> ChangeRequest {
+        ChangeRequest {
+            author: self.why.author(),
+            at: SystemClock.now(),
+            revision: self.revision,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct OneApp {
     /// The application's ident.
     ident: AppIdent,
+    #[command(flatten)]
+    change: ChangeOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -127,16 +144,7 @@ pub(super) struct Create {
     #[command(flatten)]
     card: CardOptions,
     #[command(flatten)]
-    common: CommonOptions,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Import {
-    /// The file, or "-" for standard input.
-    file: PathBuf,
-    /// Accept keys under 128 bits, like allow_weak_key = true in the configuration.
-    #[arg(long)]
-    allow_weak_key: bool,
+    why: Why,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -171,6 +179,8 @@ pub(super) struct Update {
     #[arg(long, value_name = "RATE", value_parser = rate_limit)]
     rate_limit: Option<OptionalRate>,
     #[command(flatten)]
+    change: ChangeOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -184,9 +194,8 @@ pub(super) struct Rotate {
     /// Hours for which the old key stays valid.
     #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u64).range(0..=MAX_OVERLAP_HOURS))]
     overlap: u64,
-    /// Rotate even if the key before the last rotation is still valid, and end its validity now.
-    #[arg(long)]
-    end_running_overlap: bool,
+    #[command(flatten)]
+    change: ChangeOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -194,22 +203,23 @@ pub(super) struct Rotate {
 pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
     match command {
         AppCommand::Create(create) => self::create(create).await?,
-        AppCommand::Import(import) => self::import(import).await?,
+        AppCommand::Import(import) => transfer::import(import).await?,
+        AppCommand::Export(common) => transfer::export(&common).await?,
         AppCommand::Update(update) => self::update(*update).await?,
-        AppCommand::List(common) => {
-            let all = store(&common).await?.list().await?;
-            if common.json {
-                print_line(&json!(all).to_string())
-            } else {
-                table(&all)
-            }
-        }
+        AppCommand::List(list) => self::list(list).await?,
         AppCommand::Show(show) => show_one(show).await?,
         AppCommand::Rotate(rotate) => self::rotate(rotate).await?,
-        AppCommand::Disable(one) => set_state(&one, AppState::Disabled).await?,
-        AppCommand::Enable(one) => set_state(&one, AppState::Active).await?,
+        AppCommand::EndOverlap(one) => {
+            let administration = administration(&one.common).await?;
+            let ended = administration.end_overlap(one.ident, one.change.request());
+            show(&ended.await?, None, one.common.json);
+        }
+        AppCommand::Disable(one) => set_state(one, AppState::Disabled).await?,
+        AppCommand::Enable(one) => set_state(one, AppState::Active).await?,
         AppCommand::Delete(one) => {
-            store(&one.common).await?.delete(one.ident).await?;
+            let administration = administration(&one.common).await?;
+            let deleted = administration.delete(one.ident, one.change.request());
+            deleted.await?;
             print_state(one.ident, "deleted", one.common.json);
         }
     }
@@ -227,12 +237,33 @@ async fn create(create: Create) -> anyhow::Result<()> {
         return_to: create.return_to,
         default_version: create.default_version,
         rate_limit: create.rate_limit.flatten(),
+        state: AppState::Active,
         created_at: SystemClock.now(),
     };
     print_weaknesses(app.profile.as_ref());
     let card = Card::new(&config, Subject::from(&app), create.card.address.as_ref())?;
-    administration.create(app.clone()).await?;
+    let created = administration.create(app.clone(), create.why.author());
+    created.await?;
     show_new(app.ident, &app.key, &card, create.common.json);
+    Ok(())
+}
+
+async fn list(list: List) -> anyhow::Result<()> {
+    let administration = administration(&list.common).await?;
+    let listing = Listing {
+        search: list.search,
+        after: list.after,
+        limit: list.limit.into(),
+    };
+    let page = administration.list(&listing).await?;
+    if list.common.json {
+        print_line(&json!(page.apps).to_string());
+    } else {
+        table(&page.apps);
+    }
+    if let (true, Some(last)) = (page.has_more, page.apps.last()) {
+        print_error(&format!("more applications follow: --after {}", last.ident));
+    }
     Ok(())
 }
 
@@ -247,57 +278,9 @@ async fn show_one(options: Show) -> anyhow::Result<()> {
         return Ok(());
     };
     let administration = open_administration(&config, &options.common).await?;
-    let app = administration.store().summary(ident).await?;
+    let app = administration.show(ident).await?;
     show(&app, Some(&card((&app).into())?), options.common.json);
     Ok(())
-}
-
-async fn import(import: Import) -> anyhow::Result<()> {
-    let mut config = Config::load(&import.common.config)?;
-    raise_statement_timeout(&mut config.store);
-    let file = read(&import.file).with_context(|| display_name(&import.file))?;
-    let administration = open_administration(&config, &import.common).await?;
-    let imported = administration.import(&file, import.allow_weak_key, SystemClock.now());
-    let imported = imported.await.map_err(|error| match error {
-        ImportError::Problems(problems) => {
-            let name = display_name(&import.file);
-            let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
-            anyhow!("{name}: {lines}\nnothing was imported")
-        }
-        other => anyhow::Error::new(other).context(display_name(&import.file)),
-    })?;
-    for (weakness, count) in &imported.weaknesses {
-        print_error(&format!("warning: {count} applications: {weakness}"));
-    }
-    if imported.weak_keys > 0 {
-        print_error(&format!(
-            "warning: {} applications have keys under 128 bits, which can be guessed from one signed request",
-            imported.weak_keys
-        ));
-    }
-    if import.common.json {
-        print_line(&json!({ "imported": imported.applications }).to_string());
-    } else {
-        print_line(&format!("imported {} applications", imported.applications));
-    }
-    Ok(())
-}
-
-fn read(file: &Path) -> Result<impl std::ops::Deref<Target = Vec<u8>> + use<>, ImportError> {
-    if file == Path::new("-") {
-        return read_file(io::stdin().lock(), 0);
-    }
-    let file = File::open(file)?;
-    let length = file.metadata()?.len();
-    read_file(file, usize::try_from(length).unwrap_or(usize::MAX))
-}
-
-fn display_name(file: &Path) -> String {
-    if file == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        file.display().to_string()
-    }
 }
 
 async fn update(update: Update) -> anyhow::Result<()> {
@@ -312,7 +295,9 @@ async fn update(update: Update) -> anyhow::Result<()> {
     };
     let changes_profile = matches!(edit.profile, Some(Some(_)));
     let administration = administration(&update.common).await?;
-    let updated = administration.update(update.ident, edit).await?;
+    let updated = administration
+        .update(update.ident, &edit, update.change.request())
+        .await?;
     print_weaknesses(updated.sign_profile.as_ref().filter(|_| changes_profile));
     show(&updated, None, update.common.json);
     Ok(())
@@ -343,27 +328,18 @@ fn print_weaknesses(profile: Option<&SignProfile>) {
 async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
     let administration = administration(&rotate.common).await?;
     let overlap = Duration::from_secs(rotate.overlap * 3600);
-    let key = administration
-        .rotate(
-            rotate.ident,
-            overlap,
-            rotate.end_running_overlap,
-            SystemClock.now(),
-        )
-        .await?;
+    let key = administration.rotate(rotate.ident, overlap, rotate.change.request());
+    let key = key.await?;
     show_key(rotate.ident, &key, rotate.common.json);
     Ok(())
 }
 
-async fn set_state(one: &OneApp, state: AppState) -> anyhow::Result<()> {
-    let store = store(&one.common).await?;
-    store.set_state(one.ident, state).await?;
+async fn set_state(one: OneApp, state: AppState) -> anyhow::Result<()> {
+    let administration = administration(&one.common).await?;
+    let set = administration.set_state(one.ident, state, one.change.request());
+    set.await?;
     print_state(one.ident, state.as_str(), one.common.json);
     Ok(())
-}
-
-async fn store(common: &CommonOptions) -> anyhow::Result<StoredApps> {
-    Ok(administration(common).await?.store().clone())
 }
 
 /// Opens the administration of the configured store.

@@ -2,6 +2,8 @@
 
 use std::{array, ops::Range};
 
+use signpost_protocol::app::is_invisible;
+
 use super::print_line;
 
 /// The lines of a table: columns as wide as their widest cell, those of `numbers` aligned to the right.
@@ -38,9 +40,18 @@ pub(super) fn print_table<const N: usize>(
     }
 }
 
-/// The text without control characters, which a terminal would interpret.
+/// The text with its control and format characters escaped: a terminal would interpret them, or show other text around
+/// them.
 pub(super) fn printable(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -55,7 +66,7 @@ mod tests {
         };
         assert_eq!(lines("x", 1..2), ["A    LONG  END", "two     1  x"]);
         assert_eq!(lines("x", 0..0), ["A    LONG  END", "two  1     x"]);
-        let shown = lines("\u{1b}[2J", 0..0);
-        assert_eq!(shown, ["A    LONG  END", "two  1     \u{fffd}[2J"]);
+        let shown = lines("\u{1b}[2J\u{202e}", 0..0);
+        assert_eq!(shown, ["A    LONG  END", r"two  1     \u{1b}[2J\u{202e}"]);
     }
 }

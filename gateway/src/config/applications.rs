@@ -1,6 +1,6 @@
 //! A single application from the configuration, or many from the store. CONTRACT 4.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
@@ -36,6 +36,8 @@ pub struct MultiApplications {
     pub(crate) cache_entries: u64,
     /// Where the applications are also written, for a start without a Postgres. Default: nowhere.
     pub(crate) snapshot: Option<PathBuf>,
+    /// How long the audit is kept; `None`: for ever. In the file 1 to 36,500 days, default 0: for ever.
+    pub(crate) audit_retention: Option<Duration>,
 }
 
 /// The key that encrypts the applications' keys.
@@ -51,6 +53,14 @@ pub enum MasterKey {
 }
 
 impl Applications {
+    /// How long the audit is kept; `None`: for ever.
+    pub(crate) const fn audit_retention(&self) -> Option<Duration> {
+        match self {
+            Self::Single(_) => None,
+            Self::Multi(multi) => multi.audit_retention,
+        }
+    }
+
     /// Reads `[application]` or `[applications]`. `store` is `None` if that setting is invalid.
     pub(super) fn read(
         root: &mut Section<'_>,
@@ -69,6 +79,7 @@ impl Applications {
                     DEFAULT_CACHE_ENTRIES
                 ),
                 snapshot: section.path("snapshot"),
+                audit_retention: section.number("audit_days", 0..=36_500, 0).map(days),
                 master_key: MasterKey::read(section, store),
                 previous_master_key: previous_master_key(section),
             })
@@ -87,6 +98,11 @@ impl Applications {
             None => multi?.map(Self::Multi).ok_or(Invalid),
         }
     }
+}
+
+/// `None`: for ever.
+fn days(days: u64) -> Option<Duration> {
+    (days > 0).then(|| Duration::from_secs(days * 24 * 60 * 60))
 }
 
 fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey> {

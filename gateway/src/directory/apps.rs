@@ -32,6 +32,8 @@ pub(crate) mod store;
 pub(crate) mod stored;
 mod unread;
 
+use std::str::FromStr;
+
 use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile, SignTime},
@@ -106,6 +108,21 @@ impl AppState {
         }
     }
 }
+
+impl FromStr for AppState {
+    type Err = ParseAppStateError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let all = [Self::Active, Self::Disabled];
+        let found = all.into_iter().find(|state| state.as_str() == word);
+        found.ok_or(ParseAppStateError)
+    }
+}
+
+/// The text is not a state.
+#[derive(Debug, thiserror::Error)]
+#[error("\"active\" or \"disabled\"")]
+pub struct ParseAppStateError;
 
 #[cfg(test)]
 mod both_stores;

@@ -47,6 +47,8 @@ pub struct Policy {
     pub rules: Rules,
     /// The directory of applications.
     pub apps: AppDirectory,
+    /// How long the audit is kept; `None`: for ever.
+    pub audit_retention: Option<Duration>,
     /// Verifies signatures.
     pub(crate) verifier: Verifier,
     /// Counts requests by client address, application and path.
@@ -135,6 +137,7 @@ impl Policy {
             generation: before.map_or(0, |before| before.generation + 1),
             rules,
             apps,
+            audit_retention: config.applications.audit_retention(),
             verifier: verifier.observing(Arc::clone(metrics.clock_skew())),
             rate_limits,
             backends: Backends::new(

@@ -41,6 +41,7 @@ use crate::{
     gateway::{Gateway, State},
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
+        audit_retention,
         certificate_watch::CertificateWatch,
         listeners::Listeners,
         rate_sharing::RateSharing,
@@ -253,6 +254,10 @@ impl Control {
             }
             if let Some(loader) = writers.loader {
                 tokio::spawn(loader.run());
+            }
+            if let Some(store) = &reload.store {
+                let current = Arc::clone(&reload.current);
+                tokio::spawn(audit_retention::run(current, store.clone()));
             }
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use tokio::sync::oneshot;
 
-use crate::StoreError;
+use crate::{StoreError, audit::Audit};
 
 /// The kind of thing that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +32,34 @@ impl Topic {
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.as_str() == name)
+    }
+}
+
+/// What a write changes. Applications cannot be written without what the [audit](crate::audit) says of it.
+#[derive(Debug)]
+pub enum Changed {
+    /// A login.
+    Login,
+    /// Credentials.
+    Credential,
+    /// Applications. Nothing is written to the audit if no row changes.
+    Application(Audit),
+}
+
+impl Changed {
+    pub(crate) const fn topic(&self) -> Topic {
+        match self {
+            Self::Login => Topic::Login,
+            Self::Credential => Topic::Credential,
+            Self::Application(_) => Topic::Application,
+        }
+    }
+
+    pub(crate) fn into_audit(self) -> Option<Audit> {
+        match self {
+            Self::Login | Self::Credential => None,
+            Self::Application(audit) => Some(audit),
+        }
     }
 }
 

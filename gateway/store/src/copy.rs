@@ -17,8 +17,9 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "applications",
+    "audit",
     "accounts",
     "login_keys",
     "logins",

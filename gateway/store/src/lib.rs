@@ -9,8 +9,9 @@
 //! | [`statements`] | statements that both databases understand |
 //! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
-//! | [`tables`] | the tables that several programs read: applications, accounts, credentials |
+//! | [`tables`] | the tables that several programs read: applications, audit, accounts, credentials |
 //! | [`changes`] | the change feed |
+//! | [`audit`] | what is written of an operator's change |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |
 //! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
 //! | [`error`] | what can go wrong |
@@ -19,6 +20,7 @@
 //! `migrations/`, since all programs share one database.
 
 pub mod address;
+pub mod audit;
 pub mod changes;
 pub mod copy;
 pub mod error;
@@ -38,7 +40,7 @@ mod value;
 
 pub use self::{
     address::{PostgresAddress, StoreAddress},
-    changes::{Change, Topic},
+    changes::{Change, Changed, Topic},
     error::{OpenError, PostgresError, SchemaError, StoreError},
     postgres::PostgresDatabase,
     row::{Column, FromRow, Parsed, Row},

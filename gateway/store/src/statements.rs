@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{FromRow, Store, StoreError, Topic, Value, store::either};
+use crate::{Changed, FromRow, Store, StoreError, Value, store::either};
 
 /// Stands for the given rows in a [`Batch`], as a table with the name `given`.
 pub const GIVEN: &str = "{given}";
@@ -73,21 +73,21 @@ impl Store {
     /// for their keys. Returns their number.
     pub async fn change(
         &self,
-        topic: Topic,
+        changed: Changed,
         (sql, key): (&str, &str),
         values: Vec<Value>,
     ) -> Result<usize, StoreError> {
-        self.change_at(topic, (sql, key), |_| values).await
+        self.change_at(changed, (sql, key), |_| values).await
     }
 
     /// As [`Self::change`]. The values are computed after all waits, with the time that these have taken.
     pub async fn change_at(
         &self,
-        topic: Topic,
+        changed: Changed,
         statement: (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        either!(self, database => database.change(topic, statement, values).await)
+        either!(self, database => database.change(changed, statement, values).await)
     }
 
     /// Writes all rows, or none, and returns what the statement returns.
@@ -97,8 +97,8 @@ impl Store {
 
     /// Writes all rows, or none, and notifies every process once, with an empty key: anything of the topic may have
     /// changed. The statement returns its rows.
-    pub async fn change_many(&self, topic: Topic, batch: Batch) -> Result<(), StoreError> {
-        either!(self, database => database.write_batch::<()>(batch, Some(topic)).await).map(drop)
+    pub async fn change_many(&self, changed: Changed, batch: Batch) -> Result<(), StoreError> {
+        either!(self, database => database.write_batch::<()>(batch, Some(changed)).await).map(drop)
     }
 
     /// Writes all batches, or none of them: none if `guard` changes no row.

@@ -2,5 +2,6 @@
 
 pub mod accounts;
 pub mod applications;
+pub mod audit;
 pub mod credentials;
 pub mod sealed_keys;

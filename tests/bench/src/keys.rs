@@ -1,11 +1,12 @@
 //! The keys of a run: those that sign requests, of one application and of 10,000, and that of the certificate.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use anyhow::Context;
-use end_to_end::clock::now_ms;
-use gateway::measured::{Applications, Config, NewApp, new_app_ident, new_app_key, open_store};
-use signpost_kit::clock::Timestamp;
+use gateway::measured::{new_app_ident, new_app_key};
 use signpost_protocol::{app::AppIdent, sign::AppKey};
 
 use crate::tls::Tls;
@@ -63,38 +64,21 @@ impl Keys {
         self.tls.write(folder)
     }
 
-    /// Creates the many applications in the store of a gateway's configuration, like `signpost app create`.
+    /// Imports the many applications into the store of a gateway's configuration.
     ///
     /// # Errors
     ///
-    /// When the configuration is not for many applications, or the store cannot be written.
-    pub fn store(&self, config: &Path) -> anyhow::Result<()> {
-        let config = Config::load(config)?;
-        let Applications::Multi(multi) = &config.applications else {
-            anyhow::bail!("the configuration has no [applications]");
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("a runtime for the store")?;
-        let created_at = Timestamp::from_millis(now_ms());
-        runtime.block_on(async {
-            let (_, store) = open_store(&config, multi).await?;
-            for (ident, key) in &self.many {
-                store
-                    .create(NewApp {
-                        ident: *ident,
-                        key: key.clone(),
-                        name: "bench".parse()?,
-                        profile: None,
-                        return_to: Vec::new(),
-                        default_version: None,
-                        rate_limit: None,
-                        created_at,
-                    })
-                    .await?;
-            }
-            Ok(())
-        })
+    /// When the file cannot be written, or `signpost app import` fails.
+    pub fn import(&self, signpost: &str, config: &Path) -> anyhow::Result<()> {
+        let file = config.with_file_name("apps.csv");
+        let lines = self.many.iter();
+        let lines = lines.map(|(ident, key)| format!("{ident},{},bench\n", key.expose()));
+        let lines: String = lines.collect();
+        fs::write(&file, format!("ident,key,name\n{lines}"))?;
+        let mut command = Command::new(signpost);
+        let command = command.args(["app", "import"]).arg(&file).arg("--config");
+        let status = command.arg(config).stdout(Stdio::null()).status()?;
+        anyhow::ensure!(status.success(), "signpost app import fails");
+        Ok(())
     }
 }

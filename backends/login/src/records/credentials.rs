@@ -11,7 +11,7 @@ use signpost_protocol::app::AppId;
 pub(crate) use signpost_protocol::credential::{Credential, CredentialHash, LoginHash};
 pub(crate) use signpost_store::tables::credentials::CredentialClaims;
 use signpost_store::{
-    Change, FromRow, Row, Store, StoreError, Topic,
+    Change, Changed, FromRow, Row, Store, StoreError, Topic,
     tables::credentials::{self, OF_HASH, VALID_UNTIL},
     values,
 };
@@ -241,7 +241,7 @@ impl CredentialStore for Store {
             renewal.expires_at,
             millis(renewal.max_age),
         ];
-        let renewed = self.change(Topic::Credential, (renew, "previous_hash"), values);
+        let renewed = self.change(Changed::Credential, (renew, "previous_hash"), values);
         renewed.await.map(drop)
     }
 
@@ -259,7 +259,7 @@ impl CredentialStore for Store {
         let found: Option<(i64,)> = self.row(&find, values()).await?;
         let revoke = format!("UPDATE credentials SET revoked_at = $3 WHERE {valid}");
         let changed = (&*revoke, "hash || coalesce(previous_hash, '')");
-        if found.is_none() || self.change(Topic::Credential, changed, values()).await? == 0 {
+        if found.is_none() || self.change(Changed::Credential, changed, values()).await? == 0 {
             return Ok(None);
         }
         // No renewal changes them any more.

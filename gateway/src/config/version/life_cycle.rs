@@ -11,8 +11,8 @@ use http::{HeaderName, HeaderValue, header::LINK};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::header::{DEPRECATION, SUNSET};
 
-pub(crate) use self::dates::rfc3339;
 use self::dates::{http_date, structured_date};
+pub(crate) use self::dates::{parse_since, rfc3339};
 
 /// When a version ends, and what its clients are told. All times are whole seconds.
 #[derive(Debug)]

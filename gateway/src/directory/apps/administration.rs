@@ -1,7 +1,11 @@
-//! Operators' actions on applications.
+//! Operators' actions on applications: every change is decided here, and is written together with what the audit says of
+//! it.
 //!
 //! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
 //! file.
+
+mod listing;
+mod write;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,11 +15,17 @@ use signpost_protocol::{
     sign::{AppKey, SignProfile},
     version::Version,
 };
-use signpost_store::tables::applications::{ApplicationChanges, Change};
+use signpost_store::tables::{
+    applications::ApplicationRow,
+    audit::{Action, Author},
+};
 
+pub(crate) use self::listing::{Listing, MAX_PAGE};
 use super::{
+    AppState,
     import::{ImportError, Problem, Problems, read_apps},
     rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
+    seal::new_app_key,
     store::{AppStoreError, AppSummary, NewApp},
     stored::{StoredApps, origins_json, profile_json},
 };
@@ -25,11 +35,26 @@ use crate::config::{OwnRate, weaknesses};
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Time for which an expired key is kept, so that a client that still signs with it gets a hint (CONTRACT 3).
 const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
 /// Administers the applications of a store.
 pub(crate) struct Administration {
     store: StoredApps,
     rules: Rules,
 }
+
+/// Who changes an application, when, and which revision of it the author has seen.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeRequest {
+    /// Who, from where, and why.
+    pub author: Author,
+    /// When.
+    pub at: Timestamp,
+    /// The change is rejected if the application has another one. `None`: of two concurrent changes the later one wins.
+    pub revision: Option<i64>,
+}
+
+/// A change of a setting that may be absent: `None` keeps it.
+pub(crate) type Change<T> = Option<Option<T>>;
 
 /// An operator's changes of an application. `None` changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,17 +82,13 @@ pub(crate) struct ImportSummary {
     pub weaknesses: BTreeMap<&'static str, usize>,
 }
 
+/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable, and those of one
+/// application if it is unknown.
 impl Administration {
     /// Creates the administration of a store.
     #[must_use]
     pub(crate) fn new(store: StoredApps, rules: Rules) -> Self {
         Self { store, rules }
-    }
-
-    /// The store, for actions without rules.
-    #[must_use]
-    pub(crate) const fn store(&self) -> &StoredApps {
-        &self.store
     }
 
     /// The application's own profile by this choice; `None`: it uses the gateway's.
@@ -82,27 +103,36 @@ impl Administration {
     ///
     /// # Errors
     ///
-    /// Its default version is unknown, it has too many origins, or the store is unavailable.
-    pub(crate) async fn create(&self, app: NewApp) -> Result<(), AdministrationError> {
+    /// Its default version is unknown, it has too many origins, or its ident is taken.
+    pub(crate) async fn create(
+        &self,
+        app: NewApp,
+        author: Author,
+    ) -> Result<(), AdministrationError> {
         self.rules.check_origins(&app.return_to)?;
         if let Some(version) = &app.default_version {
             self.rules.check_version(version)?;
         }
-        Ok(self.store.create(app).await?)
+        let at = app.created_at;
+        let new = vec![self.store.new_row(app)?];
+        match self.insert(new, Action::CreateApp, author, at).await?.pop() {
+            Some(taken) => Err(AdministrationError::Taken(taken)),
+            None => Ok(()),
+        }
     }
 
-    /// Changes an application, and returns its new state. Of two concurrent changes of one setting, the later one wins.
+    /// Changes an application's settings, and returns its new state.
     ///
     /// # Errors
     ///
-    /// Nothing is to change, its new default version is unknown, it has too many origins, the application is unknown,
-    /// or the store is unavailable.
+    /// Nothing is to change, its new default version is unknown, it has too many origins, or the revision is stale.
     pub(crate) async fn update(
         &self,
         ident: AppIdent,
-        edit: AppChanges,
+        edit: &AppChanges,
+        request: ChangeRequest,
     ) -> Result<AppSummary, AdministrationError> {
-        if edit == AppChanges::default() {
+        if *edit == AppChanges::default() {
             return Err(AdministrationError::NothingToChange);
         }
         self.rules
@@ -110,36 +140,46 @@ impl Administration {
         if let Some(Some(version)) = &edit.default_version {
             self.rules.check_version(version)?;
         }
-        let sign_profile = match edit.profile {
-            // The current profile is needed: settings that were not chosen keep their values.
-            Some(Some(choice)) => {
-                let own = self.store.summary(ident).await?.sign_profile;
-                let base = own.unwrap_or_else(|| self.rules.gateway_profile.clone());
-                Some(Some(profile_json(&choice.apply_to(base))))
-            }
-            removal => removal.map(|_| None),
-        };
-        let version = edit.default_version;
-        let changes = ApplicationChanges {
-            name: edit.name.map(String::from),
-            return_to_origins: edit.return_to.map(|origins| origins_json(&origins)),
-            sign_profile,
-            default_version: version.map(|new| new.map(|version| version.to_string())),
-            rate_limit: edit.rate_limit.map(|new| new.map(OwnRate::numbers)),
-        };
-        self.store.update(ident, changes).await?;
-        Ok(self.store.summary(ident).await?)
+        let edited = |row| Ok(self.edited(row, edit));
+        self.change(ident, Action::UpdateApp, &request, edited)
+            .await
+    }
+
+    fn edited(&self, mut row: ApplicationRow, edit: &AppChanges) -> ApplicationRow {
+        let settings = &mut row.settings;
+        if let Some(name) = &edit.name {
+            row.name = name.clone().into();
+        }
+        if let Some(origins) = &edit.return_to {
+            settings.return_to_origins = origins_json(origins);
+        }
+        if let Some(profile) = &edit.profile {
+            // Settings that were not chosen keep their values.
+            let own = settings.sign_profile.as_deref();
+            let own = own.and_then(|json| serde_json::from_str(json).ok());
+            let base = || own.unwrap_or_else(|| self.rules.gateway_profile.clone());
+            let new = profile.as_ref().map(|choice| choice.apply_to(base()));
+            settings.sign_profile = new.as_ref().map(profile_json);
+        }
+        if let Some(version) = &edit.default_version {
+            settings.default_version = version.as_ref().map(Version::to_string);
+        }
+        if let Some(rate) = edit.rate_limit {
+            settings.rate_limit = rate.map(OwnRate::numbers);
+        }
+        row
     }
 
     /// Adds all applications of a file, or none. [`import`](super::import) documents the format.
     ///
     /// # Errors
     ///
-    /// The file has problems, all of which are reported by line, or the store is unavailable.
+    /// The file has problems, all of which are reported by line.
     pub(crate) async fn import(
         &self,
         file: &[u8],
         allows_weak_keys: bool,
+        author: Author,
         now: Timestamp,
     ) -> Result<ImportSummary, ImportError> {
         let rules = Rules {
@@ -165,8 +205,10 @@ impl Administration {
                 *imported.weaknesses.entry(weakness).or_default() += 1;
             }
         }
+        let rows = read.apps.into_iter().map(|app| self.store.new_row(app));
+        let rows = rows.collect::<Result<_, _>>()?;
         // Another process may have taken an ident just now.
-        let taken = self.store.import(read.apps).await?;
+        let taken = self.insert(rows, Action::ImportApp, author, now).await?;
         if taken.is_empty() {
             return Ok(imported);
         }
@@ -178,24 +220,81 @@ impl Administration {
     ///
     /// # Errors
     ///
-    /// The overlap is too long, the key before the last rotation is still valid, the application is unknown, or
-    /// the store is unavailable.
+    /// The overlap is too long, the key before the last rotation is still valid, or the revision is stale.
     pub(crate) async fn rotate(
         &self,
         ident: AppIdent,
         overlap: Duration,
-        ends_running_overlap: bool,
-        now: Timestamp,
+        request: ChangeRequest,
     ) -> Result<AppKey, AdministrationError> {
         if overlap > MAX_OVERLAP {
             return Err(AdministrationError::OverlapTooLong);
         }
-        let rotated = self.store.rotate(ident, overlap, ends_running_overlap, now);
-        let key = rotated.await?;
+        let now = request.at;
+        let new = new_app_key().map_err(AppStoreError::from)?;
+        let rotated = |row: ApplicationRow| match row.previous_until {
+            Some(until) if until >= now => {
+                let minutes = until.seconds_from(now).div_ceil(60);
+                Err(AdministrationError::Overlapping { minutes })
+            }
+            _ => Ok(self.store.rotated(ident, row, &new, now.plus(overlap))?),
+        };
+        self.change(ident, Action::RotateApp, &request, rotated)
+            .await?;
         let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
         // The new key must be returned even if this clean-up fails; the next rotation retries it.
         let _ = self.store.delete_previous_keys(ended_before).await;
-        Ok(key)
+        Ok(new)
+    }
+
+    /// Ends the overlap of the last rotation: the key before is no longer valid. Without an overlap, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// The revision is stale.
+    pub(crate) async fn end_overlap(
+        &self,
+        ident: AppIdent,
+        request: ChangeRequest,
+    ) -> Result<AppSummary, AdministrationError> {
+        let ended = |row| Ok(self.store.without_overlap(ident, row, request.at)?);
+        self.change(ident, Action::EndOverlap, &request, ended)
+            .await
+    }
+
+    /// Enables or disables an application. If it is so already, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// The revision is stale.
+    pub(crate) async fn set_state(
+        &self,
+        ident: AppIdent,
+        state: AppState,
+        request: ChangeRequest,
+    ) -> Result<AppSummary, AdministrationError> {
+        let action = match state {
+            AppState::Active => Action::EnableApp,
+            AppState::Disabled => Action::DisableApp,
+        };
+        let set = |row| {
+            let state = state.as_str().to_owned();
+            Ok(ApplicationRow { state, ..row })
+        };
+        self.change(ident, action, &request, set).await
+    }
+
+    /// Deletes an application.
+    ///
+    /// # Errors
+    ///
+    /// The revision is stale.
+    pub(crate) async fn delete(
+        &self,
+        ident: AppIdent,
+        request: ChangeRequest,
+    ) -> Result<(), AdministrationError> {
+        self.remove(ident, &request).await
     }
 }
 
@@ -211,6 +310,27 @@ pub(crate) enum AdministrationError {
     /// The overlap is longer than [`MAX_OVERLAP`].
     #[error("the overlap must be at most 30 days")]
     OverlapTooLong,
+    /// The previous key is still valid: two old keys cannot be valid at once.
+    #[error(
+        "the previous key is still valid for {} h {} min: wait, or end its validity now (app end-overlap)",
+        minutes / 60,
+        minutes % 60
+    )]
+    Overlapping {
+        /// Its remaining validity, rounded up.
+        minutes: u64,
+    },
+    /// The application was changed after the author had seen it.
+    #[error(
+        "nothing was changed: the application was changed meanwhile, and has revision {present} now"
+    )]
+    Stale {
+        /// The present revision.
+        present: i64,
+    },
+    /// The new application's ident exists.
+    #[error("the store already has an application with the ident {0}")]
+    Taken(AppIdent),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] AppStoreError),

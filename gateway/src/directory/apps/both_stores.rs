@@ -15,8 +15,8 @@ use signpost_store::{Change, Store, Topic, testing::TestStore};
 use super::{
     AppState,
     administration::{
-        AppChanges,
-        both_stores::{administration, new_app},
+        AdministrationError, AppChanges, Listing,
+        both_stores::{administration, author, import, names, new_app, request},
     },
     directory::CachedApps,
     rules::ProfileChoice,
@@ -48,17 +48,26 @@ async fn apps(test_store: &TestStore) -> StoredApps {
 
 pub(super) async fn create(apps: &StoredApps, name: &str) -> NewApp {
     let app = new_app(name);
-    apps.create(app.clone()).await.unwrap();
+    let administration = administration(apps.clone());
+    administration.create(app.clone(), author()).await.unwrap();
     app
 }
 
 /// Rotates as at this time, and ends no overlap.
-async fn rotate(apps: &StoredApps, ident: AppIdent, now: i64) -> Result<AppKey, AppStoreError> {
-    apps.rotate(ident, HOUR, false, at(now)).await
+async fn rotate(
+    apps: &StoredApps,
+    ident: AppIdent,
+    now: i64,
+) -> Result<AppKey, AdministrationError> {
+    let administration = administration(apps.clone());
+    administration.rotate(ident, HOUR, request(now)).await
 }
 
-fn is_unknown<T>(outcome: Result<T, AppStoreError>) -> bool {
-    matches!(outcome, Err(AppStoreError::Unknown(_)))
+fn is_unknown<T>(outcome: Result<T, AdministrationError>) -> bool {
+    matches!(
+        outcome,
+        Err(AdministrationError::Store(AppStoreError::Unknown(_)))
+    )
 }
 
 #[tokio::test]
@@ -73,7 +82,10 @@ async fn an_application_is_found_as_it_was_created() {
         rate_limit: Some("7/9".parse().unwrap()),
         ..new_app("rich")
     };
-    apps.create(rich.clone()).await.unwrap();
+    administration(apps.clone())
+        .create(rich.clone(), author())
+        .await
+        .unwrap();
     let found = apps.find(plain.ident).await.unwrap().unwrap();
     assert!(found.key == plain.key && found.previous_key.is_none());
     assert_eq!(
@@ -86,17 +98,17 @@ async fn an_application_is_found_as_it_was_created() {
     assert_eq!(found.default_version, rich.default_version);
     assert_eq!(found.rate_limit, rich.rate_limit);
     assert!(apps.find(new_app_ident().unwrap()).await.unwrap().is_none());
-    let all = apps.list().await.unwrap();
-    let names: Vec<_> = all.iter().map(|app| &*app.name).collect();
-    assert_eq!(names, ["Ein Name ☃", "rich"]);
-    let shown = apps.summary(rich.ident).await.unwrap();
+    let apps = administration(apps);
+    assert_eq!(names(&apps).await, ["Ein Name ☃", "rich"]);
+    let shown = apps.show(rich.ident).await.unwrap();
     assert_eq!(shown.return_to, ["https://app.example"]);
     assert_eq!(
         (shown.state.as_str(), shown.created_at),
         ("active", at(1_700_000_000_000))
     );
     assert_eq!(shown.default_version.as_deref(), Some("v2"));
-    assert!(is_unknown(apps.summary(new_app_ident().unwrap()).await));
+    let unknown = apps.show(new_app_ident().unwrap()).await;
+    assert!(matches!(unknown, Err(AppStoreError::Unknown(_))));
 }
 
 #[tokio::test]
@@ -122,9 +134,21 @@ async fn a_list_reads_more_than_one_page() {
             session.execute(&insert, &[]).await.unwrap();
         }
     }
-    let all = apps_of(&store).list().await.unwrap();
-    let names: Vec<i64> = all.iter().map(|app| app.name.parse().unwrap()).collect();
-    assert!(names.into_iter().eq(1..=MANY));
+    let apps = administration(apps_of(&store));
+    let mut listing = Listing {
+        limit: 10_000,
+        ..Listing::default()
+    };
+    let mut numbers = Vec::new();
+    loop {
+        let page = apps.list(&listing).await.unwrap();
+        numbers.extend(page.apps.iter().map(|app| app.name.parse::<i64>().unwrap()));
+        if !page.has_more {
+            break;
+        }
+        listing.after = page.apps.last().unwrap().ident.parse().ok();
+    }
+    assert!(numbers.into_iter().eq(1..=MANY));
 }
 
 #[tokio::test]
@@ -133,13 +157,25 @@ async fn an_application_is_disabled_enabled_and_deleted() {
     let apps = apps(&test_store).await;
     let ident = create(&apps, "one").await.ident;
     for state in [AppState::Disabled, AppState::Active] {
-        apps.set_state(ident, state).await.unwrap();
+        administration(apps.clone())
+            .set_state(ident, state, request(1))
+            .await
+            .unwrap();
         assert_eq!(apps.find(ident).await.unwrap().unwrap().state, state);
     }
-    apps.delete(ident).await.unwrap();
+    administration(apps.clone())
+        .delete(ident, request(1))
+        .await
+        .unwrap();
     assert!(apps.find(ident).await.unwrap().is_none());
-    assert!(is_unknown(apps.delete(ident).await));
-    assert!(is_unknown(apps.set_state(ident, AppState::Active).await));
+    assert!(is_unknown(
+        administration(apps.clone()).delete(ident, request(1)).await
+    ));
+    assert!(is_unknown(
+        administration(apps.clone())
+            .set_state(ident, AppState::Active, request(1))
+            .await
+    ));
 }
 
 #[tokio::test]
@@ -152,22 +188,25 @@ async fn a_rotation_keeps_the_old_key_for_its_overlap() {
     let previous = found.previous_key.unwrap();
     assert!(found.key == first && previous.key == app.key);
     assert_eq!(previous.until.as_millis(), 3_601_000);
-    let shown = apps.summary(app.ident).await.unwrap();
+    let shown = administration(apps.clone()).show(app.ident).await.unwrap();
     assert_eq!(shown.previous_key_until, Some(at(3_601_000)));
 
     // The last millisecond of the overlap is inclusive.
     let early = rotate(&apps, app.ident, 3_601_000).await;
     assert!(matches!(
         early,
-        Err(AppStoreError::Overlapping { minutes: 0 })
+        Err(AdministrationError::Overlapping { minutes: 0 })
     ));
     assert!(apps.find(app.ident).await.unwrap().unwrap().key == first);
-    let ending = apps.rotate(app.ident, HOUR, true, at(3_601_000));
-    let ending = ending.await.unwrap();
-    let late = apps.rotate(app.ident, Duration::ZERO, false, at(7_201_001));
+    let administration = administration(apps.clone());
+    let ended = administration.end_overlap(app.ident, request(2000));
+    assert_eq!(ended.await.unwrap().previous_key_until, Some(at(1999)));
+    let previous = apps.find(app.ident).await.unwrap().unwrap().previous_key;
+    assert!(previous.unwrap().key == app.key, "it is kept, for hints");
+    let late = administration.rotate(app.ident, Duration::ZERO, request(2000));
     let late = late.await.unwrap();
     let found = apps.find(app.ident).await.unwrap().unwrap();
-    assert!(found.key == late && found.previous_key.unwrap().key == ending);
+    assert!(found.key == late && found.previous_key.unwrap().key == first);
     let unknown = rotate(&apps, new_app_ident().unwrap(), 0).await;
     assert!(is_unknown(unknown));
 }
@@ -187,7 +226,10 @@ async fn of_concurrent_rotations_one_succeeds() {
     for rotation in rotations {
         match rotation.await.unwrap() {
             Ok(_) => done += 1,
-            Err(error) => assert!(matches!(error, AppStoreError::Overlapping { minutes: 60 })),
+            Err(error) => assert!(matches!(
+                error,
+                AdministrationError::Overlapping { minutes: 60 }
+            )),
         }
     }
     assert_eq!(done, 1);
@@ -215,13 +257,22 @@ async fn every_change_is_notified_and_nothing_else() {
     };
     expect("created");
     let unknown = new_app_ident().unwrap();
-    apps.delete(unknown).await.unwrap_err();
+    administration(apps.clone())
+        .delete(unknown, request(1))
+        .await
+        .unwrap_err();
     rotate(&apps, app.ident, 1000).await.unwrap();
     expect("rotated");
     rotate(&apps, app.ident, 1000).await.unwrap_err();
-    apps.set_state(app.ident, AppState::Disabled).await.unwrap();
+    administration(apps.clone())
+        .set_state(app.ident, AppState::Disabled, request(1))
+        .await
+        .unwrap();
     expect("disabled");
-    apps.delete(app.ident).await.unwrap();
+    administration(apps.clone())
+        .delete(app.ident, request(1))
+        .await
+        .unwrap();
     expect("deleted");
     let further = changes.recv_timeout(Duration::from_millis(200));
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
@@ -301,8 +352,13 @@ async fn an_update_changes_only_the_given_settings() {
         default_version: Some("v2".parse().unwrap()),
         ..new_app("one")
     };
-    apps.create(app.clone()).await.unwrap();
-    let shown = async || serde_json::to_value(apps.summary(app.ident).await.unwrap()).unwrap();
+    administration(apps.clone())
+        .create(app.clone(), author())
+        .await
+        .unwrap();
+    let shown = async || {
+        serde_json::to_value(administration(apps.clone()).show(app.ident).await.unwrap()).unwrap()
+    };
     let mut expected = shown().await;
     let none = AppChanges::default;
     let top = SignProfile::preset("top").unwrap();
@@ -382,8 +438,12 @@ async fn an_update_changes_only_the_given_settings() {
     ];
     let administration = administration(apps.clone());
     for (update, member, value) in edits {
-        let updated = administration.update(app.ident, update).await.unwrap();
+        let updated = administration
+            .update(app.ident, &update, request(1))
+            .await
+            .unwrap();
         expected[member] = value;
+        expected["revision"] = (expected["revision"].as_i64().unwrap() + 1).into();
         assert_eq!(serde_json::to_value(updated).unwrap(), expected, "{member}");
         assert_eq!(shown().await, expected, "{member}");
     }
@@ -413,11 +473,11 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
         ..named(&"x".repeat(64), "two")
     };
     let with_taken = vec![one.clone(), there.clone(), two.clone()];
-    let refused = apps.import(with_taken).await.unwrap();
+    let refused = import(&apps, with_taken).await;
     assert_eq!(refused, [there.ident]);
     assert!(apps.find(one.ident).await.unwrap().is_none());
 
-    let imported = apps.import(vec![one.clone(), two.clone()]).await.unwrap();
+    let imported = import(&apps, vec![one.clone(), two.clone()]).await;
     assert!(imported.is_empty());
     for app in [&one, &two] {
         let found = apps.find(app.ident).await.unwrap().unwrap();
@@ -433,7 +493,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
     let idents = vec![one.ident, new_app_ident().unwrap()];
     assert_eq!(apps.taken(&idents).await.unwrap(), [one.ident]);
-    assert!(apps.import(Vec::new()).await.unwrap().is_empty());
+    assert!(import(&apps, Vec::new()).await.is_empty());
 }
 
 /// Changes the database like an attacker without the master key.
@@ -468,7 +528,10 @@ async fn a_rotated_key_cannot_be_put_back_nor_its_overlap_extended() {
         let error = apps.find(app.ident).await.unwrap_err();
         let is_refused = matches!(error, AppStoreError::Seal(SealError::NotOpened));
         assert!(is_refused, "{statement}: {error}");
-        apps.delete(app.ident).await.unwrap();
+        administration(apps.clone())
+            .delete(app.ident, request(1))
+            .await
+            .unwrap();
     }
 }
 
@@ -505,7 +568,9 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
         .unwrap();
     }
     let begun = Instant::now();
-    let imported = administration.import(file.as_bytes(), false, at(1)).await;
+    let imported = administration
+        .import(file.as_bytes(), false, author(), at(1))
+        .await;
     let took = begun.elapsed();
     assert_eq!(imported.unwrap().applications, MANY);
     assert!(took < Duration::from_secs(60), "{took:?}");
@@ -519,7 +584,9 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
         .split(',')
         .nth(1);
     assert_eq!(Some(found.key.expose()), key);
-    let again = administration.import(file.as_bytes(), false, at(1)).await;
+    let again = administration
+        .import(file.as_bytes(), false, author(), at(1))
+        .await;
     let text = again.unwrap_err().to_string();
     assert!(
         text.starts_with("line 2: ident: the store already has")

@@ -10,6 +10,7 @@ use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
     fmt,
+    str::FromStr,
 };
 
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ use self::{
     problem::{Field, MAX_APPLICATIONS},
 };
 use super::{
+    AppState,
     rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
     store::NewApp,
 };
@@ -88,6 +90,8 @@ struct RawApp {
     /// A preset's name, or an object.
     profile: Value,
     default_version: String,
+    rate_limit: String,
+    state: String,
 }
 
 struct Reader<'r> {
@@ -155,7 +159,7 @@ impl Reader<'_> {
         let problems = self.problems.len();
         if columns.contains(&None) {
             // The problem does not name the column: if the header row is missing, it may be a key.
-            let known = "ident, key, name, origins, profile, default_version";
+            let known = "ident, key, name, origins, profile, default_version, rate_limit, state";
             let problem = format!("unknown column in the header row; allowed: {known}");
             self.problem(line, None, problem);
         }
@@ -215,6 +219,8 @@ impl Reader<'_> {
             (Field::DefaultVersion, Value::String(text)) => {
                 text.trim().clone_into(&mut raw.default_version);
             }
+            (Field::RateLimit, Value::String(text)) => text.trim().clone_into(&mut raw.rate_limit),
+            (Field::State, Value::String(text)) => text.trim().clone_into(&mut raw.state),
             (Field::Origins, Value::String(text)) => {
                 raw.origins = text.split_whitespace().map(str::to_owned).collect();
             }
@@ -247,9 +253,9 @@ impl Reader<'_> {
         let problem = self.rules.check_origins(&origins).err();
         self.report(line, Field::Origins, problem);
         let profile = self.profile(line, raw.profile);
-        let default_version = Some(&*raw.default_version)
-            .filter(|version| !version.is_empty())
-            .and_then(|version| self.parsed(line, Field::DefaultVersion, version));
+        let default_version = self.given(line, Field::DefaultVersion, &raw.default_version);
+        let rate_limit = self.given(line, Field::RateLimit, &raw.rate_limit);
+        let state = self.given(line, Field::State, &raw.state);
         let problem = default_version
             .as_ref()
             .and_then(|version| self.rules.check_version(version).err());
@@ -272,7 +278,8 @@ impl Reader<'_> {
                 profile,
                 return_to: origins,
                 default_version,
-                rate_limit: None,
+                rate_limit,
+                state: state.unwrap_or(AppState::Active),
                 created_at: self.now,
             });
         }
@@ -318,10 +325,22 @@ impl Reader<'_> {
         profile
     }
 
-    fn parsed<T: std::str::FromStr>(&mut self, line: u64, field: Field, text: &str) -> Option<T>
-    where
-        T::Err: fmt::Display,
-    {
+    /// What is parsed of a setting that may be absent.
+    fn given<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        line: u64,
+        field: Field,
+        text: &str,
+    ) -> Option<T> {
+        (!text.is_empty()).then(|| self.parsed(line, field, text))?
+    }
+
+    fn parsed<T: FromStr<Err: fmt::Display>>(
+        &mut self,
+        line: u64,
+        field: Field,
+        text: &str,
+    ) -> Option<T> {
         match text.parse() {
             Ok(value) => Some(value),
             Err(_) if text.is_empty() => {

@@ -211,7 +211,7 @@ pub(crate) fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Ver
 /// # Errors
 ///
 /// The database cannot be opened, the master key cannot be read, or it is not the one that sealed the stored keys.
-pub async fn open_store(
+pub(crate) async fn open_store(
     config: &Config,
     multi: &MultiApplications,
 ) -> anyhow::Result<(Store, StoredApps)> {

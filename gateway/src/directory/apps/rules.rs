@@ -138,6 +138,33 @@ impl From<AppName> for String {
     }
 }
 
+/// Limit of a reason's length in characters.
+const MAX_REASON_LENGTH: usize = 200;
+
+/// Why an operator changes something: 1 to 200 characters that can be seen, as in a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason(String);
+
+impl FromStr for Reason {
+    type Err = ParseReasonError;
+
+    fn from_str(reason: &str) -> Result<Self, Self::Err> {
+        let reason = shown_name(reason, MAX_REASON_LENGTH).ok_or(ParseReasonError)?;
+        Ok(Self(reason.to_owned()))
+    }
+}
+
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.0
+    }
+}
+
+/// The text is not a reason.
+#[derive(Debug, thiserror::Error)]
+#[error("1 to {MAX_REASON_LENGTH} characters, none of them a control or format character")]
+pub(crate) struct ParseReasonError;
+
 /// The text is not a name.
 #[derive(Debug, thiserror::Error)]
 #[error("1 to 64 characters, none of them a control or format character")]

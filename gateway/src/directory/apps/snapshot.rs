@@ -233,6 +233,7 @@ impl Line {
             key: bytes(&self.key)?,
             previous_key: previous.as_deref().and_then(bytes),
             previous_until: until.map(Timestamp::from_millis),
+            revision: 0,
             settings: ApplicationSettings {
                 sign_profile: self.sign_profile,
                 return_to_origins: String::new(),

@@ -10,7 +10,7 @@ use signpost_protocol::{
 };
 
 use super::{
-    App,
+    App, AppState,
     rules::{AppName, Origin},
     seal::SealError,
 };
@@ -18,7 +18,7 @@ use crate::config::{OwnRate, rfc3339};
 
 /// A new application.
 #[derive(Clone, Debug)]
-pub struct NewApp {
+pub(crate) struct NewApp {
     /// The ident that its clients send.
     pub ident: AppIdent,
     /// The key that its clients sign with.
@@ -33,6 +33,8 @@ pub struct NewApp {
     pub default_version: Option<Version>,
     /// Its own rate limit; `None`: the gateway's.
     pub rate_limit: Option<OwnRate>,
+    /// Whether its requests are accepted.
+    pub state: AppState,
     /// The time of its creation.
     pub created_at: Timestamp,
 }
@@ -60,6 +62,8 @@ pub(crate) struct AppSummary {
     /// The end of the previous key's validity.
     #[serde(serialize_with = "as_rfc3339")]
     pub(crate) previous_key_until: Option<Timestamp>,
+    /// 1 for a new one, and one more after each change.
+    pub(crate) revision: i64,
 }
 
 fn as_rfc3339<S: Serializer>(
@@ -93,17 +97,6 @@ pub enum AppStoreError {
     /// No application has that ident.
     #[error("no application has the ident {0}")]
     Unknown(AppIdent),
-    /// The previous key is still valid: two old keys cannot be valid at once.
-    #[error(
-        "the previous key is still valid for {} h {} min: wait, or end its validity now with \
-         --end-running-overlap",
-        minutes / 60,
-        minutes % 60
-    )]
-    Overlapping {
-        /// Its remaining validity, rounded up.
-        minutes: u64,
-    },
     /// A record holds a value that no release writes.
     #[error("an application's record is malformed: {0}")]
     Malformed(&'static str),

@@ -8,30 +8,28 @@ use std::{
 use async_trait::async_trait;
 use signpost_kit::{clock::Timestamp, log::once_a_minute::OnceAMinute};
 use signpost_protocol::{
-    app::AppIdent,
+    app::{AppId, AppIdent},
     sign::{AppKey, SignProfile},
 };
 use signpost_store::{
-    Store, StoreError,
-    tables::applications::{
-        self, ApplicationChanges, ApplicationRow, ApplicationSettings, KeyChange, NewApplication,
+    Store,
+    tables::{
+        applications::{self, ApplicationRow, ApplicationSettings},
+        audit::Audit,
     },
 };
 
 use super::{
     App, AppState, PreviousKey,
     rules::Origin,
-    seal::{SealError, Sealer, Slot, new_app_key},
+    seal::{SealError, Sealer, Slot},
     store::{AppStore, AppStoreError, AppSummary, NewApp},
 };
 use crate::config::OwnRate;
 
-/// Limit of a rotation's attempts: one fails if another process rotates the same application concurrently.
-const MAX_ROTATION_ATTEMPTS: usize = 8;
-
 /// The applications of a database.
 #[derive(Clone)]
-pub struct StoredApps {
+pub(crate) struct StoredApps {
     store: Store,
     sealer: Arc<Sealer>,
     /// Lines about keys under a master key that is not known here.
@@ -50,8 +48,8 @@ impl AppStore for StoredApps {
     }
 }
 
-/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable, and those of one
-/// application if it is unknown.
+/// Records and their sealed keys, for the [administration](super::administration), which decides every change. All
+/// functions fail if the store is unavailable.
 impl StoredApps {
     pub(crate) fn new(store: Store, sealer: Sealer) -> Self {
         Self {
@@ -61,18 +59,15 @@ impl StoredApps {
         }
     }
 
-    /// Adds an application.
-    pub async fn create(&self, app: NewApp) -> Result<(), AppStoreError> {
-        let new = self.new_row(app)?;
-        Ok(applications::insert(&self.store, vec![new]).await?)
-    }
-
     /// Adds all of these applications; or none of them, and returns the idents that the store already has.
-    pub(crate) async fn import(&self, apps: Vec<NewApp>) -> Result<Vec<AppIdent>, AppStoreError> {
-        let idents: Vec<_> = apps.iter().map(|app| app.ident).collect();
-        let new = apps.into_iter().map(|app| self.new_row(app));
-        let new = new.collect::<Result<_, _>>()?;
-        match applications::insert(&self.store, new).await {
+    pub(super) async fn insert(
+        &self,
+        new: Vec<ApplicationRow>,
+        audit: Audit,
+    ) -> Result<Vec<AppIdent>, AppStoreError> {
+        let idents = new.iter().map(|row| row.ident.parse());
+        let idents: Vec<_> = idents.filter_map(Result::ok).collect();
+        match applications::insert(&self.store, new, audit).await {
             Err(error) if error.is_duplicate() => match self.taken(&idents).await? {
                 // Another process has deleted it again.
                 taken if taken.is_empty() => Err(error.into()),
@@ -83,99 +78,36 @@ impl StoredApps {
     }
 
     /// Returns the idents that the store already has.
-    pub(crate) async fn taken(&self, idents: &[AppIdent]) -> Result<Vec<AppIdent>, AppStoreError> {
+    pub(super) async fn taken(&self, idents: &[AppIdent]) -> Result<Vec<AppIdent>, AppStoreError> {
         Ok(applications::taken(&self.store, idents).await?)
     }
 
-    /// Changes an application.
-    pub(super) async fn update(
-        &self,
-        ident: AppIdent,
-        changes: ApplicationChanges,
-    ) -> Result<(), AppStoreError> {
-        let is_known = applications::update(&self.store, ident, changes).await?;
-        known(ident, is_known)
-    }
-
     /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
-    pub(crate) async fn delete_previous_keys(
+    pub(super) async fn delete_previous_keys(
         &self,
         ended_before: Timestamp,
     ) -> Result<usize, AppStoreError> {
         Ok(applications::delete_previous_keys(&self.store, ended_before).await?)
     }
 
-    /// Returns one application's summary.
-    pub(crate) async fn summary(&self, ident: AppIdent) -> Result<AppSummary, AppStoreError> {
+    /// Reads an application's record.
+    pub(super) async fn row(&self, ident: AppIdent) -> Result<ApplicationRow, AppStoreError> {
         let row = applications::find(&self.store, ident).await?;
-        row.map(AppSummary::from)
-            .ok_or(AppStoreError::Unknown(ident))
+        row.ok_or(AppStoreError::Unknown(ident))
     }
 
-    /// Returns all applications' summaries, oldest first.
-    pub(crate) async fn list(&self) -> Result<Vec<AppSummary>, AppStoreError> {
-        let rows = applications::all(&self.store).await?;
-        Ok(rows.into_iter().map(AppSummary::from).collect())
-    }
-
-    /// Replaces an application's key by a new one; the old one stays valid for the overlap. Fails if the key before the
-    /// last rotation is still valid, unless `ends_running_overlap`.
-    pub(crate) async fn rotate(
-        &self,
-        ident: AppIdent,
-        overlap: Duration,
-        ends_running_overlap: bool,
-        now: Timestamp,
-    ) -> Result<AppKey, AppStoreError> {
-        let until = now.plus(overlap);
-        let new = new_app_key()?;
-        let sealed = self.sealer.seal(&new, ident, Slot::Current)?;
-        for _ in 0..MAX_ROTATION_ATTEMPTS {
-            let row = applications::find(&self.store, ident).await?;
-            let row = row.ok_or(AppStoreError::Unknown(ident))?;
-            if let Some(until) = row.previous_until
-                && until >= now
-                && !ends_running_overlap
-            {
-                let minutes = until.seconds_from(now).div_ceil(60);
-                return Err(AppStoreError::Overlapping { minutes });
-            }
-            let key = self.sealer.open(&row.key, ident, Slot::Current)?;
-            let change = KeyChange {
-                current: row.key,
-                previous: self.sealer.seal(&key, ident, previous_slot(until))?,
-                previous_until: until,
-                new: sealed.clone(),
-            };
-            // If no row changed, another process has rotated the key meanwhile: try again.
-            if applications::change_key(&self.store, ident, change).await? {
-                return Ok(new);
-            }
-        }
-        Err(StoreError::Busy.into())
-    }
-
-    /// Enables or disables an application.
-    pub(crate) async fn set_state(
-        &self,
-        ident: AppIdent,
-        state: AppState,
-    ) -> Result<(), AppStoreError> {
-        let is_known = applications::set_state(&self.store, ident, state.as_str()).await?;
-        known(ident, is_known)
-    }
-
-    /// Deletes an application.
-    pub(crate) async fn delete(&self, ident: AppIdent) -> Result<(), AppStoreError> {
-        known(ident, applications::delete(&self.store, ident).await?)
-    }
-
-    fn new_row(&self, app: NewApp) -> Result<NewApplication, AppStoreError> {
-        Ok(NewApplication {
-            ident: app.ident,
+    /// The record of a new application.
+    pub(super) fn new_row(&self, app: NewApp) -> Result<ApplicationRow, AppStoreError> {
+        Ok(ApplicationRow {
+            id: AppId::new(0),
+            ident: app.ident.to_string(),
             name: app.name.into(),
+            state: app.state.as_str().to_owned(),
             created_at: app.created_at,
             key: self.sealer.seal(&app.key, app.ident, Slot::Current)?,
+            previous_key: None,
+            previous_until: None,
+            revision: 1,
             settings: ApplicationSettings {
                 sign_profile: app.profile.as_ref().map(profile_json),
                 return_to_origins: origins_json(&app.return_to),
@@ -183,6 +115,39 @@ impl StoredApps {
                 rate_limit: app.rate_limit.map(OwnRate::numbers),
             },
         })
+    }
+
+    /// The record with a new key; the one before stays valid up to `until`.
+    pub(super) fn rotated(
+        &self,
+        ident: AppIdent,
+        mut row: ApplicationRow,
+        new: &AppKey,
+        until: Timestamp,
+    ) -> Result<ApplicationRow, AppStoreError> {
+        let key = self.sealer.open(&row.key, ident, Slot::Current)?;
+        row.key = self.sealer.seal(new, ident, Slot::Current)?;
+        row.previous_key = Some(self.sealer.seal(&key, ident, previous_slot(until))?);
+        row.previous_until = Some(until);
+        Ok(row)
+    }
+
+    /// The record without an overlap from `now` on. The previous key is kept, for hints.
+    pub(super) fn without_overlap(
+        &self,
+        ident: AppIdent,
+        mut row: ApplicationRow,
+        now: Timestamp,
+    ) -> Result<ApplicationRow, AppStoreError> {
+        if let (Some(sealed), Some(until)) = (&row.previous_key, row.previous_until)
+            && until >= now
+        {
+            let key = self.sealer.open(sealed, ident, previous_slot(until))?;
+            let ended = now.minus(Duration::from_millis(1));
+            row.previous_key = Some(self.sealer.seal(&key, ident, previous_slot(ended))?);
+            row.previous_until = Some(ended);
+        }
+        Ok(row)
     }
 
     /// The database.
@@ -261,12 +226,9 @@ impl From<ApplicationRow> for AppSummary {
                 .rate_limit
                 .and_then(|[per_second, burst]| OwnRate::from_numbers(per_second, burst)),
             previous_key_until: row.previous_until,
+            revision: row.revision,
         }
     }
-}
-
-fn known(ident: AppIdent, is_known: bool) -> Result<(), AppStoreError> {
-    is_known.then_some(()).ok_or(AppStoreError::Unknown(ident))
 }
 
 pub(super) fn profile_json(profile: &SignProfile) -> String {

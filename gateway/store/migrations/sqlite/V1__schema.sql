@@ -12,8 +12,29 @@ CREATE TABLE applications (
     return_to_origins  TEXT    NOT NULL, -- JSON array of origins
     default_version    TEXT,
     rate_per_second    INTEGER CHECK (rate_per_second >= 0), -- this and the next NULL: the gateway's; 0: unlimited
-    rate_burst         INTEGER CHECK (rate_burst >= 0)
+    rate_burst         INTEGER CHECK (rate_burst >= 0),
+    revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
+    name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
+
+CREATE INDEX applications_by_name ON applications (name_folded);
+
+-- Who changed what: a row is written together with its change, and is never updated.
+CREATE TABLE audit (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    at        INTEGER NOT NULL, -- UTC ms
+    actor     TEXT    NOT NULL,
+    origin    TEXT    NOT NULL, -- from where
+    reason    TEXT,
+    action    TEXT    NOT NULL,
+    subject   TEXT    NOT NULL, -- an application's ident
+    revision  INTEGER NOT NULL, -- the subject's, by the change
+    changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
+) STRICT;
+
+CREATE INDEX audit_by_age ON audit (at);
+CREATE INDEX audit_by_actor ON audit (actor, at);
+CREATE INDEX audit_by_subject ON audit (subject, at);
 
 -- What changed lately, so that every process can invalidate what it caches. Rows are kept for an hour.
 CREATE TABLE changes (

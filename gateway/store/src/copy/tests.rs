@@ -15,8 +15,10 @@ use crate::{
 /// Rows in every table; every column is set in at least one.
 const SOME: &str = "
     INSERT INTO applications VALUES
-        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200),
-        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL);
+        (3, 'first', 'Ein Name ☃', 'active', 1700000000000, x'00ff', x'01', 1700000000001, '{}', '[]', 'v1', 100, 200, 4, x'65'),
+        (7, 'second', 'b', 'disabled', 1, x'', NULL, NULL, NULL, '[\"https://a.example\"]', NULL, NULL, NULL, 1, x'62');
+    INSERT INTO audit VALUES (2, 1, 'ada', 'cli host', 'why', 'app.create', 'first', 1, '{}'),
+        (5, 2, 'bob', 'cli host', NULL, 'app.update', 'first', 2, '{\"name\":[\"a\",\"b\"]}');
     INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1, NULL), (9, 'hub', 'oauth', 'ada', 2, 'Ada');
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
@@ -38,7 +40,7 @@ const SOME: &str = "
 ";
 
 /// Their number, in the order of [`TABLES`].
-const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 1, 2, 2];
+const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2];
 
 /// Source and target.
 struct Pair {
@@ -150,6 +152,7 @@ async fn every_row_is_copied_unchanged() {
     let counted: Vec<_> = tables.map(|table| (&*table.name, table.rows)).collect();
     let expected = [
         ("applications", 2),
+        ("audit", 2),
         ("accounts", 2),
         ("login_keys", 2),
         ("logins", 2),
@@ -305,7 +308,7 @@ async fn what_a_later_release_has_migrated_is_copied_as_far_as_this_one_knows_it
 async fn ids_of_deleted_rows_are_not_reused() {
     // The application with the highest id was deleted.
     let pair = Pair::with(&format!(
-        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL, NULL, NULL \
+        "{SOME} INSERT INTO applications SELECT 40, 'gone', name, state, 1, x'', NULL, NULL, NULL, '[]', NULL, NULL, NULL, 1, x'' \
          FROM applications LIMIT 1; DELETE FROM applications WHERE id = 40"
     ))
     .await;

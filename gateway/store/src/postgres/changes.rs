@@ -33,11 +33,18 @@ const CHANNEL: &str = "signpost_changes";
 ///
 /// `write` is an `INSERT`, `UPDATE` or `DELETE` that returns the key of the changed thing as bytes: `RETURNING … AS
 /// key`. The extended statement returns as many rows. It is a single one, so that write and notification are atomic.
+///
+/// `and` are further statements that read `changed`, each as `, NAME AS (…)`.
 #[must_use]
-pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
+pub fn with_notification(
+    database: &PostgresDatabase,
+    topic: Topic,
+    write: &str,
+    and: &str,
+) -> String {
     let (record, notify) = recording(database, topic, "encode(key, 'hex')");
     format!(
-        "WITH changed AS ({write}), recorded AS ({record}, key FROM changed) SELECT {notify} FROM changed"
+        "WITH changed AS ({write}), recorded AS ({record}, key FROM changed){and} SELECT {notify} FROM changed"
     )
 }
 
@@ -46,11 +53,16 @@ pub fn with_notification(database: &PostgresDatabase, topic: Topic, write: &str)
 /// It notifies once, with an empty key: any of them may have changed. `write` need only return its rows; the extended
 /// statement returns their number.
 #[must_use]
-pub fn with_bulk_notification(database: &PostgresDatabase, topic: Topic, write: &str) -> String {
+pub fn with_bulk_notification(
+    database: &PostgresDatabase,
+    topic: Topic,
+    write: &str,
+    and: &str,
+) -> String {
     let (record, notify) = recording(database, topic, "''");
     format!(
         "WITH changed AS ({write}), \
-         recorded AS ({record}, ''::bytea WHERE EXISTS (SELECT 1 FROM changed)) \
+         recorded AS ({record}, ''::bytea WHERE EXISTS (SELECT 1 FROM changed)){and} \
          SELECT count, {notify} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
     )
 }

@@ -10,7 +10,7 @@ use super::{
     row_count,
 };
 use crate::{
-    FromRow, Row, StoreError, Topic, Value,
+    Changed, FromRow, Row, StoreError, Value,
     statements::{Batch, GIVEN},
 };
 
@@ -35,34 +35,44 @@ impl PostgresDatabase {
 
     pub(crate) async fn change(
         &self,
-        topic: Topic,
+        changed: Changed,
         (sql, key): (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
         // A text is cast to its bytes, unless it has a backslash; keys have none.
         let sql = format!("{sql} RETURNING CAST({key} AS bytea) AS key");
-        let sql = with_notification(self, topic, &sql);
+        let topic = changed.topic();
         let called_at = Instant::now();
         let session = self.session().await?;
         let values = values(called_at.elapsed());
-        Ok(row_count(
-            session.execute(&sql, &parameters(&values)).await?,
-        ))
+        let (audited, audit) = audited(changed, values.len());
+        let sql = with_notification(self, topic, &sql, &audited);
+        let all: Vec<_> = parameters(&values)
+            .into_iter()
+            .chain(audit.parameters())
+            .collect();
+        Ok(row_count(session.execute(&sql, &all).await?))
     }
 
     pub(crate) async fn write_batch<T: FromRow>(
         &self,
         batch: Batch,
-        topic: Option<Topic>,
+        changed: Option<Changed>,
     ) -> Result<Vec<T>, StoreError> {
         let (sql, columns) = in_columns(&batch, 0, "");
         let session = self.session().await?;
-        let Some(topic) = topic else {
+        let Some(changed) = changed else {
             let rows = session.query(&sql, &parameters(&columns)).await?;
             return read(&rows);
         };
-        let sql = with_bulk_notification(self, topic, &sql);
-        session.execute(&sql, &parameters(&columns)).await?;
+        let topic = changed.topic();
+        let (audited, audit) = audited(changed, columns.len());
+        let sql = with_bulk_notification(self, topic, &sql, &audited);
+        let all: Vec<_> = parameters(&columns)
+            .into_iter()
+            .chain(audit.parameters())
+            .collect();
+        session.execute(&sql, &all).await?;
         Ok(Vec::new())
     }
 
@@ -90,6 +100,43 @@ impl PostgresDatabase {
 pub(super) fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, StoreError> {
     let rows = rows.iter();
     rows.map(|row| T::from_row(&Row::Postgres(row))).collect()
+}
+
+/// The parameters of the audit's rows.
+#[derive(Default)]
+struct AuditParameters {
+    author: Vec<Value>,
+    columns: Vec<Vec<Value>>,
+}
+
+impl AuditParameters {
+    fn parameters(&self) -> impl Iterator<Item = &(dyn ToSql + Sync)> {
+        let author = parameters(&self.author).into_iter();
+        author.chain(parameters(&self.columns))
+    }
+}
+
+/// The part of a statement that adds the audit's rows, if `changed` has rows; its parameters are numbered after `before`.
+fn audited(changed: Changed, before: usize) -> (String, AuditParameters) {
+    let Some(audit) = changed.into_audit() else {
+        return Default::default();
+    };
+    let mut given = AuditParameters {
+        author: audit.values(),
+        columns: vec![Vec::new(); 3],
+    };
+    let insert = audit.insert(before, |[subject, revision, changes]| {
+        format!(
+            "unnest({subject}::text[], {revision}::bigint[], {changes}::text[]) AS given (subject, revision, changes) \
+             WHERE EXISTS (SELECT 1 FROM changed)"
+        )
+    });
+    for entry in audit.entries {
+        for (column, value) in given.columns.iter_mut().zip(entry.values()) {
+            column.push(value);
+        }
+    }
+    (format!(", audited AS ({insert})"), given)
 }
 
 fn parameters<T: ToSql + Sync>(values: &[T]) -> Vec<&(dyn ToSql + Sync)> {

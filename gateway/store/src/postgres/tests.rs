@@ -43,7 +43,7 @@ async fn open(store: &TestStore) -> PostgresDatabase {
 async fn record(database: &PostgresDatabase, topic: Topic, key: &[u8]) {
     let write = "INSERT INTO applications (ident, name, state, created_at, key_sealed, return_to_origins) \
                  VALUES (encode($1, 'hex'), '', 'active', 0, '', '[]') RETURNING $1::bytea AS key";
-    let sql = changes::with_notification(database, topic, write);
+    let sql = changes::with_notification(database, topic, write, "");
     let session = database.session().await.unwrap();
     assert_eq!(session.execute(&sql, &[&key]).await.unwrap(), 1);
 }

@@ -6,7 +6,8 @@ use rusqlite::{Connection, Statement, Transaction};
 
 use super::{SqliteDatabase, changes};
 use crate::{
-    FromRow, Row, StoreError, Topic, Value,
+    Changed, FromRow, Row, StoreError, Value,
+    audit::Audit,
     statements::{Batch, GIVEN},
 };
 
@@ -47,7 +48,7 @@ impl SqliteDatabase {
 
     pub(crate) async fn change(
         &self,
-        topic: Topic,
+        changed: Changed,
         (sql, key): (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
@@ -62,7 +63,10 @@ impl SqliteDatabase {
             let keys = keys.mapped(|row| Ok(row.get_ref("key")?.as_bytes()?.to_vec()));
             let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
             for key in &keys {
-                changes::record(all, topic, key)?;
+                changes::record(all, changed.topic(), key)?;
+            }
+            if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
+                record(all, &audit)?;
             }
             Ok::<_, StoreError>(keys.len())
         };
@@ -72,14 +76,15 @@ impl SqliteDatabase {
     pub(crate) async fn write_batch<T: FromRow>(
         &self,
         batch: Batch,
-        topic: Option<Topic>,
+        changed: Option<Changed>,
     ) -> Result<Vec<T>, StoreError> {
         let write = move |all: &Transaction<'_>| {
             let rows = run_batch(all, &batch)?;
-            if let Some(topic) = topic
-                && !rows.is_empty()
-            {
-                changes::record(all, topic, b"")?;
+            if let (false, Some(changed)) = (rows.is_empty(), changed) {
+                changes::record(all, changed.topic(), b"")?;
+                if let Some(audit) = changed.into_audit() {
+                    record(all, &audit)?;
+                }
             }
             Ok::<_, StoreError>(rows)
         };
@@ -132,6 +137,22 @@ fn execute(connection: &Connection, sql: &str, values: &[Value]) -> Result<usize
     let mut statement = connection.prepare_cached(sql)?;
     bind(&mut statement, values)?;
     Ok(statement.raw_execute()?)
+}
+
+/// Adds the audit's rows in the transaction of their change.
+fn record(transaction: &Transaction<'_>, audit: &Audit) -> Result<(), StoreError> {
+    let sql = audit.insert(0, |[subject, revision, changes]| {
+        format!(
+            "(SELECT {subject} AS subject, {revision} AS revision, {changes} AS changes) AS given"
+        )
+    });
+    let mut statement = transaction.prepare_cached(&in_dialect(&sql))?;
+    for entry in &audit.entries {
+        let values = audit.values().into_iter().chain(entry.values());
+        bind(&mut statement, &values.collect::<Vec<_>>())?;
+        statement.raw_execute()?;
+    }
+    Ok(())
 }
 
 /// Runs the statement for each row, which is its only given one.

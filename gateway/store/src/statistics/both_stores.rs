@@ -36,7 +36,7 @@ async fn change(store: &Store) -> Result<(), StoreError> {
         }
         Store::Postgres(database) => {
             let write = "SELECT 'key'::bytea AS key";
-            let sql = with_notification(database, Topic::Login, write);
+            let sql = with_notification(database, Topic::Login, write, "");
             let session = database.session().await?;
             session.query(&sql, &[]).await.map(drop)
         }

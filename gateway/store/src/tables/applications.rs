@@ -5,14 +5,16 @@ use signpost_protocol::{
     version::Version,
 };
 
-use crate::{Batch, FromRow, Row, Store, StoreError, Timestamp, Topic, Value, from_row, values};
+use crate::{
+    Batch, Changed, FromRow, Row, Store, StoreError, Timestamp, Value, audit::Audit, from_row,
+    values,
+};
 
-/// Applications of one page of a listing, or in one statement: few enough for the shortest statement timeout.
-const PAGE: usize = 10_000;
 /// Idents in one statement: fewer than either database allows.
 const MAX_IDENTS: usize = 1_000;
 
 /// An application, as stored. Its keys are sealed.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApplicationRow {
     /// The internal id.
     pub id: AppId,
@@ -30,11 +32,14 @@ pub struct ApplicationRow {
     pub previous_key: Option<Vec<u8>>,
     /// The end of the previous key's validity.
     pub previous_until: Option<Timestamp>,
+    /// 1 for a new one, and one more after each change.
+    pub revision: i64,
     /// What an operator may change.
     pub settings: ApplicationSettings,
 }
 
 /// An application's own settings, as stored.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApplicationSettings {
     /// JSON; `None`: the gateway's.
     pub sign_profile: Option<String>,
@@ -47,7 +52,7 @@ pub struct ApplicationSettings {
 }
 
 const COLUMNS: &str = "id, ident, name, state, created_at, key_sealed, previous_sealed, previous_until, \
-                       sign_profile, return_to_origins, default_version, rate_per_second, rate_burst";
+                       sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, revision";
 
 impl ApplicationRow {
     /// Whether its requests are accepted.
@@ -69,6 +74,7 @@ impl FromRow for ApplicationRow {
             key: row.get("key_sealed")?,
             previous_key: row.get("previous_sealed")?,
             previous_until: row.get("previous_until")?,
+            revision: row.get("revision")?,
             settings: ApplicationSettings {
                 sign_profile: row.get("sign_profile")?,
                 return_to_origins: row.get("return_to_origins")?,
@@ -122,17 +128,25 @@ pub async fn page(
     store.rows(&query, values![after]).await
 }
 
-/// All applications, oldest first.
-pub async fn all(store: &Store) -> Result<Vec<ApplicationRow>, StoreError> {
-    let (mut all, mut last) = (Vec::new(), i64::MIN);
-    loop {
-        let page = page(store, last, PAGE).await?;
-        let Some(application) = page.last() else {
-            return Ok(all);
-        };
-        last = application.id.get();
-        all.extend(page);
-    }
+/// Up to `limit` applications whose name begins with this text, in upper or lower case: by name, and those of one name
+/// oldest first. `after` is the last one of the page before.
+pub async fn search(
+    store: &Store,
+    text: &str,
+    after: Option<&ApplicationRow>,
+    limit: usize,
+) -> Result<Vec<ApplicationRow>, StoreError> {
+    let first = folded(text);
+    let after = after.map_or((first.clone(), i64::MIN), |row| {
+        (folded(&row.name), row.id.get())
+    });
+    // UTF-8 has no byte 0xff.
+    let end = [&*first, &[0xff]].concat();
+    let query = format!(
+        "SELECT {COLUMNS} FROM applications WHERE (name_folded, id) > ($1, $2) AND name_folded < $3 \
+         ORDER BY name_folded, id LIMIT {limit}"
+    );
+    store.rows(&query, values![after.0, after.1, end]).await
 }
 
 /// An application that is pinned to a version.
@@ -166,30 +180,23 @@ pub async fn with_other_defaults(
     store.rows(&query, known).await
 }
 
-/// A new application.
-pub struct NewApplication {
-    /// The ident that its clients send.
-    pub ident: AppIdent,
-    /// The display name.
-    pub name: String,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// The sealed key.
-    pub key: Vec<u8>,
-    /// Its settings. The rate limit is the gateway's.
-    pub settings: ApplicationSettings,
-}
-
 /// Adds all of these applications, or none of them: if an ident exists, the error is
-/// [a duplicate](StoreError::is_duplicate). Notifies every process, of one application by its ident.
-pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), StoreError> {
-    const INTO: &str = "INSERT INTO applications (ident, name, state, created_at, key_sealed, sign_profile, \
-                        return_to_origins, default_version, rate_per_second, rate_burst)";
-    let row = |new: NewApplication| {
+/// [a duplicate](StoreError::is_duplicate). Notifies every process, of one application by its ident. The store gives
+/// them their internal ids; their revision is 1.
+pub async fn insert(
+    store: &Store,
+    mut new: Vec<ApplicationRow>,
+    audit: Audit,
+) -> Result<(), StoreError> {
+    const INTO: &str = "INSERT INTO applications (ident, name, name_folded, state, created_at, key_sealed, \
+                        sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, revision)";
+    let row = |new: ApplicationRow| {
         let rate_limit = new.settings.rate_limit;
         values![
-            new.ident.as_str(),
+            new.ident,
+            folded(&new.name),
             new.name,
+            new.state,
             new.created_at,
             new.key,
             new.settings.sign_profile,
@@ -199,23 +206,26 @@ pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), S
             rate_limit.map(|[_, burst]| burst),
         ]
     };
+    let changed = Changed::Application(audit);
     if new.len() == 1
         && let Some(new) = new.pop()
     {
-        let insert = format!("{INTO} VALUES ($1, $2, 'active', $3, $4, $5, $6, $7, $8, $9)");
-        let changed = store.change(Topic::Application, (&insert, "ident"), row(new));
+        let insert = format!("{INTO} VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, 1)");
+        let changed = store.change(changed, (&insert, "ident"), row(new));
         return changed.await.map(drop);
     }
     let sql = format!(
-        "{INTO} SELECT ident, name, 'active', created_at, key_sealed, sign_profile, return_to_origins, \
-         default_version, rate_per_second, rate_burst FROM {{given}} ORDER BY 1 RETURNING 1"
+        "{INTO} SELECT ident, name, name_folded, state, created_at, key_sealed, sign_profile, return_to_origins, \
+         default_version, rate_per_second, rate_burst, 1 FROM {{given}} ORDER BY 1 RETURNING 1"
     );
     let rows = new.into_iter().map(row).collect();
     let batch = Batch {
         sql,
         columns: &[
             ("ident", "text"),
+            ("name_folded", "bytea"),
             ("name", "text"),
+            ("state", "text"),
             ("created_at", "bigint"),
             ("key_sealed", "bytea"),
             ("sign_profile", "text"),
@@ -226,7 +236,7 @@ pub async fn insert(store: &Store, mut new: Vec<NewApplication>) -> Result<(), S
         ],
         rows,
     };
-    store.change_many(Topic::Application, batch).await
+    store.change_many(changed, batch).await
 }
 
 /// Those of the idents that exist.
@@ -247,91 +257,61 @@ pub async fn taken(store: &Store, idents: &[AppIdent]) -> Result<Vec<AppIdent>, 
     Ok(taken)
 }
 
-/// A change of a column that may be null: `None` keeps it.
-pub type Change<T> = Option<Option<T>>;
-
-/// Changes of an application. `None` keeps a column.
-pub struct ApplicationChanges {
-    /// The display name.
-    pub name: Option<String>,
-    /// JSON: a list of origins that a login may return to.
-    pub return_to_origins: Option<String>,
-    /// JSON.
-    pub sign_profile: Change<String>,
-    /// The version of requests that name none.
-    pub default_version: Change<String>,
-    /// Requests per second and at once.
-    pub rate_limit: Change<[i64; 2]>,
-}
-
-/// Changes an application. `false`: it is unknown.
-pub async fn update(
+/// Writes an application's new values and its next revision. `false`: it is no longer as it was read.
+pub async fn replace(
     store: &Store,
-    ident: AppIdent,
-    changes: ApplicationChanges,
+    read: &ApplicationRow,
+    new: ApplicationRow,
+    audit: Audit,
 ) -> Result<bool, StoreError> {
-    let update = "UPDATE applications SET name = coalesce($2, name), \
-                  return_to_origins = coalesce($3, return_to_origins), \
-                  sign_profile = CASE WHEN $4 THEN $5 ELSE sign_profile END, \
-                  default_version = CASE WHEN $6 THEN $7 ELSE default_version END, \
-                  rate_per_second = CASE WHEN $8 THEN $9 ELSE rate_per_second END, \
-                  rate_burst = CASE WHEN $8 THEN $10 ELSE rate_burst END WHERE ident = $1";
-    let rate_limit = changes.rate_limit.flatten();
-    let values = values![
-        ident.as_str(),
-        changes.name,
-        changes.return_to_origins,
-        changes.sign_profile.is_some(),
-        changes.sign_profile.flatten(),
-        changes.default_version.is_some(),
-        changes.default_version.flatten(),
-        changes.rate_limit.is_some(),
-        rate_limit.map(|[per_second, _]| per_second),
-        rate_limit.map(|[_, burst]| burst),
-    ];
-    change(store, update, values).await
+    let update = format!(
+        "UPDATE applications SET name = $4, name_folded = $5, state = $6, key_sealed = $7, previous_sealed = $8, \
+         previous_until = $9, sign_profile = $10, return_to_origins = $11, default_version = $12, \
+         rate_per_second = $13, rate_burst = $14, revision = revision + 1 {AS_READ}"
+    );
+    let settings = new.settings;
+    let mut values = as_read(read);
+    values.extend(values![
+        new.name.as_str(),
+        folded(&new.name),
+        new.state,
+        new.key,
+        new.previous_key,
+        new.previous_until,
+        settings.sign_profile,
+        settings.return_to_origins,
+        settings.default_version,
+        settings.rate_limit.map(|[per_second, _]| per_second),
+        settings.rate_limit.map(|[_, burst]| burst),
+    ]);
+    change(store, &update, values, audit).await
 }
 
-/// A replacement of an application's key, if it still has the one that was read.
-pub struct KeyChange {
-    /// The key that was read.
-    pub current: Vec<u8>,
-    /// The same key, sealed as the previous one.
-    pub previous: Vec<u8>,
-    /// The end of the previous key's validity.
-    pub previous_until: Timestamp,
-    /// The new key.
-    pub new: Vec<u8>,
-}
-
-/// Replaces an application's key. `false`: another process has replaced it meanwhile, or the application is unknown.
-pub async fn change_key(
+/// Deletes an application. `false`: it is no longer as it was read.
+pub async fn delete(
     store: &Store,
-    ident: AppIdent,
-    key: KeyChange,
+    read: &ApplicationRow,
+    audit: Audit,
 ) -> Result<bool, StoreError> {
-    let rotate = "UPDATE applications SET previous_sealed = $2, previous_until = $3, key_sealed = $4 \
-                  WHERE ident = $1 AND key_sealed = $5";
-    let values = values![
-        ident.as_str(),
-        key.previous,
-        key.previous_until,
-        key.new,
-        key.current
-    ];
-    change(store, rotate, values).await
+    let delete = format!("DELETE FROM applications {AS_READ}");
+    change(store, &delete, as_read(read), audit).await
 }
 
-/// Enables or disables an application. `false`: it is unknown.
-pub async fn set_state(store: &Store, ident: AppIdent, state: &str) -> Result<bool, StoreError> {
-    let set = "UPDATE applications SET state = $2 WHERE ident = $1";
-    change(store, set, values![ident.as_str(), state]).await
+/// The sealed key belongs to it: a key that is sealed anew does not change the revision.
+const AS_READ: &str = "WHERE id = $1 AND revision = $2 AND key_sealed = $3";
+
+fn as_read(read: &ApplicationRow) -> Vec<Value> {
+    values![read.id.get(), read.revision, read.key.clone()]
 }
 
-/// Deletes an application. `false`: it is unknown.
-pub async fn delete(store: &Store, ident: AppIdent) -> Result<bool, StoreError> {
-    let delete = "DELETE FROM applications WHERE ident = $1";
-    change(store, delete, values![ident.as_str()]).await
+async fn change(
+    store: &Store,
+    sql: &str,
+    values: Vec<Value>,
+    audit: Audit,
+) -> Result<bool, StoreError> {
+    let changed = Changed::Application(audit);
+    Ok(store.change(changed, (sql, "ident"), values).await? > 0)
 }
 
 /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
@@ -343,11 +323,9 @@ pub async fn delete_previous_keys(
     store.execute(delete, values![ended_before]).await
 }
 
-async fn change(store: &Store, sql: &str, values: Vec<Value>) -> Result<bool, StoreError> {
-    let changed = store
-        .change(Topic::Application, (sql, "ident"), values)
-        .await?;
-    Ok(changed > 0)
+/// A name as it is searched: in lower case.
+fn folded(name: &str) -> Vec<u8> {
+    name.to_lowercase().into_bytes()
 }
 
 /// `$1, $2, …`

@@ -37,10 +37,10 @@ pub(super) fn configure(
     let file = folder.join("signpost.toml");
     let config = config(rendering, folder) + &observability(contestant, rendering);
     fs::write(&file, config)?;
-    if rendering.setup == Setup::Multi {
-        keys.store(&file)?;
-    }
     let program = program(environment, "signpost")?;
+    if rendering.setup == Setup::Multi {
+        keys.import(&program, &file)?;
+    }
     Ok([&program, "run", "--config", &text(&file)]
         .map(str::to_owned)
         .into())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use signpost_kit::clock::{Timestamp, millis};
 use signpost_protocol::app::AppId;
-use signpost_store::{FromRow, Row, Store, StoreError, Topic, tables::accounts::JOINED, values};
+use signpost_store::{Changed, FromRow, Row, Store, StoreError, tables::accounts::JOINED, values};
 
 use super::{
     Claim, Completion, CookieHash, FinishTimes, Login, LoginStore, NewPollingLogin, Outcome,
@@ -146,7 +146,7 @@ impl LoginStore for Store {
                 deadline,
             ]
         };
-        let finish = self.change_at(Topic::Login, (FINISH, "state_hash"), values);
+        let finish = self.change_at(Changed::Login, (FINISH, "state_hash"), values);
         Ok(finish.await? == 1)
     }
 

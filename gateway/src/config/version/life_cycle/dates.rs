@@ -39,6 +39,19 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     days.checked_add(time).map(Duration::from_secs)
 }
 
+/// Parses a time as [`parse_time`] does, or the time before `now` by which a duration has its beginning: `7d`, `1h30m`.
+pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
+    const UNITS: [(char, u64); 5] = [
+        ('W', 7 * 86_400),
+        ('D', 86_400),
+        ('H', 3600),
+        ('M', 60),
+        ('S', 1),
+    ];
+    let duration = || sum(&text.to_ascii_uppercase(), &UNITS).filter(|_| !text.is_empty());
+    parse_time(text).or_else(|| Some(now.minus(Duration::from_secs(duration()?))))
+}
+
 /// The sum of numbers, each before its unit, in the order of the units; in seconds.
 fn sum(mut text: &str, units: &[(char, u64)]) -> Option<u64> {
     let mut sum: u64 = 0;

@@ -1,6 +1,14 @@
 //! The rules, tested over a real store.
 
-use signpost_store::testing::TestStore;
+use std::sync::Arc;
+
+use signpost_store::{
+    tables::{
+        applications,
+        audit::{self, AuditRow},
+    },
+    testing::TestStore,
+};
 
 use signpost_protocol::sign::{ReplayPolicy, SignAlgorithm};
 
@@ -32,6 +40,46 @@ pub(crate) async fn empty(test_store: &TestStore) -> Administration {
     administration(StoredApps::new(test_store.open().await, sealer))
 }
 
+pub(crate) fn author() -> Author {
+    Author {
+        actor: "ada".to_owned(),
+        origin: "test".to_owned(),
+        reason: None,
+    }
+}
+
+/// A change at this time, of any revision.
+pub(crate) fn request(millis: i64) -> ChangeRequest {
+    ChangeRequest {
+        author: author(),
+        at: Timestamp::from_millis(millis),
+        revision: None,
+    }
+}
+
+/// Adds all, or none, and returns the idents that exist.
+pub(crate) async fn import(apps: &StoredApps, new: Vec<NewApp>) -> Vec<AppIdent> {
+    let rows = new
+        .into_iter()
+        .map(|app| apps.new_row(app).unwrap())
+        .collect();
+    let apps = administration(apps.clone());
+    let at = Timestamp::from_millis(1);
+    apps.insert(rows, Action::ImportApp, author(), at)
+        .await
+        .unwrap()
+}
+
+/// Which applications there are, by their names.
+pub(crate) async fn names(apps: &Administration) -> Vec<String> {
+    let listing = Listing {
+        limit: MAX_PAGE,
+        ..Listing::default()
+    };
+    let page = apps.list(&listing).await.unwrap();
+    page.apps.into_iter().map(|app| app.name).collect()
+}
+
 pub(crate) fn new_app(name: &str) -> NewApp {
     NewApp {
         ident: new_app_ident().unwrap(),
@@ -41,13 +89,14 @@ pub(crate) fn new_app(name: &str) -> NewApp {
         return_to: Vec::new(),
         default_version: None,
         rate_limit: None,
+        state: AppState::Active,
         created_at: Timestamp::from_millis(1_700_000_000_000),
     }
 }
 
 async fn created(apps: &Administration) -> AppIdent {
     let app = new_app("one");
-    apps.create(app.clone()).await.unwrap();
+    apps.create(app.clone(), author()).await.unwrap();
     app.ident
 }
 
@@ -59,17 +108,23 @@ async fn a_default_version_must_be_one_of_the_gateways() {
         default_version: Some("v3".parse().unwrap()),
         ..new_app("one")
     };
-    let refused = apps.create(unknown).await.unwrap_err();
+    let refused = apps.create(unknown, author()).await.unwrap_err();
     assert!(refused.to_string().contains("v1, v2"), "{refused}");
-    assert!(apps.store().list().await.unwrap().is_empty());
+    assert!(names(&apps).await.is_empty());
     let ident = created(&apps).await;
     let default = |name: &str| AppChanges {
         default_version: Some(Some(name.parse().unwrap())),
         ..AppChanges::default()
     };
-    let updated = apps.update(ident, default("V2")).await.unwrap();
+    let updated = apps
+        .update(ident, &default("V2"), request(1))
+        .await
+        .unwrap();
     assert_eq!(updated.default_version.as_deref(), Some("v2"));
-    let refused = apps.update(ident, default("v3")).await.unwrap_err();
+    let refused = apps
+        .update(ident, &default("v3"), request(1))
+        .await
+        .unwrap_err();
     assert!(matches!(
         refused,
         AdministrationError::Rule(BrokenRule::UnknownVersion { .. })
@@ -79,7 +134,10 @@ async fn a_default_version_must_be_one_of_the_gateways() {
         ..AppChanges::default()
     };
     assert_eq!(
-        apps.update(ident, unset).await.unwrap().default_version,
+        apps.update(ident, &unset, request(1))
+            .await
+            .unwrap()
+            .default_version,
         None
     );
 }
@@ -94,7 +152,7 @@ async fn unchosen_profile_settings_keep_the_applications_values() {
             profile: Some(Some(choice)),
             ..AppChanges::default()
         };
-        apps.update(ident, edit)
+        apps.update(ident, &edit, request(1))
             .await
             .unwrap()
             .sign_profile
@@ -124,14 +182,20 @@ async fn an_update_needs_a_change_and_a_known_application() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
     let ident = created(&apps).await;
-    let nothing = apps.update(ident, AppChanges::default()).await.unwrap_err();
+    let nothing = apps
+        .update(ident, &AppChanges::default(), request(1))
+        .await
+        .unwrap_err();
     assert!(matches!(nothing, AdministrationError::NothingToChange));
     let renaming = AppChanges {
         name: Some("two".parse().unwrap()),
         ..AppChanges::default()
     };
     let unknown_ident = "nobody".parse().unwrap();
-    let unknown = apps.update(unknown_ident, renaming).await.unwrap_err();
+    let unknown = apps
+        .update(unknown_ident, &renaming, request(1))
+        .await
+        .unwrap_err();
     assert!(matches!(
         unknown,
         AdministrationError::Store(AppStoreError::Unknown(ident)) if ident == unknown_ident
@@ -180,5 +244,231 @@ fn names_and_origins_are_validated() {
         "https://a?x",
     ] {
         assert!(origin(bad).is_err(), "{bad}");
+    }
+}
+
+/// The action after this one: a new action without a place here does not compile.
+const fn next(action: Action) -> Option<Action> {
+    match action {
+        Action::CreateApp => Some(Action::ImportApp),
+        Action::ImportApp => Some(Action::UpdateApp),
+        Action::UpdateApp => Some(Action::RotateApp),
+        Action::RotateApp => Some(Action::EndOverlap),
+        Action::EndOverlap => Some(Action::DisableApp),
+        Action::DisableApp => Some(Action::EnableApp),
+        Action::EnableApp => Some(Action::DeleteApp),
+        Action::DeleteApp => None,
+    }
+}
+
+fn renaming(name: &str) -> AppChanges {
+    AppChanges {
+        name: Some(name.parse().unwrap()),
+        ..AppChanges::default()
+    }
+}
+
+/// Does it to `app`; whether it was done.
+async fn act(apps: &Administration, action: Action, app: &NewApp, request: ChangeRequest) -> bool {
+    let ident = app.ident;
+    match action {
+        Action::CreateApp => apps.create(app.clone(), author()).await.is_ok(),
+        Action::ImportApp => {
+            let key = app.key.expose();
+            let file = format!("ident,key,name\nimported,{key},Imported\n");
+            let now = request.at;
+            apps.import(file.as_bytes(), false, author(), now)
+                .await
+                .is_ok()
+        }
+        Action::UpdateApp => apps.update(ident, &renaming("two"), request).await.is_ok(),
+        Action::RotateApp => apps.rotate(ident, MAX_OVERLAP, request).await.is_ok(),
+        Action::EndOverlap => apps.end_overlap(ident, request).await.is_ok(),
+        Action::DisableApp => apps
+            .set_state(ident, AppState::Disabled, request)
+            .await
+            .is_ok(),
+        Action::EnableApp => apps
+            .set_state(ident, AppState::Active, request)
+            .await
+            .is_ok(),
+        Action::DeleteApp => apps.delete(ident, request).await.is_ok(),
+    }
+}
+
+async fn audited(apps: &Administration) -> Vec<AuditRow> {
+    let all = audit::Filter::default();
+    audit::page(apps.store.database(), all, 1000).await.unwrap()
+}
+
+/// Everything that the store has of applications.
+async fn records(apps: &Administration) -> Vec<ApplicationRow> {
+    applications::page(apps.store.database(), i64::MIN, 1000)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn each_action_is_written_with_its_audit_row_or_not_at_all() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let app = NewApp {
+        created_at: Timestamp::from_millis(0),
+        ..new_app("one")
+    };
+    let (mut action, mut number) = (Action::CreateApp, 0);
+    loop {
+        let before = records(&apps).await;
+        let stale = ChangeRequest {
+            revision: Some(77),
+            ..request(number)
+        };
+        // Without the audit's table, nothing can be changed.
+        let database = apps.store.database();
+        let rename = "ALTER TABLE audit RENAME TO elsewhere";
+        database.execute(rename, Vec::new()).await.unwrap();
+        assert!(
+            !act(&apps, action, &app, request(number)).await,
+            "{action:?}"
+        );
+        let restore = "ALTER TABLE elsewhere RENAME TO audit";
+        database.execute(restore, Vec::new()).await.unwrap();
+        if !matches!(action, Action::CreateApp | Action::ImportApp) {
+            assert!(!act(&apps, action, &app, stale).await, "{action:?}");
+        }
+        assert!(records(&apps).await == before, "{action:?}");
+        assert_eq!(audited(&apps).await.len() as i64, number, "{action:?}");
+
+        assert!(
+            act(&apps, action, &app, request(number)).await,
+            "{action:?}"
+        );
+        number += 1;
+        let rows = audited(&apps).await;
+        assert_eq!(rows.len() as i64, number, "{action:?}");
+        assert_eq!(
+            (&*rows[0].action, &*rows[0].author.actor),
+            (action.as_str(), "ada")
+        );
+        let entry = &rows[0].entry;
+        let key = app.key.expose();
+        assert!(!entry.changes.contains(key), "{action:?}");
+        let after = records(&apps).await;
+        assert!(after != before, "{action:?}");
+        match after.iter().find(|row| row.ident == entry.subject) {
+            Some(row) => assert_eq!(row.revision, entry.revision, "{action:?}"),
+            None => assert_eq!(action, Action::DeleteApp),
+        }
+
+        // The same once more, if it is one that changes nothing then.
+        let repeated = act(&apps, action, &app, request(number)).await;
+        assert_eq!(
+            repeated,
+            matches!(
+                action,
+                Action::UpdateApp | Action::EndOverlap | Action::DisableApp | Action::EnableApp
+            ),
+            "{action:?}"
+        );
+        assert!(records(&apps).await == after, "{action:?}");
+        assert_eq!(audited(&apps).await.len() as i64, number, "{action:?}");
+        match next(action) {
+            Some(next) => action = next,
+            None => break,
+        }
+    }
+    let changes = |index: usize, rows: &[AuditRow]| rows[index].entry.changes.clone();
+    let rows = audited(&apps).await;
+    assert_eq!(changes(2, &rows), r#"{"state":["active","disabled"]}"#);
+    assert_eq!(changes(5, &rows), r#"{"name":["one","two"]}"#);
+    assert!(
+        changes(4, &rows).contains(r#""key":"changed""#),
+        "{:?}",
+        rows[4]
+    );
+}
+
+#[tokio::test]
+async fn of_concurrent_changes_of_one_revision_one_wins_and_the_others_are_told() {
+    let test_store = TestStore::chosen();
+    let apps = Arc::new(empty(&test_store).await);
+    let ident = created(&apps).await;
+    let changes: Vec<_> = (0..8)
+        .map(|number| {
+            let apps = Arc::clone(&apps);
+            let request = ChangeRequest {
+                revision: Some(1),
+                ..request(1)
+            };
+            tokio::spawn(async move {
+                let edit = renaming(&format!("name {number}"));
+                apps.update(ident, &edit, request).await
+            })
+        })
+        .collect();
+    let mut done = 0;
+    for change in changes {
+        match change.await.unwrap() {
+            Ok(app) => done += app.revision - 1,
+            Err(error) => assert!(
+                matches!(error, AdministrationError::Stale { present: 2 }),
+                "{error}"
+            ),
+        }
+    }
+    assert_eq!((done, audited(&apps).await.len()), (1, 2));
+    // Without a revision, all succeed, one after the other.
+    let changes = (0..8).map(|number| {
+        let apps = Arc::clone(&apps);
+        tokio::spawn(async move {
+            apps.update(ident, &renaming(&format!("again {number}")), request(1))
+                .await
+        })
+    });
+    for change in changes.collect::<Vec<_>>() {
+        change.await.unwrap().unwrap();
+    }
+    assert_eq!(apps.show(ident).await.unwrap().revision, 10);
+    assert_eq!(audited(&apps).await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_search_finds_idents_and_beginnings_of_names_by_pages() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    let named = |ident: &str, name: &str| NewApp {
+        ident: ident.parse().unwrap(),
+        ..new_app(name)
+    };
+    let new = [
+        ("b", "Ärger"),
+        ("c", "shop 2"),
+        ("shop", "Zoo"),
+        ("d", "SHOP 1"),
+        ("e", "a shop"),
+    ];
+    let new = new.map(|(ident, name)| named(ident, name));
+    assert!(import(&apps.store, new.into()).await.is_empty());
+    let find = async |text: &str, limit: usize| {
+        let mut listing = Listing {
+            search: Some(text.to_owned()),
+            after: None,
+            limit,
+        };
+        let mut found = Vec::new();
+        loop {
+            let page = apps.list(&listing).await.unwrap();
+            assert!(page.apps.len() <= limit);
+            found.extend(page.apps.iter().map(|app| app.ident.clone()));
+            if !page.has_more {
+                return found.join(" ");
+            }
+            listing.after = page.apps.last().unwrap().ident.parse().ok();
+        }
+    };
+    for limit in [1, 2, 3, 10] {
+        assert_eq!(find("shop", limit).await, "shop d c", "{limit}");
+        assert_eq!(find("äR", limit).await, "b");
+        assert_eq!(find("%", limit).await, "");
     }
 }

@@ -14,7 +14,7 @@ pub(super) const MAX_SHOWN_PROBLEMS: usize = 50;
 
 /// Names of the columns, or members. `return_to` and `sign_profile`, which follow the names themselves, are aliases, as
 /// in `app list --json`.
-const NAMES: [(&str, Field); 8] = [
+const NAMES: [(&str, Field); 10] = [
     ("ident", Field::Ident),
     ("key", Field::Key),
     ("name", Field::Name),
@@ -23,6 +23,8 @@ const NAMES: [(&str, Field); 8] = [
     ("profile", Field::Profile),
     ("sign_profile", Field::Profile),
     ("default_version", Field::DefaultVersion),
+    ("rate_limit", Field::RateLimit),
+    ("state", Field::State),
 ];
 /// A column, or member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +35,8 @@ pub(super) enum Field {
     Origins,
     Profile,
     DefaultVersion,
+    RateLimit,
+    State,
 }
 
 impl Field {

@@ -3,7 +3,7 @@
 use signpost_store::testing::TestStore;
 
 use super::{problem::MAX_SHOWN_PROBLEMS, *};
-use crate::directory::apps::administration::both_stores::empty;
+use crate::directory::apps::administration::both_stores::{author, empty, names};
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
@@ -32,13 +32,13 @@ fn problems(file: &str) -> String {
 #[test]
 fn csv_and_json_lines_are_equivalent() {
     let csv = format!(
-        "\u{feff}name, ident ,key,profile,origins,default_version\r\n\r\n\
-         \"One, \"\"first\"\"\",team-1,{KEY},alipay,https://a.example:443 http://b.example:8080,V2\r\n\
-         Two,a.b_c,{KEY}x,\"{{\"\"layout\"\":\"\"concat\"\"}}\",,\r\n"
+        "\u{feff}name, ident ,key,profile,origins,default_version,rate_limit,state\r\n\r\n\
+         \"One, \"\"first\"\"\",team-1,{KEY},alipay,https://a.example:443 http://b.example:8080,V2,7/9,disabled\r\n\
+         Two,a.b_c,{KEY}x,\"{{\"\"layout\"\":\"\"concat\"\"}}\",,,,\r\n"
     );
     let json = format!(
         "{{\"ident\":\"team-1\",\"key\":\"{KEY}\",\"name\":\"One, \\\"first\\\"\",\"profile\":\"alipay\",\
-         \"return_to\":[\"https://a.example\",\"http://b.example:8080/\"],\"default_version\":\"v2\"}}\n\n\
+         \"return_to\":[\"https://a.example\",\"http://b.example:8080/\"],\"default_version\":\"v2\",\"rate_limit\":\"7/9\",\"state\":\"disabled\"}}\n\n\
          {{\"ident\":\"a.b_c\",\"key\":\"{KEY}x\",\"name\":\"Two\",\"sign_profile\":{{\"layout\":\"concat\"}},\
          \"origins\":null}}"
     );
@@ -58,6 +58,11 @@ fn csv_and_json_lines_are_equivalent() {
         let layout = two.profile.as_ref().unwrap().layout;
         assert_eq!(layout, signpost_protocol::sign::SignLayout::Concat);
         assert!(two.return_to.is_empty() && two.default_version.is_none());
+        assert_eq!(
+            (one.rate_limit, one.state),
+            ("7/9".parse().ok(), AppState::Disabled)
+        );
+        assert_eq!((two.rate_limit, two.state), (None, AppState::Active));
     }
 }
 
@@ -177,20 +182,29 @@ mod both_stores {
         let apps = empty(&test_store).await;
         let now = Timestamp::from_millis(1);
         let file = format!("ident,key,name\none,{KEY},One\ntwo,{KEY},Two\n");
-        let imported = apps.import(file.as_bytes(), false, now).await.unwrap();
+        let imported = apps
+            .import(file.as_bytes(), false, author(), now)
+            .await
+            .unwrap();
         assert_eq!((imported.applications, imported.weak_keys), (2, 0));
         // One problem of the file, and one with the store.
         let file = format!("ident,key,name\nthree,{KEY},Three\ntwo,{KEY},Two\nfour,weak,Four\n");
-        let refused = apps.import(file.as_bytes(), false, now).await.unwrap_err();
+        let refused = apps
+            .import(file.as_bytes(), false, author(), now)
+            .await
+            .unwrap_err();
         let report = refused.to_string();
         assert!(
             report.contains("line 3: ident: the store already has"),
             "{report}"
         );
         assert!(report.contains("line 4: key: a weak key"), "{report}");
-        assert_eq!(apps.store().list().await.unwrap().len(), 2);
+        assert_eq!(names(&apps).await.len(), 2);
         let file = format!("ident,key,name\nthree,{KEY},Three\nfour,weak,Four\n");
-        let imported = apps.import(file.as_bytes(), true, now).await.unwrap();
+        let imported = apps
+            .import(file.as_bytes(), true, author(), now)
+            .await
+            .unwrap();
         assert_eq!((imported.applications, imported.weak_keys), (2, 1));
     }
 }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::directory::apps::{
     AppState,
+    administration::both_stores::{administration, request},
     both_stores::{apps_of, create, sealer},
     snapshot::SnapshotError,
     store::NewApp,
@@ -55,7 +56,8 @@ impl Scene {
     }
 
     async fn disable(&self, app: &NewApp) {
-        let disabled = self.store.set_state(app.ident, AppState::Disabled);
+        let administration = administration(self.store.clone());
+        let disabled = administration.set_state(app.ident, AppState::Disabled, request(1));
         disabled.await.unwrap();
         self.notify(app);
     }

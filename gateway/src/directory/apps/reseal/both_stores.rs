@@ -10,7 +10,10 @@ use super::*;
 use crate::{
     config::MasterKey,
     directory::apps::{
-        administration::both_stores::new_app,
+        administration::{
+            AdministrationError,
+            both_stores::{administration, import, new_app, request},
+        },
         seal::Sealer,
         snapshot::{SnapshotError, SnapshotFile},
         store::{AppStore, AppStoreError, NewApp},
@@ -57,7 +60,7 @@ impl Scene {
         let apps: Vec<_> = (0..count)
             .map(|number| new_app(&number.to_string()))
             .collect();
-        assert!(self.old.import(apps.clone()).await.unwrap().is_empty());
+        assert!(import(&self.old, apps.clone()).await.is_empty());
         apps
     }
 
@@ -68,9 +71,10 @@ impl Scene {
     }
 }
 
-async fn rotate(apps: &StoredApps, ident: AppIdent) -> Result<AppKey, AppStoreError> {
-    apps.rotate(ident, HOUR, true, Timestamp::from_millis(1000))
-        .await
+async fn rotate(apps: &StoredApps, ident: AppIdent) -> Result<AppKey, AdministrationError> {
+    let apps = administration(apps.clone());
+    apps.end_overlap(ident, request(1000)).await?;
+    apps.rotate(ident, HOUR, request(1000)).await
 }
 
 #[tokio::test]
@@ -148,7 +152,9 @@ async fn rotations_of_applications_during_that_of_the_master_key_are_kept() {
         for ident in idents {
             let by_old = rotate(&rotating.old, ident).await;
             let key = match by_old {
-                Err(AppStoreError::Seal(_)) => rotate(&rotating.both, ident).await.unwrap(),
+                Err(AdministrationError::Store(AppStoreError::Seal(_))) => {
+                    rotate(&rotating.both, ident).await.unwrap()
+                }
                 key => key.unwrap(),
             };
             keys.push((ident, key));
@@ -170,10 +176,8 @@ async fn what_no_master_key_opens_is_named_and_the_rest_is_sealed_anew() {
     let scene = Scene::new().await;
     let apps = scene.import(3).await;
     let stranger = new_app("stranger");
-    apps_with(&scene.store, "ef", None)
-        .create(stranger.clone())
-        .await
-        .unwrap();
+    let other = apps_with(&scene.store, "ef", None);
+    assert!(import(&other, vec![stranger.clone()]).await.is_empty());
     let unreadable = scene.both.reseal_all(|_| {}).await.unwrap();
     assert_eq!(unreadable.count, 1);
     assert_eq!(unreadable.named[0].0, stranger.ident.as_str());

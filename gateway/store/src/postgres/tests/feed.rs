@@ -94,7 +94,7 @@ async fn a_listener_gets_changes_of_a_process_that_cannot_notify() {
     }
     // A bulk change is one notification with an empty key.
     let write = "UPDATE applications SET name = 'x' RETURNING ident";
-    let sql = changes::with_bulk_notification(&theirs, Topic::Application, write);
+    let sql = changes::with_bulk_notification(&theirs, Topic::Application, write, "");
     let session = theirs.session().await.unwrap();
     session.query(&sql, &[]).await.unwrap();
     let expected = item(Topic::Application, b"");

@@ -1,0 +1,137 @@
+//! `signpost app import` and `signpost app export`.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::json;
+use signpost_kit::clock::{Clock, SystemClock};
+
+use super::{administration, open_administration};
+use crate::{
+    cli::{CommonOptions, author::Why, print_error, print_line},
+    config::Config,
+    directory::apps::{
+        administration::{Listing, MAX_PAGE},
+        import::{ImportError, read_file},
+        open::raise_statement_timeout,
+    },
+};
+
+/// Members of an application that an import does not read.
+const NOT_EXPORTED: [&str; 3] = ["created_at", "previous_key_until", "revision"];
+
+/// The file format, for `signpost app import --help`.
+pub(super) const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:
+
+  ident,key,name,origins,profile,default_version
+  team-1,4283fefc63f0cd0e873a0000c6d07ef7,First team,https://a.example https://b.example,wechat,v2
+
+  {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
+
+ident            required: 1 to 64 of A-Z a-z 0-9 . _ -
+key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space
+name             required: 1 to 64 characters
+origins          origins that a login may return to: separated by spaces in CSV, a list in JSON
+profile          a sign profile of its own: a preset (sign --help lists them) with the gateway's algorithm, cover and
+                 replay, or an object as in app list --json. Default: the gateway's profile
+default_version  one of the gateway's versions
+rate_limit       a rate limit of its own, as in app create
+state            active (the default) or disabled
+
+The columns may be in any order; only the first three are required. A line of app export needs a key. If the file has problems, all of them are reported by
+line, and nothing is imported. Limits: 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
+accept the applications within a second. The file contains keys: protect it, and delete it afterwards."#;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Import {
+    /// The file, or "-" for standard input.
+    file: PathBuf,
+    /// Accept keys under 128 bits, like allow_weak_key = true in the configuration.
+    #[arg(long)]
+    allow_weak_key: bool,
+    #[command(flatten)]
+    why: Why,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(super) async fn import(import: Import) -> anyhow::Result<()> {
+    let mut config = Config::load(&import.common.config)?;
+    raise_statement_timeout(&mut config.store);
+    let file = read(&import.file).with_context(|| display_name(&import.file))?;
+    let administration = open_administration(&config, &import.common).await?;
+    let imported = administration.import(
+        &file,
+        import.allow_weak_key,
+        import.why.author(),
+        SystemClock.now(),
+    );
+    let imported = imported.await.map_err(|error| match error {
+        ImportError::Problems(problems) => {
+            let name = display_name(&import.file);
+            let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
+            anyhow!("{name}: {lines}\nnothing was imported")
+        }
+        other => anyhow::Error::new(other).context(display_name(&import.file)),
+    })?;
+    for (weakness, count) in &imported.weaknesses {
+        print_error(&format!("warning: {count} applications: {weakness}"));
+    }
+    if imported.weak_keys > 0 {
+        print_error(&format!(
+            "warning: {} applications have keys under 128 bits, which can be guessed from one signed request",
+            imported.weak_keys
+        ));
+    }
+    if import.common.json {
+        print_line(&json!({ "imported": imported.applications }).to_string());
+    } else {
+        print_line(&format!("imported {} applications", imported.applications));
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<impl std::ops::Deref<Target = Vec<u8>> + use<>, ImportError> {
+    if file == Path::new("-") {
+        return read_file(io::stdin().lock(), 0);
+    }
+    let file = File::open(file)?;
+    let length = file.metadata()?.len();
+    read_file(file, usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+fn display_name(file: &Path) -> String {
+    if file == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    }
+}
+
+/// Prints all applications as JSON lines, without keys.
+pub(super) async fn export(common: &CommonOptions) -> anyhow::Result<()> {
+    let administration = administration(common).await?;
+    let mut listing = Listing {
+        limit: MAX_PAGE,
+        ..Listing::default()
+    };
+    loop {
+        let page = administration.list(&listing).await?;
+        for app in &page.apps {
+            let mut line = json!(app);
+            if let Some(members) = line.as_object_mut() {
+                members.retain(|name, _| !NOT_EXPORTED.contains(&name.as_str()));
+            }
+            print_line(&line.to_string());
+        }
+        match page.apps.last() {
+            Some(last) if page.has_more => listing.after = Some(last.ident.parse()?),
+            _ => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `signpost audit`: who changed what.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::{Value, json};
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
+use signpost_protocol::app::is_invisible;
+use signpost_store::{
+    Store,
+    tables::audit::{self, AuditRow, Filter},
+};
+
+use super::{CommonOptions, print_error, print_line, table::print_table};
+use crate::{
+    config::{Applications, Config, parse_since, rfc3339},
+    directory::apps::administration::MAX_PAGE,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct AuditArguments {
+    /// Only changes since a time, for example 2026-12-01 or 2026-12-01T10:00:00Z, or in the last time: 7d, 12h or 30m.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Timestamp>,
+    /// Only changes by this user.
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// Only changes of this application.
+    #[arg(long, value_name = "IDENT")]
+    subject: Option<String>,
+    /// Maximum number of changes.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
+    limit: u16,
+    /// The next page: the number of the last change of the page before.
+    #[arg(long, value_name = "ID")]
+    before: Option<i64>,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+fn since(text: &str) -> Result<Timestamp, &'static str> {
+    parse_since(text, SystemClock.now()).ok_or(
+        "allowed: a date, a time of RFC 3339 with a time zone, or a duration as 7d, 12h, 30m",
+    )
+}
+
+pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
+    let config = Config::load(&arguments.common.config)?;
+    if let Applications::Single(_) = &config.applications {
+        bail!(
+            "{} serves a single application: nothing is changed by commands",
+            arguments.common.config.display()
+        );
+    }
+    let store = Store::open(&config.store).await?;
+    let filter = Filter {
+        actor: arguments.actor,
+        subject: arguments.subject,
+        since: arguments.since,
+        before: arguments.before,
+    };
+    let limit = usize::from(arguments.limit);
+    let mut rows = audit::page(&store, filter, limit + 1).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    if arguments.common.json {
+        let rows: Vec<_> = rows.iter().map(json_row).collect();
+        print_line(&escaped(&json!(rows).to_string()));
+    } else {
+        let heads = [
+            "ID", "TIME", "ACTOR", "FROM", "ACTION", "SUBJECT", "REVISION", "CHANGES", "REASON",
+        ];
+        print_table(heads, rows.iter().map(cells));
+    }
+    if let (true, Some(last)) = (has_more, rows.last()) {
+        print_error(&format!("more changes follow: --before {}", last.id));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json_row(row: &AuditRow) -> Value {
+    let changes = &row.entry.changes;
+    json!({
+        "id": row.id,
+        "at": rfc3339(row.at),
+        "actor": row.author.actor,
+        "origin": row.author.origin,
+        "reason": row.author.reason,
+        "action": row.action,
+        "subject": row.entry.subject,
+        "revision": row.entry.revision,
+        "changes": serde_json::from_str::<Value>(changes).unwrap_or_else(|_| json!(changes)),
+    })
+}
+
+fn cells(row: &AuditRow) -> [String; 9] {
+    [
+        row.id.to_string(),
+        rfc3339(row.at),
+        row.author.actor.clone(),
+        row.author.origin.clone(),
+        row.action.clone(),
+        row.entry.subject.clone(),
+        row.entry.revision.to_string(),
+        row.entry.changes.clone(),
+        row.author.reason.clone().unwrap_or_default(),
+    ]
+}
+
+/// JSON in which the characters that change how text is shown are escaped. They are only inside of strings.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_invisible(character) {
+            let units = character
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>();
+            text.push_str(&units);
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_change_the_text_around_them_are_escaped() {
+        let shown = escaped(&json!({ "a": "x\u{202e}y\u{e0041}\u{1b}é" }).to_string());
+        assert_eq!(shown, r#"{"a":"x\u202ey\udb40\udc41\u001bé"}"#);
+        let read: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read["a"], "x\u{202e}y\u{e0041}\u{1b}é");
+    }
+}

@@ -1,0 +1,120 @@
+//! The audit: who changed what. [`Changed`](crate::Changed) carries it, so that it is written together with its change.
+
+use std::array;
+
+use crate::{Timestamp, Value, values};
+
+/// Who changes something, from where, and why. A command takes the first two from the system.
+#[derive(Clone, Debug)]
+pub struct Author {
+    /// The user.
+    pub actor: String,
+    /// From where: the kind of access, and the host.
+    pub origin: String,
+    /// Why, in the actor's words.
+    pub reason: Option<String>,
+}
+
+/// What is done to a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// An application is created.
+    CreateApp,
+    /// An application is imported, with its ident and key.
+    ImportApp,
+    /// An application's settings are changed.
+    UpdateApp,
+    /// An application's key is replaced.
+    RotateApp,
+    /// The key before the last rotation is no longer valid.
+    EndOverlap,
+    /// An application's requests are accepted again.
+    EnableApp,
+    /// An application's requests are rejected.
+    DisableApp,
+    /// An application is deleted.
+    DeleteApp,
+}
+
+impl Action {
+    /// The word in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateApp => "app.create",
+            Self::ImportApp => "app.import",
+            Self::UpdateApp => "app.update",
+            Self::RotateApp => "app.rotate",
+            Self::EndOverlap => "app.end-overlap",
+            Self::EnableApp => "app.enable",
+            Self::DisableApp => "app.disable",
+            Self::DeleteApp => "app.delete",
+        }
+    }
+}
+
+/// What the audit says of one write: an author's action, with one row for each subject.
+#[derive(Debug)]
+pub struct Audit {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub author: Author,
+    /// What.
+    pub action: Action,
+    /// The subjects.
+    pub entries: Vec<Entry>,
+}
+
+/// A subject of an action.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name: an application's ident.
+    pub subject: String,
+    /// Its revision, by the change.
+    pub revision: i64,
+    /// JSON: `[old, new]` by name; `"changed"` in place of a secret.
+    pub changes: String,
+}
+
+impl Entry {
+    pub(crate) fn values(&self) -> [Value; 3] {
+        [
+            self.subject.as_str().into(),
+            self.revision.into(),
+            self.changes.as_str().into(),
+        ]
+    }
+}
+
+impl Audit {
+    /// The statement that adds the rows. Its parameters are numbered after `before`: [`Self::values`], then an entry's,
+    /// of which `given` makes a table.
+    pub(crate) fn insert(&self, before: usize, given: impl Fn([String; 3]) -> String) -> String {
+        let parameter = |index: usize| format!("${}", before + index + 1);
+        let [at, actor, origin, reason, action]: [String; 5] = array::from_fn(parameter);
+        let given = given(array::from_fn(|index| parameter(5 + index)));
+        format!(
+            "INSERT INTO audit (at, actor, origin, reason, action, subject, revision, changes) \
+             SELECT CAST({at} AS bigint), CAST({actor} AS text), CAST({origin} AS text), CAST({reason} AS text), \
+             CAST({action} AS text), subject, revision, changes FROM {given}"
+        )
+    }
+
+    /// What all rows have.
+    pub(crate) fn values(&self) -> Vec<Value> {
+        let Author {
+            actor,
+            origin,
+            reason,
+        } = &self.author;
+        let action = self.action.as_str();
+        values![
+            self.at,
+            actor.as_str(),
+            origin.as_str(),
+            reason.as_deref(),
+            action
+        ]
+    }
+}

@@ -1,0 +1,211 @@
+//! The table of the [audit](crate::audit). Only an operator's retention deletes rows.
+
+pub use crate::audit::{Action, Audit, Author, Entry};
+use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
+
+/// Maximum number of rows that one call of [`delete_before`] deletes.
+pub const MAX_DELETED: usize = 10_000;
+
+/// A row.
+#[derive(Debug)]
+pub struct AuditRow {
+    /// Its number; a later row has a higher one.
+    pub id: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub author: Author,
+    /// What: an [`Action`] of this or another release.
+    pub action: String,
+    /// To what.
+    pub entry: Entry,
+}
+
+impl FromRow for AuditRow {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.get("id")?,
+            at: row.get("at")?,
+            author: Author {
+                actor: row.get("actor")?,
+                origin: row.get("origin")?,
+                reason: row.get("reason")?,
+            },
+            action: row.get("action")?,
+            entry: Entry {
+                subject: row.get("subject")?,
+                revision: row.get("revision")?,
+                changes: row.get("changes")?,
+            },
+        })
+    }
+}
+
+/// Which rows are read.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Those of this actor.
+    pub actor: Option<String>,
+    /// Those of this subject.
+    pub subject: Option<String>,
+    /// Those from this time on.
+    pub since: Option<Timestamp>,
+    /// The page after the row with this id; nothing if there is no such row.
+    pub before: Option<i64>,
+}
+
+/// Up to `limit` rows, newest first.
+///
+/// # Errors
+///
+/// The store is unavailable; the same holds for the other functions.
+pub async fn page(
+    store: &Store,
+    filter: Filter,
+    limit: usize,
+) -> Result<Vec<AuditRow>, StoreError> {
+    let mut conditions = vec!["at >= $1".to_owned()];
+    let mut values = values![filter.since.unwrap_or(Timestamp::from_millis(i64::MIN))];
+    for (column, value) in [("actor", filter.actor), ("subject", filter.subject)] {
+        if let Some(value) = value {
+            values.push(value.into());
+            conditions.push(format!("{column} = ${}", values.len()));
+        }
+    }
+    if let Some(before) = filter.before {
+        values.push(before.into());
+        let id = format!("${}", values.len());
+        conditions.push(format!(
+            "(at, id) < ((SELECT at FROM audit WHERE id = {id}), {id})"
+        ));
+    }
+    let query = format!(
+        "SELECT id, at, actor, origin, reason, action, subject, revision, changes FROM audit \
+         WHERE {} ORDER BY at DESC, id DESC LIMIT {limit}",
+        conditions.join(" AND ")
+    );
+    store.rows(&query, values).await
+}
+
+/// Deletes the oldest rows before a time, [`MAX_DELETED`] at most. Returns their number.
+pub async fn delete_before(store: &Store, before: Timestamp) -> Result<usize, StoreError> {
+    let delete = format!(
+        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT {MAX_DELETED})"
+    );
+    store.execute(&delete, values![before]).await
+}
+
+#[cfg(test)]
+mod both_stores {
+    use super::*;
+    use crate::testing::TestStore;
+
+    async fn ids(store: &Store, filter: Filter) -> Vec<i64> {
+        let rows = page(store, filter, 2).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect()
+    }
+
+    #[tokio::test]
+    async fn rows_are_read_newest_first_by_pages_and_old_ones_are_deleted() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        // The clock of who wrote the third row is late.
+        for (id, at, actor, subject) in [
+            (1, 10, "ada", "a"),
+            (2, 30, "bob", "a"),
+            (3, 20, "ada", "b"),
+            (4, 30, "ada", "a"),
+        ] {
+            let insert = "INSERT INTO audit (id, at, actor, origin, action, subject, revision, changes) \
+                          VALUES ($1, $2, $3, 'test', 'app.update', $4, 1, '{}')";
+            let values = values![i64::from(id), i64::from(at), actor, subject];
+            store.execute(insert, values).await.unwrap();
+        }
+        let all = Filter::default;
+        assert_eq!(ids(&store, all()).await, [4, 2]);
+        assert_eq!(
+            ids(
+                &store,
+                Filter {
+                    before: Some(2),
+                    ..all()
+                }
+            )
+            .await,
+            [3, 1]
+        );
+        assert!(
+            ids(
+                &store,
+                Filter {
+                    before: Some(1),
+                    ..all()
+                }
+            )
+            .await
+            .is_empty()
+        );
+        assert!(
+            ids(
+                &store,
+                Filter {
+                    before: Some(9),
+                    ..all()
+                }
+            )
+            .await
+            .is_empty()
+        );
+        let since = Some(Timestamp::from_millis(20));
+        assert_eq!(
+            ids(
+                &store,
+                Filter {
+                    since,
+                    before: Some(2),
+                    ..all()
+                }
+            )
+            .await,
+            [3]
+        );
+        let actor = Some("ada".to_owned());
+        assert_eq!(
+            ids(
+                &store,
+                Filter {
+                    actor: actor.clone(),
+                    ..all()
+                }
+            )
+            .await,
+            [4, 3]
+        );
+        let subject = Some("a".to_owned());
+        assert_eq!(
+            ids(
+                &store,
+                Filter {
+                    actor,
+                    subject,
+                    ..all()
+                }
+            )
+            .await,
+            [4, 1]
+        );
+        let deleted = delete_before(&store, Timestamp::from_millis(20)).await;
+        assert_eq!(deleted.unwrap(), 1);
+        assert_eq!(
+            ids(
+                &store,
+                Filter {
+                    before: Some(2),
+                    ..all()
+                }
+            )
+            .await,
+            [3]
+        );
+    }
+}

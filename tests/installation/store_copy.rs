@@ -212,7 +212,7 @@ async fn a_target_that_is_not_empty_is_rejected() {
     let (_, complaint) = stdout_and_stderr(&again);
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        complaint.contains("not empty: it has rows in applications."),
+        complaint.contains("not empty: it has rows in applications, audit."),
         "{complaint}"
     );
     assert_eq!(counts(&moving.target), [1, 0, 0, 0, 0]);

@@ -161,14 +161,9 @@ impl<'a> Params<'a> {
         self.pairs.iter()
     }
 
-    /// The pairs in order of appearance.
-    pub(crate) fn all(&self) -> &[Param<'a>] {
-        &self.pairs
-    }
-
-    /// The pairs of the body, in order of appearance.
-    pub(crate) fn in_body(&self) -> &[Param<'a>] {
-        &self.pairs[self.in_query..]
+    /// The pairs of the query, in order of appearance.
+    pub(crate) fn in_query(&self) -> &[Param<'a>] {
+        &self.pairs[..self.in_query]
     }
 
     /// Returns the only pair with this decoded key, if there is one.

@@ -11,7 +11,7 @@ use crate::param::{Param, Params};
 const BUFFER_SIZE: usize = 256;
 
 /// Buffers pieces on the stack: hashing twenty small ones costs more than one of 200 bytes.
-pub(super) struct Buffered<'s> {
+struct Buffered<'s> {
     buffer: [u8; BUFFER_SIZE],
     length: usize,
     sink: &'s mut dyn FnMut(&[u8]),
@@ -60,11 +60,10 @@ impl<'s> Buffered<'s> {
 }
 
 /// Everything that a canonical string consists of, except the key.
-#[derive(Clone, Copy)]
 pub(super) struct Canonical<'a, 'p> {
-    pub(super) profile: &'a SignProfile,
-    pub(super) target: (&'a str, &'a str),
-    pub(super) params: &'a Params<'p>,
+    profile: &'a SignProfile,
+    target: (&'a str, &'a str),
+    params: &'a Params<'p>,
 }
 
 impl<'a, 'p> Canonical<'a, 'p> {
@@ -81,7 +80,7 @@ impl<'a, 'p> Canonical<'a, 'p> {
         }
     }
 
-    pub(super) fn to_vec(self, key: &AppKey) -> Vec<u8> {
+    pub(super) fn to_vec(&self, key: &AppKey) -> Vec<u8> {
         let mut written = Vec::new();
         self.write(key, &mut |piece| written.extend_from_slice(piece));
         written
@@ -122,7 +121,7 @@ impl<'a, 'p> Canonical<'a, 'p> {
     /// Writes the pairs. Returns whether there was any.
     fn put_pairs(&self, out: &mut Buffered<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
-        for param in self.params.all() {
+        for param in self.params.iter() {
             if self.is_signed(param) {
                 pairs.push(param);
             }

@@ -28,7 +28,7 @@ pub use self::{
     slip::{Change, OtherHash, Respelling, ShortText, Slip},
 };
 use super::{AppKey, SignAlgorithm, SignCover, SignProfile};
-use crate::param::Params;
+use crate::param::{Param, Params};
 
 /// Limit on path and parameters of a search, in bytes.
 pub const MAX_CANONICAL_BYTES: usize = 8 * 1024;
@@ -75,8 +75,7 @@ pub fn explain(
     params: &Params<'_>,
     is_allowed: impl FnOnce() -> bool,
 ) -> Explanation {
-    let length =
-        |param: &crate::param::Param<'_>| param.wire_key().len() + param.wire_value().len() + 2;
+    let length = |param: &Param<'_>| param.wire_key().len() + param.wire_value().len() + 2;
     if params.iter().map(length).sum::<usize>() + target.1.len() > MAX_CANONICAL_BYTES {
         return Slip::TooLarge.into();
     }
@@ -142,9 +141,8 @@ impl<'a> Search<'a> {
                 Err(_) => {}
             }
         }
-        let is_possible = self.given.hashes().contains(&right.hash);
         let both = self.both(&right, &frequent);
-        both.unwrap_or_else(|| self.unexplained(is_possible))
+        both.unwrap_or_else(|| self.unexplained())
     }
 
     /// The hashes that make signatures of this form, the profile's first, with the mistakes that they are.
@@ -161,9 +159,7 @@ impl<'a> Search<'a> {
             let recipe = right.with_hash(hash, self.profile.layout);
             (recipe, slips.collect())
         };
-        let mut starts: Vec<_> = self.given.hashes().iter().map(start).collect();
-        starts.sort_by_key(|(start, _)| start.hash != right.hash);
-        starts
+        self.given.hashes().iter().map(start).collect()
     }
 
     /// What the form of `sign` says, if it is not plain hex.
@@ -230,11 +226,15 @@ impl<'a> Search<'a> {
     }
 
     /// What the form of `sign` says if nothing matches; otherwise what else the request suggests.
-    fn unexplained(&self, is_possible: bool) -> Explanation {
+    fn unexplained(&self) -> Explanation {
         if let Some(slip) = self.form() {
             return slip.into();
         }
-        if !is_possible {
+        if !self
+            .given
+            .hashes()
+            .contains(&Hash::of(self.profile.algorithm))
+        {
             return Slip::Algorithm(other_hash(self.profile, "none")).into();
         }
         let mut pairs = self.sent.pairs.iter();

@@ -139,7 +139,7 @@ impl<'a> Departures<'a> {
     pub(super) fn add_rare(&mut self, start: &Recipe<'a>, sent: &Sent<'a>) {
         /// More keys are not tried one by one.
         const MAX_KEYS: usize = 16;
-        self.alone([Place::Both, Place::Labelled, Place::Nowhere].map(Edit::Place));
+        self.alone([Place::Both, Place::Nowhere].map(Edit::Place));
         self.alone([Edit::Spelling(Spelling::Twice)]);
         let forms = [
             KeyForm::With("", "\r\n"),
@@ -153,7 +153,7 @@ impl<'a> Departures<'a> {
         ];
         self.alone(forms.map(Edit::KeyForm));
         self.alone(Order::ALL[2..].iter().copied().map(Edit::Order));
-        let signed = sent.pairs.iter().filter(|pair| start.signs(pair));
+        let signed = start.signed(sent);
         self.alone(signed.take(MAX_KEYS).map(|pair| Edit::Without(pair.key)));
         self.alone([("&", ""), ("", "&"), ("?", "")].map(|(one, other)| Edit::Around(one, other)));
         self.alone([Edit::With(SIGN.as_bytes()), Edit::Around("", "&sign=")]);

@@ -45,7 +45,7 @@ fn named(edit: &Edit<'_>, found: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'_>
         Edit::Around("", "&sign=") => Slip::ParamSigned(ShortText::new(SIGN.as_bytes())),
         Edit::Around(..) => Slip::StraySeparator,
         Edit::Head(None) => Slip::Cover("request"),
-        Edit::Head(Some(Head::RIGHT)) if rule.head.is_none() => Slip::Cover("parameters"),
+        Edit::Head(Some(Head::RIGHT)) => Slip::Cover("parameters"),
         Edit::Head(Some(_)) => Slip::CoverForm,
         Edit::KeyForm(KeyForm::With("", "\n" | "\r\n")) | Edit::Tail(_) => Slip::TrailingNewline,
         Edit::KeyForm(form) => Slip::KeyForm(match form {
@@ -126,7 +126,7 @@ fn is_encoded_twice(value: &[u8]) -> bool {
 /// The first encoder that changes nothing of what is signed.
 fn raw_encoder(start: &Recipe<'_>, sent: &Sent<'_>) -> Option<usize> {
     ENCODERS.iter().position(|encoder| {
-        let mut signed = sent.pairs.iter().filter(|pair| start.signs(pair));
+        let mut signed = start.signed(sent);
         signed.all(|pair| encoder.keeps(pair.key) && encoder.keeps(&pair.value))
     })
 }
@@ -138,8 +138,7 @@ fn respelling(
     index: usize,
     is_raw: bool,
 ) -> Option<Respelling> {
-    let signed = sent.pairs.iter().filter(|pair| start.signs(pair));
-    let mut parts = signed.flat_map(|pair| {
+    let mut parts = start.signed(sent).flat_map(|pair| {
         let key = (pair.wire_key, pair.key);
         let value = (pair.wire_value, &*pair.value);
         [(pair.key, key), (pair.key, value)]

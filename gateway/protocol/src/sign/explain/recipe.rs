@@ -9,9 +9,7 @@ use super::{
     given::Hash,
     sent::{MISSING, Pair, Sent},
 };
-use crate::sign::{
-    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
-};
+use crate::sign::{AppKey, SIGN, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME};
 
 label_enum! {
     /// The order of the pairs: the right one, that of the request, and rare ones.
@@ -116,8 +114,9 @@ impl Head {
 impl<'a> Recipe<'a> {
     /// The right way.
     pub(super) fn of(profile: &'a SignProfile) -> Self {
+        let hash = Hash::of(profile.algorithm);
         Self {
-            hash: Hash::of(profile.algorithm),
+            hash,
             order: Order::Key,
             spelling: match profile.values {
                 SignValues::Wire => Spelling::Sent,
@@ -131,7 +130,7 @@ impl<'a> Recipe<'a> {
             without: None,
             with: None,
             head: (profile.cover == SignCover::Request).then_some(Head::RIGHT),
-            place: place_of(profile.layout, profile.algorithm),
+            place: place_of(profile.layout, hash),
             key_form: KeyForm::AsIs,
             around: ("", ""),
             tail: "",
@@ -140,13 +139,8 @@ impl<'a> Recipe<'a> {
 
     /// Changes the hash, and with it the place of the key.
     pub(super) fn with_hash(mut self, hash: Hash, layout: SignLayout) -> Self {
-        let algorithm = if hash.is_hmac() {
-            SignAlgorithm::HmacSha256
-        } else {
-            SignAlgorithm::Md5
-        };
         self.hash = hash;
-        self.place = place_of(layout, algorithm);
+        self.place = place_of(layout, hash);
         self
     }
 
@@ -198,8 +192,7 @@ impl<'a> Recipe<'a> {
     }
 
     fn write_pairs(&self, sent: &Sent<'_>, out: &mut Vec<u8>) {
-        let signed = sent.pairs.iter().filter(|pair| self.signs(pair));
-        let mut pairs: SmallVec<[&Pair<'_>; 16]> = signed.collect();
+        let mut pairs: SmallVec<[&Pair<'_>; 16]> = self.signed(sent).collect();
         if self.order != Order::Key {
             pairs.sort_unstable_by_key(|pair| pair.index);
             pairs.sort_by(|one, other| compare(self.order, one, other));
@@ -246,7 +239,15 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    pub(super) fn signs(&self, pair: &Pair<'_>) -> bool {
+    /// The pairs that are signed, by key.
+    pub(super) fn signed<'s, 'p>(
+        &'s self,
+        sent: &'s Sent<'p>,
+    ) -> impl Iterator<Item = &'s Pair<'p>> {
+        sent.pairs.iter().filter(|pair| self.signs(pair))
+    }
+
+    fn signs(&self, pair: &Pair<'_>) -> bool {
         let by_rule = pair.key == SIGN.as_bytes()
             || self.left_out.iter().any(|key| key.as_bytes() == pair.key);
         let is_left_out =
@@ -283,12 +284,12 @@ impl<'a> Recipe<'a> {
 const TWICE: usize = 4;
 
 /// The place of the key with this layout: with HMAC, only `pairs-key` has it in the string.
-fn place_of(layout: SignLayout, algorithm: SignAlgorithm) -> Place {
-    match (layout, algorithm) {
-        (SignLayout::PairsKey, _) => Place::Labelled,
-        (_, SignAlgorithm::HmacSha256) => Place::Nowhere,
-        (SignLayout::Pairs | SignLayout::Concat, SignAlgorithm::Md5) => Place::End,
-        (SignLayout::ConcatBoth, SignAlgorithm::Md5) => Place::Both,
+fn place_of(layout: SignLayout, hash: Hash) -> Place {
+    match layout {
+        SignLayout::PairsKey => Place::Labelled,
+        _ if hash.is_hmac() => Place::Nowhere,
+        SignLayout::Pairs | SignLayout::Concat => Place::End,
+        SignLayout::ConcatBoth => Place::Both,
     }
 }
 

@@ -29,18 +29,18 @@ pub(super) struct Sent<'a> {
 
 impl<'a> Sent<'a> {
     pub(super) fn new(target: (&'a str, &'a str), params: &'a Params<'_>) -> Self {
-        let in_query = params.all().len() - params.in_body().len();
+        let in_query = params.in_query();
         let pairs = params.iter().enumerate().map(|(index, param)| Pair {
             wire_key: param.wire_key(),
             wire_value: param.wire_value(),
             key: param.key(),
             value: param.value(),
             index,
-            is_in_query: index < in_query,
+            is_in_query: index < in_query.len(),
         });
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_by(|one, other| one.key.cmp(other.key));
-        let query = params.all()[..in_query]
+        let query = in_query
             .iter()
             .filter(|param| !param.is_named(SIGN.as_bytes()))
             .map(|param| param.wire_pair().unwrap_or(param.wire_key()));

@@ -1,6 +1,6 @@
 //! The mistakes in `time` that are explained. CONTRACT 3.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use super::{SignTime, Window};
 
@@ -65,7 +65,6 @@ pub struct LocalOffset {
 }
 
 impl LocalOffset {
-    const MINUTE_MS: u64 = 60 * 1000;
     const MAX_HOURS: u64 = 14;
     /// The offsets in minutes which are no whole hours, either way. Source: the tz database, zones of today.
     const BROKEN: [u64; 11] = [
@@ -83,17 +82,14 @@ impl LocalOffset {
     ];
     /// Limit on the deviation from an offset. A larger one, even if the window has it, would call a wrong clock local time:
     /// with 5 minutes, whole hours alone would be a sixth of all times.
-    const MAX_DEVIATION_MS: u64 = Self::MINUTE_MS;
+    const MAX_DEVIATION: Duration = Duration::from_secs(60);
 
     /// The offset by which `time` differs from `now`, to within the window and a minute. Either sign: a program that reads
     /// UTC as local time is off by the reverse of its zone, as Python's `utcnow().timestamp()`.
     fn between(time: SignTime, now: SignTime, window: Window) -> Option<Self> {
-        let distance = time.as_millis().abs_diff(now.as_millis());
-        let is_near = |minutes: &u64| {
-            let deviation = distance.abs_diff(minutes * Self::MINUTE_MS);
-            deviation <= Self::MAX_DEVIATION_MS
-                && u128::from(deviation) <= window.duration().as_millis()
-        };
+        let distance = time.distance(now);
+        let limit = window.duration().min(Self::MAX_DEVIATION);
+        let is_near = |minutes: &u64| distance.abs_diff(Duration::from_secs(minutes * 60)) <= limit;
         let hours = (1..=Self::MAX_HOURS).map(|hours| hours * 60);
         let minutes = hours.chain(Self::BROKEN).find(is_near)?;
         let minutes = i16::try_from(minutes).ok()?;

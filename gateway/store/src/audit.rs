@@ -1,8 +1,10 @@
 //! The audit: who changed what. [`Changed`](crate::Changed) carries it, so that it is written together with its change.
 
-use std::array;
-
-use crate::{Timestamp, Value, values};
+use crate::{
+    Timestamp,
+    batch::{Batch, GIVEN},
+    values,
+};
 
 /// Who changes something, from where, and why. A command takes the first two from the system.
 #[derive(Clone, Debug)]
@@ -77,44 +79,41 @@ pub struct Entry {
     pub changes: String,
 }
 
-impl Entry {
-    pub(crate) fn values(&self) -> [Value; 3] {
-        [
-            self.subject.as_str().into(),
-            self.revision.into(),
-            self.changes.as_str().into(),
-        ]
-    }
-}
-
 impl Audit {
-    /// The statement that adds the rows. Its parameters are numbered after `before`: [`Self::values`], then an entry's,
-    /// of which `given` makes a table.
-    pub(crate) fn insert(&self, before: usize, given: impl Fn([String; 3]) -> String) -> String {
-        let parameter = |index: usize| format!("${}", before + index + 1);
-        let [at, actor, origin, reason, action]: [String; 5] = array::from_fn(parameter);
-        let given = given(array::from_fn(|index| parameter(5 + index)));
-        format!(
-            "INSERT INTO audit (at, actor, origin, reason, action, subject, revision, changes) \
-             SELECT CAST({at} AS bigint), CAST({actor} AS text), CAST({origin} AS text), CAST({reason} AS text), \
-             CAST({action} AS text), subject, revision, changes FROM {given}"
-        )
-    }
-
-    /// What all rows have.
-    pub(crate) fn values(&self) -> Vec<Value> {
+    /// Its rows.
+    pub(crate) fn into_batch(self) -> Batch {
+        const COLUMNS: &str = "at, actor, origin, reason, action, subject, revision, changes";
         let Author {
             actor,
             origin,
             reason,
-        } = &self.author;
-        let action = self.action.as_str();
-        values![
-            self.at,
-            actor.as_str(),
-            origin.as_str(),
-            reason.as_deref(),
-            action
-        ]
+        } = self.author;
+        let (at, action) = (self.at, self.action.as_str());
+        let row = |entry: Entry| {
+            values![
+                at,
+                actor.as_str(),
+                origin.as_str(),
+                reason.as_deref(),
+                action,
+                entry.subject,
+                entry.revision,
+                entry.changes,
+            ]
+        };
+        Batch {
+            sql: format!("INSERT INTO audit ({COLUMNS}) SELECT {COLUMNS} FROM {GIVEN}"),
+            columns: &[
+                ("at", "bigint"),
+                ("actor", "text"),
+                ("origin", "text"),
+                ("reason", "text"),
+                ("action", "text"),
+                ("subject", "text"),
+                ("revision", "bigint"),
+                ("changes", "text"),
+            ],
+            rows: self.entries.into_iter().map(row).collect(),
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! | [`settings`] | settings of the store and of Postgres connections |
 //! | [`store`] | opening, probing and watching either database |
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
-//! | [`statements`] | statements that both databases understand |
+//! | [`statements`], [`batch`] | statements that both databases understand, and many rows for one of them |
 //! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
 //! | [`tables`] | the tables that several programs read: applications, audit, accounts, credentials |
@@ -21,6 +21,7 @@
 
 pub mod address;
 pub mod audit;
+pub mod batch;
 pub mod changes;
 pub mod copy;
 pub mod error;
@@ -40,6 +41,7 @@ mod value;
 
 pub use self::{
     address::{PostgresAddress, StoreAddress},
+    batch::Batch,
     changes::{Change, Changed, Topic},
     error::{OpenError, PostgresError, SchemaError, StoreError},
     postgres::PostgresDatabase,
@@ -47,7 +49,6 @@ pub use self::{
     schema::{Migration, Schema},
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
-    statements::Batch,
     statistics::StoreStatistics,
     store::Store,
     time::Timestamp,

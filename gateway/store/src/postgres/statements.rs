@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Changed, FromRow, Row, StoreError, Value,
-    statements::{Batch, GIVEN},
+    batch::{Batch, GIVEN},
 };
 
 impl PostgresDatabase {
@@ -47,10 +47,8 @@ impl PostgresDatabase {
         let values = values(called_at.elapsed());
         let (audited, audit) = audited(changed, values.len());
         let sql = with_notification(self, topic, &sql, &audited);
-        let all: Vec<_> = parameters(&values)
-            .into_iter()
-            .chain(audit.parameters())
-            .collect();
+        let mut all = parameters(&values);
+        all.extend(parameters(&audit));
         Ok(row_count(session.execute(&sql, &all).await?))
     }
 
@@ -68,10 +66,8 @@ impl PostgresDatabase {
         let topic = changed.topic();
         let (audited, audit) = audited(changed, columns.len());
         let sql = with_bulk_notification(self, topic, &sql, &audited);
-        let all: Vec<_> = parameters(&columns)
-            .into_iter()
-            .chain(audit.parameters())
-            .collect();
+        let mut all = parameters(&columns);
+        all.extend(parameters(&audit));
         session.execute(&sql, &all).await?;
         Ok(Vec::new())
     }
@@ -102,41 +98,14 @@ pub(super) fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, S
     rows.map(|row| T::from_row(&Row::Postgres(row))).collect()
 }
 
-/// The parameters of the audit's rows.
-#[derive(Default)]
-struct AuditParameters {
-    author: Vec<Value>,
-    columns: Vec<Vec<Value>>,
-}
-
-impl AuditParameters {
-    fn parameters(&self) -> impl Iterator<Item = &(dyn ToSql + Sync)> {
-        let author = parameters(&self.author).into_iter();
-        author.chain(parameters(&self.columns))
-    }
-}
-
 /// The part of a statement that adds the audit's rows, if `changed` has rows; its parameters are numbered after `before`.
-fn audited(changed: Changed, before: usize) -> (String, AuditParameters) {
+fn audited(changed: Changed, before: usize) -> (String, Vec<Vec<Value>>) {
     let Some(audit) = changed.into_audit() else {
         return Default::default();
     };
-    let mut given = AuditParameters {
-        author: audit.values(),
-        columns: vec![Vec::new(); 3],
-    };
-    let insert = audit.insert(before, |[subject, revision, changes]| {
-        format!(
-            "unnest({subject}::text[], {revision}::bigint[], {changes}::text[]) AS given (subject, revision, changes) \
-             WHERE EXISTS (SELECT 1 FROM changed)"
-        )
-    });
-    for entry in audit.entries {
-        for (column, value) in given.columns.iter_mut().zip(entry.values()) {
-            column.push(value);
-        }
-    }
-    (format!(", audited AS ({insert})"), given)
+    let only = " WHERE EXISTS (SELECT 1 FROM changed)";
+    let (insert, columns) = in_columns(&audit.into_batch(), before, only);
+    (format!(", audited AS ({insert})"), columns)
 }
 
 fn parameters<T: ToSql + Sync>(values: &[T]) -> Vec<&(dyn ToSql + Sync)> {

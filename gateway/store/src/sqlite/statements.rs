@@ -7,8 +7,7 @@ use rusqlite::{Connection, Statement, Transaction};
 use super::{SqliteDatabase, changes};
 use crate::{
     Changed, FromRow, Row, StoreError, Value,
-    audit::Audit,
-    statements::{Batch, GIVEN},
+    batch::{Batch, GIVEN},
 };
 
 impl SqliteDatabase {
@@ -66,7 +65,7 @@ impl SqliteDatabase {
                 changes::record(all, changed.topic(), key)?;
             }
             if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
-                record(all, &audit)?;
+                run_batch::<()>(all, &audit.into_batch())?;
             }
             Ok::<_, StoreError>(keys.len())
         };
@@ -83,7 +82,7 @@ impl SqliteDatabase {
             if let (false, Some(changed)) = (rows.is_empty(), changed) {
                 changes::record(all, changed.topic(), b"")?;
                 if let Some(audit) = changed.into_audit() {
-                    record(all, &audit)?;
+                    run_batch::<()>(all, &audit.into_batch())?;
                 }
             }
             Ok::<_, StoreError>(rows)
@@ -137,22 +136,6 @@ fn execute(connection: &Connection, sql: &str, values: &[Value]) -> Result<usize
     let mut statement = connection.prepare_cached(sql)?;
     bind(&mut statement, values)?;
     Ok(statement.raw_execute()?)
-}
-
-/// Adds the audit's rows in the transaction of their change.
-fn record(transaction: &Transaction<'_>, audit: &Audit) -> Result<(), StoreError> {
-    let sql = audit.insert(0, |[subject, revision, changes]| {
-        format!(
-            "(SELECT {subject} AS subject, {revision} AS revision, {changes} AS changes) AS given"
-        )
-    });
-    let mut statement = transaction.prepare_cached(&in_dialect(&sql))?;
-    for entry in &audit.entries {
-        let values = audit.values().into_iter().chain(entry.values());
-        bind(&mut statement, &values.collect::<Vec<_>>())?;
-        statement.raw_execute()?;
-    }
-    Ok(())
 }
 
 /// Runs the statement for each row, which is its only given one.

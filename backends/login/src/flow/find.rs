@@ -33,10 +33,9 @@ pub(super) async fn find_login(
 ) -> Result<(Login, Arc<Application>), LoginError> {
     let state = parse_state(request)?;
     let found = service.state.logins.find(state.hash()).await?;
-    let is_match = |login: &Login| login.state == state && can_access(request, login.application);
-    let login = found.filter(is_match).ok_or(LoginError::LoginUnknown)?;
-    let application = service.active_application(login.application).await?;
-    let application = application.ok_or(LoginError::LoginUnknown)?;
+    let login = found.filter(|login| login.state == state);
+    let login = login.ok_or(LoginError::LoginUnknown)?;
+    let application = application_of(service, request, login.application).await?;
     Ok((login, application))
 }
 
@@ -71,17 +70,12 @@ async fn find_redirect_login(
                 false => LoginError::LoginMismatch,
             });
         };
-        let application = service.active_application(stored.application).await?;
-        let application = application.ok_or(LoginError::LoginUnknown)?;
+        let application = application_of(service, request, stored.application).await?;
         let sent = value.and_then(LoginCookie::decode);
         let outcome = outcome_again(request, &stored, sent.as_ref(), &application, now);
         return outcome.map(Found::Finished).ok_or(LoginError::LoginUsed);
     };
-    if !can_access(request, sealed.application) {
-        return Err(LoginError::LoginUnknown);
-    }
-    let application = service.active_application(sealed.application).await?;
-    let application = application.ok_or(LoginError::LoginUnknown)?;
+    let application = application_of(service, request, sealed.application).await?;
     if has_expired {
         return Err(LoginError::LoginExpired);
     }
@@ -152,7 +146,15 @@ fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
         .ok_or(LoginError::LoginUnknown)
 }
 
-/// Whether the request can access logins of this application. An unsigned request can access all.
-fn can_access(request: &BrowserRequest<'_>, application: AppId) -> bool {
-    request.application.is_none_or(|named| named == application)
+/// The application of a login. A signed request finds those of its own application only.
+async fn application_of(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    id: AppId,
+) -> Result<Arc<Application>, LoginError> {
+    let found = match request.application {
+        Some(named) if named != id => None,
+        _ => service.active_application(id).await?,
+    };
+    found.ok_or(LoginError::LoginUnknown)
 }

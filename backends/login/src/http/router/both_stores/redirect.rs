@@ -329,6 +329,11 @@ async fn a_login_belongs_to_one_application() {
         .header(header::LOCATION)
         .strip_prefix("https://market.example/?ticket=")
         .unwrap();
+    // Nor does another application learn the outcome.
+    let short = done.cookie();
+    let page = [("cookie", &*short), ("accept", "text/html")];
+    let again = setup.call("GET", &callback, &page).await;
+    assert_eq!(again.status, StatusCode::NOT_FOUND, "{}", again.body);
     let redeem = format!("/user/login?ticket={ticket}");
     setup
         .call("POST", &redeem, &[])

@@ -58,9 +58,7 @@ impl ListeningSockets {
         let open = self.lock();
         let held = open.iter().filter(|one| one.address != management);
         for socket in held.flat_map(|one| &one.sockets) {
-            if let Err(cause) = backlog::hold(socket) {
-                tracing::debug!(%cause, "cannot hold new connections");
-            }
+            backlog::hold(socket);
         }
     }
 

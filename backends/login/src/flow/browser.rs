@@ -77,7 +77,7 @@ pub(crate) async fn confirm(
         return Err(LoginError::LoginMismatch);
     }
     // As if this browser had been at the provider, and the user had denied access there.
-    let denied = Grant::Error(FailureReason::AccessDenied.as_str().to_owned());
+    let denied = Grant::Refused(FailureReason::AccessDenied);
     let cancelled = CallbackLogin {
         login,
         application,

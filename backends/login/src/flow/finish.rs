@@ -39,8 +39,18 @@ pub(crate) struct Callback<'a> {
 pub(crate) enum Grant {
     /// The authorization code: the user allowed the login.
     Code(String),
-    /// An error code: the user denied access, or the provider failed.
-    Error(String),
+    /// The user denied access, or the provider failed.
+    Refused(FailureReason),
+}
+
+impl Grant {
+    /// The provider's error code.
+    pub(crate) fn refused(error: &str) -> Self {
+        Self::Refused(match error {
+            "access_denied" => FailureReason::AccessDenied,
+            _ => FailureReason::ProviderFailed,
+        })
+    }
 }
 
 /// Completes or fails the login of a callback. Callbacks from another browser or provider are rejected and change
@@ -190,12 +200,7 @@ async fn complete(
 ) -> Result<BrowserOutcome, Failure> {
     let code = match grant {
         Grant::Code(code) => code,
-        Grant::Error(error) => {
-            return Err(Failure::Login(match error.as_str() {
-                "access_denied" => FailureReason::AccessDenied,
-                _ => FailureReason::ProviderFailed,
-            }));
-        }
+        Grant::Refused(reason) => return Err(reason.into()),
     };
     let login = &claimed.login;
     let provider = service.providers.find(&login.provider).ok_or_else(|| {

@@ -93,9 +93,7 @@ async fn stop(
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
-    if let Err(cause) = backlog::hold(&socket) {
-        tracing::debug!(%cause, "cannot hold new connections");
-    }
+    backlog::hold(&socket);
     drop(socket);
     sleep(LAST_ACCEPTS).await;
     state.phase.send_replace(Phase::Closing);

@@ -50,7 +50,7 @@ pub(crate) async fn login<V: Version>(
         headers: &headers,
     };
     let code = parameters.optional("code")?.map(str::to_owned);
-    let error = parameters.optional("error")?.map(str::to_owned);
+    let error = parameters.optional("error")?;
     let iss = parameters.optional("iss")?;
     let service = &context.service;
     let step = match (code, error, parameters.optional("confirm")?) {
@@ -61,7 +61,7 @@ pub(crate) async fn login<V: Version>(
             flow::finish_login(service, &request, Callback { grant, iss }).await?
         }
         (None, Some(error), None) => {
-            let grant = Grant::Error(error);
+            let grant = Grant::refused(error);
             flow::finish_login(service, &request, Callback { grant, iss }).await?
         }
         // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.

@@ -6,13 +6,15 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-use signpost_protocol::app::is_invisible;
 use signpost_store::{
     Store,
     tables::audit::{self, AuditRow, Filter},
 };
 
-use super::{CommonOptions, print_error, print_line, table::print_table};
+use super::{
+    CommonOptions, print_error, print_line,
+    table::{print_table, printable_json},
+};
 use crate::{
     config::{Applications, Config, parse_since, rfc3339},
     directory::apps::administration::MAX_PAGE,
@@ -66,7 +68,7 @@ pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
     rows.truncate(limit);
     if arguments.common.json {
         let rows: Vec<_> = rows.iter().map(json_row).collect();
-        print_line(&escaped(&json!(rows).to_string()));
+        print_line(&printable_json(&json!(rows).to_string()));
     } else {
         let heads = [
             "ID", "TIME", "ACTOR", "FROM", "ACTION", "SUBJECT", "REVISION", "CHANGES", "REASON",
@@ -106,35 +108,4 @@ fn cells(row: &AuditRow) -> [String; 9] {
         row.entry.changes.clone(),
         row.author.reason.clone().unwrap_or_default(),
     ]
-}
-
-/// JSON in which the characters that change how text is shown are escaped. They are only inside of strings.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if is_invisible(character) {
-            let units = character
-                .encode_utf16(&mut [0; 2])
-                .iter()
-                .map(|unit| format!("\\u{unit:04x}"))
-                .collect::<String>();
-            text.push_str(&units);
-        } else {
-            text.push(character);
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn characters_that_change_the_text_around_them_are_escaped() {
-        let shown = escaped(&json!({ "a": "x\u{202e}y\u{e0041}\u{1b}é" }).to_string());
-        assert_eq!(shown, r#"{"a":"x\u202ey\udb40\udc41\u001bé"}"#);
-        let read: Value = serde_json::from_str(&shown).unwrap();
-        assert_eq!(read["a"], "x\u{202e}y\u{e0041}\u{1b}é");
-    }
 }

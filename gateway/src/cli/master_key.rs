@@ -26,9 +26,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) enum MasterKeyCommand {
     /// Encrypt all applications' keys with a new master key, while gateways run. No application's key changes.
     ///
-    /// First set the new key as master_key and the one before as previous_master_key in the table applications of every gateway,
-    /// and upgrade each. Then run this command once, with the configuration of one of them. If it is interrupted, run it
-    /// again: it goes on where it was. Afterwards remove previous_master_key everywhere.
+    /// First set the new key as master_key and the one before as previous_master_key in the table applications of every
+    /// gateway, and upgrade each. Then run this command once, with the configuration of one of them. If it is interrupted,
+    /// run it again: it goes on where it was. Afterwards remove previous_master_key everywhere.
     ///
     /// Exit code 0 if all keys are encrypted with the new master key, otherwise 1.
     Rotate(Rotate),

@@ -43,9 +43,10 @@ default_version  one of the gateway's versions
 rate_limit       a rate limit of its own, as in app create
 state            active (the default) or disabled
 
-The columns may be in any order; only the first three are required. A line of app export needs a key. If the file has problems, all of them are reported by
-line, and nothing is imported. Limits: 250,000 applications and 64 MiB; 100,000 take some seconds. Running gateways
-accept the applications within a second. The file contains keys: protect it, and delete it afterwards."#;
+The columns may be in any order; only the first three are required. A line of app export needs a key. If the file has
+problems, all of them are reported by line, and nothing is imported. Limits: 250,000 applications and 64 MiB; 100,000
+take some seconds. Running gateways accept the applications within a second. The file contains keys: protect it, and
+delete it afterwards."#;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Import {

@@ -283,19 +283,6 @@ impl Administration {
         };
         self.change(ident, action, &request, set).await
     }
-
-    /// Deletes an application.
-    ///
-    /// # Errors
-    ///
-    /// The revision is stale.
-    pub(crate) async fn delete(
-        &self,
-        ident: AppIdent,
-        request: ChangeRequest,
-    ) -> Result<(), AdministrationError> {
-        self.remove(ident, &request).await
-    }
 }
 
 /// Why an action failed.

@@ -72,14 +72,18 @@ impl Administration {
         Err(AppStoreError::Store(StoreError::Busy).into())
     }
 
-    /// Deletes the record.
-    pub(super) async fn remove(
+    /// Deletes an application.
+    ///
+    /// # Errors
+    ///
+    /// The revision is stale.
+    pub(crate) async fn delete(
         &self,
         ident: AppIdent,
-        request: &ChangeRequest,
+        request: ChangeRequest,
     ) -> Result<(), AdministrationError> {
         for _ in 0..MAX_ATTEMPTS {
-            let read = self.read(ident, request).await?;
+            let read = self.read(ident, &request).await?;
             let audit = request.audit(Action::DeleteApp, entry(Some(&read), None));
             let line = log_line(&audit);
             if applications::delete(self.store.database(), &read, audit)

@@ -19,6 +19,7 @@ mod sign;
 mod source;
 mod store;
 mod table;
+mod token;
 mod versions;
 
 use std::{future::Future, path::PathBuf, process::ExitCode};
@@ -65,12 +66,17 @@ enum Command {
         #[command(subcommand)]
         command: app::AppCommand,
     },
-    /// Show who changed which application: the newest changes first, by pages (multi-application mode).
+    /// Show who changed what: the newest changes first, by pages (multi-application mode).
     Audit(audit::AuditArguments),
     /// Replace the key that encrypts the applications' keys (multi-application mode).
     MasterKey {
         #[command(subcommand)]
         command: master_key::MasterKeyCommand,
+    },
+    /// Manage the tokens of the management API (multi-application mode).
+    Token {
+        #[command(subcommand)]
+        command: token::TokenCommand,
     },
     /// Show the versions, their dates and backends, and who uses them.
     Versions {
@@ -134,6 +140,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::App { command } => wait_for(app::run(command)),
         Command::Audit(arguments) => wait_for(audit::run(arguments)),
         Command::MasterKey { command } => wait_for(master_key::run(command)),
+        Command::Token { command } => wait_for(token::run(command)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),

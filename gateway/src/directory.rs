@@ -1,4 +1,5 @@
-//! Who may call: applications, and the accounts of users.
+//! Who may call: applications, the accounts of users, and tokens of the management API.
 
 pub(crate) mod accounts;
 pub(crate) mod apps;
+pub(crate) mod tokens;

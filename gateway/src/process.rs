@@ -1,8 +1,8 @@
 //! The running program: its start, reload, upgrade and stop, and what it shows of its state.
 
-pub(crate) mod audit_retention;
 pub(crate) mod certificate_watch;
 pub(crate) mod listeners;
+pub(crate) mod old_rows;
 pub(crate) mod rate_sharing;
 pub(crate) mod readiness;
 pub(crate) mod reconnect;

@@ -28,8 +28,8 @@ pub(super) struct AuditArguments {
     /// Only changes by this user.
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// Only changes of this application.
-    #[arg(long, value_name = "IDENT")]
+    /// Only changes of this application or token.
+    #[arg(long, value_name = "IDENT|NAME")]
     subject: Option<String>,
     /// Maximum number of changes.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
@@ -48,19 +48,13 @@ fn since(text: &str) -> Result<Timestamp, &'static str> {
 }
 
 pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
-    let config = Config::load(&arguments.common.config)?;
-    if let Applications::Single(_) = &config.applications {
-        bail!(
-            "{} serves a single application: nothing is changed by commands",
-            arguments.common.config.display()
-        );
-    }
-    let store = Store::open(&config.store).await?;
+    let store = open(&arguments.common).await?;
     let filter = Filter {
         actor: arguments.actor,
         subject: arguments.subject,
         since: arguments.since,
         before: arguments.before,
+        ..Filter::default()
     };
     let limit = usize::from(arguments.limit);
     let mut rows = audit::page(&store, filter, limit + 1).await?;
@@ -79,6 +73,18 @@ pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
         print_error(&format!("more changes follow: --before {}", last.id));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the configured store.
+pub(super) async fn open(common: &CommonOptions) -> anyhow::Result<Store> {
+    let config = Config::load(&common.config)?;
+    if let Applications::Single(_) = &config.applications {
+        bail!(
+            "{} serves a single application: nothing is changed by commands",
+            common.config.display()
+        );
+    }
+    Ok(Store::open(&config.store).await?)
 }
 
 fn json_row(row: &AuditRow) -> Value {

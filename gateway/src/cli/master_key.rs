@@ -8,8 +8,10 @@ use std::{
 use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_store::tables::audit::Author;
 
-use super::{CommonOptions, app::configured_store, print_error, print_line};
+use super::{CommonOptions, app::configured_store, author::Why, print_error, print_line};
 use crate::{
     config::Config,
     directory::apps::{
@@ -40,6 +42,8 @@ pub(super) struct Rotate {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
+    why: Why,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -51,7 +55,7 @@ pub(super) async fn run(command: MasterKeyCommand) -> anyhow::Result<ExitCode> {
     let unreadable = if rotate.check {
         Unreadable::default()
     } else {
-        reseal(&store, rotate.common.json).await?
+        reseal(&store, rotate.why.author(), rotate.common.json).await?
     };
     let progress = store.reseal_progress().await?;
     print(&store, &progress, rotate.common.json);
@@ -69,7 +73,7 @@ pub(super) async fn run(command: MasterKeyCommand) -> anyhow::Result<ExitCode> {
 }
 
 /// Seals all keys anew, and prints how far it is.
-async fn reseal(store: &StoredApps, is_json: bool) -> anyhow::Result<Unreadable> {
+async fn reseal(store: &StoredApps, author: Author, is_json: bool) -> anyhow::Result<Unreadable> {
     let (new, before) = store.exchanged_master_keys()?;
     let Progress { remaining, .. } = store.reseal_progress().await?;
     let (mut done, mut printed_at) = (0, Instant::now());
@@ -85,7 +89,9 @@ async fn reseal(store: &StoredApps, is_json: bool) -> anyhow::Result<Unreadable>
             print_line(&format!("{done} of {remaining}"));
         }
     };
-    Ok(store.reseal_all(on_progress).await?)
+    Ok(store
+        .reseal_all(author, SystemClock.now(), on_progress)
+        .await?)
 }
 
 fn print(store: &StoredApps, progress: &Progress, is_json: bool) {

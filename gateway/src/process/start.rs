@@ -41,9 +41,9 @@ use crate::{
     gateway::{Gateway, State},
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
-        audit_retention,
         certificate_watch::CertificateWatch,
         listeners::Listeners,
+        old_rows,
         rate_sharing::RateSharing,
         readiness::GatewayReadiness,
         reconnect,
@@ -257,7 +257,7 @@ impl Control {
             }
             if let Some(store) = &reload.store {
                 let current = Arc::clone(&reload.current);
-                tokio::spawn(audit_retention::run(current, store.clone()));
+                tokio::spawn(old_rows::run(current, store.clone()));
             }
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());

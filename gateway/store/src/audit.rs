@@ -36,6 +36,12 @@ pub enum Action {
     DisableApp,
     /// An application is deleted.
     DeleteApp,
+    /// A token of the management API is created.
+    CreateToken,
+    /// A token is no longer valid.
+    RevokeToken,
+    /// The applications' keys are sealed under another master key.
+    RotateMasterKey,
 }
 
 impl Action {
@@ -51,6 +57,9 @@ impl Action {
             Self::EnableApp => "app.enable",
             Self::DisableApp => "app.disable",
             Self::DeleteApp => "app.delete",
+            Self::CreateToken => "token.create",
+            Self::RevokeToken => "token.revoke",
+            Self::RotateMasterKey => "master-key.rotate",
         }
     }
 }
@@ -71,7 +80,7 @@ pub struct Audit {
 /// A subject of an action.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: an application's ident.
+    /// Its name: an application's ident, a token's name.
     pub subject: String,
     /// Its revision, by the change.
     pub revision: i64,
@@ -80,6 +89,25 @@ pub struct Entry {
 }
 
 impl Audit {
+    /// Logs it, once it is written: one line, also for many subjects.
+    pub(crate) fn log_line(&self) -> impl FnOnce() + Send + use<> {
+        let (author, action, number) = (
+            self.author.clone(),
+            self.action.as_str(),
+            self.entries.len(),
+        );
+        let subject = self.entries.first().map(|entry| entry.subject.clone());
+        move || {
+            let subject = subject.as_deref().unwrap_or_default();
+            let Author {
+                actor,
+                origin,
+                reason,
+            } = author;
+            tracing::info!(target: "audit", actor, origin, reason, subject, number, "{action}");
+        }
+    }
+
     /// Its rows.
     pub(crate) fn into_batch(self) -> Batch {
         const COLUMNS: &str = "at, actor, origin, reason, action, subject, revision, changes";

@@ -35,30 +35,40 @@ impl Topic {
     }
 }
 
-/// What a write changes. Applications cannot be written without what the [audit](crate::audit) says of it.
+/// What a write changes. What operators change cannot be written without what the [audit](crate::audit) says of it.
 #[derive(Debug)]
 pub enum Changed {
     /// A login.
     Login,
     /// Credentials.
     Credential,
-    /// Applications. Nothing is written to the audit if no row changes.
+    /// Applications. Nothing is written to the audit if no row changes; the same holds for the others.
     Application(Audit),
+    /// What no process caches. The feed has nothing of it.
+    Uncached(Audit),
 }
 
 impl Changed {
-    pub(crate) const fn topic(&self) -> Topic {
+    pub(crate) const fn topic(&self) -> Option<Topic> {
         match self {
-            Self::Login => Topic::Login,
-            Self::Credential => Topic::Credential,
-            Self::Application(_) => Topic::Application,
+            Self::Login => Some(Topic::Login),
+            Self::Credential => Some(Topic::Credential),
+            Self::Application(_) => Some(Topic::Application),
+            Self::Uncached(_) => None,
+        }
+    }
+
+    pub(crate) const fn audit(&self) -> Option<&Audit> {
+        match self {
+            Self::Login | Self::Credential => None,
+            Self::Application(audit) | Self::Uncached(audit) => Some(audit),
         }
     }
 
     pub(crate) fn into_audit(self) -> Option<Audit> {
         match self {
             Self::Login | Self::Credential => None,
-            Self::Application(audit) => Some(audit),
+            Self::Application(audit) | Self::Uncached(audit) => Some(audit),
         }
     }
 }

@@ -17,9 +17,11 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "applications",
     "audit",
+    "tokens",
+    "idempotency",
     "accounts",
     "login_keys",
     "logins",

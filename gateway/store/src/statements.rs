@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{Batch, Changed, FromRow, Store, StoreError, Value, store::either};
+use crate::{Batch, Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
 
 /// All fail if the store is unavailable, or a row holds a value that no release writes.
 #[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
@@ -73,18 +73,24 @@ impl Store {
         statement: (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        either!(self, database => database.change(changed, statement, values).await)
+        let line = changed.audit().map(Audit::log_line);
+        let number = either!(self, database => database.change(changed, statement, values).await)?;
+        log_if(number, line);
+        Ok(number)
     }
 
     /// Writes all rows, or none, and returns what the statement returns.
     pub async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
-        either!(self, database => database.write_batch(batch, None).await)
+        either!(self, database => database.write_batch(batch).await)
     }
 
     /// Writes all rows, or none, and notifies every process once, with an empty key: anything of the topic may have
-    /// changed. The statement returns its rows.
-    pub async fn change_many(&self, changed: Changed, batch: Batch) -> Result<(), StoreError> {
-        either!(self, database => database.write_batch::<()>(batch, Some(changed)).await).map(drop)
+    /// changed. The statement returns its rows. Returns their number.
+    pub async fn change_many(&self, changed: Changed, batch: Batch) -> Result<usize, StoreError> {
+        let line = changed.audit().map(Audit::log_line);
+        let number = either!(self, database => database.change_many(changed, batch).await)?;
+        log_if(number, line);
+        Ok(number)
     }
 
     /// Writes all batches, or none of them: none if `guard` changes no row.
@@ -103,5 +109,11 @@ impl Store {
             Self::Sqlite(_) => sqlite,
             Self::Postgres(_) => postgres,
         }
+    }
+}
+
+fn log_if(changed: usize, line: Option<impl FnOnce()>) {
+    if let (1.., Some(line)) = (changed, line) {
+        line();
     }
 }

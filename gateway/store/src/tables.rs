@@ -4,4 +4,5 @@ pub mod accounts;
 pub mod applications;
 pub mod audit;
 pub mod credentials;
+pub mod idempotency;
 pub mod sealed_keys;

@@ -600,7 +600,9 @@ async fn a_hundred_thousand_applications_are_imported_in_less_than_a_minute() {
     let sealer = sealer.with_previous(Some(&before)).unwrap();
     let begun = Instant::now();
     let both = StoredApps::new(apps.database().clone(), sealer);
-    both.reseal_all(|_| {}).await.unwrap();
+    both.reseal_all(author(), Timestamp::from_millis(1), |_| {})
+        .await
+        .unwrap();
     let took = begun.elapsed();
     assert_eq!(both.reseal_progress().await.unwrap().remaining, 0);
     assert!(took < Duration::from_secs(60), "{took:?}");

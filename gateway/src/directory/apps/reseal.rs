@@ -2,16 +2,19 @@
 //! `conf/guides/operate.md`.
 //!
 //! A run can be interrupted at any step, and repeated: what is under the new master key is not read again. It begins with
-//! the newest application, so the oldest one shows whether it has come to its end.
+//! the newest application, so the oldest one shows whether it has come to its end. The audit has one row of it, written
+//! with the first applications.
 
 use std::ops::ControlFlow;
 
+use serde_json::json;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppIdent;
 use signpost_store::{
-    StoreError,
+    Store, StoreError,
     tables::{
         applications::{self, ApplicationRow},
+        audit::{self, Action, Audit, Author, Entry, Filter},
         sealed_keys::{self, ResealedKeys, SealedKeys},
     },
 };
@@ -32,6 +35,9 @@ const MAX_PASSES: usize = 10;
 
 /// Limit of the applications that are named because their keys cannot be opened.
 const MAX_NAMED: usize = 10;
+
+/// The subject of the audit's row.
+const SUBJECT: &str = "master-key";
 
 /// How far the rotation of the master key is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,12 +125,19 @@ impl StoredApps {
     /// There is one master key only, or the store is unavailable.
     pub(crate) async fn reseal_all(
         &self,
+        author: Author,
+        at: Timestamp,
         mut on_progress: impl FnMut(usize),
     ) -> Result<Unreadable, ResealError> {
-        self.exchanged_master_keys()?;
+        let (new, before) = self.exchanged_master_keys()?;
+        let rotation = Rotation {
+            author,
+            at,
+            changes: json!({ "master_key": [before.to_string(), new.to_string()] }).to_string(),
+        };
         let mut pass = Pass::default();
         for _ in 0..MAX_PASSES {
-            pass = self.reseal_pass(&mut on_progress).await?;
+            pass = self.reseal_pass(&rotation, &mut on_progress).await?;
             // What was opened may have changed before it was replaced: only a pass without any was the last.
             if pass.opened == 0 {
                 break;
@@ -133,23 +146,30 @@ impl StoredApps {
         Ok(pass.unreadable)
     }
 
-    async fn reseal_pass(&self, on_progress: &mut impl FnMut(usize)) -> Result<Pass, ResealError> {
+    async fn reseal_pass(
+        &self,
+        rotation: &Rotation,
+        on_progress: &mut impl FnMut(usize),
+    ) -> Result<Pass, ResealError> {
         let (mut pass, mut before) = (Pass::default(), i64::MAX);
-        while let ControlFlow::Continue(last) =
-            self.reseal_page(before, &mut pass, on_progress).await?
+        while let ControlFlow::Continue((last, resealed)) =
+            self.reseal_page(before, &mut pass).await?
         {
+            if !resealed.is_empty() {
+                pass.opened += u64::try_from(resealed.len()).unwrap_or(u64::MAX);
+                on_progress(self.replace(resealed, rotation).await?);
+            }
             before = last;
         }
         Ok(pass)
     }
 
-    /// The page of applications before an internal id. Returns the last one of the page.
+    /// The page of applications before an internal id. Returns the last one of the page, and those that can be opened.
     async fn reseal_page(
         &self,
         before: i64,
         pass: &mut Pass,
-        on_progress: &mut impl FnMut(usize),
-    ) -> Result<ControlFlow<(), i64>, ResealError> {
+    ) -> Result<ControlFlow<(), (i64, Vec<ResealedKeys>)>, ResealError> {
         let master_key = self.master_key().bytes();
         let rows = sealed_keys::page_by_another(self.database(), master_key, before, PAGE).await?;
         let Some(last) = rows.last().map(|row| row.id) else {
@@ -164,21 +184,24 @@ impl StoredApps {
                 Err(error) => pass.unreadable.add(ident, error),
             }
         }
-        if !resealed.is_empty() {
-            pass.opened += u64::try_from(resealed.len()).unwrap_or(u64::MAX);
-            on_progress(self.replace(resealed).await?);
-        }
-        Ok(ControlFlow::Continue(last))
+        Ok(ControlFlow::Continue((last, resealed)))
     }
 
     /// Replaces the keys of a page. What was replaced by an attempt without a response is not replaced again.
-    async fn replace(&self, resealed: Vec<ResealedKeys>) -> Result<usize, StoreError> {
+    async fn replace(
+        &self,
+        resealed: Vec<ResealedKeys>,
+        rotation: &Rotation,
+    ) -> Result<usize, StoreError> {
+        let store = self.database();
+        let is_audited = rotation.is_audited(store).await?;
+        let audit = || (!is_audited).then(|| rotation.audit());
         for _ in 1..MAX_ATTEMPTS {
-            if let Ok(replaced) = sealed_keys::replace(self.database(), resealed.clone()).await {
+            if let Ok(replaced) = sealed_keys::replace(store, resealed.clone(), audit()).await {
                 return Ok(replaced);
             }
         }
-        sealed_keys::replace(self.database(), resealed).await
+        sealed_keys::replace(store, resealed, audit()).await
     }
 
     fn resealed(&self, row: SealedKeys) -> Result<ResealedKeys, SealError> {
@@ -219,6 +242,39 @@ impl StoredApps {
         });
         let key = sealer.seal_anew(key, ident, Slot::Current)?;
         Ok((key, previous.transpose()?))
+    }
+}
+
+/// What the audit says of the rotation.
+struct Rotation {
+    author: Author,
+    at: Timestamp,
+    changes: String,
+}
+
+impl Rotation {
+    /// Whether an earlier page, or an interrupted run, has written it.
+    async fn is_audited(&self, store: &Store) -> Result<bool, StoreError> {
+        let last = Filter {
+            subject: Some(SUBJECT.to_owned()),
+            action: Some(Action::RotateMasterKey),
+            ..Filter::default()
+        };
+        let last = audit::page(store, last, 1).await?;
+        Ok(last.iter().any(|row| row.entry.changes == self.changes))
+    }
+
+    fn audit(&self) -> Audit {
+        Audit {
+            at: self.at,
+            author: self.author.clone(),
+            action: Action::RotateMasterKey,
+            entries: vec![Entry {
+                subject: SUBJECT.to_owned(),
+                revision: 1,
+                changes: self.changes.clone(),
+            }],
+        }
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct AppSummary {
     pub(crate) revision: i64,
 }
 
-fn as_rfc3339<S: Serializer>(
+pub(crate) fn as_rfc3339<S: Serializer>(
     time: &(impl Copy + Into<Option<Timestamp>>),
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

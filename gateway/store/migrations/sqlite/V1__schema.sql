@@ -27,7 +27,7 @@ CREATE TABLE audit (
     origin    TEXT    NOT NULL, -- from where
     reason    TEXT,
     action    TEXT    NOT NULL,
-    subject   TEXT    NOT NULL, -- an application's ident
+    subject   TEXT    NOT NULL, -- an application's ident, a token's name
     revision  INTEGER NOT NULL, -- the subject's, by the change
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
@@ -35,6 +35,31 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_age ON audit (at);
 CREATE INDEX audit_by_actor ON audit (actor, at);
 CREATE INDEX audit_by_subject ON audit (subject, at);
+
+-- Tokens of the management API.
+CREATE TABLE tokens (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
+    name          TEXT    NOT NULL,
+    role          TEXT    NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    created_at    INTEGER NOT NULL, -- UTC ms, as all that follow
+    created_by    TEXT    NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    last_used_at  INTEGER,
+    revoked_at    INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX tokens_by_name ON tokens (name) WHERE revoked_at IS NULL;
+
+-- Responses of the management API, for requests that are repeated with their key. Rows are kept for a day.
+CREATE TABLE idempotency (
+    key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
+    request   BLOB    NOT NULL CHECK (length(request) = 32), -- SHA-256 of the request
+    response  BLOB,             -- under the master key; NULL: the request runs, or was interrupted
+    at        INTEGER NOT NULL  -- UTC ms
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_by_age ON idempotency (at);
 
 -- What changed lately, so that every process can invalidate what it caches. Rows are kept for an hour.
 CREATE TABLE changes (

@@ -46,30 +46,41 @@ impl PostgresDatabase {
         let session = self.session().await?;
         let values = values(called_at.elapsed());
         let (audited, audit) = audited(changed, values.len());
-        let sql = with_notification(self, topic, &sql, &audited);
+        let sql = match topic {
+            Some(topic) => with_notification(self, topic, &sql, &audited),
+            None => format!("WITH changed AS ({sql}){audited} SELECT 1 FROM changed"),
+        };
         let mut all = parameters(&values);
         all.extend(parameters(&audit));
         Ok(row_count(session.execute(&sql, &all).await?))
     }
 
-    pub(crate) async fn write_batch<T: FromRow>(
-        &self,
-        batch: Batch,
-        changed: Option<Changed>,
-    ) -> Result<Vec<T>, StoreError> {
+    pub(crate) async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
         let (sql, columns) = in_columns(&batch, 0, "");
         let session = self.session().await?;
-        let Some(changed) = changed else {
-            let rows = session.query(&sql, &parameters(&columns)).await?;
-            return read(&rows);
-        };
+        read(&session.query(&sql, &parameters(&columns)).await?)
+    }
+
+    pub(crate) async fn change_many(
+        &self,
+        changed: Changed,
+        batch: Batch,
+    ) -> Result<usize, StoreError> {
+        let (sql, columns) = in_columns(&batch, 0, "");
+        let session = self.session().await?;
         let topic = changed.topic();
         let (audited, audit) = audited(changed, columns.len());
-        let sql = with_bulk_notification(self, topic, &sql, &audited);
+        let sql = match topic {
+            Some(topic) => with_bulk_notification(self, topic, &sql, &audited),
+            None => {
+                format!("WITH changed AS ({sql}){audited} SELECT count(*) AS count FROM changed")
+            }
+        };
         let mut all = parameters(&columns);
         all.extend(parameters(&audit));
-        session.execute(&sql, &all).await?;
-        Ok(Vec::new())
+        let counts: Vec<(i64,)> = read(&session.query(&sql, &all).await?)?;
+        let number = counts.first().map_or(0, |(number,)| *number);
+        Ok(usize::try_from(number).unwrap_or(0))
     }
 
     /// The guard's row is locked first, so that a repetition waits for the first attempt, and adds nothing if that was

@@ -61,8 +61,10 @@ impl SqliteDatabase {
             let keys = statement.raw_query();
             let keys = keys.mapped(|row| Ok(row.get_ref("key")?.as_bytes()?.to_vec()));
             let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
-            for key in &keys {
-                changes::record(all, changed.topic(), key)?;
+            if let Some(topic) = changed.topic() {
+                for key in &keys {
+                    changes::record(all, topic, key)?;
+                }
             }
             if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
                 run_batch::<()>(all, &audit.into_batch())?;
@@ -72,20 +74,26 @@ impl SqliteDatabase {
         self.write(change).await
     }
 
-    pub(crate) async fn write_batch<T: FromRow>(
+    pub(crate) async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
+        self.write(move |all| run_batch(all, &batch)).await
+    }
+
+    pub(crate) async fn change_many(
         &self,
+        changed: Changed,
         batch: Batch,
-        changed: Option<Changed>,
-    ) -> Result<Vec<T>, StoreError> {
+    ) -> Result<usize, StoreError> {
         let write = move |all: &Transaction<'_>| {
-            let rows = run_batch(all, &batch)?;
-            if let (false, Some(changed)) = (rows.is_empty(), changed) {
-                changes::record(all, changed.topic(), b"")?;
+            let number = run_batch::<()>(all, &batch)?.len();
+            if number > 0 {
+                if let Some(topic) = changed.topic() {
+                    changes::record(all, topic, b"")?;
+                }
                 if let Some(audit) = changed.into_audit() {
                     run_batch::<()>(all, &audit.into_batch())?;
                 }
             }
-            Ok::<_, StoreError>(rows)
+            Ok::<_, StoreError>(number)
         };
         self.write(write).await
     }

@@ -236,7 +236,7 @@ pub async fn insert(
         ],
         rows,
     };
-    store.change_many(changed, batch).await
+    store.change_many(changed, batch).await.map(drop)
 }
 
 /// Those of the idents that exist.

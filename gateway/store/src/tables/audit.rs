@@ -48,6 +48,8 @@ pub struct Filter {
     pub actor: Option<String>,
     /// Those of this subject.
     pub subject: Option<String>,
+    /// Those of this action. It has no index: only with one of the others.
+    pub action: Option<Action>,
     /// Those from this time on.
     pub since: Option<Timestamp>,
     /// The page after the row with this id; nothing if there is no such row.
@@ -66,7 +68,12 @@ pub async fn page(
 ) -> Result<Vec<AuditRow>, StoreError> {
     let mut conditions = vec!["at >= $1".to_owned()];
     let mut values = values![filter.since.unwrap_or(Timestamp::from_millis(i64::MIN))];
-    for (column, value) in [("actor", filter.actor), ("subject", filter.subject)] {
+    let action = filter.action.map(|action| action.as_str().to_owned());
+    for (column, value) in [
+        ("actor", filter.actor),
+        ("subject", filter.subject),
+        ("action", action),
+    ] {
         if let Some(value) = value {
             values.push(value.into());
             conditions.push(format!("{column} = ${}", values.len()));

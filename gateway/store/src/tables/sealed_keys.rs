@@ -1,7 +1,7 @@
 //! The sealed keys of applications, to seal them under another master key. A sealed key begins with the id of its master
 //! key. All functions fail if the store is unavailable.
 
-use crate::{Batch, Store, StoreError, Timestamp, from_row, values};
+use crate::{Batch, Changed, Store, StoreError, Timestamp, audit::Audit, from_row, values};
 
 /// Length of a master key's id.
 pub const SEAL_ID_BYTES: usize = 8;
@@ -83,8 +83,13 @@ pub struct ResealedKeys {
 }
 
 /// Replaces the keys of those applications that still have what was read, in one statement, and returns their number. The
-/// change feed has nothing of it: the opened keys, which are cached, stay the same.
-pub async fn replace(store: &Store, resealed: Vec<ResealedKeys>) -> Result<usize, StoreError> {
+/// change feed has nothing of it: the opened keys, which are cached, stay the same. `audit` is what the audit says of it,
+/// unless that has it already.
+pub async fn replace(
+    store: &Store,
+    resealed: Vec<ResealedKeys>,
+    audit: Option<Audit>,
+) -> Result<usize, StoreError> {
     let sql = "UPDATE applications SET key_sealed = new_key, previous_sealed = new_previous FROM {given} \
                WHERE applications.id = app_id AND key_sealed = old_key AND previous_sealed IS NOT DISTINCT FROM \
                old_previous AND previous_until IS NOT DISTINCT FROM old_until RETURNING applications.id";
@@ -111,5 +116,8 @@ pub async fn replace(store: &Store, resealed: Vec<ResealedKeys>) -> Result<usize
         ],
         rows: resealed.into_iter().map(row).collect(),
     };
-    Ok(store.write_batch::<()>(batch).await?.len())
+    match audit {
+        Some(audit) => store.change_many(Changed::Uncached(audit), batch).await,
+        None => Ok(store.write_batch::<()>(batch).await?.len()),
+    }
 }

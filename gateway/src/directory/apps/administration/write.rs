@@ -34,12 +34,7 @@ impl Administration {
             action,
             entries: new.iter().map(|row| entry(None, Some(row))).collect(),
         };
-        let line = log_line(&audit);
-        let taken = self.store.insert(new, audit).await?;
-        if taken.is_empty() {
-            line();
-        }
-        Ok(taken)
+        self.store.insert(new, audit).await
     }
 
     /// Writes what `decide` makes of the record, in the next revision; nothing if it changes nothing. If another process
@@ -59,13 +54,11 @@ impl Administration {
             }
             new.revision += 1;
             let audit = request.audit(action, entry(Some(&read), Some(&new)));
-            let line = log_line(&audit);
             let summary = new.clone().into();
             if applications::replace(self.store.database(), &read, new, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
-                line();
                 return Ok(summary);
             }
         }
@@ -85,12 +78,10 @@ impl Administration {
         for _ in 0..MAX_ATTEMPTS {
             let read = self.read(ident, &request).await?;
             let audit = request.audit(Action::DeleteApp, entry(Some(&read), None));
-            let line = log_line(&audit);
             if applications::delete(self.store.database(), &read, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
-                line();
                 return Ok(());
             }
         }
@@ -155,24 +146,5 @@ fn entry(old: Option<&ApplicationRow>, new: Option<&ApplicationRow>) -> Entry {
         subject,
         revision,
         changes: Value::Object(changes).to_string(),
-    }
-}
-
-/// Logs a change once it is written: one line, also for an import.
-fn log_line(audit: &Audit) -> impl FnOnce() + use<> {
-    let (author, action, number) = (
-        audit.author.clone(),
-        audit.action.as_str(),
-        audit.entries.len(),
-    );
-    let subject = audit.entries.first().map(|entry| entry.subject.clone());
-    move || {
-        let subject = subject.as_deref().unwrap_or_default();
-        let Author {
-            actor,
-            origin,
-            reason,
-        } = author;
-        tracing::info!(target: "audit", actor, origin, reason, subject, number, "{action}");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     directory::apps::{
         administration::{
             AdministrationError,
-            both_stores::{administration, import, new_app, request},
+            both_stores::{administration, author, import, new_app, request},
         },
         seal::Sealer,
         snapshot::{SnapshotError, SnapshotFile},
@@ -21,6 +21,7 @@ use crate::{
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
+const AT: Timestamp = Timestamp::from_millis(2);
 
 fn master_key(digits: &str) -> Secret {
     SecretSource::from(&*digits.repeat(32)).read().unwrap()
@@ -64,6 +65,17 @@ impl Scene {
         apps
     }
 
+    /// What the audit says of rotations, newest first.
+    async fn audited(&self) -> Vec<String> {
+        let filter = Filter {
+            subject: Some("master-key".to_owned()),
+            ..Filter::default()
+        };
+        let rows = audit::page(&self.store, filter, 10).await.unwrap();
+        assert!(rows.iter().all(|row| row.action == "master-key.rotate"));
+        rows.into_iter().map(|row| row.entry.changes).collect()
+    }
+
     async fn changes(&self) -> i64 {
         let count = "SELECT count(*) FROM changes";
         let count: Option<(i64,)> = self.store.row(count, Vec::new()).await.unwrap();
@@ -97,7 +109,10 @@ async fn a_new_master_key_opens_all_keys_after_its_rotation_and_the_feed_has_not
     ));
 
     let (before, mut done) = (scene.changes().await, 0);
-    let unreadable = scene.both.reseal_all(|replaced| done += replaced).await;
+    let unreadable = scene
+        .both
+        .reseal_all(author(), AT, |replaced| done += replaced)
+        .await;
     assert_eq!((unreadable.unwrap().count, done), (0, APPS));
     assert_eq!(scene.changes().await, before);
     assert_eq!(scene.both.reseal_progress().await.unwrap().remaining, 0);
@@ -111,7 +126,7 @@ async fn a_new_master_key_opens_all_keys_after_its_rotation_and_the_feed_has_not
     // Once more, there is nothing to do.
     let again = scene
         .both
-        .reseal_all(|_| panic!("nothing is replaced"))
+        .reseal_all(author(), AT, |_| panic!("nothing is replaced"))
         .await;
     assert_eq!(again.unwrap().count, 0);
 }
@@ -129,13 +144,15 @@ async fn a_key_that_changed_since_it_was_read_is_not_overwritten() {
     let resealed = read.collect::<Result<Vec<_>, _>>().unwrap();
     let rotated = rotate(&scene.old, apps[1].ident).await.unwrap();
     assert_eq!(
-        sealed_keys::replace(&scene.store, resealed).await.unwrap(),
+        sealed_keys::replace(&scene.store, resealed, None)
+            .await
+            .unwrap(),
         2
     );
     let found = scene.old.find(apps[1].ident).await.unwrap().unwrap();
     assert!(found.key == rotated && found.previous_key.unwrap().key == apps[1].key);
     // The next run takes it.
-    scene.both.reseal_all(|_| {}).await.unwrap();
+    scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
     let found = scene.new.find(apps[1].ident).await.unwrap().unwrap();
     assert!(found.key == rotated && found.previous_key.unwrap().key == apps[1].key);
 }
@@ -162,9 +179,9 @@ async fn rotations_of_applications_during_that_of_the_master_key_are_kept() {
         keys
     });
     while !rotations.is_finished() {
-        scene.both.reseal_all(|_| {}).await.unwrap();
+        scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
     }
-    scene.both.reseal_all(|_| {}).await.unwrap();
+    scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
     for (ident, key) in rotations.await.unwrap() {
         assert!(scene.new.find(ident).await.unwrap().unwrap().key == key);
     }
@@ -178,7 +195,7 @@ async fn what_no_master_key_opens_is_named_and_the_rest_is_sealed_anew() {
     let stranger = new_app("stranger");
     let other = apps_with(&scene.store, "ef", None);
     assert!(import(&other, vec![stranger.clone()]).await.is_empty());
-    let unreadable = scene.both.reseal_all(|_| {}).await.unwrap();
+    let unreadable = scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
     assert_eq!(unreadable.count, 1);
     assert_eq!(unreadable.named[0].0, stranger.ident.as_str());
     assert_eq!(scene.both.reseal_progress().await.unwrap().remaining, 1);
@@ -189,7 +206,11 @@ async fn what_no_master_key_opens_is_named_and_the_rest_is_sealed_anew() {
 async fn a_rotation_needs_two_different_master_keys() {
     let scene = Scene::new().await;
     scene.import(1).await;
-    let missing = scene.old.reseal_all(|_| {}).await.unwrap_err();
+    let missing = scene
+        .old
+        .reseal_all(author(), AT, |_| {})
+        .await
+        .unwrap_err();
     assert!(
         missing
             .to_string()
@@ -197,7 +218,7 @@ async fn a_rotation_needs_two_different_master_keys() {
         "{missing}"
     );
     let same = apps_with(&scene.store, "ab", Some("ab"));
-    let same = same.reseal_all(|_| {}).await.unwrap_err();
+    let same = same.reseal_all(author(), AT, |_| {}).await.unwrap_err();
     assert!(same.to_string().contains("the same key"), "{same}");
 }
 
@@ -231,4 +252,23 @@ async fn a_snapshot_is_written_under_the_new_master_key_and_read_with_either() {
     write(&scene.both).await;
     assert!(read(&scene.both).unwrap() && read(&scene.new).unwrap());
     assert!(matches!(read(&scene.old), Err(SnapshotError::Refused)));
+}
+
+#[tokio::test]
+async fn each_rotation_has_one_row_of_the_audit_however_often_its_run_is_resumed() {
+    let scene = Scene::new().await;
+    scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
+    assert!(scene.audited().await.is_empty(), "nothing was changed");
+    scene.import(PAGE + 1).await;
+    scene.both.reseal_all(author(), AT, |_| {}).await.unwrap();
+    let (old, new) = (scene.old.master_key(), scene.new.master_key());
+    let there = format!(r#"{{"master_key":["{old}","{new}"]}}"#);
+    assert_eq!(scene.audited().await, [&*there]);
+    let back = apps_with(&scene.store, "ab", Some("cd"));
+    back.reseal_all(author(), AT, |_| {}).await.unwrap();
+    let and_back = format!(r#"{{"master_key":["{new}","{old}"]}}"#);
+    assert_eq!(scene.audited().await, [&*and_back, &*there]);
+    import(&scene.new, vec![new_app("left over")]).await;
+    back.reseal_all(author(), AT, |_| {}).await.unwrap();
+    assert_eq!(scene.audited().await, [&*and_back, &*there]);
 }

@@ -1,11 +1,12 @@
-//! Deletes what is older than the audit's retention, hourly and in batches. By default nothing is.
+//! Deletes what is older than the audit's retention, by default nothing, and old responses of the management API: hourly
+//! and in batches.
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use signpost_store::{
     Store, StoreError,
-    tables::audit::{MAX_DELETED, delete_before},
+    tables::{audit, idempotency},
 };
 use tokio::time::sleep;
 
@@ -21,19 +22,21 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) async fn run(current: Arc<ArcSwap<Gateway>>, store: Store) {
     loop {
         let has_more = delete(&current, &store).await.unwrap_or_else(|error| {
-            tracing::debug!(cause = %error.in_short(), "the audit's old rows cannot be deleted now");
+            tracing::debug!(cause = %error.in_short(), "old rows cannot be deleted now");
             true
         });
         sleep(if has_more { SHORT_INTERVAL } else { INTERVAL }).await;
     }
 }
 
-/// Deletes a batch. `true` if there may be more.
+/// Deletes a batch of each. `true` if there may be more.
 async fn delete(current: &ArcSwap<Gateway>, store: &Store) -> Result<bool, StoreError> {
     let gateway = current.load_full();
-    let Some(retention) = gateway.policy.audit_retention else {
-        return Ok(false);
-    };
-    let before = gateway.state.clock.now().minus(retention);
-    Ok(delete_before(store, before).await? >= MAX_DELETED)
+    let now = gateway.state.clock.now();
+    let mut has_more = idempotency::delete_old(store, now).await? >= idempotency::MAX_DELETED;
+    if let Some(retention) = gateway.policy.audit_retention {
+        let deleted = audit::delete_before(store, now.minus(retention)).await?;
+        has_more |= deleted >= audit::MAX_DELETED;
+    }
+    Ok(has_more)
 }

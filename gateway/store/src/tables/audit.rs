@@ -145,6 +145,7 @@ mod both_stores {
                 subject: subject.map(str::to_owned),
                 since: since.map(Timestamp::from_millis),
                 before,
+                action: None,
             };
             let case = format!("{filter:?}");
             assert_eq!(ids(&store, filter).await, expected, "{case}");

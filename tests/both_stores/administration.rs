@@ -294,6 +294,47 @@ async fn the_audit_says_who_changed_what_and_a_stale_revision_changes_nothing() 
 }
 
 #[tokio::test]
+async fn a_token_is_shown_once_listed_and_revoked_and_the_audit_says_so() {
+    let (stack, _backend) = recording().await;
+    let create = ["token", "create", "--name", "ci", "--role", "operator"];
+    let options = ["--days", "7", "--reason", "a new script", "--json"];
+    let shown = run(&stack, &[&create[..], &options].concat());
+    let created: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let (secret, id) = (
+        created["token"].as_str().unwrap(),
+        created["id"].to_string(),
+    );
+    assert!(secret.starts_with("sp_"), "{shown}");
+    let taken = run_failing(&stack, &create);
+    assert!(taken.contains("a valid token has this name"), "{taken}");
+    let others = [&create[..3], &["second", "--role", "viewer"]].concat();
+    let second = run(&stack, &others);
+    assert!(second.starts_with("sp_") && second.trim().len() == 46);
+    let listed = run(&stack, &["token", "list"]);
+    assert!(
+        listed.contains("operator") && listed.contains("second"),
+        "{listed}"
+    );
+    let revoked = run(&stack, &["token", "revoke", &id, "--json"]);
+    let revoked: serde_json::Value = serde_json::from_str(&revoked).unwrap();
+    assert!(revoked[0]["revoked_at"].is_string(), "{revoked}");
+    let page = run(&stack, &["token", "list", "--limit", "1", "--after", &id]);
+    assert!(
+        page.contains("second") && !page.contains("operator"),
+        "{page}"
+    );
+    let audit = run(&stack, &["audit", "--subject", "ci"]);
+    for expected in ["token.create", "token.revoke", "a new script"] {
+        assert!(audit.contains(expected), "{audit}");
+    }
+    let all = [listed, page, audit].concat();
+    assert!(
+        !all.contains(secret) && !all.contains(second.trim()),
+        "{all}"
+    );
+}
+
+#[tokio::test]
 async fn an_export_is_imported_once_its_lines_have_keys() {
     let (stack, _backend) = recording().await;
     let options = [

@@ -35,9 +35,9 @@ use zeroize::Zeroizing;
 
 use self::document::Document;
 pub use self::{
-    error::{ConfigError, Invalid, Read},
+    error::{ConfigError, Invalid, Problem, Read},
     section::{ADDRESS, NamedFile, SECRET, Section},
-    settings::{Change, ReadFile, Settings, read_regular},
+    settings::{Change, ReadFile, Setting, Settings, ValueSource, read_regular},
     value::Value,
 };
 

@@ -8,16 +8,19 @@
 //! | --- | --- |
 //! | signals during a reload | one further reload |
 //! | concurrent `reload` commands | one runs, others wait in the socket's backlog |
+//! | concurrent calls of a [`ReloadHandle`] | one runs, others wait |
 //! | reading a command, writing its reply | 5 s each |
 //! | commands being read | 8 |
 //! | reading the files | 30 s |
 
 pub mod control;
+mod handle;
 mod last_reload;
+mod report;
 mod watch;
 
 use std::{
-    fmt, io,
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -27,25 +30,27 @@ use std::{
 use anyhow::anyhow;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, watch::Sender},
     time::timeout,
 };
 
-pub use self::last_reload::LastReload;
 use self::{
     control::{Command, Verb},
+    handle::{Call, Calls},
     watch::FileWatch,
+};
+pub use self::{
+    handle::{ReloadError, ReloadHandle},
+    last_reload::LastReload,
+    report::Report,
 };
 use crate::{
     clock::{Clock, SystemClock},
-    config::{Change, ConfigError, Loaded, Settings},
+    config::{ConfigError, Loaded, Settings},
 };
 
 /// Timeout for reading the files: one may be on a server that does not answer.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Limit of the keys in a line of the log.
-const MAX_LOGGED_KEYS: usize = 20;
 
 /// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
@@ -109,26 +114,15 @@ impl ReloadSignals {
     }
 }
 
-/// What a reload changed, or would change. `Display` is the output of the commands.
-#[derive(Debug)]
-struct Report {
-    file: PathBuf,
-    /// Otherwise it was only compared.
-    is_applied: bool,
-    changed: Vec<Change>,
-    needing_restart: Vec<Change>,
-    /// What applies these.
-    new_process: String,
-}
-
-/// Reloads a program's configuration on signals, commands and file changes.
+/// Reloads a program's configuration on signals, commands, calls and file changes.
 pub struct Reloader<R: Reload> {
     program: Arc<R>,
     file: PathBuf,
     /// The settings in effect.
-    running: Settings,
+    running: Sender<Settings>,
     hangups: ReloadSignals,
     commands: mpsc::Receiver<Command>,
+    calls: Calls,
     watch: FileWatch,
     last: Arc<LastReload>,
 }
@@ -148,19 +142,27 @@ impl<R: Reload> Reloader<R> {
             last,
             hangups,
             commands: control::commands(&file),
+            calls: Calls::new(),
             watch: FileWatch::new(running.is_watched, running.files.clone()),
             program: Arc::new(program),
             file,
-            running,
+            running: Sender::new(running),
         }
     }
 
-    /// Handles signals, commands and file changes. Returns once the program has handed over to a new process.
+    /// A handle for this process.
+    #[must_use]
+    pub fn handle(&self) -> ReloadHandle {
+        self.calls.handle(self.running.subscribe())
+    }
+
+    /// Handles signals, commands, calls and file changes. Returns once the program has handed over to a new process.
     pub async fn run(mut self) {
         loop {
             tokio::select! {
                 Some(()) = self.hangups.0.recv() => drop(self.reload().await),
                 () = self.watch.changed() => drop(self.reload().await),
+                Some(call) = self.calls.next() => self.answer(call).await,
                 Some(command) = self.commands.recv() => {
                     let reply = self.execute(command.verb).await;
                     if command.verb == Verb::Upgrade && reply.is_ok() {
@@ -175,6 +177,16 @@ impl<R: Reload> Reloader<R> {
                 }
             }
         }
+    }
+
+    async fn answer(&mut self, call: Call) {
+        let report = if call.is_reload {
+            self.reload().await
+        } else {
+            self.compare().await
+        };
+        // The caller may have given up.
+        drop(call.reply.send(report));
     }
 
     async fn execute(&mut self, verb: Verb) -> anyhow::Result<String> {
@@ -208,7 +220,7 @@ impl<R: Reload> Reloader<R> {
             Err(error) => Err(error),
         };
         if !read.is_empty() {
-            self.watch = FileWatch::new(self.running.is_watched, read);
+            self.watch = FileWatch::new(self.running.borrow().is_watched, read);
         }
         match &report {
             Ok(report) => {
@@ -251,12 +263,15 @@ impl<R: Reload> Reloader<R> {
         applied.map_err(|error| ConfigError::new(&self.file, format!("{error:#}"), Vec::new()))?;
         let kept = &report.needing_restart;
         let is_kept = |key: &str| kept.iter().any(|change| change.key == key);
-        self.running = loaded.settings.with_kept_keys(&self.running, is_kept);
+        let running = loaded
+            .settings
+            .with_kept_keys(&self.running.borrow(), is_kept);
+        self.running.send_replace(running);
         Ok(report)
     }
 
     fn report(&self, new: &Settings, is_applied: bool) -> Report {
-        let all = self.running.changes(new);
+        let all = self.running.borrow().changes(new);
         let keys: Vec<_> = all.iter().map(|change| change.key.as_str()).collect();
         let (needing_restart, changed) = all
             .iter()
@@ -269,58 +284,6 @@ impl<R: Reload> Reloader<R> {
             needing_restart,
             new_process: self.program.new_process(&self.file),
         }
-    }
-}
-
-impl Report {
-    const fn is_empty(&self) -> bool {
-        self.changed.is_empty() && self.needing_restart.is_empty()
-    }
-
-    fn log(&self) {
-        let file = self.file.display();
-        let changed = match keys(&self.changed) {
-            none if none.is_empty() => "nothing changed".to_owned(),
-            changed => changed,
-        };
-        tracing::info!(%file, changed, "configuration reloaded");
-        if !self.needing_restart.is_empty() {
-            let keys = keys(&self.needing_restart);
-            tracing::warn!(%file, keys, "keys keep their values: {}", self.new_process);
-        }
-    }
-}
-
-/// The keys of changes, for the log; of many, the first ones and how many there are more. The commands list all.
-fn keys(changes: &[Change]) -> String {
-    let (shown, further) = changes.split_at(changes.len().min(MAX_LOGGED_KEYS));
-    let keys: Vec<_> = shown.iter().map(|change| change.key.as_str()).collect();
-    let keys = keys.join(", ");
-    match further.len() {
-        0 => keys,
-        more => format!("{keys} and {more} more"),
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = match (self.is_applied, self.changed.is_empty()) {
-            (true, false) => "reloaded",
-            (true, true) => "reloaded, nothing changed",
-            (false, false) => "OK, a reload would change:",
-            (false, true) => "OK, a reload would change nothing",
-        };
-        write!(formatter, "{}: {title}", self.file.display())?;
-        for change in &self.changed {
-            write!(formatter, "\n  {change}")?;
-        }
-        if !self.needing_restart.is_empty() {
-            write!(formatter, "\n{}:", self.new_process)?;
-        }
-        for change in &self.needing_restart {
-            write!(formatter, "\n  {change}")?;
-        }
-        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Serialize;
+
 use super::settings::ReadFile;
 
 /// A value is invalid or missing. The problem is recorded already: reading continues, to find the others.
@@ -20,19 +22,22 @@ pub type Read<T> = Result<T, Invalid>;
 pub struct ConfigError {
     pub(super) path: PathBuf,
     /// In the order of the file.
-    pub(super) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// The file and the files that it names, as they were read.
     pub(crate) files: Vec<ReadFile>,
 }
 
 /// One problem of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ConfigProblem)]
+pub struct Problem {
     /// Counted from 1; `None` if the problem is a missing key.
-    pub(super) line: Option<usize>,
+    pub line: Option<usize>,
     /// Dotted; empty if the problem concerns no key.
-    pub(super) key: String,
-    pub(super) text: String,
+    pub key: String,
+    /// What was found, and what is allowed.
+    pub text: String,
+    #[serde(skip)]
     pub(super) is_missing: bool,
 }
 

@@ -74,8 +74,7 @@ pub fn keys<T>(
         meaning: meaning(&key, &explained).unwrap_or_default(),
         unit: (UNITS.iter().find(|unit| key.ends_with(*unit))).map(|unit| unit.replace('_', " ")),
         allowed,
-        default: (defaults.iter())
-            .find_map(|(name, shown)| (name == key).then(|| shown.to_owned())),
+        default: (defaults.iter()).find_map(|one| (one.key == key).then(|| one.shown.clone())),
         // The second is for a table whose keys all need a new process.
         reload: !needs_restart(&key) && !needs_restart(&format!("{key}.")),
         key,

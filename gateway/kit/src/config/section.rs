@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use super::{
     document::{Document, dotted},
     error::{Invalid, Problem, Read},
-    settings::Setting,
+    settings::{Setting, ValueSource},
     value::Value,
 };
 use crate::secret::Secret;
@@ -327,22 +327,26 @@ impl<'d> Section<'d> {
 
     /// Lists a setting under this section.
     pub fn set(&self, key: &str, shown: impl Into<String>) {
-        self.add(key, shown.into(), None);
+        self.add(key, shown.into(), None, None);
     }
 
     /// Lists a setting whose value is compared but not shown.
     pub fn set_hidden(&self, key: &str, shown: &str, value: Secret) {
-        self.add(key, shown.to_owned(), Some(value));
+        self.add(key, shown.to_owned(), Some(value), None);
     }
 
-    fn add(&self, key: &str, shown: String, secret: Option<Secret>) {
+    /// Lists a setting. `source` is what holds the value, if it is not the configuration file.
+    fn add(&self, key: &str, shown: String, secret: Option<Secret>, source: Option<ValueSource>) {
         // An empty table shows its defaults: nothing else of it would be listed.
         let is_in_file = |table: &DeTable<'_>| table.is_empty() || table.contains_key(key);
         self.document.set(Setting {
             key: self.key(key),
             shown,
             secret,
-            is_default: !self.table.is_some_and(is_in_file),
+            source: match self.table.is_some_and(is_in_file) {
+                true => source.unwrap_or(ValueSource::File),
+                false => ValueSource::Default,
+            },
         });
     }
 

@@ -7,8 +7,10 @@ use std::{
     hash::{Hash, Hasher},
     io::{self, Read},
     path::{Path, PathBuf},
+    slice,
 };
 
+use serde::Serialize;
 use zeroize::Zeroizing;
 
 use crate::secret::Secret;
@@ -81,23 +83,43 @@ pub fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// A key with its value.
-#[derive(Clone)]
-pub(super) struct Setting {
-    pub(super) key: String,
-    pub(super) shown: String,
+#[derive(Clone, Serialize, utoipa::ToSchema)]
+pub struct Setting {
+    /// The key, dotted.
+    pub key: String,
+    /// Its value in the form of TOML; `(secret)` in place of a secret.
+    #[serde(rename = "value")]
+    pub shown: String,
     /// Compared in place of `shown`, and never shown.
+    #[serde(skip)]
     pub(super) secret: Option<Secret>,
-    /// Whether the file does not have the key.
-    pub(super) is_default: bool,
+    /// Where its value is from.
+    pub source: ValueSource,
+}
+
+/// Where a value is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueSource {
+    /// The file does not have the key.
+    Default,
+    /// The configuration file.
+    File,
+    /// A variable of the environment, which the configuration file names.
+    Environment,
+    /// A file of its own, which the configuration file names.
+    SecretFile,
 }
 
 /// A key whose value differs between two configurations. `Display` shows both values, unless they are secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Change {
     /// The key, dotted.
     pub key: String,
-    from: Option<String>,
-    to: Option<String>,
+    /// Its value before; `None` if it is added. Of a secret, both values are shown alike.
+    pub from: Option<String>,
+    /// Its value afterwards; `None` if it is removed.
+    pub to: Option<String>,
 }
 
 impl Settings {
@@ -109,10 +131,8 @@ impl Settings {
     }
 
     /// All keys with the values to display; secrets are hidden.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.all
-            .iter()
-            .map(|setting| (setting.key.as_str(), setting.shown.as_str()))
+    pub fn iter(&self) -> slice::Iter<'_, Setting> {
+        self.all.iter()
     }
 
     /// The changes from these settings to `new`. Of a table that is new or gone, the keys that its file has not are left out.
@@ -120,10 +140,10 @@ impl Settings {
     pub fn changes(&self, new: &Self) -> Vec<Change> {
         let changed = new.all.iter().filter_map(|setting| {
             let before = self.find(&setting.key);
-            let is_same = before.map_or(setting.is_default, |before| before.is_same(setting));
+            let is_same = before.map_or(setting.is_default(), |before| before.is_same(setting));
             (!is_same).then(|| Change::between(before, Some(setting)))
         });
-        let is_removed = |one: &&Setting| !one.is_default && new.find(&one.key).is_none();
+        let is_removed = |one: &&Setting| !one.is_default() && new.find(&one.key).is_none();
         let removed = self.all.iter().filter(is_removed);
         let removed = removed.map(|setting| Change::between(Some(setting), None));
         changed.chain(removed).flatten().collect()
@@ -144,6 +164,10 @@ impl Settings {
 }
 
 impl Setting {
+    fn is_default(&self) -> bool {
+        self.source == ValueSource::Default
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         match (&self.secret, &other.secret) {
             (Some(one), Some(other)) => one.expose() == other.expose(),

@@ -7,7 +7,7 @@ use toml::{Spanned, de::DeValue};
 use super::{
     document::Document,
     error::{Invalid, Problem},
-    settings::Setting,
+    settings::{Setting, ValueSource},
 };
 
 /// Messages cut values at this many characters.
@@ -73,7 +73,7 @@ impl<'d> Value<'d> {
             key: self.key.clone(),
             shown: shown.into(),
             secret: None,
-            is_default: false,
+            source: ValueSource::File,
         });
     }
 

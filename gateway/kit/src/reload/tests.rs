@@ -78,6 +78,7 @@ struct Running {
     file: PathBuf,
     sizes: Arc<Mutex<Vec<u32>>>,
     fails: Arc<AtomicBool>,
+    handle: ReloadHandle,
     task: JoinHandle<()>,
 }
 
@@ -105,6 +106,7 @@ impl Running {
             file,
             sizes,
             fails,
+            handle: reloader.handle(),
             task: tokio::spawn(reloader.run()),
         }
     }
@@ -320,23 +322,76 @@ async fn the_command_is_available_once_the_previous_program_has_ended() {
     assert_eq!(running.sizes(), [2]);
 }
 
-#[test]
-fn a_line_of_the_log_has_a_limited_number_of_keys() {
-    let settings = |size: u32| {
-        let lines = (0..30).map(|number| format!("k{number:02} = {size}\n"));
-        let text: String = lines.collect();
-        let read = |root: &mut crate::config::Section<'_>| {
-            for number in 0..30 {
-                root.number(&format!("k{number:02}"), 0..=9, 0_u32)?;
-            }
-            Ok(())
+#[tokio::test]
+async fn a_handle_reloads_and_compares() {
+    let running = Running::start("size = 2\n");
+    running.write("size = 3\nthreads = 4\nsecret = 'hush'\n");
+    let change = |key, from, to| serde_json::json!({"key": key, "from": from, "to": to});
+    let mut expected = serde_json::json!({
+        "is_applied": false,
+        "changed": [
+            change("secret", None, Some("(secret)")),
+            change("size", Some("2"), Some("3")),
+        ],
+        "needing_restart": [change("threads", Some("1"), Some("4"))],
+        "new_process": "a restart applies these",
+    });
+    let report = running.handle.compare().await.unwrap();
+    assert_eq!(serde_json::json!(report), expected);
+    assert_eq!(running.sizes(), [] as [u32; 0]);
+    expected["is_applied"] = true.into();
+    let report = running.handle.reload().await.unwrap();
+    assert_eq!(serde_json::json!(report), expected);
+    assert_eq!(running.sizes(), [3]);
+    // A key that needs a new process has its old value.
+    let settings: Vec<_> = running.handle.settings().iter().cloned().collect();
+    let expected = serde_json::json!([
+        {"key": "watch", "value": "false", "source": "default"},
+        {"key": "secret", "value": "(secret)", "source": "file"},
+        {"key": "size", "value": "3", "source": "file"},
+        {"key": "threads", "value": "1", "source": "default"},
+    ]);
+    assert_eq!(serde_json::json!(settings), expected);
+}
+
+#[tokio::test]
+async fn a_handle_gets_the_problems_of_an_invalid_file() {
+    let running = Running::start("size = 2\n");
+    running.write("size = 10\n");
+    for called in [
+        running.handle.reload().await,
+        running.handle.compare().await,
+    ] {
+        let Err(ReloadError::Rejected(error)) = called else {
+            panic!("{called:?}");
         };
-        let loaded = crate::config::parse(Path::new("a.toml"), &text, read);
-        loaded.unwrap().settings
-    };
-    let changes = settings(1).changes(&settings(2));
-    let logged = keys(&changes);
-    assert!(logged.starts_with("k00, k01, "), "{logged}");
-    assert!(logged.ends_with(", k19 and 10 more"), "{logged}");
-    assert_eq!(keys(&changes[..2]), "k00, k01");
+        let expected = serde_json::json!([{
+            "line": 1, "key": "size", "text": "found 10; allowed: a whole number from 1 to 9",
+        }]);
+        assert_eq!(serde_json::json!(error.problems), expected);
+    }
+    assert_eq!(running.sizes(), [] as [u32; 0]);
+}
+
+#[tokio::test]
+async fn a_reload_completes_without_its_caller() {
+    let running = Running::start("size = 2\n");
+    running.write("size = 3\n");
+    let handle = running.handle.clone();
+    // Cancelled once it is queued.
+    tokio::select! {
+        biased;
+        _ = handle.reload() => panic!("the reloader has not run yet"),
+        () = tokio::task::yield_now() => {}
+    }
+    running.wait_for_sizes(&[3]).await;
+}
+
+#[tokio::test]
+async fn a_handle_outlives_the_reloader() {
+    let running = Running::start("size = 2\n");
+    running.task.abort();
+    let called = timeout(Duration::from_secs(20), running.handle.reload()).await;
+    let called = called.unwrap();
+    assert!(matches!(called, Err(ReloadError::Ended)), "{called:?}");
 }

@@ -6,7 +6,7 @@ use super::{NamedFile, SECRET, Section};
 use crate::{
     config::{
         error::Read,
-        settings::{ReadFile, read_regular},
+        settings::{ReadFile, ValueSource, read_regular},
     },
     secret::{Secret, SecretSource},
 };
@@ -98,8 +98,14 @@ impl Section<'_> {
         if let SecretSource::Literal(_) = source {
             self.note_secret(key, None);
         }
+        let holder = match &source {
+            SecretSource::Env(_) => ValueSource::Environment,
+            SecretSource::File(_) => ValueSource::SecretFile,
+            SecretSource::Literal(_) => ValueSource::File,
+        };
         let secret = self.read_source(key, source, allowed)?;
-        self.set_hidden(key, "(secret)", secret.clone());
+        let shown = "(secret)".to_owned();
+        self.add(key, shown, Some(secret.clone()), Some(holder));
         Ok(secret)
     }
 

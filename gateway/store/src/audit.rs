@@ -42,6 +42,8 @@ pub enum Action {
     RevokeToken,
     /// The applications' keys are sealed under another master key.
     RotateMasterKey,
+    /// A gateway reloads its configuration.
+    ReloadConfig,
 }
 
 impl Action {
@@ -60,6 +62,7 @@ impl Action {
             Self::CreateToken => "token.create",
             Self::RevokeToken => "token.revoke",
             Self::RotateMasterKey => "master-key.rotate",
+            Self::ReloadConfig => "config.reload",
         }
     }
 }
@@ -80,7 +83,7 @@ pub struct Audit {
 /// A subject of an action.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: an application's ident, a token's name.
+    /// Its name: an application's ident, a token's name, or `configuration`.
     pub subject: String,
     /// Its revision, by the change.
     pub revision: i64,

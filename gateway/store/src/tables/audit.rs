@@ -1,10 +1,14 @@
 //! The table of the [audit](crate::audit). Only an operator's retention deletes rows.
 
+use std::ops::RangeInclusive;
+
 pub use crate::audit::{Action, Audit, Author, Entry};
 use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
 
 /// Maximum number of rows that one call of [`delete_before`] deletes.
 pub const MAX_DELETED: usize = 10_000;
+
+const COLUMNS: &str = "id, at, actor, origin, reason, action, subject, revision, changes";
 
 /// A row.
 #[derive(Debug)]
@@ -87,11 +91,36 @@ pub async fn page(
         ));
     }
     let query = format!(
-        "SELECT id, at, actor, origin, reason, action, subject, revision, changes FROM audit \
-         WHERE {} ORDER BY at DESC, id DESC LIMIT {limit}",
+        "SELECT {COLUMNS} FROM audit WHERE {} ORDER BY at DESC, id DESC LIMIT {limit}",
         conditions.join(" AND ")
     );
     store.rows(&query, values).await
+}
+
+/// Up to `limit` rows with these ids, in their order.
+pub async fn between(
+    store: &Store,
+    ids: RangeInclusive<i64>,
+    limit: usize,
+) -> Result<Vec<AuditRow>, StoreError> {
+    let query =
+        format!("SELECT {COLUMNS} FROM audit WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT {limit}");
+    store.rows(&query, values![*ids.start(), *ids.end()]).await
+}
+
+/// The highest ids, from the highest one on.
+pub async fn newest_ids(store: &Store, limit: usize) -> Result<Vec<i64>, StoreError> {
+    let query = format!("SELECT id FROM audit ORDER BY id DESC LIMIT {limit}");
+    let rows: Vec<(i64,)> = store.rows(&query, Vec::new()).await?;
+    Ok(rows.into_iter().map(|(id,)| id).collect())
+}
+
+/// Adds what happens outside of the store.
+pub async fn add(store: &Store, audit: Audit) -> Result<(), StoreError> {
+    let log = audit.log_line();
+    store.write_batch::<()>(audit.into_batch()).await?;
+    log();
+    Ok(())
 }
 
 /// Deletes the oldest rows before a time, [`MAX_DELETED`] at most. Returns their number.
@@ -157,5 +186,42 @@ mod both_stores {
             ..Filter::default()
         };
         assert_eq!(ids(&store, filter).await, [3]);
+    }
+
+    #[tokio::test]
+    async fn what_happens_outside_of_the_store_is_added_and_found_by_its_id() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        for subject in ["a", "b", "c"] {
+            let author = Author {
+                actor: "ada".to_owned(),
+                origin: "test".to_owned(),
+                reason: None,
+            };
+            let entry = Entry {
+                subject: subject.to_owned(),
+                revision: 1,
+                changes: "{}".to_owned(),
+            };
+            let audit = Audit {
+                at: Timestamp::from_millis(1),
+                author,
+                action: Action::ReloadConfig,
+                entries: vec![entry],
+            };
+            add(&store, audit).await.unwrap();
+        }
+        assert_eq!(newest_ids(&store, 2).await.unwrap(), [3, 2]);
+        for (range, limit, expected) in [
+            (1..=2, 9, &["a", "b"][..]),
+            (2..=i64::MAX, 9, &["b", "c"]),
+            (1..=3, 1, &["a"]),
+            (4..=9, 9, &[]),
+        ] {
+            let rows = between(&store, range, limit).await.unwrap();
+            let subjects: Vec<_> = rows.iter().map(|row| &*row.entry.subject).collect();
+            assert_eq!(subjects, expected);
+            assert!(rows.iter().all(|row| row.action == "config.reload"));
+        }
     }
 }

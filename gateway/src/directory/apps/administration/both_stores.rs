@@ -258,9 +258,11 @@ const fn next(action: Action) -> Option<Action> {
         Action::EndOverlap => Some(Action::DisableApp),
         Action::DisableApp => Some(Action::EnableApp),
         Action::EnableApp => Some(Action::DeleteApp),
-        Action::DeleteApp | Action::CreateToken | Action::RevokeToken | Action::RotateMasterKey => {
-            None
-        }
+        Action::DeleteApp
+        | Action::CreateToken
+        | Action::RevokeToken
+        | Action::RotateMasterKey
+        | Action::ReloadConfig => None,
     }
 }
 
@@ -296,7 +298,10 @@ async fn act(apps: &Administration, action: Action, app: &NewApp, request: Chang
             .await
             .is_ok(),
         Action::DeleteApp => apps.delete(ident, request).await.is_ok(),
-        Action::CreateToken | Action::RevokeToken | Action::RotateMasterKey => {
+        Action::CreateToken
+        | Action::RevokeToken
+        | Action::RotateMasterKey
+        | Action::ReloadConfig => {
             panic!("{action:?} does not concern an application")
         }
     }

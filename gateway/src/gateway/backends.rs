@@ -18,7 +18,7 @@ use crate::{
             address::AddressState,
             check::reconnect,
             counts::BackendCounts,
-            status::{AddressHealth, AddressStatus},
+            status::{AddressHealth, AddressStatus, BackendStatus},
         },
     },
 };
@@ -83,6 +83,16 @@ impl Backends {
     /// All targets, by their numbers.
     pub(crate) fn targets(&self) -> std::slice::Iter<'_, Target> {
         self.targets.iter()
+    }
+
+    /// The state of all backends.
+    pub(crate) fn status(&self) -> Vec<BackendStatus> {
+        let status = |target: &Target| BackendStatus {
+            backend: target.backend.name.to_string(),
+            addresses: target.address_status(),
+            leaving: target.leaving(),
+        };
+        self.targets().map(status).collect()
     }
 
     /// The balancers of all backends that have one.

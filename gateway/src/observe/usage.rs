@@ -11,13 +11,15 @@
 //! | [`batch`] | what is written at once |
 //! | [`writer`] | writes batches, and the last one at a stop |
 //! | [`store`] | the tables |
+//! | [`report`] | who uses each version |
 //! | [`stored`] | what the report reads |
 //! | [`day`] | days in UTC |
 
 mod batch;
 mod busiest;
 mod counters;
-pub(crate) mod day;
+mod day;
+pub(crate) mod report;
 mod store;
 pub(crate) mod stored;
 #[cfg(test)]

@@ -20,14 +20,14 @@ use crate::{
         accounts::open::open_accounts,
         apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
     },
-    gateway::{Gateway, Target},
+    gateway::Gateway,
     process::{
         listeners::{BoundListener, Listeners},
         upgrade::{NewProcess, terminate},
     },
     upstream::routing::{
         monitor::{BackendMonitor, resolve_all},
-        status::{BackendStatus, GatewayStatus},
+        status::GatewayStatus,
     },
 };
 
@@ -155,15 +155,9 @@ impl Reload for GatewayReload {
     }
 
     fn status(&self, differs: bool) -> anyhow::Result<String> {
-        let gateway = self.current.load();
-        let status = |target: &Target| BackendStatus {
-            backend: target.backend.name.to_string(),
-            addresses: target.address_status(),
-            leaving: target.leaving(),
-        };
         let status = GatewayStatus {
             differs,
-            backends: gateway.policy.backends.targets().map(status).collect(),
+            backends: self.current.load().policy.backends.status(),
         };
         Ok(serde_json::to_string(&status)?)
     }

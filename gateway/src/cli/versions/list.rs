@@ -1,7 +1,6 @@
 //! `signpost versions list`: what the file says of each version, and what the running gateway knows of its backends.
-//! `conf/guides/versions.md` has the members of the JSON.
 
-use std::{io, mem, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io, mem, path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 use signpost_kit::{
@@ -12,10 +11,11 @@ use signpost_kit::{
 
 use crate::{
     cli::table::{print_table, printable},
-    config::{
-        AfterSunset, Backend, Config, Part, ServedVersion, Stage, Upstream, Versions, rfc3339,
+    config::{Config, Versions},
+    upstream::{
+        listing::{ListedBackend, ListedVersion},
+        routing::status::GatewayStatus,
     },
-    upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus, GatewayStatus},
 };
 
 #[derive(Debug, clap::Args)]
@@ -36,43 +36,6 @@ struct Listing {
     /// Whether a reload would change the running gateway's configuration; `None` if none runs.
     differs: Option<bool>,
     versions: Vec<ListedVersion>,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedVersion {
-    version: String,
-    is_default: bool,
-    /// `current`, `deprecated`, `brownout`, `past_sunset` or `retired`.
-    stage: &'static str,
-    deprecated: Option<String>,
-    sunset: Option<String>,
-    /// `serve` or `gone`; `None` without a sunset.
-    after_sunset: Option<&'static str>,
-    link: Option<String>,
-    /// Those that are not over, the next one first.
-    brownouts: Vec<ListedBrownout>,
-    backends: Vec<ListedBackend>,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedBrownout {
-    start: String,
-    end: String,
-}
-
-#[derive(Debug, Serialize)]
-struct ListedBackend {
-    backend: String,
-    /// `own`, `canary` or `route`.
-    part: &'static str,
-    /// The share of the requests that no route takes; `None` for a route.
-    percent: Option<u8>,
-    /// The path; `None` unless it is a route's.
-    path: Option<String>,
-    addresses: Vec<AddressStatus>,
-    /// The share, for people: each version has 100 % of its own requests.
-    #[serde(skip)]
-    share: Option<String>,
 }
 
 /// What the running gateway knows: `None` if none runs with this file. The error is why it could not be asked, for people.
@@ -116,32 +79,32 @@ impl Listing {
             Err(_) => ("unknown", None),
         };
         let known = status.map_or(&[][..], |status| &status.backends);
-        let listed = |version: &Arc<ServedVersion>| {
-            let is_default = version.name() == versions.default().name();
-            ListedVersion::new(version, is_default, known, now)
-        };
         Self {
             gateway,
             differs: status.map(|status| status.differs),
-            versions: versions.iter().map(listed).collect(),
+            versions: ListedVersion::all(versions, known, now),
         }
     }
 
     fn print(&self, running: &Running) {
         let versions = self.versions.iter();
-        print_table(VERSION_HEADS, versions.clone().map(ListedVersion::row));
+        print_table(VERSION_HEADS, versions.clone().map(version_row));
         print_line("");
-        let mut backends: Vec<&ListedBackend> = Vec::new();
-        for backend in versions.flat_map(|version| &version.backends) {
-            // Several versions share a common route's.
-            if backends.iter().all(|one| one.backend != backend.backend) {
-                backends.push(backend);
+        let mut backends: Vec<(&str, &ListedBackend)> = Vec::new();
+        for version in versions {
+            for backend in &version.backends {
+                // Several versions share a common route's.
+                if backends
+                    .iter()
+                    .all(|(_, one)| one.backend != backend.backend)
+                {
+                    backends.push((&version.version, backend));
+                }
             }
         }
-        print_table(
-            BACKEND_HEADS,
-            backends.into_iter().flat_map(ListedBackend::rows),
-        );
+        let backends = backends.into_iter();
+        let rows = backends.flat_map(|(version, backend)| backend_rows(version, backend));
+        print_table(BACKEND_HEADS, rows);
         match running {
             Ok(Some(_)) => {}
             Ok(None) => print_line("\nhealth: unknown, no gateway runs with this file"),
@@ -174,139 +137,54 @@ fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
 }
 
-impl ListedVersion {
-    fn new(
-        version: &ServedVersion,
-        is_default: bool,
-        known: &[BackendStatus],
-        now: Timestamp,
-    ) -> Self {
-        let life_cycle = version.life_cycle();
-        let sunset = life_cycle.and_then(|one| one.sunset);
-        let after_sunset = life_cycle.map(|one| match one.after_sunset {
-            AfterSunset::Serve => "serve",
-            AfterSunset::Gone => "gone",
-        });
-        let brownouts = life_cycle.into_iter().flat_map(|one| &one.brownouts);
-        let brownouts = brownouts
-            .filter(|brownout| now < brownout.end)
-            .map(|brownout| ListedBrownout {
-                start: rfc3339(brownout.start),
-                end: rfc3339(brownout.end),
-            });
-        Self {
-            version: version.name().to_string(),
-            is_default,
-            stage: stage_name(version.stage(now)),
-            deprecated: life_cycle.and_then(|one| one.deprecated).map(rfc3339),
-            sunset: sunset.map(rfc3339),
-            after_sunset: after_sunset.filter(|_| sunset.is_some()),
-            link: life_cycle
-                .and_then(|one| one.link.as_deref())
-                .map(str::to_owned),
-            brownouts: brownouts.collect(),
-            backends: version
-                .backends()
-                .map(|backend| ListedBackend::new(version, backend, known))
-                .collect(),
-        }
-    }
+fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
+    let next = version.brownouts.first();
+    let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
+    let is_default = if version.is_default { " (default)" } else { "" };
+    [
+        format!("{}{is_default}", version.version),
+        version.stage.replace('_', " "),
+        or_dash(version.deprecated.as_deref()),
+        or_dash(version.sunset.as_deref()),
+        or_dash(version.after_sunset),
+        or_dash(next.as_deref()),
+        or_dash(version.link.as_deref()),
+    ]
+}
 
-    fn row(&self) -> [String; VERSION_HEADS.len()] {
-        let next = self.brownouts.first();
-        let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
+/// A row for each address; one if there is none. The share is that of all addresses, so only the first row has it: each
+/// version has 100 % of its own requests.
+fn backend_rows(version: &str, backend: &ListedBackend) -> Vec<[String; BACKEND_HEADS.len()]> {
+    let share = backend.percent.map(|percent| match percent {
+        100 => format!("all of {version}"),
+        _ => format!("{percent} % of {version}"),
+    });
+    let mut share = or_dash(share.as_deref());
+    let mut row = |address: &str, health: &str, in_flight: Option<usize>| {
+        let in_flight = in_flight.map(|number| number.to_string());
         [
-            format!(
-                "{}{}",
-                self.version,
-                if self.is_default { " (default)" } else { "" }
-            ),
-            self.stage.replace('_', " "),
-            or_dash(self.deprecated.as_deref()),
-            or_dash(self.sunset.as_deref()),
-            or_dash(self.after_sunset),
-            or_dash(next.as_deref()),
-            or_dash(self.link.as_deref()),
+            backend.backend.clone(),
+            mem::take(&mut share),
+            address.to_owned(),
+            health.to_owned(),
+            or_dash(in_flight.as_deref()),
         ]
-    }
-}
-
-impl ListedBackend {
-    fn new(version: &ServedVersion, backend: &Backend, known: &[BackendStatus]) -> Self {
-        let name = backend.name.to_string();
-        let status = known.iter().find(|status| status.backend == name);
-        let (part, path) = match &backend.name.part {
-            Part::Own => ("own", None),
-            Part::Canary(_) => ("canary", None),
-            Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
-        };
-        let percent = version.share(backend);
-        let share = percent.map(|percent| match percent {
-            100 => format!("all of {}", version.name()),
-            _ => format!("{percent} % of {}", version.name()),
-        });
-        Self {
-            backend: name,
-            part,
-            percent,
-            path,
-            share,
-            addresses: match status {
-                Some(status) => status.addresses.clone(),
-                None => configured(&backend.upstream),
-            },
-        }
-    }
-
-    /// A row for each address; one if there is none. The share is that of all addresses, so only the first row has it.
-    fn rows(&self) -> Vec<[String; BACKEND_HEADS.len()]> {
-        let mut share = or_dash(self.share.as_deref());
-        let mut row = |address: &str, health: &str, in_flight: Option<usize>| {
-            let in_flight = in_flight.map(|number| number.to_string());
-            [
-                self.backend.clone(),
-                mem::take(&mut share),
-                address.to_owned(),
-                health.to_owned(),
-                or_dash(in_flight.as_deref()),
-            ]
-        };
-        if self.addresses.is_empty() {
-            return vec![row("-", "no address was resolved", None)];
-        }
-        let rows = self.addresses.iter();
-        rows.map(|one| row(&one.address, one.health.as_str(), one.in_flight))
-            .collect()
-    }
-}
-
-const fn stage_name(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Current => "current",
-        Stage::Deprecated => "deprecated",
-        Stage::Brownout { .. } => "brownout",
-        Stage::PastSunset => "past_sunset",
-        Stage::Retired => "retired",
-    }
-}
-
-/// The addresses in the file: nothing is known of their health.
-fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
-    let unknown = |address: String| AddressStatus {
-        address,
-        health: AddressHealth::Unknown,
-        in_flight: None,
     };
-    let addresses = upstream.addresses.iter();
-    addresses
-        .map(|address| unknown(address.host_port.to_string()))
+    if backend.addresses.is_empty() {
+        return vec![row("-", "no address was resolved", None)];
+    }
+    let rows = backend.addresses.iter();
+    rows.map(|one| row(&one.address, one.health.as_str(), one.in_flight))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::versions;
+    use crate::{
+        config::tests::versions,
+        upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus},
+    };
 
     /// 2026-11-01T00:00:00Z.
     const NOW: Timestamp = Timestamp::from_millis(1_793_491_200_000);

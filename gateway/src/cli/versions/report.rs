@@ -1,6 +1,5 @@
 //! `signpost versions report`: who uses each version, and what retiring it would break.
 
-mod summary;
 mod text;
 
 use std::process::ExitCode;
@@ -12,12 +11,12 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::version::Version;
 use signpost_store::Store;
 
-use self::{summary::Summary, text::lines};
+use self::text::lines;
 use crate::{
     cli::{CommonOptions, print_line},
     config::{Applications, Config},
     directory::apps::open::raise_statement_timeout,
-    observe::usage::{KEEP_DAYS, day::Day, stored},
+    observe::usage::{KEEP_DAYS, report::Summary},
 };
 
 #[derive(Debug, Args)]
@@ -44,10 +43,8 @@ impl Report {
         }
         raise_statement_timeout(&mut config.store);
         let store = Store::open(&config.store).await?;
-        let (days, now) = (self.days, SystemClock.now());
-        let last = Day::at(now);
-        let usage = stored::read(&store, last.minus(days - 1), last).await?;
-        let mut summary = Summary::new(&usage, days, now, &config.versions);
+        let now = SystemClock.now();
+        let mut summary = Summary::read(&store, self.days, now, &config.versions).await?;
         if let Some(version) = &self.version {
             summary
                 .versions
@@ -69,3 +66,6 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+#[cfg(test)]
+mod tests;

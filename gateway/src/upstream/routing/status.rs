@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Balancer, address::Address};
 
@@ -27,7 +28,7 @@ pub(crate) struct BackendStatus {
 }
 
 /// The state of one address.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct AddressStatus {
     /// IP address and port; or as configured, if no gateway has resolved it.
     pub address: String,
@@ -38,7 +39,7 @@ pub(crate) struct AddressStatus {
 }
 
 /// Whether an address gets requests.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AddressHealth {
     /// It passes its checks.

@@ -4,8 +4,11 @@ use std::{collections::BTreeSet, ops::Range};
 
 use signpost_protocol::version::VersionSource;
 
-use super::summary::{AppKind, AppUsage, Summary, VersionSummary};
-use crate::{cli::table::table_lines, config::rfc3339};
+use crate::{
+    cli::table::table_lines,
+    config::rfc3339,
+    observe::usage::report::{AppKind, AppUsage, Summary, VersionSummary},
+};
 
 /// Limit of the applications that a sentence names.
 const MAX_NAMED: usize = 10;

@@ -1,10 +1,15 @@
 //! The report of what a store knows, as data and as text.
 
-use serde_json::json;
 use signpost_kit::clock::Timestamp;
 
 use super::*;
-use crate::{cli::versions::report::text::lines, config::tests::versions};
+use crate::{
+    config::tests::versions,
+    observe::usage::{
+        NO_APPLICATION, OTHER_APPLICATIONS,
+        stored::{StoredApp, StoredClient, StoredCount, StoredUsage},
+    },
+};
 
 /// 2026-11-22.
 const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);

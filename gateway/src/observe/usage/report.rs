@@ -1,26 +1,29 @@
-//! The report as data. Its JSON is stable for scripts: `conf/guides/versions.md`.
+//! Who uses each version, and what retiring it would break. Its JSON is stable for scripts: `conf/guides/versions.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
+use signpost_store::{Store, StoreError};
+use utoipa::ToSchema;
 
 use crate::{
     config::{Stage, UnknownVersion, Versions},
     observe::usage::{
         Counts, NO_APPLICATION, OTHER_APPLICATIONS,
         day::Day,
-        stored::{StoredApp, StoredClient, StoredCount, StoredUsage},
+        stored::{self, StoredApp, StoredClient, StoredCount, StoredUsage},
     },
 };
 
 /// State of an application that the store no longer has.
-pub(super) const DELETED: &str = "deleted";
+const DELETED: &str = "deleted";
 
 /// The report.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Summary {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = UsageReport)]
+pub(crate) struct Summary {
     /// The days of the report.
     pub days: u16,
     /// The first one, as `2026-11-22`.
@@ -28,6 +31,7 @@ pub(super) struct Summary {
     /// The last one: today.
     pub last_day: String,
     /// When counting began; `None` if no gateway has counted yet.
+    #[schema(value_type = Option<i64>)]
     pub counted_since: Option<Timestamp>,
     /// Whether all days of the report were counted.
     pub is_complete: bool,
@@ -40,8 +44,8 @@ pub(super) struct Summary {
 }
 
 /// A version.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct VersionSummary {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct VersionSummary {
     /// Its name.
     pub version: String,
     /// Whether it is configured now.
@@ -60,19 +64,21 @@ pub(super) struct VersionSummary {
 }
 
 /// Numbers of requests.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Requests {
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Requests {
     /// All.
     pub requests: u64,
     /// Those that were signed: nobody but the application can have sent them.
     pub signed: u64,
     /// By the words of `Acme-X-Version-Source`.
     #[serde(serialize_with = "by_word")]
+    #[schema(value_type = BTreeMap<String, u64>)]
     pub sources: Counts,
     /// Those of them that were signed.
     #[serde(skip)]
     signed_sources: Counts,
     /// When the last one was counted.
+    #[schema(value_type = Option<i64>)]
     pub last_seen: Option<Timestamp>,
 }
 
@@ -82,8 +88,8 @@ fn by_word<S: Serializer>(counts: &Counts, serializer: S) -> Result<S::Ok, S::Er
 }
 
 /// The requests of an application.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct AppUsage {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct AppUsage {
     /// What it is.
     pub kind: AppKind,
     /// The ident of an application.
@@ -100,9 +106,9 @@ pub(super) struct AppUsage {
 }
 
 /// What requests are counted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum AppKind {
+pub(crate) enum AppKind {
     /// An application.
     Application,
     /// Callbacks, which have none.
@@ -112,8 +118,8 @@ pub(super) enum AppKind {
 }
 
 /// A client.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct ClientUsage {
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ClientUsage {
     /// Its address.
     pub address: String,
     /// Its user agent, if it sent one.
@@ -123,8 +129,8 @@ pub(super) struct ClientUsage {
 }
 
 /// Existing applications by what they would notice, by ident.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Retiring {
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Retiring {
     /// They named the version.
     pub named_by: BTreeSet<String>,
     /// The version is their default version, with or without requests.
@@ -138,8 +144,24 @@ pub(super) struct Retiring {
 }
 
 impl Summary {
+    /// Reads and summarises the last days, `now` included.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub(crate) async fn read(
+        store: &Store,
+        days: u16,
+        now: Timestamp,
+        configured: &Versions,
+    ) -> Result<Self, StoreError> {
+        let last = Day::at(now);
+        let usage = stored::read(store, last.minus(days - 1), last).await?;
+        Ok(Self::new(&usage, days, now, configured))
+    }
+
     /// Summarises what the store knows.
-    pub(super) fn new(
+    pub(crate) fn new(
         usage: &StoredUsage,
         days: u16,
         now: Timestamp,
@@ -212,7 +234,7 @@ impl VersionSummary {
 
 impl Requests {
     /// The number of a source.
-    pub(super) fn of(&self, source: VersionSource) -> u64 {
+    pub(crate) fn of(&self, source: VersionSource) -> u64 {
         self.sources[source as usize]
     }
 
@@ -318,6 +340,3 @@ fn printable(text: &str) -> String {
         .map(|letter| if shown(letter) { letter } else { '?' })
         .collect()
 }
-
-#[cfg(test)]
-mod tests;

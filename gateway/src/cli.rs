@@ -134,7 +134,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 check_output(&config.log, file)?;
                 wait_for(warnings(&config))
             },
-            |file| Ok(Config::load(file)?.management.listen),
+            |file| Ok(Config::load(file)?.management.health_address()),
         ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::App { command } => wait_for(app::run(command)),

@@ -8,6 +8,7 @@ mod connections;
 mod cors;
 mod limits;
 mod listen;
+mod management;
 mod path_pattern;
 mod rate_limits;
 mod readers;
@@ -21,6 +22,7 @@ pub(crate) use self::{
     cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
+    management::Management,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned, weaknesses},
     version::{
@@ -48,16 +50,13 @@ use signpost_kit::{
         shared_keys::{self, Log, TracingSettings},
     },
     read_all,
-    server::{management::ManagementSettings, shutdown::ShutdownSettings},
+    server::shutdown::ShutdownSettings,
 };
 use signpost_protocol::header::HeaderNames;
 use signpost_release::RELEASE;
 use signpost_store::StoreSettings;
 
 use self::{readers::networks, version::GatewayRules};
-
-/// Default of `management.listen`. `conf/README.md`.
-const DEFAULT_MANAGEMENT: &str = "127.0.0.1:8081";
 
 /// Limit of `metrics.applications`: each has up to six samples in every scrape.
 const MAX_LISTED: usize = 1000;
@@ -83,8 +82,8 @@ pub struct Config {
     pub(crate) connections: ConnectionLimits,
     /// The origin under which browsers reach the first listener, through any proxies in front.
     pub(crate) public_url: Origin,
-    /// The listener of `/healthz`, `/readyz` and `/metrics`.
-    pub(crate) management: ManagementSettings,
+    /// The listener of `/healthz`, `/readyz`, `/metrics` and the management API.
+    pub(crate) management: Management,
     /// The store of applications, and the settings of its Postgres connections.
     pub(crate) store: StoreSettings,
     /// How long cached applications and credentials are used while the store does not answer.
@@ -152,11 +151,11 @@ impl Config {
         let listeners = ListenerSettings::read_all(root);
         let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
         let public_url = public_url(root, listeners.as_deref());
+        let has_store = root.has("applications");
         let management = root.section("management", |section| {
-            let settings = shared_keys::management(section, Some(DEFAULT_MANAGEMENT), &own)?;
-            settings.ok_or(Invalid)
+            Management::read(section, &own, has_store)
         });
-        let addresses = management.iter().map(|one| one.listen);
+        let addresses = management.iter().map(|one| one.settings.listen);
         let own: Vec<_> = own.into_iter().chain(addresses).collect();
         let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root).map(|mut store| {
@@ -276,8 +275,9 @@ impl Config {
             "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
              browser_paths",
         ));
-        let expiries = self.listeners.iter().map(|one| one.expiry_warnings(now));
-        warnings.extend(expiries.flatten());
+        let tls = self.listeners.iter().filter_map(|one| one.tls.as_ref());
+        let tls = tls.chain(&self.management.tls);
+        warnings.extend(tls.flat_map(|tls| tls.loaded().expiry_warnings(now)));
         warnings.extend(self.tracing.warnings());
         warnings.extend_from_slice(&self.secret_warnings);
         warnings

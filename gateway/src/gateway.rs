@@ -17,7 +17,7 @@ mod state;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 pub use self::state::State;
 pub(crate) use self::{
@@ -45,6 +45,7 @@ use crate::{
         redirect::came_by_https,
     },
     request::{Head, client::Client},
+    tls::Tls,
 };
 
 /// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end
@@ -80,6 +81,14 @@ impl Gateway {
             policy: Policy::new(config, apps, &self.state, Some(&self.policy))?,
             state: Arc::clone(&self.state),
         })
+    }
+
+    /// TLS of all listeners, with their addresses.
+    pub(crate) fn tls(&self) -> impl Iterator<Item = (SocketAddr, &Arc<Tls>)> {
+        let listeners = self.policy.listeners.iter();
+        let clients = listeners.filter_map(|one| Some((one.address, one.tls.as_ref()?)));
+        let management = self.state.management_tls.iter();
+        clients.chain(management.map(|(address, tls)| (*address, tls)))
     }
 
     /// Cached applications and credentials are used for this long after the store's change feed was lost.

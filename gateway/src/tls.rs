@@ -31,7 +31,7 @@ use rustls::{
     crypto::ring,
     server::{NoServerSessionStorage, ProducesTickets, danger::ClientCertVerifier},
 };
-use signpost_kit::config::ReadFile;
+use signpost_kit::{clock::Timestamp, config::ReadFile};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::{
@@ -93,6 +93,12 @@ pub(crate) struct Tls {
 }
 
 impl LoadedTls {
+    /// What to say about certificates that expire soon, or have expired.
+    pub(crate) fn expiry_warnings(&self, now: Timestamp) -> Vec<String> {
+        let warnings = self.certificates.iter();
+        warnings.filter_map(|one| one.expiry_warning(now)).collect()
+    }
+
     /// Reads the files. Blocks. `files` also has the files that were read if this fails.
     ///
     /// # Errors
@@ -144,7 +150,7 @@ impl LoadedTls {
     }
 
     /// The settings of a new connection.
-    fn server(&self) -> Arc<ServerConfig> {
+    pub(crate) fn server(&self) -> Arc<ServerConfig> {
         let Some(verifier) = &self.verifier else {
             return Arc::clone(&self.server);
         };
@@ -215,6 +221,11 @@ impl Tls {
         let loaded = loaded?.with_tickets_of(&self.loaded.load());
         self.loaded.store(Arc::new(loaded));
         Ok(())
+    }
+
+    /// Whether requests without a client certificate are rejected one by one.
+    pub(crate) fn needs_certificate_by_request(&self) -> bool {
+        matches!(self.settings.clients, Some((_, ClientAuth::ByRequest)))
     }
 
     /// Whether the files were rejected when they last changed: the old ones are in use.

@@ -146,6 +146,12 @@ const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ("management.listen", "'127.0.0.1:10'"),
     ("management.insecure", "true"),
     ("management.hosts", "['gateway-a']"),
+    (
+        "management.tls.certificates",
+        "[{ certificate = 'ca.pem', key = 'ca.key' }]",
+    ),
+    ("management.tls.client_ca", "'ca.pem'"),
+    ("management.tls.client_auth", "'optional'"),
     ("threads", "3"),
     ("store", "'sqlite:other.db'"),
     ("postgres.password", "'hush'"),
@@ -320,7 +326,8 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
     let mut keys = example_keys(&example(case.example));
     keys.retain(|key, value| {
         let is_file = key == "tracing.ca";
-        let is_alternative = key == "versions.v1.backends" || key.starts_with(TLS) || is_file;
+        let is_tls = key.starts_with(TLS) || key.starts_with(MANAGEMENT_TLS);
+        let is_alternative = key == "versions.v1.backends" || is_tls || is_file;
         !value.starts_with("\"env:") && !is_alternative
     });
     keys.insert("listen".to_owned(), format!("'{listen}'"));
@@ -334,10 +341,17 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
 
 /// Keys that need a backend with https, and files.
 const TLS: &str = "versions.v1.tls.";
+/// Keys that need files.
+const MANAGEMENT_TLS: &str = "management.tls.";
 
 /// The example with another value of one key.
 fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<String, String> {
     let mut keys = keys.clone();
+    if key.starts_with(MANAGEMENT_TLS) {
+        let tls = GATEWAY_RESTART_KEYS.iter();
+        let tls = tls.filter(|(key, _)| key.starts_with(MANAGEMENT_TLS));
+        keys.extend(tls.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    }
     keys.insert(key.to_owned(), value.to_owned());
     if key == "versions.v1.backends" {
         keys.remove("versions.v1.backend");

@@ -35,6 +35,8 @@ mod tracing;
 mod metrics_state;
 // The dashboard, the alerts and the metrics, read by a real Prometheus.
 mod prometheus;
+// TLS and client certificates of the management listener.
+mod management_tls;
 // Connections that clients leave open.
 mod open_connections;
 // A mixed load: forms, aborted requests, a short outage of a backend.

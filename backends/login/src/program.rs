@@ -94,7 +94,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
                 check_output(&config.log, file)?;
                 Ok(config.warnings())
             },
-            |file| Ok(load(file)?.listen),
+            |file| Ok(load(file)?.listen.into()),
         );
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;

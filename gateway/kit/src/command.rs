@@ -4,7 +4,6 @@ mod keys;
 
 use std::{
     io::{self, Write as _},
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{self, ExitCode},
 };
@@ -15,7 +14,7 @@ use crate::{
     config::keys::Key,
     log::writer::write_final_line,
     reload::control::{self, Verb},
-    server::health,
+    server::health::{self, HealthAddress},
 };
 
 /// The option that names the configuration file.
@@ -56,8 +55,8 @@ pub enum SharedCommand {
 }
 
 impl SharedCommand {
-    /// Runs the command. `keys` describes the program's keys; `warnings` checks the file; `listen` reads where the program
-    /// serves `/readyz`, in case it does not report that itself.
+    /// Runs the command. `keys` describes the program's keys; `warnings` checks the file; `address` reads where the
+    /// program serves `/readyz`, in case it does not report that itself.
     ///
     /// # Errors
     ///
@@ -66,7 +65,7 @@ impl SharedCommand {
         self,
         keys: impl FnOnce() -> Vec<Key>,
         warnings: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
-        listen: impl FnOnce(&Path) -> anyhow::Result<SocketAddr>,
+        address: impl FnOnce(&Path) -> anyhow::Result<HealthAddress>,
     ) -> anyhow::Result<ExitCode> {
         match self {
             // Asks the running program: only it has the environment variables that the file refers to.
@@ -80,7 +79,11 @@ impl SharedCommand {
             }
             Self::Reload(file) => send_command(&file.config, Verb::Reload),
             Self::Health(ConfigFile { config: file }) => {
-                let health = health::check_program(&file, || listen(&file))?;
+                let check = health::check_program(&file, || address(&file));
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                let health = runtime.block_on(check)?;
                 print_line(&health.body);
                 Ok(ExitCode::from(u8::from(!health.is_ready)))
             }

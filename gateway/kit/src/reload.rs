@@ -21,7 +21,6 @@ mod watch;
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -47,6 +46,7 @@ pub use self::{
 use crate::{
     clock::{Clock, SystemClock},
     config::{ConfigError, Loaded, Settings},
+    server::health::HealthAddress,
 };
 
 /// Timeout for reading the files: one may be on a server that does not answer.
@@ -95,8 +95,8 @@ pub trait Reload: Send + Sync + 'static {
         Err(anyhow!("this program reports no state"))
     }
 
-    /// The address on which the program serves `/readyz`.
-    fn health_address(&self) -> SocketAddr;
+    /// Where the program serves `/readyz`.
+    fn health_address(&self) -> HealthAddress;
 }
 
 /// Listener for SIGHUP, which triggers a reload.

@@ -5,7 +5,6 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use http::HeaderValue;
 use ipnet::IpNet;
 use signpost_kit::{
-    clock::Timestamp,
     config::{ADDRESS, Invalid, Read, Section},
     read_all,
 };
@@ -65,15 +64,6 @@ impl ListenerSettings {
     /// Whether clients on other machines can reach it without encryption.
     pub(super) fn is_open(&self) -> bool {
         self.tls.is_none() && !self.redirects_to_https && !self.address.ip().is_loopback()
-    }
-
-    /// Warnings about its certificates.
-    pub(super) fn expiry_warnings(&self, now: Timestamp) -> Vec<String> {
-        let loaded = self.tls.as_ref().map(|tls| tls.loaded());
-        let certificates = loaded.iter().flat_map(|loaded| &loaded.certificates);
-        certificates
-            .filter_map(|one| one.expiry_warning(now))
-            .collect()
     }
 
     /// Whether a connection is served without reading anything first.
@@ -136,7 +126,7 @@ impl ListenerSettings {
         let protocols = protocols(section, has_tls);
         let tls = section.optional_section("tls", |section| {
             let hsts = section.optional_by("hsts", HSTS, hsts);
-            let tls = read_tls(section, protocols);
+            let tls = read_tls(section, protocols, ClientAuth::Required);
             Ok((Arc::new(tls?), hsts?.map(Arc::new)))
         });
         let proxy_protocol = networks(section, "proxy_protocol");
@@ -219,14 +209,16 @@ fn protocols(section: &mut Section<'_>, has_tls: bool) -> Read<Protocols> {
     }
 }
 
-fn read_tls(section: &mut Section<'_>, protocols: Read<Protocols>) -> Read<Tls> {
+/// Reads certificates and client certificates; `required` is what `client_auth = "required"` means.
+pub(super) fn read_tls(
+    section: &mut Section<'_>,
+    protocols: Read<Protocols>,
+    required: ClientAuth,
+) -> Read<Tls> {
     let certificates = certificates(section);
     let authorities = section.path("client_ca");
-    let auth = [
-        ("optional", ClientAuth::Optional),
-        ("required", ClientAuth::Required),
-    ];
-    let auth = section.choice("client_auth", &auth, ClientAuth::Required)?;
+    let auth = [("optional", ClientAuth::Optional), ("required", required)];
+    let auth = section.choice("client_auth", &auth, required)?;
     let authorities = authorities?;
     if section.has("client_auth") && authorities.is_none() {
         return Err(section.missing("client_ca", AUTHORITIES));
@@ -277,6 +269,7 @@ fn certificates(section: &mut Section<'_>) -> Read<Vec<CertificateFiles>> {
     let items = value.items();
     let items = items.filter(|items| (1..=MAX_CERTIFICATES).contains(&items.len()));
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED))?;
+    section.set(KEY, format!("{} certificates", items.len()));
     each(&items, |item| item.section(certificate_files))
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn problems(toml: &str) -> String {
 fn a_minimal_file_has_the_contracts_defaults() {
     let config = load(MINIMAL).unwrap();
     assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:8080");
-    assert_eq!(config.management.listen.to_string(), "127.0.0.1:8081");
+    assert_eq!(config.management.settings.listen.to_string(), "127.0.0.1:8081");
     assert_eq!(config.public_url.to_string(), "http://127.0.0.1:8080");
     assert_eq!(
         config.store.address,
@@ -345,6 +345,14 @@ fn management_must_listen_on_loopback_unless_insecure() {
         let wrong = format!("{MINIMAL}[management]\nhosts = {hosts}\n");
         assert!(problems(&wrong).contains("management.hosts"), "{hosts}");
     }
+}
+
+#[test]
+fn the_management_api_needs_the_store_and_beyond_loopback_tls() {
+    let many = MINIMAL.replace("[application]\n", "[applications]\n");
+    let many: String = many.lines().filter(|line| !line.starts_with("key = ")).map(|line| format!("{line}\n")).collect();
+    let api = |listen: &str| format!("[management]\nlisten = '{listen}'\n{listen_more}[management.api]\n", listen_more = "");
+    let _ = (many, api);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What outlives a configuration.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use signpost_kit::{
     clock::{Clock, SystemClock},
@@ -16,6 +19,7 @@ use crate::{
     limits::connections::OpenConnections,
     observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
+    tls::Tls,
     upstream::secret_rejections::SecretRejections,
 };
 
@@ -36,6 +40,8 @@ pub struct State {
     pub(crate) open_connections: Arc<OpenConnections>,
     /// Reads of ACME challenges.
     pub(crate) challenge_reads: ChallengeReads,
+    /// The management listener with TLS.
+    pub(crate) management_tls: Option<(SocketAddr, Arc<Tls>)>,
     /// The last reload.
     pub(crate) last_reload: Arc<LastReload>,
     /// What is recorded of requests.
@@ -73,6 +79,7 @@ impl State {
             drain: Arc::new(Drain::new()),
             open_connections: Arc::new(open_connections),
             challenge_reads: ChallengeReads::default(),
+            management_tls: None,
             last_reload: Arc::default(),
             records: Records {
                 usage,

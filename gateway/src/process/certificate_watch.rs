@@ -78,11 +78,8 @@ impl CertificateWatch {
         let gateway = self.current.load_full();
         let mut is_changed = false;
         let mut known_listeners = mem::take(&mut self.checked);
-        for listener in &gateway.policy.listeners {
-            let Some(tls) = &listener.tls else {
-                continue;
-            };
-            let known = known_listeners.remove(&listener.address);
+        for (address, tls) in gateway.tls() {
+            let known = known_listeners.remove(&address);
             let checked = match known.filter(|known| Arc::ptr_eq(&known.tls, tls)) {
                 Some(known) => check(known, &mut is_changed).await,
                 None => {
@@ -95,7 +92,7 @@ impl CertificateWatch {
                     }
                 }
             };
-            self.checked.insert(listener.address, checked);
+            self.checked.insert(address, checked);
         }
         is_changed
     }
@@ -164,7 +161,6 @@ fn reload(tls: &Tls, files: &[ReadFile]) -> bool {
 
 /// The certificates of all listeners.
 pub(crate) fn certificates(gateway: &Gateway) -> impl Iterator<Item = LoadedCertificate> {
-    let listeners = gateway.policy.listeners.iter();
-    let all = listeners.filter_map(|one| one.tls.as_ref());
-    all.flat_map(|tls| tls.loaded().certificates.clone())
+    let all = gateway.tls();
+    all.flat_map(|(_, tls)| tls.loaded().certificates.clone())
 }

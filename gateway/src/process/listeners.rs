@@ -85,7 +85,7 @@ impl Listeners {
         Self {
             sockets: Arc::new(sockets),
             workers: Vec::new(),
-            management: config.management.listen,
+            management: config.management.settings.listen,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reloading the configuration: a new gateway replaces the current one, and takes over its state.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
@@ -9,7 +9,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
     reload::Reload,
-    server::{notify_service_manager, shutdown::Phase},
+    server::{health::HealthAddress, notify_service_manager, shutdown::Phase},
 };
 use signpost_store::{Store, StoreSettings};
 use tokio::sync::{Mutex, Notify, watch};
@@ -162,8 +162,11 @@ impl Reload for GatewayReload {
         Ok(serde_json::to_string(&status)?)
     }
 
-    fn health_address(&self) -> SocketAddr {
-        self.listeners.management
+    fn health_address(&self) -> HealthAddress {
+        HealthAddress {
+            listen: self.listeners.management,
+            is_tls: self.current.load().state.management_tls.is_some(),
+        }
     }
 }
 

@@ -21,7 +21,10 @@ use signpost_kit::{
     log::{Logging, log_warnings},
     reload::{ReloadSignals, Reloader},
     server::{
-        descriptors::Descriptors, management::Management, notify_service_manager, shutdown::Phase,
+        descriptors::Descriptors,
+        management::{Management, ManagementTls},
+        notify_service_manager,
+        shutdown::Phase,
     },
 };
 use signpost_release::RELEASE;
@@ -52,6 +55,7 @@ use crate::{
         stop::Stop,
         upgrade::{NewProcess, TakenOver},
     },
+    tls::Tls,
     upstream::routing::monitor::resolve_all,
 };
 
@@ -72,7 +76,7 @@ pub(crate) fn run(
     let control = Control::new(&file, settings)?;
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
-    let (threads, management_listen) = (config.threads, config.management.listen);
+    let (threads, management_listen) = (config.threads, config.management.settings.listen);
     let (listeners, management_socket, workers) =
         Listeners::open(threads, management_listen, taken)?;
     let bound = listeners.bind(&config.listeners, taken)?;
@@ -104,7 +108,9 @@ pub(crate) fn run(
     };
     control.start(reload, writers)?;
     let health = Management {
-        hosts: management.hosts,
+        hosts: management.settings.hosts,
+        tls: management.tls.map(management_tls),
+        other: None,
         readiness: GatewayReadiness {
             store: apps.store,
             current: Arc::clone(&current),
@@ -122,7 +128,7 @@ pub(crate) fn run(
         });
     }
     health.start(management_socket, descriptors, management_phases)?;
-    log_start(&current.load(), management.listen, &public_url);
+    log_start(&current.load(), management_listen, &public_url);
     let (stop, ended) = Stop::new(
         current,
         &listeners,
@@ -136,6 +142,14 @@ pub(crate) fn run(
     }
     notify_service_manager(&[NotifyState::Ready]);
     ended.recv().context("the server stopped by itself")
+}
+
+/// What the management listener needs of its TLS, which is watched as that of the others.
+fn management_tls(tls: Arc<Tls>) -> ManagementTls {
+    ManagementTls {
+        needs_certificate: tls.needs_certificate_by_request(),
+        server: Box::new(move || tls.loaded().server()),
+    }
 }
 
 fn log_start(gateway: &Gateway, management: SocketAddr, public_url: &Origin) {
@@ -154,7 +168,10 @@ fn first_gateway(
     apps: &mut OpenApps,
     descriptors: Descriptors,
 ) -> anyhow::Result<Arc<ArcSwap<Gateway>>> {
-    let (state, stale) = (State::new(&apps.directory, descriptors), config.stale);
+    let (mut state, stale) = (State::new(&apps.directory, descriptors), config.stale);
+    let management = &config.management;
+    let tls = management.tls.clone();
+    state.management_tls = tls.map(|tls| (management.settings.listen, tls));
     let gateway = Gateway::new(config, apps.directory.clone(), state)?;
     if let Some(accounts) = apps.accounts.take() {
         // It was empty.

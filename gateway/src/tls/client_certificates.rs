@@ -21,6 +21,8 @@ pub(crate) enum ClientAuth {
     Optional,
     /// A client without a valid certificate is rejected.
     Required,
+    /// As [`Self::Optional`] in the handshake; each request decides whether it needs a certificate.
+    ByRequest,
 }
 
 /// The certificate of a client has no subject that fits into a header.
@@ -41,7 +43,7 @@ pub(super) fn verifier(
     let builder =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let builder = match auth {
-        ClientAuth::Optional => builder.allow_unauthenticated(),
+        ClientAuth::Optional | ClientAuth::ByRequest => builder.allow_unauthenticated(),
         ClientAuth::Required => builder,
     };
     builder.build().ok()

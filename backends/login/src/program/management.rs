@@ -64,6 +64,8 @@ impl BoundManagement {
             hosts,
             readiness: running.clone(),
             metrics: metrics(&running.program, running.state(), counts),
+            tls: None,
+            other: None,
         };
         let (phase, phases) = watch::channel(Phase::Serving);
         management.start(self.listener, running.state().descriptors, phases)?;

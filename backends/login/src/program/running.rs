@@ -1,13 +1,13 @@
 //! The running program: the snapshot that serves new requests, and its replacement at a reload.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
     reload::Reload,
-    server::listener::HttpSettings,
+    server::{health::HealthAddress, listener::HttpSettings},
 };
 
 use super::{Program, load};
@@ -134,7 +134,7 @@ impl Reload for Running {
     }
 
     /// A reload does not change the address.
-    fn health_address(&self) -> SocketAddr {
-        self.service().config.listen
+    fn health_address(&self) -> HealthAddress {
+        self.service().config.listen.into()
     }
 }

@@ -55,6 +55,7 @@ pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::R
         listener,
         move || settings.http_settings(),
         running.state().phase.subscribe(),
+        listener::plain,
         handler,
     );
     stop(running, signals, socket, tokio::spawn(server)).await;

@@ -176,8 +176,8 @@ pub fn gateway_secret(section: &mut Section<'_>, key: &str) -> Read<Option<Secre
 ///
 /// # Errors
 ///
-/// The address is invalid or one of `own`, or it is not a loopback address and `insecure` is not set; or `hosts` has
-/// something else than names.
+/// The address is invalid or one of `own`, or it is not a loopback address, without TLS, and `insecure` is not set; or `hosts`
+/// has something else than names.
 pub fn management(
     section: &mut Section<'_>,
     default: Option<&str>,
@@ -216,7 +216,7 @@ fn check_management(
 ) -> Read<()> {
     let allowed = if own.contains(&address) {
         "an address other than listen"
-    } else if address.ip().is_loopback() || insecure {
+    } else if address.ip().is_loopback() || insecure || section.has("tls") {
         return Ok(());
     } else {
         "a loopback address, or insecure = true in [management]"

@@ -54,8 +54,8 @@ impl Reload for Program {
         Ok(())
     }
 
-    fn health_address(&self) -> SocketAddr {
-        ([127, 0, 0, 1], 7).into()
+    fn health_address(&self) -> HealthAddress {
+        "https://127.0.0.1:7".parse().unwrap()
     }
 }
 
@@ -272,7 +272,8 @@ async fn a_secret_file_that_is_created_later_is_detected() {
 #[tokio::test]
 async fn the_program_reports_its_health_address() {
     let running = Running::start("size = 2\n");
-    assert_eq!(running.reply(Verb::HealthAddress).await, "127.0.0.1:7");
+    let address = running.reply(Verb::HealthAddress).await;
+    assert_eq!(address, "https://127.0.0.1:7");
 }
 
 #[tokio::test]

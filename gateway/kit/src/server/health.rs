@@ -1,22 +1,34 @@
 //! Health check of a running program, for `signpost health` and `login-v1 health`: a container needs no HTTP client.
 
 use std::{
-    io::{Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
+    str::FromStr,
     time::Duration,
 };
 
 use anyhow::Context;
+use http::StatusCode;
+use reqwest::{Client, redirect};
 
 use crate::reload::control::{self, Verb};
 
-/// Timeout of the connect and of each read. Longer than `/readyz` waits for the store, so that its response arrives.
+/// Timeout of the request. Longer than `/readyz` waits for the store, so that its response arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of the query for the address. The program answers immediately, unless it is reloading.
 const ADDRESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Limit on the response: more than any of `/readyz`.
-const MAX_ANSWER_BYTES: u64 = 64 * 1024;
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+/// Where a program serves `/readyz`. `Display` is an origin: `http://127.0.0.1:8081`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthAddress {
+    /// The address that it listens on.
+    pub listen: SocketAddr,
+    /// Whether it speaks TLS there.
+    pub is_tls: bool,
+}
 
 /// A response of `/readyz`.
 #[derive(Debug)]
@@ -27,6 +39,34 @@ pub struct Health {
     pub body: String,
 }
 
+impl From<SocketAddr> for HealthAddress {
+    fn from(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            is_tls: false,
+        }
+    }
+}
+
+impl fmt::Display for HealthAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(formatter, "{scheme}://{}", self.listen)
+    }
+}
+
+impl FromStr for HealthAddress {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (scheme, listen) = text.split_once("://").context("no scheme")?;
+        Ok(Self {
+            listen: listen.parse()?,
+            is_tls: scheme == "https",
+        })
+    }
+}
+
 /// Checks the program running with `file`.
 ///
 /// The program reports its own address, since the file may have changed. If it does not, `from_file` returns one.
@@ -34,53 +74,56 @@ pub struct Health {
 /// # Errors
 ///
 /// The connection fails, or there is no response; or `from_file` fails.
-pub fn check_program(
+pub async fn check_program(
     file: &Path,
-    from_file: impl FnOnce() -> anyhow::Result<SocketAddr>,
+    from_file: impl FnOnce() -> anyhow::Result<HealthAddress>,
 ) -> anyhow::Result<Health> {
     let reported = control::send_within(file, Verb::HealthAddress, ADDRESS_TIMEOUT);
     let reported = reported.ok().and_then(|reply| reply.text.parse().ok());
-    let listen = match reported {
+    let address: HealthAddress = match reported {
         Some(address) => address,
         None => from_file()?,
     };
-    let address = connectable(listen);
-    let response = fetch(address).with_context(|| format!("http://{address}/readyz"))?;
-    Ok(Health::from_response(&response))
-}
-
-impl Health {
-    fn from_response(response: &str) -> Self {
-        let (head, body) = response.split_once("\r\n\r\n").unwrap_or((response, ""));
-        Self {
-            is_ready: head.split(' ').nth(1) == Some("200"),
-            body: body.trim_end().to_owned(),
-        }
-    }
+    let url = format!("{}/readyz", connectable(address));
+    fetch(&url).await.context(url)
 }
 
 /// The address to connect to: loopback for a program that listens on all addresses.
-fn connectable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
+fn connectable(address: HealthAddress) -> HealthAddress {
+    let ip = match address.listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
         one => one,
     };
-    SocketAddr::new(ip, listen.port())
+    HealthAddress {
+        listen: SocketAddr::new(ip, address.listen.port()),
+        ..address
+    }
 }
 
-fn fetch(address: SocketAddr) -> anyhow::Result<String> {
-    let mut connection =
-        TcpStream::connect_timeout(&address, ANSWER_TIMEOUT).context("cannot connect")?;
-    connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes())?;
-    let mut response = String::new();
-    connection
-        .take(MAX_ANSWER_BYTES)
-        .read_to_string(&mut response)
-        .context("no response")?;
-    Ok(response)
+async fn fetch(url: &str) -> anyhow::Result<Health> {
+    // An error means that the program has installed one already. Without one, reqwest panics.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .timeout(ANSWER_TIMEOUT)
+        // It is an address of this machine, which no certificate need name, and the request holds no secret.
+        .tls_danger_accept_invalid_certs(true)
+        .tls_certs_only([])
+        .build()?;
+    let response = client.get(url).send().await;
+    let mut response = response.map_err(reqwest::Error::without_url)?;
+    let is_ready = response.status() == StatusCode::OK;
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.context("no response")? {
+        body.extend_from_slice(&piece);
+        if body.len() > MAX_ANSWER_BYTES {
+            break;
+        }
+    }
+    let body = String::from_utf8_lossy(&body).trim_end().to_owned();
+    Ok(Health { is_ready, body })
 }
 
 #[cfg(test)]
@@ -90,26 +133,12 @@ mod tests {
     #[test]
     fn a_program_on_all_addresses_is_checked_on_loopback() {
         for (listen, expected) in [
-            ("0.0.0.0:7001", "127.0.0.1:7001"),
-            ("[::]:7001", "[::1]:7001"),
-            ("127.0.0.2:8081", "127.0.0.2:8081"),
+            ("http://0.0.0.0:7001", "http://127.0.0.1:7001"),
+            ("https://[::]:7001", "https://[::1]:7001"),
+            ("https://127.0.0.2:8081", "https://127.0.0.2:8081"),
         ] {
             assert_eq!(connectable(listen.parse().unwrap()).to_string(), expected);
         }
-    }
-
-    #[test]
-    fn only_200_is_ready() {
-        let ready = Health::from_response("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ready\"}");
-        assert!(ready.is_ready && ready.body == "{\"status\":\"ready\"}");
-        assert!(Health::from_response("HTTP/1.1 200 OK\r\nContent-Length: 6").is_ready);
-        for response in [
-            "HTTP/1.1 503 Service Unavailable\r\n\r\n{}",
-            "HTTP/1.1",
-            "",
-            "200",
-        ] {
-            assert!(!Health::from_response(response).is_ready, "{response}");
-        }
+        assert!("127.0.0.1:8081".parse::<HealthAddress>().is_err());
     }
 }

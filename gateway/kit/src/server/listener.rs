@@ -15,13 +15,15 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
+    time::{sleep, timeout},
 };
 use tokio_util::task::TaskTracker;
 
 use self::{
-    connection::serve_connection,
+    connection::{SETTLE_TIME, serve_connection},
     places::{Place, Places},
 };
 use crate::{
@@ -59,17 +61,33 @@ pub struct HttpTimeouts {
     pub send: Duration,
 }
 
+/// What precedes HTTP on a listener without TLS: nothing.
+///
+/// # Errors
+///
+/// Never.
+pub async fn plain(stream: TcpStream, peer: SocketAddr) -> io::Result<(TcpStream, SocketAddr)> {
+    Ok((stream, peer))
+}
+
 /// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
 /// connection has ended.
 ///
-/// `settings` is called again for every connection and timeout, so that a reload takes effect immediately.
-pub async fn serve<H, F, B>(
+/// `settings` is called again for every connection and timeout, so that a reload takes effect immediately. `establish` does
+/// what precedes HTTP on a connection, for example a TLS handshake, within the timeout of a head. It also returns what
+/// `handler` gets with each request.
+pub async fn serve<E, G, S, C, H, F, B>(
     listener: TcpListener,
     settings: impl Fn() -> HttpSettings + Clone + Send + Sync + 'static,
     phase: watch::Receiver<Phase>,
+    establish: E,
     handler: H,
 ) where
-    H: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + Sync + 'static,
+    E: Fn(TcpStream, SocketAddr) -> G + Clone + Send + Sync + 'static,
+    G: Future<Output = io::Result<(S, C)>> + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    C: Clone + Send + Sync + 'static,
+    H: Fn(Request<Incoming>, C) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
@@ -92,17 +110,25 @@ pub async fn serve<H, F, B>(
         let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
         let (places, full) = (Arc::clone(&places), Arc::clone(&full));
         let timeouts = move || settings().timeouts;
+        let establishing = establish(stream, peer);
         connections.spawn(async move {
+            let head = now.timeouts.head;
+            let limit = place.as_ref().map_or(head.min(PLACE_TIMEOUT), |_| head);
+            let Some((mut stream, client)) = established(establishing, limit, &phase).await else {
+                return;
+            };
+            let (mut first, max) = (Vec::new(), now.max_connections);
             let place = match place {
                 Some(place) => Some(place),
-                None => wait_for_place(&stream, &places, now.max_connections).await,
+                None => wait_for_place(&mut stream, &mut first, &places, max).await,
             };
             let Some(place) = place else {
                 log_closed(&now, &full);
                 return;
             };
-            let handle = move |request| handler(request, peer);
-            serve_connection(stream, timeouts, place, phase, handle).await;
+            let handle = move |request| handler(request, client.clone());
+            let first = Bytes::from(first);
+            serve_connection(stream, first, timeouts, place, phase, handle).await;
         });
     };
     loop {
@@ -114,7 +140,7 @@ pub async fn serve<H, F, B>(
             Ok((stream, peer)) => begin(stream, peer),
             Err(error) => {
                 log_failure(&settings(), &error, &failed);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -132,23 +158,54 @@ fn disable_delay(stream: &TcpStream) {
     }
 }
 
+/// What precedes HTTP; `None` if it fails, takes too long, or a stop closes the connection.
+async fn established<T>(
+    establishing: impl Future<Output = io::Result<T>>,
+    limit: Duration,
+    phase: &watch::Receiver<Phase>,
+) -> Option<T> {
+    let mut phase = phase.clone();
+    let closed = async {
+        // An error is the end of the program, too.
+        let _ = phase.wait_for(|phase| *phase >= Phase::Closing).await;
+        sleep(SETTLE_TIME).await;
+    };
+    tokio::select! {
+        biased;
+        established = timeout(limit, establishing) => established
+            .ok()?
+            .inspect_err(|cause| tracing::debug!(%cause, "connection not established"))
+            .ok(),
+        () = closed => None,
+    }
+}
+
 /// Waits until a connection is idle or closed, and takes its place; `None` after a timeout. A health check does not wait.
-async fn wait_for_place(stream: &TcpStream, places: &Arc<Places>, max: usize) -> Option<Place> {
+/// `first` gets the bytes that were read.
+async fn wait_for_place(
+    stream: &mut (impl AsyncRead + Unpin),
+    first: &mut Vec<u8>,
+    places: &Arc<Places>,
+    max: usize,
+) -> Option<Place> {
     let place = async {
-        if begins_with_health_check(stream).await {
+        if begins_with_health_check(stream, first).await {
             Place::beyond_limit()
         } else {
             places.wait(max).await
         }
     };
-    tokio::time::timeout(PLACE_TIMEOUT, place).await.ok()
+    timeout(PLACE_TIMEOUT, place).await.ok()
 }
 
-/// Waits for the first bytes; whether they ask if the program is up or ready.
-async fn begins_with_health_check(stream: &TcpStream) -> bool {
-    let mut first = [0; b"GET /healthz ".len()];
-    let length = stream.peek(&mut first).await.unwrap_or_default();
-    let first = &first[..length];
+/// Reads the first bytes; whether they ask if the program is up or ready.
+async fn begins_with_health_check(
+    stream: &mut (impl AsyncRead + Unpin),
+    first: &mut Vec<u8>,
+) -> bool {
+    const LONGEST: u64 = b"GET /healthz ".len() as u64;
+    // The connection's end, or its error, is noticed when it is served.
+    let _ = stream.take(LONGEST).read_buf(first).await;
     first.starts_with(b"GET /healthz ") || first.starts_with(b"GET /readyz ")
 }
 

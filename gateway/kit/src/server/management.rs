@@ -1,16 +1,24 @@
-//! The management listener of a program: `/healthz`, `/readyz` and `/metrics`, in plain text. `conf/guides/operate.md`.
+//! The management listener of a program: `/healthz`, `/readyz` and `/metrics`, in plain text, and what the program adds.
+//! `conf/guides/operate.md`.
 //!
 //! It has its own thread and reserved file descriptors, so that it answers under any client load.
 
 use std::{
+    fmt, io,
     net::{IpAddr, SocketAddr, TcpListener},
     sync::{Arc, mpsc},
     thread,
 };
 
 use anyhow::Context;
+use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, uri::Authority};
-use tokio::sync::watch;
+use hyper::body::Incoming;
+use rustls::ServerConfig;
+use tokio::{net::TcpStream, sync::watch};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::either::Either;
+use tower::ServiceExt;
 
 use crate::{
     metrics::Metrics,
@@ -75,6 +83,48 @@ pub struct Management<R> {
     pub readiness: R,
     /// What `/metrics` shows.
     pub metrics: Metrics,
+    /// TLS; `None`: plain.
+    pub tls: Option<ManagementTls>,
+    /// What serves all other paths. It gets the client's address as [`ConnectInfo`].
+    pub other: Option<Router>,
+}
+
+/// TLS of a management listener.
+pub struct ManagementTls {
+    /// The settings of the next connection.
+    pub server: Box<dyn Fn() -> Arc<ServerConfig> + Send + Sync>,
+    /// Whether a client without a certificate gets health checks only: orchestrators have none.
+    pub needs_certificate: bool,
+}
+
+impl fmt::Debug for ManagementTls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ManagementTls")
+    }
+}
+
+/// The client of a connection.
+#[derive(Clone, Copy)]
+struct Client {
+    address: SocketAddr,
+    /// Whether it lacks a certificate that it needs.
+    is_unknown: bool,
+}
+
+impl ManagementTls {
+    async fn accept(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> io::Result<(TlsStream<TcpStream>, Client)> {
+        let stream = TlsAcceptor::from((self.server)()).accept(stream).await?;
+        let has_certificate = stream.get_ref().1.peer_certificates().is_some();
+        let client = Client {
+            address,
+            is_unknown: self.needs_certificate && !has_certificate,
+        };
+        Ok((stream, client))
+    }
 }
 
 impl<R: Readiness> Management<R> {
@@ -136,30 +186,46 @@ impl<R: Readiness> Management<R> {
             max_connections,
             timeouts: of_settings.readiness.timeouts(),
         };
-        let own_phase = phases.clone();
-        let response = move |request: Request<_>, _: SocketAddr| {
-            let (management, phase) = (Arc::clone(&management), own_phase.clone());
+        let (own_phase, of_connections) = (phases.clone(), Arc::clone(&management));
+        let establish = move |stream, address| {
+            let management = Arc::clone(&of_connections);
             async move {
-                let (path, headers) = (request.uri().path(), request.headers());
-                let method = request.method();
-                management.response(method, path, headers, &phase).await
+                let client = Client {
+                    address,
+                    is_unknown: false,
+                };
+                match &management.tls {
+                    None => Ok((Either::Left(stream), client)),
+                    Some(tls) => {
+                        let (stream, client) = tls.accept(stream, address).await?;
+                        Ok((Either::Right(stream), client))
+                    }
+                }
             }
         };
-        listener::serve(listener, settings, phases, response).await;
+        let response = move |request: Request<Incoming>, client: Client| {
+            let (management, phase) = (Arc::clone(&management), own_phase.clone());
+            async move { management.response(request, client, &phase).await }
+        };
+        listener::serve(listener, settings, phases, establish, response).await;
     }
 
     async fn response(
         &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
+        request: Request<Incoming>,
+        client: Client,
         phase: &watch::Receiver<Phase>,
-    ) -> Response<String> {
+    ) -> Response<Body> {
+        let (path, headers) = (request.uri().path(), request.headers());
         if !self.hosts.allow(headers) {
             let text = "this Host is not allowed: call an IP address or localhost, or name it in management.hosts\n";
-            return self::text(StatusCode::MISDIRECTED_REQUEST, text);
+            return self::text(StatusCode::MISDIRECTED_REQUEST, text).map(Body::from);
         }
-        match (method == Method::GET, path) {
+        if client.is_unknown && !matches!(path, "/healthz" | "/readyz") {
+            let text = "a client certificate is required\n";
+            return self::text(StatusCode::FORBIDDEN, text).map(Body::from);
+        }
+        let response = match (request.method() == Method::GET, path) {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => {
                 let phase = *phase.borrow();
@@ -169,12 +235,22 @@ impl<R: Readiness> Management<R> {
             (false, "/healthz" | "/readyz" | "/metrics") => {
                 text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
             }
-            _ => text(
-                StatusCode::NOT_FOUND,
-                "not found; available: /healthz, /readyz, /metrics\n",
-            ),
-        }
+            _ => match &self.other {
+                Some(other) => return call(other.clone(), request, client.address).await,
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    "not found; available: /healthz, /readyz, /metrics\n",
+                ),
+            },
+        };
+        response.map(Body::from)
     }
+}
+
+async fn call(router: Router, request: Request<Incoming>, client: SocketAddr) -> Response<Body> {
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(client));
+    router.oneshot(request).await.into_response()
 }
 
 /// A response in plain text.

@@ -79,7 +79,7 @@ async fn what_a_reload_replaces_is_freed() {
 #[tokio::test]
 async fn a_backend_is_refused_at_the_address_of_the_running_management() {
     let first = config(0);
-    let management = first.management.listen.to_string();
+    let management = first.management.settings.listen.to_string();
     let reload = reload(first);
     // The file moves management, which takes effect after an upgrade.
     let moved = MINIMAL.replace("127.0.0.1:7001", &management);

@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use signpost_kit::{clock::Timestamp, families, metrics::Scrape};
 
-use crate::{
-    gateway::Gateway,
-    tls::{Tls, Validity},
-};
+use crate::{gateway::Gateway, tls::Validity};
 
 families! {
     EXPIRY = "signpost_certificate_expiry_timestamp_seconds",
@@ -22,8 +19,7 @@ families! {
 /// Writes the families. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let mut files = BTreeMap::new();
-    let listeners = gateway.policy.listeners.iter();
-    for loaded in listeners.filter_map(|one| one.tls.as_deref().map(Tls::loaded)) {
+    for loaded in gateway.tls().map(|(_, tls)| tls.loaded()) {
         for certificate in &loaded.certificates {
             let file = certificate.file.display().to_string();
             let first = files.entry(file).or_insert(certificate.validity);
@@ -42,11 +38,8 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     write(EXPIRY, |validity| validity.expires)?;
     write(NOT_BEFORE, |validity| validity.begins)?;
     scrape.gauge(FILES_READ, |add| {
-        gateway.policy.listeners.iter().try_for_each(|listener| {
-            let Some(tls) = &listener.tls else {
-                return Ok(());
-            };
-            let address = listener.address.to_string();
+        gateway.tls().try_for_each(|(address, tls)| {
+            let address = address.to_string();
             add(&[("listener", &address)], u64::from(!tls.is_rejected()))
         })
     })

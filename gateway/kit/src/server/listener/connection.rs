@@ -16,8 +16,7 @@ use http_body::Body;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::watch,
     time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
@@ -36,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Size of the read buffer, and so the limit on a head: twice what the gateway sends.
 const MAX_BUFFER: usize = 128 * 1024;
 /// Time for a connection that was accepted just before a stop to send its first request.
-const SETTLE_TIME: Duration = Duration::from_millis(50);
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(50);
 const MAX_LINGER_BYTES: usize = 256 * 1024;
 
 /// The response to a head that timed out. There is no request yet, so language and format of errors are unknown.
@@ -94,21 +93,23 @@ impl Stop {
     }
 }
 
-/// Serves the requests of a connection.
-pub(super) async fn serve_connection<H, F, B>(
-    stream: TcpStream,
+/// Serves the requests of a connection; `first` are bytes that were read from it.
+pub(super) async fn serve_connection<S, H, F, B>(
+    stream: S,
+    first: Bytes,
     timeouts: impl Fn() -> HttpTimeouts + Send + Sync + 'static,
     place: Place,
     phase: watch::Receiver<Phase>,
     handler: H,
 ) where
+    S: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
     let first_deadline = Instant::now() + timeouts().head;
     let progress = Arc::new(Progress::new(timeouts, place));
-    let stream = WatchedStream::new(stream, &progress);
+    let stream = WatchedStream::new(stream, first, &progress);
     let mut closing = phase.clone();
     let service = service_fn(|request| {
         progress.begin_request();
@@ -164,7 +165,11 @@ fn announce_close(headers: &mut HeaderMap, phase: Phase) {
 }
 
 /// Closes a connection that has ended.
-async fn finish(ended: Ended, progress: &Progress, stream: TcpStream) {
+async fn finish(
+    ended: Ended,
+    progress: &Progress,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) {
     let (stage, saw_end) = {
         let state = progress.state.lock();
         (state.stage, state.saw_end)
@@ -198,7 +203,7 @@ fn poll_deadline(
     Poll::Pending
 }
 
-async fn linger(mut stream: TcpStream) {
+async fn linger(mut stream: impl AsyncRead + Unpin) {
     let read_rest = async {
         let mut piece = [0; 4096];
         let mut rest = 0;
@@ -213,7 +218,11 @@ async fn linger(mut stream: TcpStream) {
     let _ = timeout(LINGER, read_rest).await;
 }
 
-async fn send_timeout_response(mut stream: TcpStream) {
+async fn send_timeout_response(mut stream: impl AsyncWrite + Unpin) {
+    let sent = async {
+        stream.write_all(TIMED_OUT).await?;
+        stream.shutdown().await
+    };
     // The client may have disconnected.
-    let _ = timeout(LINGER, stream.write_all(TIMED_OUT)).await;
+    let _ = timeout(LINGER, sent).await;
 }

@@ -1,4 +1,8 @@
-use http_body_util::{BodyExt, Full};
+use std::convert::Infallible;
+
+use futures_util::{StreamExt, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -11,7 +15,7 @@ const TIMEOUTS: HttpTimeouts = HttpTimeouts {
     send: LONG,
 };
 
-/// A server whose handler reads the body; at `/slow` it waits first.
+/// A server whose handler reads the body; at `/slow` it waits first, at `/events` between two parts of the response.
 struct Server {
     address: SocketAddr,
     phase: watch::Sender<Phase>,
@@ -20,6 +24,17 @@ struct Server {
 
 impl Server {
     async fn start(max_connections: usize, timeouts: HttpTimeouts) -> Self {
+        Self::start_with(max_connections, timeouts, plain).await
+    }
+
+    async fn start_with<G>(
+        max_connections: usize,
+        timeouts: HttpTimeouts,
+        establish: impl Fn(TcpStream, SocketAddr) -> G + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        G: Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (phase, phases) = watch::channel(Phase::Serving);
@@ -28,7 +43,8 @@ impl Server {
             max_connections,
             timeouts,
         };
-        let task = tokio::spawn(serve(listener, move || settings.clone(), phases, handle));
+        let settings = move || settings.clone();
+        let task = tokio::spawn(serve(listener, settings, phases, establish, handle));
         Self {
             address,
             phase,
@@ -41,7 +57,21 @@ impl Server {
     }
 }
 
-async fn handle(request: Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
+type TestBody = UnsyncBoxBody<Bytes, Infallible>;
+
+async fn handle(request: Request<Incoming>, _: SocketAddr) -> Response<TestBody> {
+    if request.uri().path() == "/events" {
+        let first = stream::iter([Ok(Frame::data(Bytes::from("first")))]);
+        let last = stream::once(async {
+            sleep(4 * SHORT).await;
+            Ok(Frame::data(Bytes::from("last")))
+        });
+        return Response::new(StreamBody::new(first.chain(last)).boxed_unsync());
+    }
+    at_once(request).await.map(BodyExt::boxed_unsync)
+}
+
+async fn at_once(request: Request<Incoming>) -> Response<Full<Bytes>> {
     match request.uri().path() {
         "/refuse" => {
             let mut response = Response::new(Full::from("refused"));
@@ -52,7 +82,7 @@ async fn handle(request: Request<Incoming>, _: SocketAddr) -> Response<Full<Byte
         "/large" => Response::new(Full::from(vec![b'x'; 32 * 1024 * 1024])),
         path => {
             if path == "/slow" {
-                tokio::time::sleep(2 * SHORT).await;
+                sleep(2 * SHORT).await;
             }
             let body = request.into_body().collect().await;
             Response::new(Full::from(body.unwrap().to_bytes()))
@@ -68,7 +98,7 @@ async fn send(stream: &mut TcpStream, bytes: &[u8]) {
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     // A reset is an end, too.
-    let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut read))
+    let _ = timeout(Duration::from_secs(20), stream.read_to_end(&mut read))
         .await
         .expect("the connection ends in time");
     String::from_utf8_lossy(&read).into_owned()
@@ -100,7 +130,7 @@ async fn an_unfinished_head_times_out_even_if_bytes_keep_arriving() {
             if write.write_all(b"G").await.is_err() {
                 return;
             }
-            tokio::time::sleep(SHORT / 10).await;
+            sleep(SHORT / 10).await;
         }
     };
     let mut response = String::new();
@@ -124,7 +154,7 @@ async fn the_idle_timeout_may_exceed_the_head_timeout() {
     let mut stream = server.connect().await;
     send(&mut stream, GET).await;
     assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
-    tokio::time::sleep(2 * SHORT).await;
+    sleep(2 * SHORT).await;
     send(&mut stream, GET).await;
     assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
     // An unfinished head on it still times out.
@@ -271,10 +301,10 @@ async fn wait_until_served(server: &Server) {
             {
                 return;
             }
-            tokio::time::sleep(SHORT / 10).await;
+            sleep(SHORT / 10).await;
         }
     };
-    let served = tokio::time::timeout(Duration::from_secs(20), until_served);
+    let served = timeout(Duration::from_secs(20), until_served);
     served.await.expect("a slot becomes free");
 }
 
@@ -318,7 +348,81 @@ async fn a_stop_finishes_requests_and_closes_other_connections() {
     assert_eq!(read_to_end(&mut idle).await, "");
     assert_eq!(read_to_end(&mut fresh).await, "");
     assert!(read_to_end(&mut busy).await.starts_with("HTTP/1.1 200 "));
-    let ended = tokio::time::timeout(Duration::from_secs(20), server.task).await;
+    let ended = timeout(Duration::from_secs(20), server.task).await;
     ended.expect("the server ends").unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+/// In place of a handshake: a byte that is not HTTP. Another one is an error.
+async fn greeted(mut stream: TcpStream, peer: SocketAddr) -> io::Result<(TcpStream, SocketAddr)> {
+    let greeting = stream.read_u8().await?;
+    let is_right = greeting == b'!';
+    let result = is_right.then_some((stream, peer));
+    result.ok_or_else(|| io::Error::other("another greeting"))
+}
+
+fn greeting_and(request: &[u8]) -> Vec<u8> {
+    [b"!", request].concat()
+}
+
+#[tokio::test]
+async fn what_precedes_http_may_take_as_long_as_a_head() {
+    let server = Server::start_with(1, TIMEOUTS, greeted).await;
+    let mut silent = server.connect().await;
+    assert_eq!(read_to_end(&mut silent).await, "");
+    let mut wrong = server.connect().await;
+    send(&mut wrong, b"?").await;
+    assert_eq!(read_to_end(&mut wrong).await, "");
+    // Neither has the only place any more.
+    let mut stream = server.connect().await;
+    send(&mut stream, &greeting_and(GET)).await;
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_health_check_is_served_above_the_limit_after_what_precedes_http() {
+    let server = Server::start_with(1, PATIENT, greeted).await;
+    let mut slow = server.connect().await;
+    send(&mut slow, &greeting_and(&GET[..20])).await;
+    let mut check = server.connect().await;
+    let ready = greeting_and(b"GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n");
+    send(&mut check, &ready).await;
+    let response = read_to_end(&mut check).await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    // Others wait for a place, also those that say nothing at first.
+    let mut silent = server.connect().await;
+    let mut other = server.connect().await;
+    send(&mut other, &greeting_and(GET)).await;
+    for stream in [&mut silent, &mut other] {
+        assert_eq!(read_to_end(stream).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_nothing_that_precedes_http() {
+    let server = Server::start_with(10, PATIENT, greeted).await;
+    let mut silent = server.connect().await;
+    let mut served = server.connect().await;
+    send(&mut served, &greeting_and(GET)).await;
+    read_head(&mut served).await;
+    server.phase.send_replace(Phase::Closing);
+    for stream in [&mut silent, &mut served] {
+        assert_eq!(read_to_end(stream).await, "");
+    }
+    let ended = timeout(Duration::from_secs(20), server.task).await;
+    ended.expect("the server ends").unwrap();
+}
+
+#[tokio::test]
+async fn a_response_may_have_nothing_to_send_for_longer_than_the_send_timeout() {
+    let impatient = HttpTimeouts {
+        head: SHORT,
+        idle: SHORT,
+        send: SHORT,
+    };
+    let server = Server::start(1, impatient).await;
+    let mut stream = server.connect().await;
+    send(&mut stream, b"GET /events HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    let response = read_to_end(&mut stream).await;
+    assert!(response.ends_with("last\r\n0\r\n\r\n"), "{response}");
 }

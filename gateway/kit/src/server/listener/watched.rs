@@ -7,25 +7,27 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::progress::Progress;
 
 /// A stream that records its reads and writes.
-pub(super) struct WatchedStream {
-    pub(super) stream: TcpStream,
+pub(super) struct WatchedStream<S> {
+    pub(super) stream: S,
+    /// Bytes that were read from it before, and come first.
+    first: Bytes,
     progress: Arc<Progress>,
 }
 
-impl WatchedStream {
-    pub(super) fn new(stream: TcpStream, progress: &Arc<Progress>) -> Self {
-        let progress = Arc::clone(progress);
-        Self { stream, progress }
+impl<S> WatchedStream<S> {
+    pub(super) fn new(stream: S, first: Bytes, progress: &Arc<Progress>) -> Self {
+        Self {
+            stream,
+            first,
+            progress: Arc::clone(progress),
+        }
     }
 
     fn watch<T>(&self, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -34,20 +36,26 @@ impl WatchedStream {
     }
 }
 
-impl AsyncRead for WatchedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if self.first.is_empty() {
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        } else {
+            let length = self.first.len().min(buffer.remaining());
+            buffer.put_slice(&self.first[..length]);
+            self.first.advance(length);
+        }
         self.progress.read(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for WatchedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

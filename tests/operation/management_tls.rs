@@ -152,7 +152,8 @@ async fn a_replaced_certificate_is_used_and_its_end_reported() {
     until("the new certificate", || async {
         let ready = management.get("/readyz", None).await.ok()?;
         let text = String::from_utf8_lossy(&ready.body).into_owned();
-        text.contains("(gateway-a) expires in 29 hours").then_some(())
+        text.contains("(gateway-a) expires in 29 hours")
+            .then_some(())
     })
     .await;
     let metrics = management.get("/metrics", None).await.unwrap();

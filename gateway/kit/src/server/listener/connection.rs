@@ -165,11 +165,7 @@ fn announce_close(headers: &mut HeaderMap, phase: Phase) {
 }
 
 /// Closes a connection that has ended.
-async fn finish(
-    ended: Ended,
-    progress: &Progress,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-) {
+async fn finish(ended: Ended, progress: &Progress, stream: impl AsyncRead + AsyncWrite + Unpin) {
     let (stage, saw_end) = {
         let state = progress.state.lock();
         (state.stage, state.saw_end)

@@ -1,0 +1,89 @@
+//! The management listener: where it may listen, its TLS, and the API.
+
+use std::fs;
+
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+
+use super::{MINIMAL, load, problems};
+
+const MULTI: &str = "prefix = 'Acme'\n[applications]\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
+
+/// `[management.tls]` with a certificate that is its own authority. `further` follows `certificates`.
+fn tls(files: &TempDir, further: &str) -> String {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["gateway-a".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let (pem, private) = (path("a.pem"), path("a.key"));
+    fs::write(&pem, certificate.pem()).unwrap();
+    fs::write(&private, key.serialize_pem()).unwrap();
+    let further = further.replace("$CA", &pem);
+    format!(
+        "[management.tls]\ncertificates = [{{ certificate = '{pem}', key = '{private}' }}]\n{further}\n"
+    )
+}
+
+#[test]
+fn management_must_listen_on_loopback_unless_insecure() {
+    let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
+    assert!(problems(&open).contains("management.listen"));
+    assert!(load(&format!("{open}insecure = true\n")).is_ok());
+    for hosts in ["'a'", "['']", "['a:8081']", "['*']", "[1]"] {
+        let wrong = format!("{MINIMAL}[management]\nhosts = {hosts}\n");
+        assert!(problems(&wrong).contains("management.hosts"), "{hosts}");
+    }
+}
+
+#[test]
+fn with_tls_management_may_listen_anywhere() {
+    let files = tempfile::tempdir().unwrap();
+    let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
+    for (further, by_request) in [
+        ("", false),
+        ("client_ca = '$CA'", true),
+        ("client_ca = '$CA'\nclient_auth = 'required'", true),
+        ("client_ca = '$CA'\nclient_auth = 'optional'", false),
+    ] {
+        let config = load(&[&open, &*tls(&files, further)].concat()).unwrap();
+        let tls = config.management.tls.unwrap();
+        assert_eq!(tls.needs_certificate_by_request(), by_request, "{further}");
+    }
+    let report = problems(&format!("{open}[management.tls]\n"));
+    assert!(
+        report.contains("management.tls.certificates: missing"),
+        "{report}"
+    );
+    let report = problems(&[&open, &*tls(&files, "protocols = ['h2']")].concat());
+    assert!(report.contains("management.tls.protocols"), "{report}");
+}
+
+#[test]
+fn the_api_needs_the_store_and_beyond_loopback_tls() {
+    let files = tempfile::tempdir().unwrap();
+    let with = |listen: &str, tls: &str| {
+        format!(
+            "{MULTI}[management]\nlisten = '{listen}'\ninsecure = true\n{tls}[management.api]\n"
+        )
+    };
+    assert!(!load(MULTI).unwrap().management.api);
+    for (listen, tls) in [
+        ("127.0.0.1:8081", String::new()),
+        ("[::1]:8081", String::new()),
+        ("0.0.0.0:8081", tls(&files, "")),
+    ] {
+        assert!(
+            load(&with(listen, &tls)).unwrap().management.api,
+            "{listen}"
+        );
+    }
+    let report = problems(&with("0.0.0.0:8081", ""));
+    assert!(
+        report.contains("management.listen: found 0.0.0.0:8081; allowed: with [management.api]"),
+        "{report}"
+    );
+    let report = problems(&format!("{MINIMAL}[management.api]\n"));
+    assert!(report.contains("management.api: found"), "{report}");
+    let report = problems(&format!("{MULTI}[management.api]\ntokens = 1\n"));
+    assert!(report.contains("management.api.tokens"), "{report}");
+}

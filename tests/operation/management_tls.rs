@@ -29,7 +29,7 @@ impl Management {
     /// A gateway whose management listener has a certificate for `gateway-a`. `further` are keys of `[management.tls]`;
     /// `$FILES/ca.pem` is its authority.
     async fn start(further: &str) -> Self {
-        let (mut stack, _) = Stack::recording().await;
+        let (stack, _) = Stack::recording().await;
         let (authority, files) = (Authority::new("Operators"), Folder::create());
         files.write("ca.pem", authority.pem());
         let tls = "[management]\nhosts = ['gateway.example']\n[management.tls]\n\

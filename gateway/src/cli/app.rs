@@ -23,7 +23,8 @@ use crate::{
     directory::apps::{
         AppState,
         administration::{
-            Administration, AppChanges, Change, ChangeRequest, Listing, MAX_OVERLAP, MAX_PAGE,
+            Administration, AppChanges, Change, ChangeRequest, Cursor, Listing, MAX_OVERLAP,
+            MAX_PAGE,
         },
         open::open_store,
         rules::{AppName, Origin, Rules},
@@ -70,9 +71,9 @@ pub(super) struct List {
     /// Maximum number of applications.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
     limit: u16,
-    /// The next page: the ident of the last application of the page before.
-    #[arg(long, value_name = "IDENT")]
-    after: Option<AppIdent>,
+    /// The next page: what the page before ended with.
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<Cursor>,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -261,8 +262,8 @@ async fn list(list: List) -> anyhow::Result<()> {
     } else {
         table(&page.apps);
     }
-    if let (true, Some(last)) = (page.has_more, page.apps.last()) {
-        print_error(&format!("more applications follow: --after {}", last.ident));
+    if let Some(next) = page.next {
+        print_error(&format!("more applications follow: --after {next}"));
     }
     Ok(())
 }

@@ -130,9 +130,9 @@ pub(super) async fn export(common: &CommonOptions) -> anyhow::Result<()> {
             }
             print_line(&line.to_string());
         }
-        match page.apps.last() {
-            Some(last) if page.has_more => listing.after = Some(last.ident.parse()?),
-            _ => return Ok(()),
+        if page.next.is_none() {
+            return Ok(());
         }
+        listing.after = page.next;
     }
 }

@@ -129,17 +129,15 @@ pub async fn page(
 }
 
 /// Up to `limit` applications whose name begins with this text, in upper or lower case: by name, and those of one name
-/// oldest first. `after` is the last one of the page before.
+/// oldest first. `after` is the [folded] name and the internal id of the last one of the page before.
 pub async fn search(
     store: &Store,
     text: &str,
-    after: Option<&ApplicationRow>,
+    after: Option<(Vec<u8>, i64)>,
     limit: usize,
 ) -> Result<Vec<ApplicationRow>, StoreError> {
     let first = folded(text);
-    let after = after.map_or((first.clone(), i64::MIN), |row| {
-        (folded(&row.name), row.id.get())
-    });
+    let after = after.unwrap_or_default().max((first.clone(), i64::MIN));
     // UTF-8 has no byte 0xff.
     let end = [&*first, &[0xff]].concat();
     let query = format!(
@@ -324,7 +322,8 @@ pub async fn delete_previous_keys(
 }
 
 /// A name as it is searched: in lower case.
-fn folded(name: &str) -> Vec<u8> {
+#[must_use]
+pub fn folded(name: &str) -> Vec<u8> {
     name.to_lowercase().into_bytes()
 }
 

@@ -471,15 +471,39 @@ async fn a_search_finds_idents_and_beginnings_of_names_by_pages() {
             let page = apps.list(&listing).await.unwrap();
             assert!(page.apps.len() <= limit);
             found.extend(page.apps.iter().map(|app| app.ident.clone()));
-            if !page.has_more {
+            let Some(next) = page.next else {
                 return found.join(" ");
-            }
-            listing.after = page.apps.last().unwrap().ident.parse().ok();
+            };
+            listing.after = Some(next.to_string().parse().unwrap());
         }
     };
     for limit in [1, 2, 3, 10] {
         assert_eq!(find("shop", limit).await, "shop d c", "{limit}");
         assert_eq!(find("äR", limit).await, "b");
         assert_eq!(find("%", limit).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_page_follows_although_the_last_application_of_the_page_before_was_deleted() {
+    let test_store = TestStore::chosen();
+    let apps = empty(&test_store).await;
+    for search in [None, Some("one".to_owned())] {
+        let idents = [created(&apps).await, created(&apps).await];
+        let mut listing = Listing {
+            search,
+            after: None,
+            limit: 1,
+        };
+        listing.after = apps.list(&listing).await.unwrap().next;
+        assert!(listing.after.is_some());
+        apps.delete(idents[0], request(1)).await.unwrap();
+        let page = apps.list(&listing).await.unwrap();
+        assert_eq!(page.apps[0].ident, idents[1].as_str());
+        assert!(page.next.is_none());
+        apps.delete(idents[1], request(1)).await.unwrap();
+    }
+    for text in ["", "1", "x.", "1.6", ".61"] {
+        assert!(text.parse::<Cursor>().is_err(), "{text}");
     }
 }

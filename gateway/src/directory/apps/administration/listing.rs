@@ -1,7 +1,9 @@
 //! Shows and lists applications.
 
+use std::{fmt, str::FromStr};
+
 use signpost_protocol::app::AppIdent;
-use signpost_store::tables::applications::{self, ApplicationRow};
+use signpost_store::tables::applications::{self, ApplicationRow, folded};
 
 use super::Administration;
 use crate::directory::apps::store::{AppStoreError, AppSummary};
@@ -14,8 +16,8 @@ pub(crate) const MAX_PAGE: usize = 10_000;
 pub(crate) struct Listing {
     /// Those with this ident, or whose name begins with this text; by name. `None`: all, oldest first.
     pub search: Option<String>,
-    /// The last application of the page before.
-    pub after: Option<AppIdent>,
+    /// The end of the page before.
+    pub after: Option<Cursor>,
     /// Maximum number, up to [`MAX_PAGE`].
     pub limit: usize,
 }
@@ -25,8 +27,44 @@ pub(crate) struct Listing {
 pub(crate) struct Page {
     /// The applications.
     pub apps: Vec<AppSummary>,
-    /// Whether there is a next page.
-    pub has_more: bool,
+    /// Its end, if there is a next page.
+    pub next: Option<Cursor>,
+}
+
+/// The end of a page: a place in the order, which stays if its application is deleted. Its text is opaque.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// The internal id of the last application.
+    id: i64,
+    /// In a search: its name, folded; empty if its ident was found.
+    name: Vec<u8>,
+}
+
+/// The text is not a cursor.
+#[derive(Debug, thiserror::Error)]
+#[error("what the page before ended with")]
+pub(crate) struct ParseCursorError;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, name } = self;
+        write!(formatter, "{id:x}.{}", hex::encode(name))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ParseCursorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (id, name) = text.split_once('.')?;
+            Some(Self {
+                id: i64::from_str_radix(id, 16).ok()?,
+                name: hex::decode(name).ok()?,
+            })
+        };
+        parse().ok_or(ParseCursorError)
+    }
 }
 
 /// All functions fail if the store is unavailable.
@@ -36,35 +74,39 @@ impl Administration {
         Ok(self.store.row(ident).await?.into())
     }
 
-    /// Lists applications. Fails if the last application of the page before was deleted meanwhile.
+    /// Lists applications.
     pub(crate) async fn list(&self, listing: &Listing) -> Result<Page, AppStoreError> {
         let limit = listing.limit.min(MAX_PAGE);
-        let after = match listing.after {
-            Some(ident) => Some(self.store.row(ident).await?),
-            None => None,
-        };
-        let database = self.store.database();
+        let (database, after) = (self.store.database(), listing.after.as_ref());
+        // An application with the ident that is searched for comes first, wherever its name would place it.
+        let is_named = |row: &ApplicationRow| listing.search.as_ref() == Some(&row.ident);
         let mut rows = match &listing.search {
             None => {
-                let after = after.map_or(i64::MIN, |row| row.id.get());
+                let after = after.map_or(i64::MIN, |cursor| cursor.id);
                 applications::page(database, after, limit + 1).await?
             }
             Some(text) => {
-                // An application with this ident comes first, wherever its name would place it.
-                let is_named = |row: &ApplicationRow| row.ident == *text;
                 let mut rows = Vec::new();
-                if let (None, Ok(ident)) = (&after, text.parse()) {
+                if let (None, Ok(ident)) = (after, text.parse()) {
                     rows.extend(applications::find(database, ident).await?);
                 }
-                let after = after.filter(|row| !is_named(row));
-                let found = applications::search(database, text, after.as_ref(), limit + 2).await?;
+                let after = after.filter(|cursor| !cursor.name.is_empty());
+                let after = after.map(|Cursor { id, name }| (name.clone(), *id));
+                let found = applications::search(database, text, after, limit + 2).await?;
                 rows.extend(found.into_iter().filter(|row| !is_named(row)));
                 rows
             }
         };
         let has_more = rows.len() > limit;
         rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|row| Cursor {
+            id: row.id.get(),
+            name: match &listing.search {
+                Some(_) if !is_named(row) => folded(&row.name),
+                _ => Vec::new(),
+            },
+        });
         let apps = rows.into_iter().map(AppSummary::from).collect();
-        Ok(Page { apps, has_more })
+        Ok(Page { apps, next })
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use self::{
     version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
         HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
-        Upstream, parse_since, rfc3339,
+        Upstream, parse_short_duration, parse_since, rfc3339,
     },
 };
 pub use self::{

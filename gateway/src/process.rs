@@ -1,6 +1,7 @@
 //! The running program: its start, reload, upgrade and stop, and what it shows of its state.
 
 pub(crate) mod certificate_watch;
+pub(crate) mod drain_watch;
 pub(crate) mod listeners;
 pub(crate) mod old_rows;
 pub(crate) mod rate_sharing;

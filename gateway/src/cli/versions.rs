@@ -1,5 +1,6 @@
 //! `signpost versions …`: the versions, their dates and backends, and who uses them.
 
+mod drain;
 mod list;
 mod report;
 mod shift;
@@ -8,7 +9,12 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use self::{list::ListArguments, report::Report, shift::ShiftArguments};
+use self::{
+    drain::{AddressArguments, DrainArguments},
+    list::ListArguments,
+    report::Report,
+    shift::ShiftArguments,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {
@@ -22,6 +28,11 @@ pub(super) enum VersionsCommand {
     /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
     /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.
     Shift(ShiftArguments),
+    /// Take an address of a backend out for a time, at all gateways of the store: it gets no new requests, and its requests in
+    /// flight finish (multi-application mode).
+    Drain(DrainArguments),
+    /// End that before its time.
+    Undrain(AddressArguments),
 }
 
 pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
@@ -29,5 +40,7 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
         VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(report) => report.run().await,
         VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
+        VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
+        VersionsCommand::Undrain(arguments) => drain::undrain(arguments).await,
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use self::{
         Upstream,
     },
     canaries::StickyBy,
-    life_cycle::{AfterSunset, LifeCycle, Stage, parse_since, rfc3339},
+    life_cycle::{AfterSunset, LifeCycle, Stage, parse_short_duration, parse_since, rfc3339},
     served::{BackendIndex, ServedVersion},
 };
 use super::{

@@ -7,17 +7,20 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use signpost_kit::clock::Timestamp;
 
 use crate::{
     config::{Backend, Timeouts, Versions},
     observe::metrics::{RequestCells, RequestMetrics},
     upstream::{
         backend::upstream::BackendClient,
+        drains::DrainedAddress,
         routing::{
             Balancer,
             address::AddressState,
             check::reconnect,
             counts::BackendCounts,
+            drained::Drained,
             status::{AddressHealth, AddressStatus, BackendStatus},
         },
     },
@@ -85,6 +88,22 @@ impl Backends {
         self.targets.iter()
     }
 
+    /// The balancers of all backends that have one.
+    pub(crate) fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
+        self.targets()
+            .filter_map(|target| target.balancer.as_ref().map(Arc::clone))
+    }
+
+    /// Drains the addresses that are drained now, and no others.
+    pub(crate) fn drain(&self, all: &[DrainedAddress], now: Timestamp) {
+        for target in self.targets() {
+            let name = target.backend.name.to_string();
+            let drained = all.iter();
+            let drained = drained.filter(|one| one.backend == name && one.until > now);
+            target.drain(drained.map(|one| (one.address, one.is_forced)).collect());
+        }
+    }
+
     /// The state of all backends.
     pub(crate) fn status(&self) -> Vec<BackendStatus> {
         let status = |target: &Target| BackendStatus {
@@ -93,12 +112,6 @@ impl Backends {
             leaving: target.leaving(),
         };
         self.targets().map(status).collect()
-    }
-
-    /// The balancers of all backends that have one.
-    pub(crate) fn balancers(&self) -> impl Iterator<Item = Arc<Balancer>> {
-        self.targets()
-            .filter_map(|target| target.balancer.as_ref().map(Arc::clone))
     }
 
     /// Whether another configuration has the same backends, at the same addresses and with the same secrets.
@@ -190,10 +203,23 @@ impl Target {
             .await;
     }
 
-    /// Whether it has a healthy address. A backend without health checks counts as healthy.
+    /// Whether it has an address that is healthy and not drained. A backend without health checks counts as healthy.
     pub(crate) fn is_available(&self) -> bool {
-        let balancer = self.balancer.as_ref();
-        balancer.is_none_or(|balancer| balancer.is_available())
+        match &self.balancer {
+            Some(balancer) => balancer.is_available(),
+            None => !self.fixed.is_drained(),
+        }
+    }
+
+    /// Drains these addresses, and no others.
+    fn drain(&self, drained: Drained) {
+        if let Some(endpoint) = &self.backend.upstream.fixed {
+            let only = [(endpoint.address, &*self.fixed)];
+            drained.apply(&self.backend.name, only.into_iter());
+        }
+        if let Some(balancer) = &self.balancer {
+            balancer.drain(drained);
+        }
     }
 
     /// The state of its addresses.
@@ -203,7 +229,9 @@ impl Target {
             (Some(balancer), _) => balancer.status(),
             (None, Some(endpoint)) => vec![AddressStatus {
                 address: endpoint.address.to_string(),
-                health: if self.fixed.is_unreachable() {
+                health: if self.fixed.is_drained() {
+                    AddressHealth::Drained
+                } else if self.fixed.is_unreachable() {
                     AddressHealth::Unreachable
                 } else {
                     AddressHealth::Unchecked

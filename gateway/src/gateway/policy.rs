@@ -133,6 +133,9 @@ impl Policy {
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
         };
         let rules = Rules::new(&config);
+        let before_backends = before.map(|before| &before.backends);
+        let backends = Backends::new(config.versions, &config.timeouts, metrics, before_backends);
+        backends.drain(&state.drained.load(), state.clock.now());
         Ok(Self {
             generation: before.map_or(0, |before| before.generation + 1),
             rules,
@@ -140,12 +143,7 @@ impl Policy {
             audit_retention: config.applications.audit_retention(),
             verifier: verifier.observing(Arc::clone(metrics.clock_skew())),
             rate_limits,
-            backends: Backends::new(
-                config.versions,
-                &config.timeouts,
-                metrics,
-                before.map(|before| &before.backends),
-            ),
+            backends,
             listeners,
             bounds: Bounds {
                 requests: config.limits,

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use arc_swap::ArcSwap;
 use signpost_kit::{
     clock::{Clock, SystemClock},
     metrics::cells::LabelCounters,
@@ -20,7 +21,7 @@ use crate::{
     observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
     tls::Tls,
-    upstream::secret_rejections::SecretRejections,
+    upstream::{drains::DrainedAddress, secret_rejections::SecretRejections},
 };
 
 /// State that outlives a configuration. Parts of a [`Policy`](super::Policy) carry over more: the replay memory, rate
@@ -42,6 +43,8 @@ pub struct State {
     pub(crate) challenge_reads: ChallengeReads,
     /// The management listener with TLS.
     pub(crate) management_tls: Option<(SocketAddr, Arc<Tls>)>,
+    /// The addresses that operators have drained, as last read from the store.
+    pub(crate) drained: ArcSwap<Vec<DrainedAddress>>,
     /// The last reload.
     pub(crate) last_reload: Arc<LastReload>,
     /// What is recorded of requests.
@@ -80,6 +83,7 @@ impl State {
             open_connections: Arc::new(open_connections),
             challenge_reads: ChallengeReads::default(),
             management_tls: None,
+            drained: ArcSwap::default(),
             last_reload: Arc::default(),
             records: Records {
                 usage,

@@ -45,6 +45,7 @@ use crate::{
     observe::usage::writer::{UsageFlush, UsageWriter},
     process::{
         certificate_watch::CertificateWatch,
+        drain_watch::DrainWatch,
         listeners::Listeners,
         old_rows,
         rate_sharing::RateSharing,
@@ -90,6 +91,9 @@ pub(crate) fn run(
     let current = first_gateway(config, &mut apps, descriptors)?;
     let (mut writers, usage) = StoreWriters::new(&current, apps.store.as_ref(), apps.rate_key)?;
     writers.loader = apps.loader;
+    let store = apps.store.clone();
+    writers.drains =
+        store.map(|store| DrainWatch::new(Arc::clone(&current), store, apps.drains_changed));
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     listeners.serve(bound, &current.load().policy);
@@ -195,6 +199,7 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
 /// What reads and writes the store every few seconds; nothing in single-application mode.
 struct StoreWriters {
     loader: Option<AppLoader>,
+    drains: Option<DrainWatch>,
     rate_limits: Option<RateSharing>,
     usage: Option<UsageWriter>,
 }
@@ -219,6 +224,7 @@ impl StoreWriters {
         let (usage, flush) = usage.transpose()?.unzip();
         let writers = Self {
             loader: None,
+            drains: None,
             rate_limits,
             usage,
         };
@@ -261,6 +267,10 @@ impl Control {
         let reconnecting = reconnect::run(Arc::clone(&reload.current));
         let state = Arc::clone(&reload.current.load().state);
         let reloader = runtime.block_on(async {
+            if let Some(mut drains) = writers.drains {
+                drains.start().await;
+                tokio::spawn(drains.run());
+            }
             let balancers: Vec<_> = reload.current.load().policy.backends.balancers().collect();
             // Resolves names before the first request needs them. If a name cannot be resolved, the gateway starts
             // nevertheless.

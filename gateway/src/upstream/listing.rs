@@ -143,7 +143,7 @@ const fn stage_name(stage: Stage) -> &'static str {
 }
 
 /// The addresses in the file: nothing is known of their health.
-fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
+pub(crate) fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
     let unknown = |address: String| AddressStatus {
         address,
         health: AddressHealth::Unknown,

@@ -6,6 +6,7 @@
 //! | [`address`] | one of them: its requests in flight, and whether it is reachable or ejected |
 //! | `selection` | the balancing rules |
 //! | [`destination`] | where a request is sent, and where it is retried |
+//! | [`drained`] | the addresses that operators have drained |
 //! | [`attempts`] | the addresses that a request was sent to |
 //! | [`key`] | keys of the hash rules |
 //! | [`check`](mod@check) | active health checks, and attempts to reach an address again |
@@ -17,13 +18,14 @@
 //! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
 //! least connections. The gateway also keeps the state of addresses itself, so that it survives a reload.
 //!
-//! An address gets no requests while it is unhealthy or ejected:
+//! An address gets no requests while it is unhealthy, ejected or drained:
 //!
 //! - Unhealthy: after `unhealthy_after` failed health checks in a row, until one passes.
 //! - Ejected: after no connection could be established. After 200 ms, a single request tries it. If that fails, the
 //!   next ejection is twice as long, up to `out_seconds`. A new connection or a passed check ends it. So a short
 //!   failure costs little even at the last available address. If all addresses of a version are ejected, its requests
 //!   are rejected at once, except those that try. The only address of a version is never ejected.
+//! - Drained: by an operator, for a time. Checks go on meanwhile.
 //!
 //! For people, an address is unreachable from the first failure to connect until a connection is established or a check
 //! passes. Without health checks the gateway tries to connect to it every 5 s, so that it does not stay unreachable for want
@@ -38,6 +40,7 @@ pub(crate) mod check;
 pub(crate) mod counts;
 pub(crate) mod destination;
 mod discovery;
+pub(crate) mod drained;
 pub(crate) mod key;
 pub(crate) mod monitor;
 mod selection;
@@ -46,7 +49,7 @@ pub(crate) mod status;
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -62,6 +65,7 @@ use self::{
     check::check,
     counts::{BackendCounts, BackendEvent},
     discovery::Discovery,
+    drained::Drained,
     selection::Addresses,
 };
 use crate::{
@@ -75,6 +79,8 @@ pub struct Balancer {
     balance: Balance,
     discovery: Discovery,
     addresses: ArcSwap<Addresses>,
+    /// An address that is found anew is drained before its first request.
+    drained: Mutex<Drained>,
     checks: Option<HealthChecks>,
     /// Notified if a request finds no healthy address: names should be resolved early.
     resolve_requested: Notify,
@@ -141,6 +147,7 @@ impl Balancer {
                 .ejection
                 .limit(millis(started.elapsed()), max_ejection_ms);
         }
+        let drained = before.map_or_else(Drained::default, |before| before.drained().clone());
         let is_unavailable =
             before.is_some_and(|before| before.is_unavailable.load(Ordering::Relaxed));
         Self {
@@ -148,6 +155,7 @@ impl Balancer {
             balance: upstream.balance,
             discovery,
             addresses: ArcSwap::from_pointee(addresses),
+            drained: Mutex::new(drained),
             checks: upstream.checks.clone(),
             resolve_requested: Notify::new(),
             is_unavailable: AtomicBool::new(is_unavailable),
@@ -190,11 +198,24 @@ impl Balancer {
     /// Resolves the names and updates the addresses.
     pub async fn resolve(&self) {
         let found = self.discovery.discover().await;
+        let drained = self.drained();
         let before = self.addresses.load();
         if !before.matches(&found) {
             let addresses = Addresses::new(self.balance, &found, &before);
+            drained.apply(&self.name, addresses.states());
             self.addresses.store(Arc::new(addresses));
         }
+    }
+
+    /// Drains these addresses, and no others.
+    pub(crate) fn drain(&self, new: Drained) {
+        let mut drained = self.drained();
+        new.apply(&self.name, self.addresses.load().states());
+        *drained = new;
+    }
+
+    fn drained(&self) -> MutexGuard<'_, Drained> {
+        self.drained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks all addresses once, concurrently.
@@ -239,7 +260,7 @@ impl Balancer {
         }
     }
 
-    /// Whether an address is healthy, and not ejected.
+    /// Whether an address is healthy, and neither ejected nor drained.
     #[must_use]
     pub(crate) fn is_available(&self) -> bool {
         self.has_another(&Attempts::default())

@@ -44,6 +44,10 @@ pub enum Action {
     RotateMasterKey,
     /// A gateway reloads its configuration.
     ReloadConfig,
+    /// An address of a backend gets no new requests for a while.
+    DrainBackend,
+    /// It gets requests again.
+    UndrainBackend,
 }
 
 impl Action {
@@ -63,6 +67,8 @@ impl Action {
             Self::RevokeToken => "token.revoke",
             Self::RotateMasterKey => "master-key.rotate",
             Self::ReloadConfig => "config.reload",
+            Self::DrainBackend => "backend.drain",
+            Self::UndrainBackend => "backend.undrain",
         }
     }
 }
@@ -83,9 +89,9 @@ pub struct Audit {
 /// A subject of an action.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: an application's ident, a token's name, or `configuration`.
+    /// Its name: an application's ident, a token's name, a backend's address, or `configuration`.
     pub subject: String,
-    /// Its revision, by the change.
+    /// Its revision, by the change; 0 if it has none.
     pub revision: i64,
     /// JSON: `[old, new]` by name; `"changed"` in place of a secret.
     pub changes: String,

@@ -17,16 +17,24 @@ pub enum Topic {
     Login,
     /// Credentials; the key is their hashes, one behind the other.
     Credential,
+    /// The addresses that are drained; the key is empty.
+    Drain,
 }
 
 impl Topic {
-    const ALL: [Self; 3] = [Self::Application, Self::Login, Self::Credential];
+    const ALL: [Self; 4] = [
+        Self::Application,
+        Self::Login,
+        Self::Credential,
+        Self::Drain,
+    ];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Application => "application",
             Self::Login => "login",
             Self::Credential => "credential",
+            Self::Drain => "drain",
         }
     }
 
@@ -46,6 +54,8 @@ pub enum Changed {
     Application(Audit),
     /// What no process caches. The feed has nothing of it.
     Uncached(Audit),
+    /// Drained addresses.
+    Drain(Audit),
 }
 
 impl Changed {
@@ -54,6 +64,7 @@ impl Changed {
             Self::Login => Some(Topic::Login),
             Self::Credential => Some(Topic::Credential),
             Self::Application(_) => Some(Topic::Application),
+            Self::Drain(_) => Some(Topic::Drain),
             Self::Uncached(_) => None,
         }
     }
@@ -61,14 +72,14 @@ impl Changed {
     pub(crate) const fn audit(&self) -> Option<&Audit> {
         match self {
             Self::Login | Self::Credential => None,
-            Self::Application(audit) | Self::Uncached(audit) => Some(audit),
+            Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
         }
     }
 
     pub(crate) fn into_audit(self) -> Option<Audit> {
         match self {
             Self::Login | Self::Credential => None,
-            Self::Application(audit) | Self::Uncached(audit) => Some(audit),
+            Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
         }
     }
 }

@@ -17,11 +17,12 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "applications",
     "audit",
     "tokens",
     "idempotency",
+    "drains",
     "accounts",
     "login_keys",
     "logins",

@@ -12,7 +12,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::header::{DEPRECATION, SUNSET};
 
 use self::dates::{http_date, structured_date};
-pub(crate) use self::dates::{parse_since, rfc3339};
+pub(crate) use self::dates::{parse_short_duration, parse_since, rfc3339};
 
 /// When a version ends, and what its clients are told. All times are whole seconds.
 #[derive(Debug)]

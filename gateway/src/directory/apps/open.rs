@@ -6,8 +6,9 @@ use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::{
-    OpenError, Store, StoreError, StoreSettings, changes::Watch, tables::sealed_keys,
+    Change, OpenError, Store, StoreError, StoreSettings, Topic, changes::Watch, tables::sealed_keys,
 };
+use tokio::sync::Notify;
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
@@ -40,6 +41,8 @@ pub(crate) struct OpenApps {
     pub rate_key: Option<hmac::Key>,
     /// Keeps the applications in the cache; `None` in single-application mode.
     pub loader: Option<AppLoader>,
+    /// Notified when the addresses that operators drain change.
+    pub drains_changed: Arc<Notify>,
     /// Keeps the subscription to the store's changes alive.
     _watch: Option<Watch>,
 }
@@ -62,6 +65,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
                     .transpose()?,
                 rate_key: None,
                 loader: None,
+                drains_changed: Arc::default(),
                 _watch: None,
             });
         }
@@ -98,9 +102,14 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         Arc::new(AccountDirectory::new(&database)),
     );
     let accounts_subscriber = Arc::clone(&accounts);
+    let drains_changed: Arc<Notify> = Arc::default();
+    let drains_subscriber = Arc::clone(&drains_changed);
     let on_change = move |change| {
         subscriber(&change);
         accounts_subscriber.on_change(&change);
+        if !matches!(&change, Change::Item { topic, .. } if *topic != Topic::Drain) {
+            drains_subscriber.notify_one();
+        }
     };
     let watch = database
         .watch(since_epoch, on_change)
@@ -111,6 +120,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         store: Some(database),
         rate_key: sealer.map(|sealer| sealer.rate_key()),
         loader: Some(loader),
+        drains_changed,
         _watch: Some(watch),
     })
 }

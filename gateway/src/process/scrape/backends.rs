@@ -106,7 +106,8 @@ const fn is_healthy(health: AddressHealth) -> Option<bool> {
     match health {
         AddressHealth::Healthy => Some(true),
         AddressHealth::Unhealthy | AddressHealth::Unreachable => Some(false),
-        AddressHealth::Unchecked | AddressHealth::Unknown => None,
+        // An operator knows of a drained one: it is no failure.
+        AddressHealth::Drained | AddressHealth::Unchecked | AddressHealth::Unknown => None,
     }
 }
 

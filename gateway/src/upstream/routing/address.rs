@@ -20,6 +20,8 @@ use crate::{
 
 /// Duration of the first ejection, in milliseconds: short enough that a client's retry succeeds.
 const INITIAL_EJECTION_MS: u64 = 200;
+/// Of the end of an ejection: an operator has drained the address. No time is as late.
+const DRAINED: u64 = 1 << 63;
 /// Time until a second request may try an ejected address, in milliseconds: most connections are established by then.
 const TRIAL_TIMEOUT_MS: u64 = 2000;
 
@@ -70,9 +72,13 @@ pub(super) struct FixedInFlight<'g>(&'g AddressState);
 ///
 /// When it expires, one request tries the address; for all others, the address stays ejected until that request has a
 /// connection. If it gets none, the next ejection is twice as long.
+///
+/// A drained address is ejected without an end, whatever becomes of its own ejection meanwhile: so a request checks both
+/// at once.
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
-    /// End, in milliseconds since the start of the version's first balancer; 0 if the address is not ejected.
+    /// End, in milliseconds since the start of the version's first balancer; 0 if the address is not ejected. With
+    /// [`DRAINED`] if it is drained.
     until_ms: AtomicU64,
     /// Duration of the ejection after the next failure, in milliseconds.
     duration_ms: AtomicU64,
@@ -165,6 +171,28 @@ impl AddressState {
     #[must_use]
     pub(crate) fn is_unreachable(&self) -> bool {
         self.is_unreachable.load(Ordering::Relaxed)
+    }
+
+    /// Whether it gets no new requests because an operator wants so.
+    #[must_use]
+    pub(crate) fn is_drained(&self) -> bool {
+        self.ejection.until_ms.load(Ordering::Relaxed) & DRAINED != 0
+    }
+
+    /// An operator has drained it, or not. Only a change is logged.
+    pub(super) fn drain(&self, is_drained: bool, name: &BackendName, address: SocketAddr) {
+        let until_ms = &self.ejection.until_ms;
+        let before = match is_drained {
+            true => until_ms.fetch_or(DRAINED, Ordering::Relaxed),
+            false => until_ms.fetch_and(!DRAINED, Ordering::Relaxed),
+        };
+        if (before & DRAINED != 0) != is_drained {
+            let text = match is_drained {
+                true => "the address is drained: it gets no new requests",
+                false => "the address is no longer drained",
+            };
+            tracing::info!(backend = %name, version = name.version(), backend.addr = %address, "{text}");
+        }
     }
 
     /// No connection could be established. Only a change is logged, once a minute. Returns whether it is one: it was reachable
@@ -299,12 +327,12 @@ impl Ejection {
 
     /// Ejects the address.
     pub(super) fn begin(&self, now_ms: u64) {
-        if self.until_ms.load(Ordering::Relaxed) == 0 {
+        if self.until_ms.load(Ordering::Relaxed) & !DRAINED == 0 {
             self.duration_ms
                 .store(INITIAL_EJECTION_MS, Ordering::Relaxed);
         }
         let until_ms = now_ms.saturating_add(self.duration_ms.load(Ordering::Relaxed));
-        self.until_ms.store(until_ms, Ordering::Relaxed);
+        self.update(|_| until_ms);
     }
 
     /// Shortens the ejection to a lower limit.
@@ -312,14 +340,23 @@ impl Ejection {
         self.duration_ms.fetch_min(max_ms, Ordering::Relaxed);
         // 0 stays 0: it is not ejected.
         let end = now_ms.saturating_add(max_ms);
-        self.until_ms.fetch_min(end, Ordering::Relaxed);
+        self.update(|until_ms| until_ms.min(end));
     }
 
     /// Ends the ejection.
     pub(super) fn end(&self) {
-        if self.until_ms.load(Ordering::Relaxed) != 0 {
-            self.until_ms.store(0, Ordering::Relaxed);
+        if self.until_ms.load(Ordering::Relaxed) & !DRAINED != 0 {
+            self.update(|_| 0);
         }
+    }
+
+    /// Replaces the end; a drained address stays drained.
+    fn update(&self, end: impl Fn(u64) -> u64) {
+        let new = |old: u64| Some(old & DRAINED | end(old & !DRAINED));
+        // It always has a new value.
+        let _ = self
+            .until_ms
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, new);
     }
 }
 
@@ -366,6 +403,33 @@ mod tests {
             assert_eq!(lengths, [200, 400, 800, 1500, 1500]);
             ejection.end();
         }
+    }
+
+    #[test]
+    fn a_drained_address_gets_no_request_whatever_becomes_of_its_ejection() {
+        let state = AddressState::default();
+        let (ejection, name) = (&state.ejection, BackendName::own("v1".parse().unwrap()));
+        let address = "127.0.0.1:1".parse().unwrap();
+        let is_in =
+            || !ejection.is_active(|| 9_000_000) && ejection.admit_request(|| 9_000_000, 5000);
+        let changes: [&dyn Fn(); 4] = [
+            &|| (),
+            &|| ejection.begin(1000),
+            &|| ejection.limit(1000, 100),
+            &|| ejection.end(),
+        ];
+        for change in changes {
+            state.drain(true, &name, address);
+            change();
+            assert!(state.is_drained() && !is_in());
+            state.drain(false, &name, address);
+            assert!(!state.is_drained() && is_in());
+        }
+        // The ejection itself goes on.
+        ejection.begin(1000);
+        state.drain(true, &name, address);
+        state.drain(false, &name, address);
+        assert!(ejection.is_active(|| 1199) && !ejection.is_active(|| 1200));
     }
 
     #[test]

@@ -71,7 +71,14 @@ impl<'g> Destination<'g> {
     ///
     /// No address is healthy, or none is left.
     pub(crate) fn choose(&mut self) -> Result<Endpoint, Rejection> {
+        let unavailable = || {
+            let backend = self.backend.name.to_string();
+            Rejection::NoHealthyBackend { backend }
+        };
         let (balancer, key, attempts) = match &mut self.choice {
+            Choice::Fixed { in_flight, .. } if in_flight.state().is_drained() => {
+                return Err(unavailable());
+            }
             Choice::Fixed { endpoint, .. } => return Ok((*endpoint).clone()),
             Choice::Balanced {
                 balancer,
@@ -82,8 +89,7 @@ impl<'g> Destination<'g> {
         let is_first = attempts.last().is_none();
         let none_left = || {
             if is_first {
-                let backend = self.backend.name.to_string();
-                Rejection::NoHealthyBackend { backend }
+                unavailable()
             } else {
                 // Another address was available when the last attempt failed, but is not any more.
                 let why = "no other address is left".to_owned();

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +14,7 @@ use pingora_load_balancing::{
     selection::{BackendIter, BackendSelection, Consistent},
 };
 
-use super::address::Address;
+use super::address::{Address, AddressState};
 use crate::config::Balance;
 
 /// Limit of points on the hash ring for each address and unit of weight (ketama).
@@ -92,6 +93,11 @@ impl Addresses {
 
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Address>> {
         self.all.iter()
+    }
+
+    /// The states of all.
+    pub(super) fn states(&self) -> impl Iterator<Item = (SocketAddr, &AddressState)> + Clone {
+        self.iter().map(|one| (one.socket(), &*one.state))
     }
 
     pub(super) const fn len(&self) -> usize {

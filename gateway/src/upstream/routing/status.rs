@@ -49,6 +49,8 @@ pub(crate) enum AddressHealth {
     /// No connection could be established. If the backend has other addresses, this one gets no requests for a moment: it is
     /// ejected.
     Unreachable,
+    /// An operator has drained it: it gets no new requests.
+    Drained,
     /// It has no checks, or has not passed one yet; the last connection to it, if any, was established.
     Unchecked,
     /// No gateway was asked.
@@ -63,6 +65,7 @@ impl AddressHealth {
             Self::Healthy => "healthy",
             Self::Unhealthy => "unhealthy",
             Self::Unreachable => "unreachable",
+            Self::Drained => "drained",
             Self::Unchecked => "unchecked",
             Self::Unknown => "unknown",
         }
@@ -98,7 +101,9 @@ impl Balancer {
 
     fn health_of(&self, address: &Address) -> AddressHealth {
         let state = &address.state;
-        if self.checks.is_some() && !state.health.is_healthy() {
+        if state.is_drained() {
+            AddressHealth::Drained
+        } else if self.checks.is_some() && !state.health.is_healthy() {
             AddressHealth::Unhealthy
         } else if state.is_unreachable() {
             AddressHealth::Unreachable

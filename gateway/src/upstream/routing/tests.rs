@@ -99,6 +99,48 @@ async fn the_only_address_is_never_ejected() {
 }
 
 #[tokio::test]
+async fn drained_addresses_get_no_new_requests_unless_no_other_is_left() {
+    let [one, two] = ["127.0.0.1:1", "127.0.0.1:2"].map(|text| text.parse().unwrap());
+    let versions = versions("[versions.v1]\nbackends = ['127.0.0.1:1', '127.0.0.1:2']\n");
+    let balancer = Balancer::new(versions.default().own(), None).unwrap();
+    let chosen = || {
+        let chosen = (0..4).filter_map(|_| balancer.choose(b"", &mut Attempts::default()));
+        let mut chosen: Vec<_> = chosen.map(|endpoint| endpoint.address).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    };
+    let drain = |all: &[(SocketAddr, bool)]| balancer.drain(all.iter().copied().collect());
+    drain(&[(one, false)]);
+    // An address that is resolved later is drained before its first request.
+    balancer.resolve().await;
+    let mut in_flight = Attempts::default();
+    balancer.choose(b"", &mut in_flight).unwrap();
+    assert_eq!(chosen(), [two]);
+    assert_eq!(
+        balancer
+            .status()
+            .iter()
+            .map(|one| one.health)
+            .collect::<Vec<_>>(),
+        [AddressHealth::Drained, AddressHealth::Unchecked]
+    );
+    assert!(!balancer.has_another(&in_flight), "no retry on it, either");
+    drain(&[(one, false), (two, false)]);
+    assert_eq!(chosen(), [one, two]);
+    drain(&[(one, true), (two, false)]);
+    assert_eq!(chosen(), [two]);
+    drain(&[(one, true), (two, true)]);
+    assert!(chosen().is_empty() && !balancer.is_available());
+    // A reload changes nothing of it.
+    let reloaded = Balancer::new(versions.default().own(), Some(&balancer)).unwrap();
+    reloaded.resolve().await;
+    assert!(!reloaded.is_available());
+    drain(&[]);
+    assert_eq!(chosen(), [one, two]);
+}
+
+#[tokio::test]
 async fn a_passed_check_ends_an_ejection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

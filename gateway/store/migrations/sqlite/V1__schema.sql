@@ -27,8 +27,8 @@ CREATE TABLE audit (
     origin    TEXT    NOT NULL, -- from where
     reason    TEXT,
     action    TEXT    NOT NULL,
-    subject   TEXT    NOT NULL, -- an application's ident, a token's name
-    revision  INTEGER NOT NULL, -- the subject's, by the change
+    subject   TEXT    NOT NULL, -- an application's ident, a token's name, a backend's address
+    revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
 
@@ -60,6 +60,15 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_by_age ON idempotency (at);
+
+-- Addresses of backends that an operator has taken out. Rows are deleted an hour after their end.
+CREATE TABLE drains (
+    backend    TEXT    NOT NULL, -- as signpost versions list shows it: v2 (canary next)
+    address    TEXT    NOT NULL, -- IP address and port
+    until      INTEGER NOT NULL, -- UTC ms
+    is_forced  INTEGER NOT NULL CHECK (is_forced IN (0, 1)), -- also if no address is left
+    PRIMARY KEY (backend, address)
+) STRICT, WITHOUT ROWID;
 
 -- What changed lately, so that every process can invalidate what it caches. Rows are kept for an hour.
 CREATE TABLE changes (

@@ -22,6 +22,7 @@ const SOME: &str = "
     INSERT INTO tokens VALUES (1, zeroblob(32), 'ci', 'operator', 1, 'ada', 2, 3, 4),
         (3, randomblob(32), 'ci', 'viewer', 1, 'ada', 2, NULL, NULL);
     INSERT INTO idempotency VALUES (zeroblob(32), randomblob(32), x'00ff', 1), (randomblob(32), randomblob(32), NULL, 2);
+    INSERT INTO drains VALUES ('v1', '127.0.0.1:7001', 1700000000000, 1), ('v2 (canary next)', '[::1]:7002', 1, 0);
     INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1, NULL), (9, 'hub', 'oauth', 'ada', 2, 'Ada');
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
@@ -43,7 +44,7 @@ const SOME: &str = "
 ";
 
 /// Their number, in the order of [`TABLES`].
-const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2];
+const ROWS: [i64; TABLES.len()] = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2];
 
 /// Source and target.
 struct Pair {
@@ -158,6 +159,7 @@ async fn every_row_is_copied_unchanged() {
         ("audit", 2),
         ("tokens", 2),
         ("idempotency", 2),
+        ("drains", 2),
         ("accounts", 2),
         ("login_keys", 2),
         ("logins", 2),

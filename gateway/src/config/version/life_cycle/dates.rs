@@ -41,6 +41,11 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 
 /// Parses a time as [`parse_time`] does, or the time before `now` by which a duration has its beginning: `7d`, `1h30m`.
 pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
+    parse_time(text).or_else(|| Some(now.minus(parse_short_duration(text)?)))
+}
+
+/// Parses a duration in short: `7d`, `1h30m`.
+pub(crate) fn parse_short_duration(text: &str) -> Option<Duration> {
     const UNITS: [(char, u64); 5] = [
         ('W', 7 * 86_400),
         ('D', 86_400),
@@ -48,8 +53,8 @@ pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
         ('M', 60),
         ('S', 1),
     ];
-    let duration = || sum(&text.to_ascii_uppercase(), &UNITS).filter(|_| !text.is_empty());
-    parse_time(text).or_else(|| Some(now.minus(Duration::from_secs(duration()?))))
+    let seconds = sum(&text.to_ascii_uppercase(), &UNITS).filter(|_| !text.is_empty());
+    seconds.map(Duration::from_secs)
 }
 
 /// The sum of numbers, each before its unit, in the order of the units; in seconds.

@@ -262,7 +262,9 @@ const fn next(action: Action) -> Option<Action> {
         | Action::CreateToken
         | Action::RevokeToken
         | Action::RotateMasterKey
-        | Action::ReloadConfig => None,
+        | Action::ReloadConfig
+        | Action::DrainBackend
+        | Action::UndrainBackend => None,
     }
 }
 
@@ -301,7 +303,9 @@ async fn act(apps: &Administration, action: Action, app: &NewApp, request: Chang
         Action::CreateToken
         | Action::RevokeToken
         | Action::RotateMasterKey
-        | Action::ReloadConfig => {
+        | Action::ReloadConfig
+        | Action::DrainBackend
+        | Action::UndrainBackend => {
             panic!("{action:?} does not concern an application")
         }
     }

@@ -1,0 +1,94 @@
+//! Keeps the addresses drained that the store has as drained.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use signpost_store::{Store, StoreError};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+use crate::{gateway::Gateway, upstream::drains::Drains};
+
+/// Time from one look to the next, if nothing changes: drainings end, and reloads bring other addresses.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout of the first look, which the start waits for.
+const START_TIMEOUT: Duration = Duration::from_secs(2);
+/// What has ended is deleted after an hour: the clocks of gateways may differ.
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+
+/// Reads the drained addresses when they change, and drains them at the current gateway.
+pub(crate) struct DrainWatch {
+    current: Arc<ArcSwap<Gateway>>,
+    drains: Drains,
+    /// Notified by the change feed.
+    changed: Arc<Notify>,
+    /// Whether there was no change since they were read.
+    is_read: bool,
+    /// The configuration at which nothing is drained; `None` if something is.
+    cleared: Option<u64>,
+}
+
+impl DrainWatch {
+    pub(crate) const fn new(
+        current: Arc<ArcSwap<Gateway>>,
+        store: Store,
+        changed: Arc<Notify>,
+    ) -> Self {
+        Self {
+            current,
+            drains: Drains::new(store),
+            changed,
+            is_read: false,
+            cleared: None,
+        }
+    }
+
+    /// The first look, before requests are served.
+    pub(crate) async fn start(&mut self) {
+        // If the store does not answer, the next look repeats it.
+        let _ = timeout(START_TIMEOUT, self.look()).await;
+    }
+
+    /// Looks until the process ends.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.look().await;
+            tokio::select! {
+                () = self.changed.notified() => self.is_read = false,
+                () = sleep(INTERVAL) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self) {
+        if let Err(error) = self.read().await {
+            // The change feed reports that the store does not answer. What is known stays drained until its end.
+            tracing::debug!(cause = %error.in_short(), "the drained addresses cannot be read now");
+        }
+        let gateway = self.current.load_full();
+        let (drained, generation) = (gateway.state.drained.load(), gateway.policy.generation);
+        if drained.is_empty() && self.cleared == Some(generation) {
+            return;
+        }
+        let now = gateway.state.clock.now();
+        gateway.policy.backends.drain(&drained, now);
+        self.cleared = drained.is_empty().then_some(generation);
+    }
+
+    async fn read(&mut self) -> Result<(), StoreError> {
+        let state = Arc::clone(&self.current.load().state);
+        if !self.is_read {
+            let all = self.drains.all().await?;
+            state.drained.store(Arc::new(all));
+            self.is_read = true;
+        }
+        let before = state.clock.now().minus(RETENTION);
+        if state.drained.load().iter().any(|one| one.until < before) {
+            self.is_read = false;
+            self.drains.delete_ended(before).await?;
+        }
+        Ok(())
+    }
+}

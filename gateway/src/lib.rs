@@ -16,6 +16,7 @@
 //! | [`observe`] | outcome, access log, spans, metrics of requests, usage |
 //! | [`gateway`] | a request from its head to its end: receive, forward, relay, respond, record |
 //! | [`downstream`] | the clients' side: listeners, HTTP/1.1, HTTP/2 |
+//! | [`api`] | the management API: routes, roles, problems, its description |
 //! | [`process`] | start, stop, reload, upgrade, readiness, scrape |
 //! | [`cli`] | the commands |
 
@@ -24,6 +25,7 @@
     reason = "its modules are private, and its documentation is for its developers"
 )]
 
+mod api;
 pub mod cli;
 mod config;
 mod directory;

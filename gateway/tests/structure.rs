@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 13] = [
+const GATEWAY: [&str; 14] = [
     "wire",
     "tls",
     "request",
@@ -22,6 +22,7 @@ const GATEWAY: [&str; 13] = [
     "observe",
     "gateway",
     "downstream",
+    "api",
     "process",
     "cli",
 ];

@@ -138,7 +138,7 @@ login_used = This login was already used
     .page-title = This login is already over
     .page = It was completed or cancelled before, perhaps in another window. If you are not logged in, go back to the application and start again.
 idempotency_conflict = This idempotency key was already used
-    .detail = An event with other content was sent with this key. Send each new event with a new key.
+    .detail = Other content was sent with this key. Use a new key for each new event or request.
 version_retired = This version has been retired
     .detail =
         { $versions ->
@@ -161,7 +161,11 @@ uri_too_long = The query is too long
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = The content type is not supported
-    .detail = Send the body as application/x-www-form-urlencoded in UTF-8, without a content encoding.
+    .detail =
+        { $kind ->
+            [api] Send the body as { $allowed }.
+           *[form] Send the body as application/x-www-form-urlencoded in UTF-8, without a content encoding.
+        }
     .page-title = { page_link_title }
     .page = { page_link_detail }
 rate_limited = Too many requests
@@ -206,6 +210,45 @@ gateway_stopping = The service is restarting
     .page = Go back to the application and check whether you are logged in. If you are not, start again.
 provider_timeout = The login provider did not respond in time
     .detail = Nobody was logged in. Go back to the application and start again in a moment.
+
+## Management API
+
+request_malformed = The request cannot be read
+    .detail = { $problem }
+nothing_to_change = There is nothing to change
+    .detail = Give at least one setting.
+token_missing = A token is required
+    .detail = Send a token in the header Authorization: Bearer. The command "signpost token create" makes one.
+token_invalid = The token is not valid
+    .detail = It is unknown, has expired or was revoked. Ask an administrator for a new one.
+token_not_found = No such token
+    .detail = Check the token's number.
+token_taken = A token has this name
+    .detail = Choose another name, or revoke that token first.
+role_insufficient = The token's role does not allow this
+    .detail = The token has the role { $role }; this call needs { $needed }.
+cross_site = Pages of other sites may not call
+    .detail = Call from a program, or from a page of this address.
+client_certificate_missing = A client certificate is required
+    .detail = Connect with a client certificate that this listener accepts.
+app_taken = An application has this ident
+    .detail = Nothing was changed. Choose another ident.
+overlap_running = The previous key is still valid
+    .detail = It is valid for { $minutes } more minutes. Wait, or end its validity by end-overlap.
+revision_stale = It was changed meanwhile
+    .detail = Nothing was changed. It has revision { $revision } now: read it again, then decide.
+revision_missing = The change names no revision
+    .detail = Send the revision that you have read, in the header If-Match or as "revision" in the body.
+import_invalid = The file has problems
+    .detail = Nothing was imported. "problems" lists them by line.
+config_invalid = The configuration file has problems
+    .detail = Nothing was changed. "problems" lists them.
+idempotency_unfinished = The outcome of the first request is not known
+    .detail = A request with this idempotency key is running, or was interrupted. Read what it would have changed, then send a new key.
+address_not_found = No such address
+    .detail = No backend with this name has this address.
+last_address = It is the backend's last address
+    .detail = Nothing was changed: without it, the backend would be unavailable. Send "force" if it should be.
 
 ## Hints
 

@@ -136,7 +136,7 @@ login_used = このログインは使用済みです
     .page-title = このログインはすでに終了しています
     .page = 別のウィンドウなどで、すでに完了したか取り消されました。ログインできていない場合は、アプリケーションに戻って、もう一度始めてください。
 idempotency_conflict = この冪等キーは使用済みです
-    .detail = 内容の異なるイベントがこのキーで送信されています。新しいイベントごとに新しいキーを使ってください。
+    .detail = 内容の異なるものがこのキーで送信されています。新しいイベントやリクエストごとに新しいキーを使ってください。
 version_retired = このバージョンは提供を終了しました
     .detail =
         { $versions ->
@@ -159,7 +159,11 @@ uri_too_long = クエリが長すぎます
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = 対応していないコンテンツタイプです
-    .detail = 本文は UTF-8 の application/x-www-form-urlencoded とし、コンテンツエンコーディングは使わないでください。
+    .detail =
+        { $kind ->
+            [api] 本文を { $allowed } で送信してください。
+           *[form] 本文は UTF-8 の application/x-www-form-urlencoded とし、コンテンツエンコーディングは使わないでください。
+        }
     .page-title = { page_link_title }
     .page = { page_link_detail }
 rate_limited = リクエストが多すぎます
@@ -204,6 +208,45 @@ gateway_stopping = サービスを再起動しています
     .page = アプリケーションに戻り、ログインできているか確認してください。できていない場合は、もう一度始めてください。
 provider_timeout = ログインプロバイダーが時間内に応答しませんでした
     .detail = だれもログインしていません。少し待ってから、アプリケーションに戻って、もう一度始めてください。
+
+## Management API
+
+request_malformed = リクエストを読み取れません
+    .detail = { $problem }
+nothing_to_change = 変更する内容がありません
+    .detail = 設定を少なくとも 1 つ指定してください。
+token_missing = トークンが必要です
+    .detail = Authorization: Bearer ヘッダーでトークンを送信してください。コマンド "signpost token create" で作成できます。
+token_invalid = トークンが無効です
+    .detail = トークンが不明か、有効期限切れか、取り消されています。管理者に新しいトークンを依頼してください。
+token_not_found = そのトークンはありません
+    .detail = トークンの番号を確認してください。
+token_taken = 同じ名前のトークンがあります
+    .detail = 別の名前を選ぶか、先にそのトークンを取り消してください。
+role_insufficient = トークンのロールではこの操作は許可されません
+    .detail = トークンのロールは { $role } です。この呼び出しには { $needed } が必要です。
+cross_site = 他のサイトのページからは呼び出せません
+    .detail = プログラムか、このアドレスのページから呼び出してください。
+client_certificate_missing = クライアント証明書が必要です
+    .detail = このリスナーが受け入れるクライアント証明書で接続してください。
+app_taken = この識別子のアプリケーションがあります
+    .detail = 何も変更されていません。別の識別子を選んでください。
+overlap_running = 前の鍵がまだ有効です
+    .detail = あと { $minutes } 分間有効です。待つか、end-overlap で有効期間を終了してください。
+revision_stale = その間に変更されました
+    .detail = 何も変更されていません。現在のリビジョンは { $revision } です。読み直してから判断してください。
+revision_missing = 変更にリビジョンがありません
+    .detail = 読み取ったリビジョンを If-Match ヘッダーまたは本文の "revision" で送信してください。
+import_invalid = ファイルに問題があります
+    .detail = 何もインポートされていません。"problems" に行ごとの問題があります。
+config_invalid = 設定ファイルに問題があります
+    .detail = 何も変更されていません。"problems" に問題の一覧があります。
+idempotency_unfinished = 最初のリクエストの結果が不明です
+    .detail = この冪等キーのリクエストは実行中か、中断されました。変更されるはずだった内容を確認し、新しいキーを送信してください。
+address_not_found = そのアドレスはありません
+    .detail = この名前のバックエンドにこのアドレスはありません。
+last_address = バックエンドの最後のアドレスです
+    .detail = 何も変更されていません。これがないとバックエンドは利用できません。それでよければ "force" を送信してください。
 
 ## Hints
 

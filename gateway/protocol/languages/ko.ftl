@@ -136,7 +136,7 @@ login_used = 이미 사용된 로그인입니다
     .page-title = 이미 끝난 로그인입니다
     .page = 다른 창 등에서 이미 완료되었거나 취소되었습니다. 로그인되어 있지 않다면 애플리케이션으로 돌아가 다시 시작하세요.
 idempotency_conflict = 이미 사용된 멱등 키입니다
-    .detail = 내용이 다른 이벤트가 이 키로 이미 전송되었습니다. 새 이벤트마다 새 키를 사용하세요.
+    .detail = 이 키로 다른 내용이 이미 전송되었습니다. 새 이벤트나 요청마다 새 키를 사용하세요.
 version_retired = 이 버전은 종료되었습니다
     .detail =
         { $versions ->
@@ -159,7 +159,11 @@ uri_too_long = 쿼리가 너무 깁니다
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = 지원하지 않는 콘텐츠 형식입니다
-    .detail = 본문은 UTF-8의 application/x-www-form-urlencoded로, 콘텐츠 인코딩 없이 보내세요.
+    .detail =
+        { $kind ->
+            [api] 본문을 { $allowed } 형식으로 보내세요.
+           *[form] 본문은 UTF-8의 application/x-www-form-urlencoded로, 콘텐츠 인코딩 없이 보내세요.
+        }
     .page-title = { page_link_title }
     .page = { page_link_detail }
 rate_limited = 요청이 너무 많습니다
@@ -204,6 +208,45 @@ gateway_stopping = 서비스를 다시 시작하는 중입니다
     .page = 애플리케이션으로 돌아가 로그인되었는지 확인하세요. 로그인되지 않았다면 다시 시작하세요.
 provider_timeout = 로그인 제공자가 제때 응답하지 않았습니다
     .detail = 아무도 로그인되지 않았습니다. 잠시 후 애플리케이션으로 돌아가 다시 시작하세요.
+
+## Management API
+
+request_malformed = 요청을 읽을 수 없습니다
+    .detail = { $problem }
+nothing_to_change = 변경할 내용이 없습니다
+    .detail = 설정을 하나 이상 지정하세요.
+token_missing = 토큰이 필요합니다
+    .detail = Authorization: Bearer 헤더로 토큰을 보내세요. 명령 "signpost token create"로 만들 수 있습니다.
+token_invalid = 토큰이 유효하지 않습니다
+    .detail = 알 수 없거나 만료되었거나 취소된 토큰입니다. 관리자에게 새 토큰을 요청하세요.
+token_not_found = 해당 토큰이 없습니다
+    .detail = 토큰 번호를 확인하세요.
+token_taken = 같은 이름의 토큰이 있습니다
+    .detail = 다른 이름을 선택하거나 먼저 그 토큰을 취소하세요.
+role_insufficient = 토큰의 역할로는 이 작업을 할 수 없습니다
+    .detail = 토큰의 역할은 { $role }입니다. 이 호출에는 { $needed }이(가) 필요합니다.
+cross_site = 다른 사이트의 페이지는 호출할 수 없습니다
+    .detail = 프로그램이나 이 주소의 페이지에서 호출하세요.
+client_certificate_missing = 클라이언트 인증서가 필요합니다
+    .detail = 이 리스너가 허용하는 클라이언트 인증서로 연결하세요.
+app_taken = 이 식별자를 가진 애플리케이션이 있습니다
+    .detail = 아무것도 변경되지 않았습니다. 다른 식별자를 선택하세요.
+overlap_running = 이전 키가 아직 유효합니다
+    .detail = { $minutes }분 더 유효합니다. 기다리거나 end-overlap으로 유효 기간을 끝내세요.
+revision_stale = 그 사이에 변경되었습니다
+    .detail = 아무것도 변경되지 않았습니다. 현재 리비전은 { $revision }입니다. 다시 읽은 뒤 결정하세요.
+revision_missing = 변경에 리비전이 없습니다
+    .detail = 읽은 리비전을 If-Match 헤더나 본문의 "revision"으로 보내세요.
+import_invalid = 파일에 문제가 있습니다
+    .detail = 아무것도 가져오지 않았습니다. "problems"에 줄별 문제가 있습니다.
+config_invalid = 설정 파일에 문제가 있습니다
+    .detail = 아무것도 변경되지 않았습니다. "problems"에 문제 목록이 있습니다.
+idempotency_unfinished = 첫 요청의 결과를 알 수 없습니다
+    .detail = 이 멱등 키의 요청이 실행 중이거나 중단되었습니다. 변경되었을 내용을 확인한 뒤 새 키를 보내세요.
+address_not_found = 해당 주소가 없습니다
+    .detail = 이 이름의 백엔드에 이 주소가 없습니다.
+last_address = 백엔드의 마지막 주소입니다
+    .detail = 아무것도 변경되지 않았습니다. 이 주소가 없으면 백엔드를 사용할 수 없습니다. 그래도 되면 "force"를 보내세요.
 
 ## Hints
 

@@ -136,7 +136,7 @@ login_used = 此登录已被使用
     .page-title = 此登录已经结束
     .page = 它先前已完成或取消，可能是在另一个窗口中。如果您尚未登录，请返回应用重新开始。
 idempotency_conflict = 此幂等键已被使用
-    .detail = 已有内容不同的事件使用了此键。请为每个新事件使用新的键。
+    .detail = 此键已用于其他内容。请为每个新事件或请求使用新的键。
 version_retired = 此版本已停止服务
     .detail =
         { $versions ->
@@ -159,7 +159,11 @@ uri_too_long = 查询字符串过长
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = 不支持的内容类型
-    .detail = 请求体请使用 UTF-8 的 application/x-www-form-urlencoded，不要使用内容编码。
+    .detail =
+        { $kind ->
+            [api] 请以 { $allowed } 发送正文。
+           *[form] 请求体请使用 UTF-8 的 application/x-www-form-urlencoded，不要使用内容编码。
+        }
     .page-title = { page_link_title }
     .page = { page_link_detail }
 rate_limited = 请求过多
@@ -204,6 +208,45 @@ gateway_stopping = 服务正在重启
     .page = 请返回应用，查看是否已登录。如果尚未登录，请重新开始。
 provider_timeout = 登录提供方未及时响应
     .detail = 没有任何人登录。请稍后返回应用重新开始。
+
+## Management API
+
+request_malformed = 无法读取该请求
+    .detail = { $problem }
+nothing_to_change = 没有要更改的内容
+    .detail = 请至少给出一项设置。
+token_missing = 需要令牌
+    .detail = 请在 Authorization: Bearer 标头中发送令牌。命令 "signpost token create" 可创建令牌。
+token_invalid = 令牌无效
+    .detail = 令牌未知、已过期或已被吊销。请向管理员申请新令牌。
+token_not_found = 没有该令牌
+    .detail = 请检查令牌的编号。
+token_taken = 已有同名的令牌
+    .detail = 请选择其他名称，或先吊销该令牌。
+role_insufficient = 令牌的角色不允许此操作
+    .detail = 令牌的角色是 { $role }；此调用需要 { $needed }。
+cross_site = 其他网站的页面不得调用
+    .detail = 请从程序或此地址的页面调用。
+client_certificate_missing = 需要客户端证书
+    .detail = 请使用此监听器接受的客户端证书进行连接。
+app_taken = 已有使用此标识的应用
+    .detail = 未作任何更改。请选择其他标识。
+overlap_running = 上一个密钥仍然有效
+    .detail = 它还将有效 { $minutes } 分钟。请等待，或通过 end-overlap 结束其有效期。
+revision_stale = 期间已被更改
+    .detail = 未作任何更改。其当前修订号为 { $revision }：请重新读取后再决定。
+revision_missing = 更改未指明修订号
+    .detail = 请在 If-Match 标头中或以正文的 "revision" 发送您读取的修订号。
+import_invalid = 文件存在问题
+    .detail = 未导入任何内容。"problems" 按行列出这些问题。
+config_invalid = 配置文件存在问题
+    .detail = 未作任何更改。"problems" 列出这些问题。
+idempotency_unfinished = 首个请求的结果未知
+    .detail = 使用此幂等键的请求正在执行或已中断。请读取它本应更改的内容，然后发送新的键。
+address_not_found = 没有该地址
+    .detail = 没有具有此名称和此地址的后端。
+last_address = 这是该后端的最后一个地址
+    .detail = 未作任何更改：没有它，后端将不可用。如确需如此，请发送 "force"。
 
 ## Hints
 

@@ -136,7 +136,7 @@ login_used = 此登入已被使用
     .page-title = 此登入已經結束
     .page = 它先前已完成或取消，可能是在另一個視窗中。如果您尚未登入，請返回應用程式重新開始。
 idempotency_conflict = 此冪等鍵已被使用
-    .detail = 已有內容不同的事件使用了此鍵。請為每個新事件使用新的鍵。
+    .detail = 此鍵已用於其他內容。請為每個新事件或請求使用新的鍵。
 version_retired = 此版本已停止服務
     .detail =
         { $versions ->
@@ -159,7 +159,11 @@ uri_too_long = 查詢字串過長
     .page-title = { page_link_title }
     .page = { page_link_detail }
 content_type_unsupported = 不支援的內容類型
-    .detail = 請求主體請使用 UTF-8 的 application/x-www-form-urlencoded，不要使用內容編碼。
+    .detail =
+        { $kind ->
+            [api] 請以 { $allowed } 傳送本文。
+           *[form] 請求主體請使用 UTF-8 的 application/x-www-form-urlencoded，不要使用內容編碼。
+        }
     .page-title = { page_link_title }
     .page = { page_link_detail }
 rate_limited = 請求過多
@@ -204,6 +208,45 @@ gateway_stopping = 服務正在重新啟動
     .page = 請返回應用程式，查看是否已登入。如果尚未登入，請重新開始。
 provider_timeout = 登入提供者未及時回應
     .detail = 沒有任何人登入。請稍後返回應用程式重新開始。
+
+## Management API
+
+request_malformed = 無法讀取該請求
+    .detail = { $problem }
+nothing_to_change = 沒有要變更的內容
+    .detail = 請至少給出一項設定。
+token_missing = 需要權杖
+    .detail = 請在 Authorization: Bearer 標頭中傳送權杖。命令 "signpost token create" 可建立權杖。
+token_invalid = 權杖無效
+    .detail = 權杖未知、已過期或已被撤銷。請向管理員申請新權杖。
+token_not_found = 沒有該權杖
+    .detail = 請檢查權杖的編號。
+token_taken = 已有同名的權杖
+    .detail = 請選擇其他名稱，或先撤銷該權杖。
+role_insufficient = 權杖的角色不允許此操作
+    .detail = 權杖的角色是 { $role }；此呼叫需要 { $needed }。
+cross_site = 其他網站的頁面不得呼叫
+    .detail = 請從程式或此位址的頁面呼叫。
+client_certificate_missing = 需要用戶端憑證
+    .detail = 請使用此監聽器接受的用戶端憑證進行連線。
+app_taken = 已有使用此識別碼的應用程式
+    .detail = 未作任何變更。請選擇其他識別碼。
+overlap_running = 上一個金鑰仍然有效
+    .detail = 它還將有效 { $minutes } 分鐘。請等待，或透過 end-overlap 結束其有效期。
+revision_stale = 期間已被變更
+    .detail = 未作任何變更。其目前修訂號為 { $revision }：請重新讀取後再決定。
+revision_missing = 變更未指明修訂號
+    .detail = 請在 If-Match 標頭中或以本文的 "revision" 傳送您讀取的修訂號。
+import_invalid = 檔案存在問題
+    .detail = 未匯入任何內容。"problems" 按行列出這些問題。
+config_invalid = 設定檔存在問題
+    .detail = 未作任何變更。"problems" 列出這些問題。
+idempotency_unfinished = 首個請求的結果未知
+    .detail = 使用此冪等鍵的請求正在執行或已中斷。請讀取它本應變更的內容，然後傳送新的鍵。
+address_not_found = 沒有該位址
+    .detail = 沒有具有此名稱和此位址的後端。
+last_address = 這是該後端的最後一個位址
+    .detail = 未作任何變更：沒有它，後端將無法使用。如確需如此，請傳送 "force"。
 
 ## Hints
 

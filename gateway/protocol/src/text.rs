@@ -18,7 +18,7 @@ pub fn text(language: Language, id: &str, args: &[(&str, &str)]) -> String {
 }
 
 /// As [`text`]; `None` if the language has no text for `id`.
-pub(crate) fn find(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
+pub fn find(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
     let bundle = bundle(language);
     let (message, attribute) = id.split_once('.').unzip();
     let message = bundle.get_message(message.unwrap_or(id))?;

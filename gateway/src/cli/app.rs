@@ -329,8 +329,8 @@ fn print_weaknesses(profile: Option<&SignProfile>) {
 async fn rotate(rotate: Rotate) -> anyhow::Result<()> {
     let administration = administration(&rotate.common).await?;
     let overlap = Duration::from_secs(rotate.overlap * 3600);
-    let key = administration.rotate(rotate.ident, overlap, rotate.change.request());
-    let key = key.await?;
+    let rotated = administration.rotate(rotate.ident, overlap, rotate.change.request());
+    let (_, key) = rotated.await?;
     show_key(rotate.ident, &key, rotate.common.json);
     Ok(())
 }

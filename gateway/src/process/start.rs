@@ -35,6 +35,7 @@ use tokio::{
 };
 
 use crate::{
+    api::{self, Api},
     config::Config,
     directory::apps::{
         loader::AppLoader,
@@ -111,10 +112,12 @@ pub(crate) fn run(
         },
     };
     control.start(reload, writers)?;
+    let api = apps.store.clone().zip(apps.stored.take());
+    let api = api.filter(|_| management.api);
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: None,
+        other: api.map(|(store, apps)| api::router(Api::new(store, apps, &current))),
         readiness: GatewayReadiness {
             store: apps.store,
             current: Arc::clone(&current),

@@ -22,9 +22,6 @@ use crate::{
     },
 };
 
-/// Members of an application that an import does not read.
-const NOT_EXPORTED: [&str; 3] = ["created_at", "previous_key_until", "revision"];
-
 /// The file format, for `signpost app import --help`.
 pub(super) const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:
 
@@ -124,11 +121,7 @@ pub(super) async fn export(common: &CommonOptions) -> anyhow::Result<()> {
     loop {
         let page = administration.list(&listing).await?;
         for app in &page.apps {
-            let mut line = json!(app);
-            if let Some(members) = line.as_object_mut() {
-                members.retain(|name, _| !NOT_EXPORTED.contains(&name.as_str()));
-            }
-            print_line(&line.to_string());
+            print_line(&app.exported());
         }
         if page.next.is_none() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Operators' actions on applications: every change is decided here, and is written together with what the audit says of
 //! it.
 //!
-//! Independent of the command line: `signpost app` is one caller. [`import`](super::import) reads applications from a
+//! `signpost app` and the [API](crate::api) are its callers. [`import`](super::import) reads applications from a
 //! file.
 
 mod listing;
@@ -99,7 +99,7 @@ impl Administration {
             .then(|| choice.apply_to(self.rules.gateway_profile.clone()))
     }
 
-    /// Adds an application.
+    /// Adds an application, and returns its state.
     ///
     /// # Errors
     ///
@@ -108,16 +108,21 @@ impl Administration {
         &self,
         app: NewApp,
         author: Author,
-    ) -> Result<(), AdministrationError> {
+    ) -> Result<AppSummary, AdministrationError> {
         self.rules.check_origins(&app.return_to)?;
         if let Some(version) = &app.default_version {
             self.rules.check_version(version)?;
         }
         let at = app.created_at;
-        let new = vec![self.store.new_row(app)?];
-        match self.insert(new, Action::CreateApp, author, at).await?.pop() {
+        let new = self.store.new_row(app)?;
+        let rows = vec![new.clone()];
+        match self
+            .insert(rows, Action::CreateApp, author, at)
+            .await?
+            .pop()
+        {
             Some(taken) => Err(AdministrationError::Taken(taken)),
-            None => Ok(()),
+            None => Ok(new.into()),
         }
     }
 
@@ -216,7 +221,7 @@ impl Administration {
         Err(ImportError::Problems(Problems::new(taken.collect())))
     }
 
-    /// Replaces an application's key. The old one stays valid for the overlap.
+    /// Replaces an application's key, and returns its new state and the new key. The old one stays valid for the overlap.
     ///
     /// # Errors
     ///
@@ -226,7 +231,7 @@ impl Administration {
         ident: AppIdent,
         overlap: Duration,
         request: ChangeRequest,
-    ) -> Result<AppKey, AdministrationError> {
+    ) -> Result<(AppSummary, AppKey), AdministrationError> {
         if overlap > MAX_OVERLAP {
             return Err(AdministrationError::OverlapTooLong);
         }
@@ -239,12 +244,13 @@ impl Administration {
             }
             _ => Ok(self.store.rotated(ident, row, &new, now.plus(overlap))?),
         };
-        self.change(ident, Action::RotateApp, &request, rotated)
+        let app = self
+            .change(ident, Action::RotateApp, &request, rotated)
             .await?;
         let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
         // The new key must be returned even if this clean-up fails; the next rotation retries it.
         let _ = self.store.delete_previous_keys(ended_before).await;
-        Ok(new)
+        Ok((app, new))
     }
 
     /// Ends the overlap of the last rotation: the key before is no longer valid. Without an overlap, nothing changes.

@@ -22,7 +22,7 @@ use signpost_protocol::{
 use zeroize::{Zeroize, Zeroizing};
 
 pub(crate) use self::file::read_file;
-pub(crate) use self::problem::{ImportError, Problem, Problems};
+pub(crate) use self::problem::{ImportError, MAX_FILE_BYTES, Problem, Problems};
 use self::{
     file::{LineCounter, line_breaks},
     problem::{Field, MAX_APPLICATIONS},

@@ -35,6 +35,8 @@ pub(crate) struct OpenApps {
     pub directory: AppDirectory,
     /// The database; `None` in single-application mode.
     pub store: Option<Store>,
+    /// The applications of the store, for the management API; `None` in single-application mode.
+    pub stored: Option<StoredApps>,
     /// The accounts; `None` if they would need a store of their own that no route asks for.
     pub accounts: Option<OpenAccounts>,
     /// Hashes the keys of shared rate limits; `None` in single-application mode.
@@ -58,6 +60,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
             return Ok(OpenApps {
                 directory: AppDirectory::single(key.clone()),
                 store: None,
+                stored: None,
                 accounts: config
                     .versions
                     .check_accounts()
@@ -96,6 +99,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let file = sealer
         .as_ref()
         .and_then(|sealer| snapshot_file(config, multi, sealer));
+    let stored = Some(store.clone());
     let loader = AppLoader::new(store, Arc::clone(&apps.all), file, Arc::new(SystemClock));
     let (subscriber, accounts) = (
         apps.subscriber(),
@@ -118,6 +122,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         directory: AppDirectory::Multi(apps),
         accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
+        stored,
         rate_key: sealer.map(|sealer| sealer.rate_key()),
         loader: Some(loader),
         drains_changed,

@@ -2,12 +2,14 @@
 
 use async_trait::async_trait;
 use serde::{Serialize, Serializer};
+use serde_json::json;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
     version::Version,
 };
+use utoipa::ToSchema;
 
 use super::{
     App, AppState,
@@ -40,7 +42,7 @@ pub(crate) struct NewApp {
 }
 
 /// An application as shown to operators, without its key and internal id.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct AppSummary {
     /// The ident that its clients send.
     pub(crate) ident: String,
@@ -50,20 +52,38 @@ pub(crate) struct AppSummary {
     pub(crate) state: String,
     /// When it was created.
     #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
     pub(crate) created_at: Timestamp,
     /// Its own sign profile, if it has one.
+    #[schema(value_type = Option<Object>)]
     pub(crate) sign_profile: Option<SignProfile>,
     /// Origins that a login may return to.
     pub(crate) return_to: Vec<String>,
     /// The version for requests that name none.
     pub(crate) default_version: Option<String>,
     /// Its own rate limit: "100/200" (a second, at once), or "unlimited".
+    #[schema(value_type = Option<String>)]
     pub(crate) rate_limit: Option<OwnRate>,
     /// The end of the previous key's validity.
     #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) previous_key_until: Option<Timestamp>,
     /// 1 for a new one, and one more after each change.
     pub(crate) revision: i64,
+}
+
+/// Members of an application that an import does not read.
+const NOT_EXPORTED: [&str; 3] = ["created_at", "previous_key_until", "revision"];
+
+impl AppSummary {
+    /// What an import reads once it has a key, in JSON.
+    pub(crate) fn exported(&self) -> String {
+        let mut line = json!(self);
+        if let Some(members) = line.as_object_mut() {
+            members.retain(|name, _| !NOT_EXPORTED.contains(&name.as_str()));
+        }
+        line.to_string()
+    }
 }
 
 pub(crate) fn as_rfc3339<S: Serializer>(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use signpost_store::{
+    Store,
     tables::{
         applications,
         audit::{self, AuditRow},
@@ -33,11 +34,16 @@ pub(crate) fn administration(store: StoredApps) -> Administration {
 
 /// The same, over a new store.
 pub(crate) async fn empty(test_store: &TestStore) -> Administration {
+    administration(sealed_apps(test_store.open().await))
+}
+
+/// The applications of a store, under a master key.
+pub(crate) fn sealed_apps(store: Store) -> StoredApps {
     let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32))
         .read()
         .unwrap();
     let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
-    administration(StoredApps::new(test_store.open().await, sealer))
+    StoredApps::new(store, sealer)
 }
 
 pub(crate) fn author() -> Author {

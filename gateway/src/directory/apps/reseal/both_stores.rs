@@ -86,7 +86,8 @@ impl Scene {
 async fn rotate(apps: &StoredApps, ident: AppIdent) -> Result<AppKey, AdministrationError> {
     let apps = administration(apps.clone());
     apps.end_overlap(ident, request(1000)).await?;
-    apps.rotate(ident, HOUR, request(1000)).await
+    let rotated = apps.rotate(ident, HOUR, request(1000)).await;
+    rotated.map(|(_, key)| key)
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! The management API, `/api/v1` on the management listener: operators' actions over HTTP. `conf/guides/management-api.md`.
+//!
+//! It only translates: what is allowed is decided by [`directory`](crate::directory), as for the commands. It never runs on a
+//! worker's thread.
+
+mod apps;
+mod body;
+mod caller;
+mod layers;
+mod openapi;
+mod problem;
+mod routes;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use signpost_store::Store;
+use tokio::sync::Semaphore;
+
+use self::problem::ApiError;
+use crate::{
+    directory::{
+        apps::{administration::Administration, rules::Rules, stored::StoredApps},
+        tokens::Tokens,
+    },
+    gateway::Gateway,
+};
+
+/// The state that handlers share.
+pub(crate) struct Api {
+    /// The store's applications.
+    apps: StoredApps,
+    /// Who may call.
+    tokens: Tokens,
+    /// The gateway with the current configuration.
+    current: Arc<ArcSwap<Gateway>>,
+    /// An import holds a file of up to 64 MiB in memory: one at a time.
+    imports: Semaphore,
+}
+
+type Shared = Arc<Api>;
+
+impl Api {
+    /// The API of a running gateway.
+    pub(crate) fn new(store: Store, apps: StoredApps, current: &Arc<ArcSwap<Gateway>>) -> Self {
+        Self {
+            tokens: Tokens::new(store),
+            apps,
+            current: Arc::clone(current),
+            imports: Semaphore::new(1),
+        }
+    }
+
+    /// The administration of applications, by the rules of the current configuration.
+    fn administration(&self) -> Administration {
+        let gateway = self.current.load();
+        let (versions, sign) = (
+            &gateway.policy.backends.versions,
+            gateway.policy.verifier.config(),
+        );
+        let rules = Rules {
+            versions: versions.names_in_service(gateway.state.clock.now()),
+            gateway_profile: sign.profile.clone(),
+            allows_weak_keys: sign.allows_weak_keys,
+        };
+        Administration::new(self.apps.clone(), rules)
+    }
+}
+
+/// The routes, with all layers around them.
+pub(crate) fn router(api: Api) -> Router {
+    let api = Arc::new(api);
+    let (routes, document) = routes::all(&api).into_parts();
+    layers::around(openapi::add_to(routes, document), api)
+}
+
+#[cfg(test)]
+mod both_stores;

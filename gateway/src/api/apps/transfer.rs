@@ -1,0 +1,138 @@
+//! Import and export of applications.
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State},
+    response::IntoResponse,
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, header};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    api::{
+        ApiError, Shared,
+        body::{Params, body_timeout, check_content_type, read},
+        caller::Caller,
+        problem::Code,
+    },
+    directory::apps::{
+        administration::Listing,
+        import::{ImportError, MAX_FILE_BYTES},
+        store::AppStoreError,
+    },
+};
+
+/// The media types of an import.
+const FILE_TYPES: [&str; 3] = ["text/csv", "application/jsonl", "application/x-ndjson"];
+/// Applications of an exported piece.
+const PIECE: usize = 1000;
+
+/// How a file is imported.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::api) struct ImportParams {
+    /// Accept keys under 128 bits.
+    #[serde(default)]
+    allow_weak_key: bool,
+    /// Why, for the audit: up to 200 characters.
+    reason: Option<String>,
+}
+
+/// What was imported.
+#[derive(Serialize, ToSchema)]
+pub(in crate::api) struct Imported {
+    /// Number of applications.
+    imported: usize,
+    /// Number of keys under 128 bits.
+    weak_keys: usize,
+}
+
+/// Adds all applications of a file, with their idents and keys, or none. The file is as in `signpost app import --help`: CSV or
+/// JSON lines, up to 64 MiB.
+#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content = String, content_type = "text/csv"), responses((status = OK, body = Imported)))]
+pub(in crate::api) async fn import(
+    State(api): State<Shared>,
+    caller: Caller,
+    Params(params): Params<ImportParams>,
+    request: Request,
+) -> Result<Json<Imported>, ApiError> {
+    check_content_type(request.headers(), &FILE_TYPES)?;
+    let author = caller.author(params.reason.as_deref())?;
+    let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(&api));
+    let _permit = api.imports.try_acquire().map_err(busy)?;
+    let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
+    let administration = api.administration();
+    let imported = administration.import(&file, params.allow_weak_key, author, caller.at);
+    let imported = imported.await?;
+    Ok(Json(Imported {
+        imported: imported.applications,
+        weak_keys: imported.weak_keys,
+    }))
+}
+
+impl From<ImportError> for ApiError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Store(error) => error.into(),
+            ImportError::TooLarge => {
+                Self::from(Code::BodyTooLarge).arg("limit", MAX_FILE_BYTES.to_string())
+            }
+            ImportError::Problems(_) | ImportError::TooMany | ImportError::Unreadable => {
+                let text = error.to_string();
+                let problems: Vec<_> = text.lines().collect();
+                Self::from(Code::ImportInvalid).member("problems", problems)
+            }
+            ImportError::Io(_) => Self::internal(error),
+        }
+    }
+}
+
+/// All applications as JSON lines, without keys, oldest first: what `import` reads once each has a key.
+#[utoipa::path(get, path = "/api/v1/apps/export", tag = "apps", responses((status = OK, body = String, content_type = "application/jsonl")))]
+pub(in crate::api) async fn export(
+    State(api): State<Shared>,
+) -> Result<impl IntoResponse, ApiError> {
+    let first = Listing {
+        limit: PIECE,
+        ..Listing::default()
+    };
+    // The first piece is read here, so that an unavailable store is a problem and no broken body.
+    let first = piece(&api, first).await?;
+    let pieces = stream::unfold(Some(Ok(first)), move |next| {
+        let api = api.clone();
+        async move {
+            match next? {
+                Err(error) => Some((Err(error), None)),
+                Ok((lines, None)) => Some((Ok(lines), None)),
+                Ok((lines, Some(listing))) => {
+                    let next = piece(&api, listing).await;
+                    Some((Ok(lines), Some(next)))
+                }
+            }
+        }
+    });
+    let jsonl = HeaderValue::from_static("application/jsonl");
+    Ok(([(header::CONTENT_TYPE, jsonl)], Body::from_stream(pieces)))
+}
+
+/// Some lines, and what follows them.
+async fn piece(api: &Shared, listing: Listing) -> Result<(Bytes, Option<Listing>), AppStoreError> {
+    let page = api.administration().list(&listing).await?;
+    let mut lines = String::new();
+    for app in &page.apps {
+        lines.push_str(&app.exported());
+        lines.push('\n');
+    }
+    let last = page.apps.last().filter(|_| page.has_more);
+    let next = last.and_then(|app| app.ident.parse().ok());
+    let next = next.map(|after| Listing {
+        after: Some(after),
+        ..listing
+    });
+    Ok((lines.into(), next))
+}

@@ -1,0 +1,193 @@
+//! What a call brings, and the form of what it gets: JSON, lists by pages, revisions.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{FromRequest, FromRequestParts, Query, Request},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use utoipa::ToSchema;
+
+use super::{ApiError, Shared, problem::Code};
+
+/// Limit of a JSON body in bytes: an application's 100 origins fit.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Items of a page, if a call names no number.
+const DEFAULT_LIMIT: u16 = 100;
+/// Limit of a page's items.
+const MAX_LIMIT: u16 = 1000;
+
+/// A JSON body.
+pub(super) struct Input<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Input<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Shared) -> Result<Self, ApiError> {
+        let (head, body) = request.into_parts();
+        check_content_type(&head.headers, &["application/json"])?;
+        let bytes = read(body, MAX_BODY_BYTES, body_timeout(api)).await?;
+        let value = serde_json::from_slice(&bytes).map_err(malformed)?;
+        Ok(Self(value))
+    }
+}
+
+/// The query.
+pub(super) struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
+        let Query(value) =
+            Query::try_from_uri(&parts.uri).map_err(|error| malformed(error.body_text()))?;
+        Ok(Self(value))
+    }
+}
+
+fn malformed(problem: impl ToString) -> ApiError {
+    ApiError::from(Code::RequestMalformed).arg("problem", problem.to_string())
+}
+
+/// The timeout of a whole body.
+pub(super) fn body_timeout(api: &Shared) -> Duration {
+    api.current.load().policy.bounds.timeouts.body
+}
+
+/// Checks that the body has one of these types.
+pub(super) fn check_content_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
+    let given = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let given = given
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default();
+    if allowed
+        .iter()
+        .any(|one| given.trim().eq_ignore_ascii_case(one))
+    {
+        return Ok(());
+    }
+    let error = ApiError::from(Code::ContentTypeUnsupported).arg("kind", "api");
+    Err(error.arg("allowed", allowed.join(", ")))
+}
+
+/// Reads a body whole.
+pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(timeout, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(ApiError::from(Code::BodyTooLarge).arg("limit", limit.to_string())),
+        Err(_) => {
+            Err(ApiError::from(Code::RequestTimeout).arg("seconds", timeout.as_secs().to_string()))
+        }
+    }
+}
+
+/// The number of items of a page.
+pub(super) fn limit(given: Option<u16>) -> Result<usize, ApiError> {
+    let limit = given.unwrap_or(DEFAULT_LIMIT);
+    if (1..=MAX_LIMIT).contains(&limit) {
+        return Ok(limit.into());
+    }
+    Err(ApiError::invalid("limit", format!("1 to {MAX_LIMIT}")))
+}
+
+/// A page of a list.
+#[derive(Serialize, ToSchema)]
+pub(super) struct List<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// `after` of the next page; null on the last one.
+    pub next: Option<String>,
+}
+
+/// What each change of something that has a revision says.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decision {
+    /// The revision that the change was decided upon; the header `If-Match` can name it, too.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    pub revision: Option<i64>,
+    /// Why, for the audit: up to 200 characters.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// The revision that a change names, by its body or by `If-Match`.
+pub(super) fn revision(headers: &HeaderMap, body: Option<i64>) -> Result<i64, ApiError> {
+    let mut fields = headers.get_all(header::IF_MATCH).into_iter();
+    let given = match (fields.next(), body) {
+        (None, Some(body)) => return Ok(body),
+        (None, None) => return Err(Code::RevisionMissing.into()),
+        (Some(field), _) => field.to_str().ok().and_then(number_of),
+    };
+    let is_same = body.is_none_or(|body| Some(body) == given);
+    let given = given.filter(|_| is_same && fields.next().is_none());
+    given.ok_or_else(|| {
+        ApiError::invalid(
+            "If-Match",
+            "one revision, for example \"3\", the same as in the body",
+        )
+    })
+}
+
+/// The revision of a strong entity tag. RFC 9110 section 8.8.3.
+fn number_of(tag: &str) -> Option<i64> {
+    let digits = tag.strip_prefix('"')?.strip_suffix('"')?;
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
+}
+
+/// The entity tag of a revision.
+pub(super) fn etag(revision: i64) -> [(HeaderName, HeaderValue); 1] {
+    let value = HeaderValue::try_from(format!("\"{revision}\""));
+    [(
+        header::ETAG,
+        value.expect("digits in quotes are visible ASCII"),
+    )]
+}
+
+/// Reads a member that may be null: `None` if it is absent, `Some(None)` if it is null.
+pub(super) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_named_by_body_or_header() {
+        for (field, body, expected) in [
+            (None, None, Err(Code::RevisionMissing)),
+            (None, Some(3), Ok(3)),
+            (Some("\"3\""), None, Ok(3)),
+            (Some("\"3\""), Some(3), Ok(3)),
+            (Some("\"3\""), Some(4), Err(Code::ParamInvalid)),
+            (Some("3"), None, Err(Code::ParamInvalid)),
+            (Some("*"), None, Err(Code::ParamInvalid)),
+            (Some("W/\"3\""), None, Err(Code::ParamInvalid)),
+            (Some("\"3\", \"4\""), None, Err(Code::ParamInvalid)),
+            (
+                Some("\"99999999999999999999\""),
+                None,
+                Err(Code::ParamInvalid),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(field) = field {
+                headers.insert(header::IF_MATCH, HeaderValue::from_static(field));
+            }
+            let found = revision(&headers, body).map_err(|error| error.code());
+            assert_eq!(found, expected, "{field:?} {body:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The API as its clients call it, on both stores.
+
+mod apps;
+mod roles;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{ConnectInfo, Request},
+};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_store::{Store, testing::TestStore};
+use tower::ServiceExt;
+
+use super::{Api, router};
+use crate::{
+    config::tests::{MINIMAL, load},
+    directory::{
+        apps::{
+            administration::both_stores::{author, sealed_apps},
+            stored::StoredApps,
+        },
+        tokens::{NewToken, Role, Tokens},
+    },
+    gateway::tests::gateway,
+};
+
+/// An API, and a token for each role.
+pub(super) struct Scene {
+    router: Router,
+    pub(super) store: Store,
+    pub(super) apps: StoredApps,
+    pub(super) tokens: Tokens,
+}
+
+/// A response.
+#[derive(Debug)]
+pub(super) struct Called {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// The body, if it is JSON.
+    pub(super) body: Value,
+    pub(super) text: String,
+}
+
+impl Called {
+    /// The code of its problem.
+    pub(super) fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+}
+
+impl Scene {
+    pub(super) async fn new(test_store: &TestStore) -> Self {
+        let store = test_store.open().await;
+        let (apps, tokens) = (sealed_apps(store.clone()), Tokens::new(store.clone()));
+        let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
+        let router = router(Api::new(store.clone(), apps.clone(), &current));
+        Self {
+            router,
+            store,
+            apps,
+            tokens,
+        }
+    }
+
+    /// The text of a new token with this role.
+    pub(super) async fn token(&self, role: Role) -> String {
+        let at = SystemClock.now();
+        let new = NewToken {
+            name: format!("the {}", role.as_str()),
+            role,
+            expires_at: at.plus(Duration::from_secs(3600)),
+        };
+        let (_, secret) = self.tokens.create(new, author(), at).await.unwrap();
+        secret.expose().to_owned()
+    }
+
+    /// Calls with a token. A POST without a body sends an empty object.
+    pub(super) async fn call(&self, method: &str, path: &str, token: &str, body: Value) -> Called {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = match method {
+            "POST" => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(Body::from(body.to_string())),
+            _ => request.body(Body::empty()),
+        };
+        self.send(request.unwrap()).await
+    }
+
+    pub(super) async fn get(&self, path: &str, token: &str) -> Called {
+        self.call("GET", path, token, Value::Null).await
+    }
+
+    pub(super) async fn post(&self, path: &str, token: &str, body: Value) -> Called {
+        self.call("POST", path, token, body).await
+    }
+
+    pub(super) async fn send(&self, mut request: Request) -> Called {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        request.extensions_mut().insert(ConnectInfo(address));
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        Called {
+            status: parts.status,
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            text: String::from_utf8(bytes.into()).unwrap(),
+        }
+    }
+
+    /// The description that it serves.
+    pub(super) async fn document(&self) -> Value {
+        let request = Request::get("/api/v1/openapi.json").body(Body::empty());
+        self.send(request.unwrap()).await.body
+    }
+}
+
+#[tokio::test]
+async fn problems_are_written_in_the_callers_language() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    for (language, title) in [
+        ("en", "A token is required"),
+        ("de, ja;q=0.5", "トークンが必要です"),
+        ("zh-CN", "需要令牌"),
+        ("zh-TW", "需要權杖"),
+        ("ko", "토큰이 필요합니다"),
+    ] {
+        let request = Request::get("/api/v1/apps").header(header::ACCEPT_LANGUAGE, language);
+        let called = scene.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(called.status, StatusCode::UNAUTHORIZED);
+        assert_eq!(called.body["title"], title);
+        assert_eq!(called.body["type"], "/problems/token_missing");
+        assert_eq!(
+            called.headers[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
+        assert_eq!(
+            called.headers[header::WWW_AUTHENTICATE],
+            "Bearer realm=\"management\""
+        );
+        assert_eq!(called.headers[header::CACHE_CONTROL], "no-store");
+        assert_eq!(
+            called.headers["x-request-id"],
+            called.body["request_id"].as_str().unwrap()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_problem_refers_to_is_served_to_anyone() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let get = async |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        scene.send(request).await
+    };
+    let about = get("/problems/revision_stale").await;
+    assert_eq!(
+        (about.status.as_u16(), &about.body["status"]),
+        (200, &json!(412))
+    );
+    assert_eq!(get("/problems/unknown").await.code(), "not_found");
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_problems() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Admin).await;
+    let called = scene.get("/api/v1/nothing", &token).await;
+    assert_eq!((called.status.as_u16(), called.code()), (404, "not_found"));
+    for (method, path, allow) in [
+        ("POST", "/api/v1/apps", "GET"),
+        ("DELETE", "/api/v1/apps", "GET"),
+        ("HEAD", "/api/v1/apps", "GET"),
+        ("OPTIONS", "/api/v1/apps", "GET"),
+        ("GET", "/api/v1/apps/create", "POST"),
+        ("PUT", "/api/v1/apps/one/update", "POST"),
+    ] {
+        let called = scene.call(method, path, &token, json!({})).await;
+        assert_eq!(
+            called.status,
+            StatusCode::METHOD_NOT_ALLOWED,
+            "{method} {path}"
+        );
+        assert_eq!(called.headers[header::ALLOW], allow, "{method} {path}");
+        assert!(
+            method == "HEAD" || called.text.contains(&format!("only {allow}")),
+            "{called:?}"
+        );
+        assert!(
+            !called
+                .headers
+                .contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN)
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! `/api/v1/apps`.
+
+use signpost_store::tables::audit::{self, Filter};
+
+use super::*;
+use crate::directory::apps::store::AppStore;
+
+#[tokio::test]
+async fn an_application_lives_by_revisions() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let new = json!({
+        "name": "Shop", "return_to": ["https://shop.example"], "profile": {"preset": "wechat"},
+        "rate_limit": "5/10", "reason": "ticket 7",
+    });
+    let created = scene.post("/api/v1/apps/create", &token, new).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{created:?}");
+    let ident = created.body["app"]["ident"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/apps/{ident}");
+    assert_eq!(created.headers[header::LOCATION], path.as_str());
+    assert_eq!(created.headers[header::ETAG], "\"1\"");
+    let stored = scene
+        .apps
+        .find(ident.parse().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(created.body["key"], stored.key.expose());
+
+    let shown = scene.get(&path, &token).await;
+    assert_eq!(shown.body, created.body["app"]);
+    assert_eq!(shown.headers[header::ETAG], "\"1\"");
+    assert!(!shown.text.contains(stored.key.expose()));
+
+    let update = async |body: Value| scene.post(&format!("{path}/update"), &token, body).await;
+    assert_eq!(
+        update(json!({"name": "Store"})).await.code(),
+        "revision_missing"
+    );
+    let updated = update(json!({"revision": 1, "name": "Store", "rate_limit": null})).await;
+    assert_eq!(
+        (&updated.body["name"], &updated.body["revision"]),
+        (&json!("Store"), &json!(2))
+    );
+    assert_eq!(updated.body["rate_limit"], Value::Null);
+    assert_eq!(
+        updated.body["sign_profile"],
+        created.body["app"]["sign_profile"]
+    );
+    let stale = update(json!({"revision": 1, "name": "Late"})).await;
+    assert_eq!(
+        (stale.code(), &stale.body["revision"]),
+        ("revision_stale", &json!(2))
+    );
+    assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(
+        update(json!({"revision": 2})).await.code(),
+        "nothing_to_change"
+    );
+
+    let post = async |action: &str, revision: i64| {
+        let body = json!({ "revision": revision });
+        scene.post(&format!("{path}/{action}"), &token, body).await
+    };
+    let rotated = post("rotate", 2).await;
+    assert_ne!(rotated.body["key"], created.body["key"]);
+    assert_eq!(rotated.body["app"]["revision"], 3);
+    assert_eq!(post("rotate", 3).await.code(), "overlap_running");
+    assert_eq!(post("end-overlap", 3).await.body["revision"], 4);
+    assert_eq!(post("disable", 4).await.body["state"], "disabled");
+    assert_eq!(post("enable", 5).await.body["state"], "active");
+    assert_eq!(post("delete", 5).await.code(), "revision_stale");
+    assert_eq!(post("delete", 6).await.body["deleted"], ident.as_str());
+    assert_eq!(scene.get(&path, &token).await.code(), "app_not_found");
+
+    let rows = audit::page(
+        &scene.store,
+        Filter {
+            subject: Some(ident),
+            ..Filter::default()
+        },
+        100,
+    );
+    let rows = rows.await.unwrap();
+    let actions: Vec<_> = rows.iter().rev().map(|row| &*row.action).collect();
+    let expected = [
+        "create",
+        "update",
+        "rotate",
+        "end-overlap",
+        "disable",
+        "enable",
+        "delete",
+    ];
+    assert_eq!(actions, expected.map(|action| format!("app.{action}")));
+    assert!(rows.iter().all(|row| row.author.actor == "the operator"));
+    assert!(rows.iter().all(|row| row.author.origin == "api 127.0.0.1"));
+    assert_eq!(
+        rows.last().unwrap().author.reason.as_deref(),
+        Some("ticket 7")
+    );
+}
+
+#[tokio::test]
+async fn invalid_values_are_named() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    for (body, code, detail) in [
+        (json!({}), "request_malformed", "missing field `name`"),
+        (json!([]), "request_malformed", ""),
+        (
+            json!({"name": "a", "colour": 1}),
+            "request_malformed",
+            "unknown field `colour`",
+        ),
+        (json!({"name": ""}), "param_invalid", "\"name\""),
+        (json!({"name": "a\u{202e}b"}), "param_invalid", "\"name\""),
+        (
+            json!({"name": "a", "return_to": ["x"]}),
+            "param_invalid",
+            "\"return_to\"",
+        ),
+        (
+            json!({"name": "a", "default_version": "v9"}),
+            "param_invalid",
+            "v1",
+        ),
+        (
+            json!({"name": "a", "rate_limit": "0/0"}),
+            "param_invalid",
+            "\"rate_limit\"",
+        ),
+        (
+            json!({"name": "a", "profile": {"preset": "x"}}),
+            "param_invalid",
+            "wechat",
+        ),
+        (
+            json!({"name": "a", "profile": {"algorithm": "x"}}),
+            "request_malformed",
+            "md5",
+        ),
+        (
+            json!({"name": "a", "reason": "\n"}),
+            "param_invalid",
+            "\"reason\"",
+        ),
+    ] {
+        let called = scene
+            .post("/api/v1/apps/create", &token, body.clone())
+            .await;
+        assert_eq!(
+            (called.status.as_u16(), called.code()),
+            (400, code),
+            "{body} {called:?}"
+        );
+        let found = called.body["detail"].as_str().unwrap();
+        assert!(found.contains(detail), "{body} {found}");
+    }
+    for query in ["limit=0", "limit=1001", "limit=x", "unknown=1", "after=%20"] {
+        let called = scene.get(&format!("/api/v1/apps?{query}"), &token).await;
+        assert_eq!(called.status, StatusCode::BAD_REQUEST, "{query} {called:?}");
+    }
+    let form = Request::post("/api/v1/apps/create")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(Body::from("name=a"));
+    let called = scene.send(form.unwrap()).await;
+    assert_eq!(
+        (called.status.as_u16(), called.code()),
+        (415, "content_type_unsupported")
+    );
+    assert!(
+        called.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("application/json")
+    );
+    let large = json!({ "name": "a".repeat(70_000) });
+    let called = scene.post("/api/v1/apps/create", &token, large).await;
+    assert_eq!(
+        (called.status.as_u16(), called.code()),
+        (413, "body_too_large")
+    );
+}
+
+#[tokio::test]
+async fn files_are_imported_whole_or_not_at_all_and_exported_without_keys() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let import = async |file: &str| {
+        let request = Request::post("/api/v1/apps/import?reason=move")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .header(header::CONTENT_TYPE, "text/csv");
+        scene
+            .send(request.body(Body::from(file.to_owned())).unwrap())
+            .await
+    };
+    let key = "4283fefc63f0cd0e873a0000c6d07ef7";
+    let file = format!("ident,key,name\none,{key},First\ntwo,{key},Second\nthree,{key},Third\n");
+    assert_eq!(import(&file).await.body["imported"], 3);
+    let again = import(&file).await;
+    assert_eq!(
+        (again.status.as_u16(), again.code()),
+        (422, "import_invalid")
+    );
+    assert_eq!(
+        again.body["problems"].as_array().unwrap().len(),
+        3,
+        "{again:?}"
+    );
+    assert!(!again.text.contains(key));
+
+    let exported = scene.get("/api/v1/apps/export", &token).await;
+    assert_eq!(exported.headers[header::CONTENT_TYPE], "application/jsonl");
+    let lines: Vec<Value> = exported
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(
+        (&lines[0]["ident"], lines[0].get("key")),
+        (&json!("one"), None)
+    );
+
+    let page = scene.get("/api/v1/apps?limit=2", &token).await;
+    assert_eq!(page.body["items"].as_array().unwrap().len(), 2);
+    let next = page.body["next"].as_str().unwrap();
+    let page = scene
+        .get(&format!("/api/v1/apps?limit=2&after={next}"), &token)
+        .await;
+    assert_eq!(
+        (&page.body["items"][0]["ident"], &page.body["next"]),
+        (&json!("three"), &Value::Null)
+    );
+    let found = scene.get("/api/v1/apps?search=sec", &token).await;
+    assert_eq!(found.body["items"][0]["ident"], "two");
+}

@@ -1,0 +1,99 @@
+//! Who calls: the holder of a token, whose role decides which calls it may make.
+
+use std::net::SocketAddr;
+
+use axum::{
+    extract::{ConnectInfo, FromRequestParts, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, header, request::Parts};
+use signpost_kit::clock::Timestamp;
+use signpost_store::tables::audit::Author;
+
+use super::{ApiError, Shared, problem::Code};
+use crate::directory::{
+    apps::rules::Reason,
+    tokens::{Role, Token},
+};
+
+/// The caller of a call that was allowed.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    /// The token.
+    pub token: Token,
+    /// From where.
+    pub address: SocketAddr,
+    /// When the call began.
+    pub at: Timestamp,
+}
+
+impl Caller {
+    /// The author of a change by this call.
+    pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
+        let reason = reason.map(str::parse::<Reason>).transpose();
+        let reason = reason.map_err(|allowed| ApiError::invalid("reason", allowed))?;
+        Ok(Author {
+            actor: self.token.name.clone(),
+            origin: format!("api {}", self.address.ip().to_canonical()),
+            reason: reason.map(String::from),
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        // Every route with a handler that asks for it has a role.
+        let missing = || {
+            ApiError::internal(anyhow::anyhow!(
+                "a route without a role asks for the caller"
+            ))
+        };
+        parts.extensions.get().cloned().ok_or_else(missing)
+    }
+}
+
+/// Passes on calls by tokens of at least this role.
+pub(super) async fn require(
+    State((api, role)): State<(Shared, Role)>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match authenticate(&api, role, address, request.headers()).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn authenticate(
+    api: &Shared,
+    needed: Role,
+    address: SocketAddr,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
+    let given = bearer(headers).ok_or(Code::TokenMissing)?;
+    let at = api.current.load().state.clock.now();
+    let token = api.tokens.authenticate(given, at).await?;
+    let token = token.ok_or(Code::TokenInvalid)?;
+    if token.role < needed {
+        return Err(ApiError::from(Code::RoleInsufficient)
+            .arg("role", token.role.as_str())
+            .arg("needed", needed.as_str()));
+    }
+    Ok(Caller { token, address, at })
+}
+
+/// The token of the only `Authorization` field. RFC 6750 section 2.1.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).into_iter();
+    let field = fields.next()?.to_str().ok()?;
+    let (scheme, token) = field.split_once(' ')?;
+    let is_only = fields.next().is_none();
+    (is_only && scheme.eq_ignore_ascii_case("Bearer")).then(|| token.trim_matches(' '))
+}

@@ -1,0 +1,122 @@
+//! What surrounds each call: its id, its language, the headers of its response, and the problem that it ends in.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, Method, header};
+use signpost_protocol::{header::X_REQUEST_ID, language::Language};
+
+use super::{ApiError, Shared, problem::Code};
+
+/// A problem that is not written yet.
+#[derive(Clone)]
+struct Unrendered(Arc<ApiError>);
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = Response::default();
+        response.extensions_mut().insert(Unrendered(Arc::new(self)));
+        response
+    }
+}
+
+/// Puts all layers around the routes.
+pub(super) fn around(routes: Router<Shared>, api: Shared) -> Router {
+    let routes = routes
+        .fallback(async || ApiError::from(Code::NotFound))
+        .method_not_allowed_fallback(async || ApiError::from(Code::MethodNotAllowed))
+        .with_state(Arc::clone(&api));
+    // Outside, since only the whole router adds the methods of a path.
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn_with_state(api, serve))
+}
+
+async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> Response {
+    let id = api.current.load().state.ids.next();
+    let accepted = request.headers().get_all(header::ACCEPT_LANGUAGE);
+    let language = Language::of_request(None, accepted.iter().map(HeaderValue::as_bytes));
+    if request.method() == Method::HEAD {
+        // axum would serve it as GET; like this it is a method that no path has.
+        *request.method_mut() = Method::OPTIONS;
+    }
+    let response = if is_cross_site(request.headers()) {
+        ApiError::from(Code::CrossSite).into_response()
+    } else {
+        next.run(request).await
+    };
+    let allowed = response.headers().get(header::ALLOW).map(without_head);
+    let mut response = match response.extensions().get::<Unrendered>() {
+        Some(Unrendered(error)) => error.render(language, id.as_str(), allowed),
+        None => response,
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+        headers.insert(X_REQUEST_ID, id);
+    }
+    response
+}
+
+/// The methods of a path, as axum lists them.
+fn without_head(allow: &HeaderValue) -> &'static str {
+    if allow.as_bytes().starts_with(b"GET") {
+        "GET"
+    } else {
+        "POST"
+    }
+}
+
+/// Whether a page of another site calls. It has no token, but could use one that it was tricked out of an operator.
+///
+/// Browsers send `Sec-Fetch-Site`; old ones only `Origin`, whose host is that of the call if the site is the same.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return site != "same-origin" && site != "none";
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return false;
+    };
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let own = origin.as_bytes().splitn(3, |byte| *byte == b'/').nth(2);
+    own.is_none() || own != host
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_same_origin_may_call() {
+        for (site, origin, expected) in [
+            (None, None, false),
+            (Some("none"), None, false),
+            (Some("same-origin"), Some("http://127.0.0.1:8081"), false),
+            (Some("same-site"), None, true),
+            (Some("cross-site"), None, true),
+            (Some(""), None, true),
+            (None, Some("http://127.0.0.1:8081"), false),
+            (None, Some("http://127.0.0.1:8080"), true),
+            (None, Some("https://attacker.example"), true),
+            (None, Some("null"), true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("127.0.0.1:8081"));
+            for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
+                if let Some(value) = value {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            assert_eq!(is_cross_site(&headers), expected, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The routes, each with the role that it needs: none can be added without one.
+
+use std::sync::Arc;
+
+use axum::middleware::from_fn_with_state;
+use serde_json::json;
+use utoipa::openapi::{
+    ContentBuilder, OpenApi, Ref, ResponseBuilder, extensions::ExtensionsBuilder, path::Operation,
+    security::SecurityRequirement,
+};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
+};
+
+use super::{Shared, apps, caller::require, openapi};
+use crate::directory::tokens::Role;
+
+/// All routes.
+pub(super) fn all(api: &Shared) -> Routes {
+    Routes::new(api)
+        .viewer(routes!(apps::list))
+        .viewer(routes!(apps::show))
+        .viewer(routes!(apps::transfer::export))
+        .operator(routes!(apps::create))
+        .operator(routes!(apps::transfer::import))
+        .operator(routes!(apps::change::update))
+        .operator(routes!(apps::change::rotate))
+        .operator(routes!(apps::change::end_overlap))
+        .operator(routes!(apps::change::enable))
+        .operator(routes!(apps::change::disable))
+        .operator(routes!(apps::change::delete))
+}
+
+/// Collects routes and their description.
+pub(super) struct Routes {
+    api: Shared,
+    router: OpenApiRouter<Shared>,
+}
+
+impl Routes {
+    fn new(api: &Shared) -> Self {
+        Self {
+            api: Arc::clone(api),
+            router: OpenApiRouter::with_openapi(openapi::frame()),
+        }
+    }
+
+    /// A route that sees.
+    fn viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
+        self.add(Role::Viewer, route)
+    }
+
+    /// A route that changes applications, backends or the configuration in force.
+    fn operator(self, route: UtoipaMethodRouter<Shared>) -> Self {
+        self.add(Role::Operator, route)
+    }
+
+    fn add(
+        mut self,
+        role: Role,
+        (schemas, mut paths, methods): UtoipaMethodRouter<Shared>,
+    ) -> Self {
+        for item in paths.paths.values_mut() {
+            let operations = [&mut item.get, &mut item.post].into_iter().flatten();
+            operations.for_each(|operation| describe(operation, role));
+        }
+        let methods =
+            methods.route_layer(from_fn_with_state((Arc::clone(&self.api), role), require));
+        self.router = self.router.routes((schemas, paths, methods));
+        self
+    }
+
+    /// The router, and the document about it.
+    pub(super) fn into_parts(self) -> (axum::Router<Shared>, OpenApi) {
+        self.router.split_for_parts()
+    }
+}
+
+/// Adds to a route's description what all have: the token, its role, and the problems.
+fn describe(operation: &mut Operation, role: Role) {
+    let role = ExtensionsBuilder::new()
+        .add("x-role", json!(role.as_str()))
+        .build();
+    operation.extensions.get_or_insert_default().merge(role);
+    let token = SecurityRequirement::new::<_, [&str; 0], &str>(openapi::TOKEN, []);
+    operation.security = Some(vec![token]);
+    let problem = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .build();
+    let problem = ResponseBuilder::new()
+        .description("A problem: its code says which.")
+        .content(signpost_protocol::problem::MEDIA_TYPE, problem)
+        .build();
+    operation
+        .responses
+        .responses
+        .insert("default".to_owned(), problem.into());
+}

@@ -27,7 +27,7 @@ use crate::{
     config::OwnRate,
     directory::apps::{
         AppState,
-        administration::Listing,
+        administration::{Listing, ParseCursorError},
         rules::{AppName, Origin, ProfileChoice},
         seal::{new_app_ident, new_app_key},
         store::{AppStoreError, AppSummary, NewApp},
@@ -64,17 +64,14 @@ pub(super) async fn list(
     State(api): State<Shared>,
     Params(params): Params<ListParams>,
 ) -> Result<Json<List<AppSummary>>, ApiError> {
-    let after = params.after.map(|after| after.parse());
+    let after = params.after.as_deref().map(str::parse).transpose();
     let listing = Listing {
         search: params.search,
-        after: after
-            .transpose()
-            .map_err(|_| ApiError::invalid("after", "the next of a page"))?,
+        after: after.map_err(|allowed: ParseCursorError| ApiError::invalid("after", allowed))?,
         limit: limit(params.limit)?,
     };
     let page = api.administration().list(&listing).await?;
-    let last = page.apps.last().filter(|_| page.has_more);
-    let next = last.map(|app| app.ident.clone());
+    let next = page.next.map(|next| next.to_string());
     Ok(Json(List {
         items: page.apps,
         next,

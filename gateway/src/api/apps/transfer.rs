@@ -128,9 +128,7 @@ async fn piece(api: &Shared, listing: Listing) -> Result<(Bytes, Option<Listing>
         lines.push_str(&app.exported());
         lines.push('\n');
     }
-    let last = page.apps.last().filter(|_| page.has_more);
-    let next = last.and_then(|app| app.ident.parse().ok());
-    let next = next.map(|after| Listing {
+    let next = page.next.map(|after| Listing {
         after: Some(after),
         ..listing
     });

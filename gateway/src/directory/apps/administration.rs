@@ -20,7 +20,7 @@ use signpost_store::tables::{
     audit::{Action, Author},
 };
 
-pub(crate) use self::listing::{Cursor, Listing, MAX_PAGE};
+pub(crate) use self::listing::{Cursor, Listing, MAX_PAGE, ParseCursorError};
 use super::{
     AppState,
     import::{ImportError, Problem, Problems, read_apps},

@@ -59,7 +59,7 @@ pub(super) struct ListParams {
 }
 
 /// Lists applications.
-#[utoipa::path(get, path = "/api/v1/apps", tag = "apps", params(ListParams), responses((status = OK, body = List<AppSummary>)))]
+#[utoipa::path(get, path = "/api/v1/apps", tag = "apps", params(ListParams), responses((status = OK, description = "A page.", body = List<AppSummary>)))]
 pub(super) async fn list(
     State(api): State<Shared>,
     Params(params): Params<ListParams>,
@@ -79,7 +79,7 @@ pub(super) async fn list(
 }
 
 /// Shows an application.
-#[utoipa::path(get, path = "/api/v1/apps/{ident}", tag = "apps", params(("ident" = String, Path)), responses((status = OK, body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(get, path = "/api/v1/apps/{ident}", tag = "apps", params(("ident" = String, Path)), responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(super) async fn show(
     State(api): State<Shared>,
     Path(ident): Path<String>,
@@ -145,7 +145,7 @@ impl ProfileInput {
 }
 
 /// Creates an application. Its key is shown in this response only.
-#[utoipa::path(post, path = "/api/v1/apps/create", tag = "apps", request_body = NewAppInput, responses((status = CREATED, body = WithKey, headers(("ETag" = String), ("Location" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/create", tag = "apps", request_body = NewAppInput, responses((status = CREATED, description = "Its state and key.", body = WithKey, headers(("ETag" = String), ("Location" = String)))))]
 pub(super) async fn create(
     State(api): State<Shared>,
     caller: Caller,

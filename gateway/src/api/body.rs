@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: u16 = 100;
 /// Limit of a page's items.
 const MAX_LIMIT: u16 = 1000;
 
-/// A JSON body.
+/// A JSON body. Without one, it is an empty object: a change whose revision is in `If-Match` needs no more.
 pub(super) struct Input<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Input<T> {
@@ -28,9 +28,14 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Input<T> {
 
     async fn from_request(request: Request, api: &Shared) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
-        check_content_type(&head.headers, &["application/json"])?;
         let bytes = read(body, MAX_BODY_BYTES, body_timeout(api)).await?;
-        let value = serde_json::from_slice(&bytes).map_err(malformed)?;
+        let json: &[u8] = if bytes.is_empty() {
+            b"{}"
+        } else {
+            check_content_type(&head.headers, &["application/json"])?;
+            &bytes
+        };
+        let value = serde_json::from_slice(json).map_err(malformed)?;
         Ok(Self(value))
     }
 }
@@ -119,6 +124,9 @@ pub(super) struct Decision {
 
 /// The revision that a change names, by its body or by `If-Match`.
 pub(super) fn revision(headers: &HeaderMap, body: Option<i64>) -> Result<i64, ApiError> {
+    if body.is_some_and(|body| body < 1) {
+        return Err(ApiError::invalid("revision", "a number from 1"));
+    }
     let mut fields = headers.get_all(header::IF_MATCH).into_iter();
     let given = match (fields.next(), body) {
         (None, Some(body)) => return Ok(body),
@@ -169,6 +177,7 @@ mod tests {
         for (field, body, expected) in [
             (None, None, Err(Code::RevisionMissing)),
             (None, Some(3), Ok(3)),
+            (None, Some(0), Err(Code::ParamInvalid)),
             (Some("\"3\""), None, Ok(3)),
             (Some("\"3\""), Some(3), Ok(3)),
             (Some("\"3\""), Some(4), Err(Code::ParamInvalid)),

@@ -19,7 +19,11 @@ pub(super) const TOKEN: &str = "token";
 /// What the routes are added to.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Signpost's management API"),
+    info(
+        title = "Signpost's management API",
+        description = "Operators' actions over HTTP. Each call needs a token; `x-role` is the role that it must have. A change \
+                       names the revision that it was decided upon. Everything that is no success is a problem (RFC 9457).",
+    ),
     components(schemas(Problem))
 )]
 struct Frame;

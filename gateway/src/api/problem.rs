@@ -8,7 +8,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use signpost_protocol::{language::Language, problem::MEDIA_TYPE, text::text};
 use signpost_store::StoreError;
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, Type},
+};
 
 use crate::directory::apps::{
     administration::AdministrationError, rules::BrokenRule, store::AppStoreError,
@@ -20,7 +23,7 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident;)*) => {
         /// The kind of a problem, as a stable word.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
         pub(crate) enum Code {
             $($(#[doc = $doc])* #[serde(rename = $code)] $variant,)*
         }
@@ -90,6 +93,16 @@ codes! {
     /// The store cannot be reached.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
 }
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let words = Self::ALL.iter().map(|code| code.as_str());
+        let schema = ObjectBuilder::new().schema_type(Type::String);
+        schema.enum_values(Some(words)).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 /// A problem: the body of each response that is no success.
 #[derive(Debug, Serialize, ToSchema)]

@@ -61,9 +61,9 @@ impl Routes {
         role: Role,
         (schemas, mut paths, methods): UtoipaMethodRouter<Shared>,
     ) -> Self {
-        for item in paths.paths.values_mut() {
+        for (path, item) in &mut paths.paths {
             let operations = [&mut item.get, &mut item.post].into_iter().flatten();
-            operations.for_each(|operation| describe(operation, role));
+            operations.for_each(|operation| describe(path, operation, role));
         }
         let methods =
             methods.route_layer(from_fn_with_state((Arc::clone(&self.api), role), require));
@@ -77,8 +77,13 @@ impl Routes {
     }
 }
 
-/// Adds to a route's description what all have: the token, its role, and the problems.
-fn describe(operation: &mut Operation, role: Role) {
+/// Adds to a route's description what all have: an id by its path, the token, its role, and the problems.
+fn describe(path: &str, operation: &mut Operation, role: Role) {
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<_> = words
+        .filter(|word| !["", "api", "v1"].contains(word))
+        .collect();
+    operation.operation_id = Some(words.join("_"));
     let role = ExtensionsBuilder::new()
         .add("x-role", json!(role.as_str()))
         .build();

@@ -60,7 +60,7 @@ pub(in crate::api) struct Update {
 }
 
 /// Changes an application's settings.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/update", tag = "apps", params(("ident" = String, Path)), request_body = Update, responses((status = OK, body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/update", tag = "apps", params(("ident" = String, Path)), request_body = Update, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn update(
     State(api): State<Shared>,
     caller: Caller,
@@ -111,7 +111,7 @@ pub(in crate::api) struct Rotation {
 }
 
 /// Replaces an application's key. The new key is shown in this response only.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/rotate", tag = "apps", params(("ident" = String, Path)), request_body = Rotation, responses((status = OK, body = WithKey, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/rotate", tag = "apps", params(("ident" = String, Path)), request_body = Rotation, responses((status = OK, description = "Its state and the new key.", body = WithKey, headers(("ETag" = String)))))]
 pub(in crate::api) async fn rotate(
     State(api): State<Shared>,
     caller: Caller,
@@ -134,7 +134,7 @@ pub(in crate::api) async fn rotate(
 }
 
 /// Ends the validity of the key before the last rotation.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/end-overlap", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/end-overlap", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn end_overlap(
     State(api): State<Shared>,
     caller: Caller,
@@ -148,7 +148,7 @@ pub(in crate::api) async fn end_overlap(
 }
 
 /// Accepts a disabled application's requests again.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/enable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/enable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn enable(
     state: State<Shared>,
     caller: Caller,
@@ -160,7 +160,7 @@ pub(in crate::api) async fn enable(
 }
 
 /// Rejects an application's requests.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/disable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/disable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn disable(
     state: State<Shared>,
     caller: Caller,
@@ -197,7 +197,7 @@ pub(in crate::api) struct Deleted {
 }
 
 /// Deletes an application permanently.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/delete", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, body = Deleted)))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/delete", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "It is deleted.", body = Deleted)))]
 pub(in crate::api) async fn delete(
     State(api): State<Shared>,
     caller: Caller,

@@ -54,7 +54,7 @@ pub(in crate::api) struct Imported {
 
 /// Adds all applications of a file, with their idents and keys, or none. The file is as in `signpost app import --help`: CSV or
 /// JSON lines, up to 64 MiB.
-#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content = String, content_type = "text/csv"), responses((status = OK, body = Imported)))]
+#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content = String, content_type = "text/csv"), responses((status = OK, description = "All were imported.", body = Imported)))]
 pub(in crate::api) async fn import(
     State(api): State<Shared>,
     caller: Caller,
@@ -93,7 +93,7 @@ impl From<ImportError> for ApiError {
 }
 
 /// All applications as JSON lines, without keys, oldest first: what `import` reads once each has a key.
-#[utoipa::path(get, path = "/api/v1/apps/export", tag = "apps", responses((status = OK, body = String, content_type = "application/jsonl")))]
+#[utoipa::path(get, path = "/api/v1/apps/export", tag = "apps", responses((status = OK, description = "JSON lines.", body = String, content_type = "application/jsonl")))]
 pub(in crate::api) async fn export(
     State(api): State<Shared>,
 ) -> Result<impl IntoResponse, ApiError> {

@@ -69,7 +69,11 @@ async fn an_application_lives_by_revisions() {
     assert_eq!(post("rotate", 3).await.code(), "overlap_running");
     assert_eq!(post("end-overlap", 3).await.body["revision"], 4);
     assert_eq!(post("disable", 4).await.body["state"], "disabled");
-    assert_eq!(post("enable", 5).await.body["state"], "active");
+    let enable = Request::post(format!("{path}/enable"))
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::IF_MATCH, "\"5\"");
+    let enabled = scene.send(enable.body(Body::empty()).unwrap()).await;
+    assert_eq!(enabled.body["state"], "active");
     assert_eq!(post("delete", 5).await.code(), "revision_stale");
     assert_eq!(post("delete", 6).await.body["deleted"], ident.as_str());
     assert_eq!(scene.get(&path, &token).await.code(), "app_not_found");

@@ -4,21 +4,25 @@
 //! worker's thread.
 
 mod apps;
+mod audit;
 mod body;
 mod caller;
+mod failures;
+mod idempotency;
 mod layers;
 mod openapi;
 mod problem;
 mod routes;
+mod tokens;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_store::Store;
 use tokio::sync::Semaphore;
 
-use self::problem::ApiError;
+use self::{failures::Failures, problem::ApiError};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -29,10 +33,14 @@ use crate::{
 
 /// The state that handlers share.
 pub(crate) struct Api {
-    /// The store's applications.
+    /// The store.
+    store: Store,
+    /// Its applications.
     apps: StoredApps,
     /// Who may call.
     tokens: Tokens,
+    /// Attempts with wrong tokens.
+    failures: Failures,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
     /// An import holds a file of up to 64 MiB in memory: one at a time.
@@ -45,7 +53,9 @@ impl Api {
     /// The API of a running gateway.
     pub(crate) fn new(store: Store, apps: StoredApps, current: &Arc<ArcSwap<Gateway>>) -> Self {
         Self {
-            tokens: Tokens::new(store),
+            tokens: Tokens::new(store.clone()),
+            failures: Failures::new(Instant::now()),
+            store,
             apps,
             current: Arc::clone(current),
             imports: Semaphore::new(1),

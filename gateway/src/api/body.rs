@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{ApiError, Shared, problem::Code};
 
 /// Limit of a JSON body in bytes: an application's 100 origins fit.
-const MAX_BODY_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Items of a page, if a call names no number.
 const DEFAULT_LIMIT: u16 = 100;
 /// Limit of a page's items.

@@ -1,7 +1,10 @@
 //! The API as its clients call it, on both stores.
 
 mod apps;
+mod audit;
+mod idempotency;
 mod roles;
+mod tokens;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -110,7 +113,8 @@ impl Scene {
 
     pub(super) async fn send(&self, mut request: Request) -> Called {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        request.extensions_mut().insert(ConnectInfo(address));
+        let extensions = request.extensions_mut();
+        extensions.get_or_insert(ConnectInfo(address));
         let Ok(response) = self.router.clone().oneshot(request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();

@@ -1,6 +1,6 @@
 //! Who calls: the holder of a token, whose role decides which calls it may make.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Instant};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts, Request, State},
@@ -11,7 +11,7 @@ use http::{HeaderMap, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_store::tables::audit::Author;
 
-use super::{ApiError, Shared, problem::Code};
+use super::{ApiError, Shared, failures::Failure, problem::Code};
 use crate::directory::{
     apps::rules::Reason,
     tokens::{Role, Token},
@@ -79,8 +79,16 @@ async fn authenticate(
 ) -> Result<Caller, ApiError> {
     let given = bearer(headers).ok_or(Code::TokenMissing)?;
     let at = api.current.load().state.clock.now();
-    let token = api.tokens.authenticate(given, at).await?;
-    let token = token.ok_or(Code::TokenInvalid)?;
+    let lookup = api.tokens.authenticate(given, at);
+    let client = address.ip().to_canonical();
+    let token = api.failures.count(client, Instant::now(), lookup).await;
+    let token = token.map_err(|failure| match failure {
+        Failure::Wrong => Code::TokenInvalid.into(),
+        Failure::Limited(exceeded) => {
+            ApiError::from(Code::RateLimited).retry_after(exceeded.retry_after)
+        }
+        Failure::NotFound(error) => error.into(),
+    })?;
     if token.role < needed {
         return Err(ApiError::from(Code::RoleInsufficient)
             .arg("role", token.role.as_str())

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderValue, Method, header};
-use signpost_protocol::{header::X_REQUEST_ID, language::Language};
+use signpost_protocol::{header::X_REQUEST_ID, language::Language, request_id::RequestId};
 
 use super::{ApiError, Shared, problem::Code};
 
@@ -23,6 +23,22 @@ impl IntoResponse for ApiError {
         response.extensions_mut().insert(Unrendered(Arc::new(self)));
         response
     }
+}
+
+/// What the problems of a call are written with.
+#[derive(Clone)]
+pub(super) struct Call {
+    id: RequestId,
+    language: Language,
+}
+
+/// The response, with its problem written.
+pub(super) fn rendered(response: Response, call: &Call) -> Response {
+    let Some(Unrendered(error)) = response.extensions().get::<Unrendered>() else {
+        return response;
+    };
+    let allowed = response.headers().get(header::ALLOW).map(without_head);
+    error.render(call.language, call.id.as_str(), allowed)
 }
 
 /// Puts all layers around the routes.
@@ -45,23 +61,21 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
         // axum would serve it as GET; like this it is a method that no path has.
         *request.method_mut() = Method::OPTIONS;
     }
+    let call = Call { id, language };
     let response = if is_cross_site(request.headers()) {
         ApiError::from(Code::CrossSite).into_response()
     } else {
+        request.extensions_mut().insert(call.clone());
         next.run(request).await
     };
-    let allowed = response.headers().get(header::ALLOW).map(without_head);
-    let mut response = match response.extensions().get::<Unrendered>() {
-        Some(Unrendered(error)) => error.render(language, id.as_str(), allowed),
-        None => response,
-    };
+    let mut response = rendered(response, &call);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     );
-    if let Ok(id) = HeaderValue::from_str(id.as_str()) {
+    if let Ok(id) = HeaderValue::from_str(call.id.as_str()) {
         headers.insert(X_REQUEST_ID, id);
     }
     response

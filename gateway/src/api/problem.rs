@@ -66,6 +66,8 @@ codes! {
     CrossSite = "cross_site", FORBIDDEN;
     /// No application has that ident.
     AppNotFound = "app_not_found", NOT_FOUND;
+    /// No token has that number.
+    TokenNotFound = "token_not_found", NOT_FOUND;
     /// No endpoint has that path.
     NotFound = "not_found", NOT_FOUND;
     /// Not the method of the path. Argument: `methods`.
@@ -74,6 +76,12 @@ codes! {
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
     /// An application has that ident.
     AppTaken = "app_taken", CONFLICT;
+    /// A live token has that name.
+    TokenTaken = "token_taken", CONFLICT;
+    /// Another request came before with the same idempotency key.
+    IdempotencyConflict = "idempotency_conflict", CONFLICT;
+    /// The same request runs, or was interrupted.
+    IdempotencyUnfinished = "idempotency_unfinished", CONFLICT;
     /// The key before the last rotation is still valid. Argument: `minutes`.
     OverlapRunning = "overlap_running", CONFLICT;
     /// The change was decided upon another revision. Argument: `revision`, the present one; also a member.

@@ -13,7 +13,7 @@ use utoipa_axum::{
     routes,
 };
 
-use super::{Shared, apps, caller::require, openapi};
+use super::{Shared, apps, audit, caller::require, idempotency, openapi, tokens};
 use crate::directory::tokens::Role;
 
 /// All routes.
@@ -30,6 +30,11 @@ pub(super) fn all(api: &Shared) -> Routes {
         .operator(routes!(apps::change::enable))
         .operator(routes!(apps::change::disable))
         .operator(routes!(apps::change::delete))
+        .viewer(routes!(audit::list))
+        .viewer(routes!(tokens::list))
+        .viewer(routes!(tokens::whoami))
+        .admin(routes!(tokens::create))
+        .admin(routes!(tokens::revoke))
 }
 
 /// Collects routes and their description.
@@ -56,17 +61,28 @@ impl Routes {
         self.add(Role::Operator, route)
     }
 
+    /// A route that changes who may call.
+    fn admin(self, route: UtoipaMethodRouter<Shared>) -> Self {
+        self.add(Role::Admin, route)
+    }
+
     fn add(
         mut self,
         role: Role,
         (schemas, mut paths, methods): UtoipaMethodRouter<Shared>,
     ) -> Self {
         for (path, item) in &mut paths.paths {
+            if let Some(post) = &mut item.post {
+                let parameters = post.parameters.get_or_insert_default();
+                parameters.push(idempotency::parameter());
+            }
             let operations = [&mut item.get, &mut item.post].into_iter().flatten();
             operations.for_each(|operation| describe(path, operation, role));
         }
-        let methods =
-            methods.route_layer(from_fn_with_state((Arc::clone(&self.api), role), require));
+        let api = || Arc::clone(&self.api);
+        let methods = methods
+            .route_layer(from_fn_with_state(api(), idempotency::once))
+            .route_layer(from_fn_with_state((api(), role), require));
         self.router = self.router.routes((schemas, paths, methods));
         self
     }

@@ -4,12 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
-use signpost_store::{
-    Store,
-    tables::audit::{self, AuditRow, Filter},
-};
+use signpost_store::{Store, tables::audit::Filter};
 
 use super::{
     CommonOptions, print_error, print_line,
@@ -17,7 +14,10 @@ use super::{
 };
 use crate::{
     config::{Applications, Config, parse_since, rfc3339},
-    directory::apps::administration::MAX_PAGE,
+    directory::{
+        apps::administration::MAX_PAGE,
+        audit::{self, AuditItem},
+    },
 };
 
 #[derive(Debug, Args)]
@@ -57,11 +57,8 @@ pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
         ..Filter::default()
     };
     let limit = usize::from(arguments.limit);
-    let mut rows = audit::page(&store, filter, limit + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
+    let (rows, has_more) = audit::page(&store, filter, limit).await?;
     if arguments.common.json {
-        let rows: Vec<_> = rows.iter().map(json_row).collect();
         print_line(&printable_json(&json!(rows).to_string()));
     } else {
         let heads = [
@@ -87,31 +84,16 @@ pub(super) async fn open(common: &CommonOptions) -> anyhow::Result<Store> {
     Ok(Store::open(&config.store).await?)
 }
 
-fn json_row(row: &AuditRow) -> Value {
-    let changes = &row.entry.changes;
-    json!({
-        "id": row.id,
-        "at": rfc3339(row.at),
-        "actor": row.author.actor,
-        "origin": row.author.origin,
-        "reason": row.author.reason,
-        "action": row.action,
-        "subject": row.entry.subject,
-        "revision": row.entry.revision,
-        "changes": serde_json::from_str::<Value>(changes).unwrap_or_else(|_| json!(changes)),
-    })
-}
-
-fn cells(row: &AuditRow) -> [String; 9] {
+fn cells(row: &AuditItem) -> [String; 9] {
     [
         row.id.to_string(),
         rfc3339(row.at),
-        row.author.actor.clone(),
-        row.author.origin.clone(),
+        row.actor.clone(),
+        row.origin.clone(),
         row.action.clone(),
-        row.entry.subject.clone(),
-        row.entry.revision.to_string(),
-        row.entry.changes.clone(),
-        row.author.reason.clone().unwrap_or_default(),
+        row.subject.clone(),
+        row.revision.to_string(),
+        row.changes.to_string(),
+        row.reason.clone().unwrap_or_default(),
     ]
 }

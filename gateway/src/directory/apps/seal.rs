@@ -7,6 +7,7 @@
 //! record's own earlier bytes, copied before a rotation, since nothing outside the database shows which are newer.
 
 mod master_key;
+mod response;
 
 use std::{fmt, fs, iter, path::Path};
 
@@ -216,14 +217,19 @@ impl Sealer {
     ///
     /// The system has no random bytes.
     pub fn seal(&self, key: &AppKey, ident: AppIdent, slot: Slot) -> Result<Vec<u8>, SealError> {
+        let authenticated = slot.authenticated(self.current(), ident);
+        self.seal_bytes(key.expose().as_bytes(), authenticated)
+    }
+
+    fn seal_bytes(&self, plain: &[u8], authenticated: Vec<u8>) -> Result<Vec<u8>, SealError> {
         let MasterKeys { id, sealing, .. } = &self.current;
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
-        let mut sealed = key.expose().as_bytes().to_vec();
+        let mut sealed = plain.to_vec();
         sealing
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(slot.authenticated(*id, ident)),
+                Aad::from(authenticated),
                 &mut sealed,
             )
             .map_err(|_| SealError::NotSealed)?;
@@ -241,21 +247,31 @@ impl Sealer {
         ident: AppIdent,
         slot: Slot,
     ) -> Result<AppKey, SealError> {
+        let key = self.open_bytes(sealed, |id| slot.authenticated(id, ident))?;
+        std::str::from_utf8(&key)
+            .ok()
+            .and_then(|key| key.parse().ok())
+            .ok_or(SealError::NotOpened)
+    }
+
+    fn open_bytes(
+        &self,
+        sealed: &[u8],
+        authenticated: impl FnOnce(MasterKeyId) -> Vec<u8>,
+    ) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let keys = self.keys_of(sealed)?;
         let (nonce, sealed) = sealed[SEAL_ID_BYTES..]
             .split_at_checked(NONCE_LEN)
             .ok_or(SealError::NotOpened)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
-        let authenticated = Aad::from(slot.authenticated(keys.id, ident));
-        let key = keys
+        let authenticated = Aad::from(authenticated(keys.id));
+        let opening = keys
             .sealing
             .open_in_place(nonce, authenticated, &mut opened);
-        let key = key.map_err(|_| SealError::NotOpened)?;
-        std::str::from_utf8(key)
-            .ok()
-            .and_then(|key| key.parse().ok())
-            .ok_or(SealError::NotOpened)
+        let length = opening.map_err(|_| SealError::NotOpened)?.len();
+        opened.truncate(length);
+        Ok(opened)
     }
 
     /// The same key under the current master key: the same bytes if that has sealed them.

@@ -167,7 +167,7 @@ impl StoredApps {
     }
 
     /// The master keys.
-    pub(super) fn sealer(&self) -> &Sealer {
+    pub(crate) fn sealer(&self) -> &Sealer {
         &self.sealer
     }
 

@@ -1,0 +1,207 @@
+//! Idempotency keys: a request that is repeated with its key changes nothing again, and gets the same response for a day.
+//!
+//! The row of a key is written before its request runs. If the process ends before the response is in that row, the outcome
+//! is not known, and no repetition runs.
+
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    extract::{FromRequestParts, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, IF_MATCH},
+    request::Parts,
+};
+use ring::digest;
+use serde::{Deserialize, Serialize};
+use signpost_store::tables::idempotency::{self, Earlier};
+use tokio::sync::Semaphore;
+use utoipa::openapi::{
+    ObjectBuilder, Type,
+    path::{Parameter, ParameterBuilder, ParameterIn},
+};
+
+use super::{
+    ApiError, Shared,
+    body::{MAX_BODY_BYTES, body_timeout, check_content_type, read},
+    caller::Caller,
+    layers::{Call, rendered},
+    problem::Code,
+};
+use crate::directory::apps::import::MAX_FILE_BYTES;
+
+/// The header with the key.
+const KEY: &str = "idempotency-key";
+/// Limit of a key's length.
+const MAX_KEY_LENGTH: usize = 255;
+/// The header of a response that was kept.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// Limit of a response that is kept in bytes: far above any.
+const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Files to import that are held in memory: one here, and another one by its handler.
+static FILES: Semaphore = Semaphore::const_new(1);
+
+/// A response, as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+/// The description of the header.
+pub(super) fn parameter() -> Parameter {
+    let key = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_KEY_LENGTH))
+        .pattern(Some("^[!-~]+$"));
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .description(Some(
+            "A request that is repeated with its key changes nothing again, and gets the same response for a day.",
+        ))
+        .schema(Some(key))
+        .build()
+}
+
+/// Runs a POST with an idempotency key once.
+pub(super) async fn once(State(api): State<Shared>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !request.headers().contains_key(KEY) {
+        return next.run(request).await;
+    }
+    // A task of its own: it ends, and the outcome is kept, also if the client leaves.
+    let work = tokio::spawn(async move { run(&api, request, next).await });
+    let response = work.await.map_err(ApiError::internal);
+    response
+        .and_then(|done| done)
+        .unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let caller = Caller::from_request_parts(&mut head, api).await?;
+    let row = row_key(&head.headers, caller.token.id)?;
+    let is_file = head.headers.contains_key(CONTENT_TYPE)
+        && check_content_type(&head.headers, &["application/json"]).is_err();
+    let (permit, limit) = if is_file {
+        let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(api));
+        (Some(FILES.try_acquire().map_err(busy)?), MAX_FILE_BYTES)
+    } else {
+        (None, MAX_BODY_BYTES)
+    };
+    let body = read(body, limit, body_timeout(api)).await?;
+    let request = fingerprint(&head, &body);
+    let earlier = idempotency::begin(&api.store, &row, &request, caller.at).await?;
+    match earlier {
+        None => {
+            let call = head.extensions.get::<Call>().cloned();
+            let response = next.run(Request::from_parts(head, body.into())).await;
+            drop(permit);
+            let response = match &call {
+                Some(call) => rendered(response, call),
+                None => response,
+            };
+            keep(api, &row, response).await
+        }
+        Some(Earlier { request: other, .. }) if other != request => {
+            Err(Code::IdempotencyConflict.into())
+        }
+        Some(Earlier { response, .. }) => {
+            let replayed = response.and_then(|sealed| replay(api, &row, &sealed));
+            replayed.ok_or_else(|| Code::IdempotencyUnfinished.into())
+        }
+    }
+}
+
+/// The row's key: SHA-256 of token and given key, so that no token gets another one's response.
+fn row_key(headers: &HeaderMap, token: i64) -> Result<[u8; 32], ApiError> {
+    let mut fields = headers.get_all(KEY).into_iter();
+    let given = fields.next().map_or(&b""[..], HeaderValue::as_bytes);
+    let is_key = (1..=MAX_KEY_LENGTH).contains(&given.len())
+        && given.iter().all(u8::is_ascii_graphic)
+        && fields.next().is_none();
+    if !is_key {
+        let allowed = format!("one key of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
+        return Err(ApiError::invalid("Idempotency-Key", allowed));
+    }
+    Ok(sha256(&[&token.to_be_bytes(), given]))
+}
+
+/// SHA-256 of what makes the request another one.
+fn fingerprint(head: &Parts, body: &Bytes) -> [u8; 32] {
+    let seen = head
+        .headers
+        .get(IF_MATCH)
+        .map_or(&b""[..], HeaderValue::as_bytes);
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
+    sha256(&[target.as_bytes(), b"\n", seen, b"\n", body])
+}
+
+fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    parts.iter().for_each(|part| context.update(part));
+    let hash = context.finish();
+    hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+/// Keeps a response, unless it says that its request can succeed later.
+async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Response, ApiError> {
+    let status = response.status();
+    if status.is_server_error() {
+        // It may have changed something nevertheless: the row says that this is not known.
+        return Ok(response);
+    }
+    let (head, body) = response.into_parts();
+    let body = to_bytes(body, MAX_RESPONSE_BYTES)
+        .await
+        .map_err(ApiError::internal)?;
+    let kept = if status == StatusCode::TOO_MANY_REQUESTS {
+        idempotency::abandon(&api.store, row).await
+    } else {
+        let headers = head.headers.iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_str()));
+        let kept = Kept {
+            status: status.as_u16(),
+            headers: headers
+                .filter_map(|(name, value)| Some((name, value.ok()?.to_owned())))
+                .collect(),
+            body: String::from_utf8_lossy(&body).into_owned(),
+        };
+        let kept = serde_json::to_vec(&kept).map_err(ApiError::internal)?;
+        let sealed = api
+            .apps
+            .sealer()
+            .seal_response(&kept, row)
+            .map_err(ApiError::internal)?;
+        idempotency::finish(&api.store, row, sealed).await
+    };
+    if let Err(error) = kept {
+        // The caller gets its response. Another attempt does not run: the row has no outcome.
+        tracing::debug!(cause = %error.in_short(), "a response cannot be kept for repetitions");
+    }
+    Ok(Response::from_parts(head, body.into()))
+}
+
+/// The response that was kept; `None` if a master key that is no longer known has sealed it.
+fn replay(api: &Shared, row: &[u8; 32], sealed: &[u8]) -> Option<Response> {
+    let opened = api.apps.sealer().open_response(sealed, row).ok()?;
+    let kept: Kept = serde_json::from_slice(&opened).ok()?;
+    let mut response = Response::new(Body::from(kept.body));
+    *response.status_mut() = StatusCode::from_u16(kept.status).ok()?;
+    let headers = response.headers_mut();
+    for (name, value) in kept.headers {
+        let name = HeaderName::try_from(name).ok()?;
+        headers.append(name, HeaderValue::try_from(value).ok()?);
+    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    headers.remove(CONTENT_LENGTH);
+    Some(response)
+}

@@ -1,0 +1,47 @@
+//! Texts for people, whatever the store has.
+
+use signpost_protocol::app::is_invisible;
+
+/// The text with its control and format characters escaped: a terminal would interpret them, or show other text around
+/// them.
+pub(crate) fn printable(text: &str) -> String {
+    escaped(text, |character, out| {
+        out.extend(character.escape_unicode());
+    })
+}
+
+/// JSON with the same characters escaped in its way. They are only inside of strings.
+pub(crate) fn printable_json(json: &str) -> String {
+    escaped(json, |character, out| {
+        let mut units = [0; 2];
+        let units = character.encode_utf16(&mut units).iter();
+        out.extend(units.map(|unit| format!("\\u{unit:04x}")));
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_invisible(character) {
+            escape(character, &mut shown);
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn characters_that_change_the_text_around_them_are_escaped_in_json() {
+        let shown = printable_json(&json!({ "a": "x\u{202e}y\u{e0041}\u{1b}é" }).to_string());
+        assert_eq!(shown, r#"{"a":"x\u202ey\udb40\udc41\u001bé"}"#);
+        let read: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read["a"], "x\u{202e}y\u{e0041}\u{1b}é");
+    }
+}

@@ -204,7 +204,7 @@ async fn files_are_imported_whole_or_not_at_all_and_exported_without_keys() {
             .await
     };
     let key = "4283fefc63f0cd0e873a0000c6d07ef7";
-    let file = format!("ident,key,name\none,{key},First\ntwo,{key},Second\nthree,{key},Third\n");
+    let file = format!("ident,key,name\none,{key},First\nthree,{key},Third\ntwo,{key},Second\n");
     assert_eq!(import(&file).await.body["imported"], 3);
     let again = import(&file).await;
     assert_eq!(
@@ -239,7 +239,7 @@ async fn files_are_imported_whole_or_not_at_all_and_exported_without_keys() {
         .await;
     assert_eq!(
         (&page.body["items"][0]["ident"], &page.body["next"]),
-        (&json!("three"), &Value::Null)
+        (&json!("two"), &Value::Null)
     );
     let found = scene.get("/api/v1/apps?search=sec", &token).await;
     assert_eq!(found.body["items"][0]["ident"], "two");

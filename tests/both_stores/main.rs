@@ -36,6 +36,8 @@ mod accounts;
 mod applications;
 // Changing and importing applications.
 mod administration;
+// The management API, driven by its own description.
+mod described_api;
 // Rotations of the master key.
 mod master_key;
 // Several gateways, several backends of each version.

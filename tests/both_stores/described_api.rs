@@ -1,0 +1,96 @@
+//! The management API, driven by its own description: schemathesis sends what the description allows and what it does not, and
+//! checks each response against it.
+
+use std::{env, fs, process::Command};
+
+use end_to_end::{
+    documents::root, folder::Folder, program::output_text, recording_backend::RecordingBackend,
+    stack::Stack,
+};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+/// Cases for each route; those of its boundaries come in addition.
+const CASES: &str = "15";
+
+/// Its stream does not end, and revocations would end the token that the calls have. Both have tests of their own.
+const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/tokens/{id}/revoke"];
+
+/// An installation with the API, and an administrator's token.
+async fn start() -> (Stack, String) {
+    let backend = RecordingBackend::start().await;
+    let api = "[management.api]";
+    let stack = Stack::builder()
+        .multi()
+        .in_front_of(&backend)
+        .gateway(api)
+        .start()
+        .await;
+    let create = [
+        "token", "create", "--name", "ada", "--role", "admin", "--json",
+    ];
+    let created: Value = serde_json::from_slice(&stack.command(&create).stdout).unwrap();
+    let token = created["token"].as_str().unwrap().to_owned();
+    (stack, token)
+}
+
+#[tokio::test]
+async fn no_call_fails_or_gets_what_the_description_has_not() {
+    if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
+        return;
+    }
+    let (stack, token) = start().await;
+    let program = root().join("target/examples/schemathesis/bin/schemathesis");
+    let mut command = Command::new(program);
+    let description = format!(
+        "http://{}/api/v1/openapi.json",
+        stack.addresses().management
+    );
+    command.args([
+        "run",
+        &description,
+        "--header",
+        &format!("Authorization: Bearer {token}"),
+    ]);
+    command.args([
+        "--max-examples",
+        CASES,
+        "--seed",
+        "1",
+        "--no-color",
+        "--suppress-health-check",
+        "all",
+    ]);
+    // A valid call can be refused: by a revision, by a name that has no application.
+    command.args(["--exclude-checks", "positive_data_acceptance"]);
+    for path in LEFT_OUT {
+        command.args(["--exclude-path", path]);
+    }
+    let folder = Folder::create();
+    command.current_dir(folder.path());
+    let output = spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{}", output_text(&output));
+}
+
+#[tokio::test]
+async fn the_description_in_the_tree_is_the_one_that_is_served() {
+    let (stack, _) = start().await;
+    let url = format!(
+        "http://{}/api/v1/openapi.json",
+        stack.addresses().management
+    );
+    let served: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
+    let served = serde_json::to_string_pretty(&served).unwrap() + "\n";
+    let file = root().join("gateway/openapi.json");
+    if fs::read_to_string(&file).unwrap_or_default() != served {
+        let new = root().join("target/openapi.json");
+        fs::write(&new, served).unwrap();
+        panic!(
+            "the API has changed: look at the difference, then cp {} {}",
+            new.display(),
+            file.display()
+        );
+    }
+}

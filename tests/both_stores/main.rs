@@ -38,6 +38,8 @@ mod applications;
 mod administration;
 // The management API, driven by its own description.
 mod described_api;
+// Kills of the gateway while its management API changes something.
+mod api_kills;
 // Rotations of the master key.
 mod master_key;
 // Several gateways, several backends of each version.

@@ -1,0 +1,209 @@
+//! Kills of the gateway while its management API changes applications: no change without its row of the audit, no row
+//! without its change, and a repeated idempotency key never makes a second change.
+
+use std::time::Duration;
+
+use end_to_end::{
+    program::Program, recording_backend::RecordingBackend, stack::Stack, waiting::until,
+};
+use reqwest::{Client, StatusCode, header};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const KILLS: usize = 60;
+const CALLERS: usize = 4;
+/// Limit of the time from a start of the gateway to its kill: some dozen changes.
+const LONGEST_MICROS: u64 = 60_000;
+
+/// A change: its path, its key, and what it sends.
+#[derive(Clone, Debug)]
+struct Call {
+    path: String,
+    key: String,
+    body: Value,
+}
+
+/// An operator's script: it repeats each call with its key until it knows the outcome.
+struct Caller {
+    number: usize,
+    http: Client,
+    origin: String,
+    token: String,
+    /// The call that is not answered yet.
+    pending: Option<Call>,
+    /// The application of the last response, and its revision.
+    app: Option<(String, i64)>,
+    calls: usize,
+    counts: Counts,
+}
+
+/// What came of the calls.
+#[derive(Clone, Copy, Default, Debug)]
+struct Counts {
+    created: i64,
+    updated: i64,
+    /// Creations and updates whose outcome only the store knows.
+    unfinished: [i64; 2],
+    /// Responses that were lost by a kill, and that the repetition got.
+    replayed: i64,
+}
+
+impl Caller {
+    /// The next call: creations and updates in turn.
+    fn next(&mut self) -> Call {
+        self.calls += 1;
+        let name = format!("app {}-{}", self.number, self.calls);
+        let (path, body) = match &self.app {
+            Some((ident, revision)) if self.calls.is_multiple_of(2) => (
+                format!("/api/v1/apps/{ident}/update"),
+                json!({ "name": name, "revision": revision }),
+            ),
+            _ => ("/api/v1/apps/create".to_owned(), json!({ "name": name })),
+        };
+        Call {
+            path,
+            key: format!("{}-{}", self.number, self.calls),
+            body,
+        }
+    }
+
+    async fn send(&self, call: &Call) -> reqwest::Result<(StatusCode, bool, Value)> {
+        let request = self
+            .http
+            .post(format!("{}{}", self.origin, call.path))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("idempotency-key", &call.key)
+            .body(call.body.to_string());
+        let response = request.send().await?;
+        let is_replayed = response.headers().contains_key("idempotency-replayed");
+        let status = response.status();
+        let body = response.bytes().await?;
+        Ok((status, is_replayed, serde_json::from_slice(&body).unwrap()))
+    }
+
+    /// Calls until the gateway is killed.
+    async fn run(mut self) -> Self {
+        // No connection of a killed process.
+        self.http = Client::new();
+        loop {
+            let call = match self.pending.take() {
+                Some(call) => call,
+                None => self.next(),
+            };
+            let is_creation = call.path.ends_with("create");
+            match self.send(&call).await {
+                Ok((StatusCode::CREATED | StatusCode::OK, is_replayed, body)) => {
+                    let app = if is_creation { &body["app"] } else { &body };
+                    self.app = Some((
+                        app["ident"].as_str().unwrap().to_owned(),
+                        app["revision"].as_i64().unwrap(),
+                    ));
+                    assert_eq!(app["name"], call.body["name"]);
+                    self.counts.created += i64::from(is_creation);
+                    self.counts.updated += i64::from(!is_creation);
+                    self.counts.replayed += i64::from(is_replayed);
+                    if let Ok((_, is_replayed, again)) = self.send(&call).await {
+                        assert!(is_replayed && again == body, "{call:?} {again}");
+                    }
+                }
+                Ok((StatusCode::CONFLICT, _, body)) => {
+                    assert_eq!(body["code"], "idempotency_unfinished", "{call:?}");
+                    self.counts.unfinished[usize::from(!is_creation)] += 1;
+                    self.app = None;
+                }
+                Ok((status, _, body)) => panic!("{call:?}: {status} {body}"),
+                Err(_) => {
+                    self.pending = Some(call);
+                    return self;
+                }
+            }
+        }
+    }
+}
+
+/// A number generator that needs no crate: the moments only have to differ.
+fn next_random(state: &mut u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[tokio::test]
+async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice() {
+    let backend = RecordingBackend::start().await;
+    let mut stack = Stack::builder()
+        .multi()
+        .in_front_of(&backend)
+        .gateway("[management.api]")
+        .start()
+        .await;
+    let arguments = [
+        "token", "create", "--name", "ci", "--role", "operator", "--json",
+    ];
+    let created: Value = serde_json::from_slice(&stack.command(&arguments).stdout).unwrap();
+    let token = created["token"].as_str().unwrap();
+    let origin = format!("http://{}", stack.addresses().management);
+    let mut callers: Vec<_> = (0..CALLERS)
+        .map(|number| Caller {
+            number,
+            http: Client::new(),
+            origin: origin.clone(),
+            token: token.to_owned(),
+            pending: None,
+            app: None,
+            calls: 0,
+            counts: Counts::default(),
+        })
+        .collect();
+    let mut state = 1;
+    for _ in 0..KILLS {
+        let mut running = JoinSet::new();
+        callers.drain(..).for_each(|caller| {
+            running.spawn(caller.run());
+        });
+        tokio::time::sleep(Duration::from_micros(
+            next_random(&mut state) % LONGEST_MICROS,
+        ))
+        .await;
+        stack.kill(Program::Gateway);
+        callers = running.join_all().await;
+        stack.restart(Program::Gateway).await;
+    }
+
+    let count = |query: &str| stack.store().query(query).number();
+    // A request that was sent before the kill may be in the store only now.
+    let audited = "SELECT count(*) FROM audit WHERE action LIKE 'app.%'";
+    let revisions = "SELECT CAST(coalesce(sum(revision), 0) AS BIGINT) FROM applications";
+    until("as many rows of the audit as changes", || {
+        let is_equal = count(audited) == count(revisions);
+        async move { is_equal.then_some(()) }
+    })
+    .await;
+    let of =
+        |number: fn(&Counts) -> i64| callers.iter().map(|one| number(&one.counts)).sum::<i64>();
+    let creations = count("SELECT count(*) FROM applications");
+    let updates = count("SELECT count(*) FROM audit WHERE action = 'app.update'");
+    // The last call of each caller is pending.
+    let last = i64::try_from(CALLERS).unwrap();
+    let (created, unknown) = (of(|one| one.created), of(|one| one.unfinished[0]));
+    let case = format!(
+        "{:?}",
+        callers.iter().map(|one| one.counts).collect::<Vec<_>>()
+    );
+    assert!(
+        (created..=created + unknown + last).contains(&creations),
+        "{creations} {case}"
+    );
+    let (updated, unknown) = (of(|one| one.updated), of(|one| one.unfinished[1]));
+    assert!(
+        (updated..=updated + unknown + last).contains(&updates),
+        "{updates} {case}"
+    );
+    // Each call has a name of its own.
+    let twice = "SELECT count(*) FROM (SELECT name FROM applications GROUP BY name HAVING count(*) > 1) AS twice";
+    assert_eq!(count(twice), 0, "{case}");
+    let interrupted = of(|one| one.unfinished[0] + one.unfinished[1] + one.replayed);
+    assert!(interrupted > 0 && created > 0 && updated > 0, "{case}");
+}

@@ -7,6 +7,8 @@ mod apps;
 mod audit;
 mod body;
 mod caller;
+mod config;
+mod events;
 mod failures;
 mod idempotency;
 mod layers;
@@ -14,15 +16,17 @@ mod openapi;
 mod problem;
 mod routes;
 mod tokens;
+mod versions;
 
 use std::{sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use axum::Router;
+use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
 use tokio::sync::Semaphore;
 
-use self::{failures::Failures, problem::ApiError};
+use self::{events::Events, failures::Failures, problem::ApiError};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -43,6 +47,10 @@ pub(crate) struct Api {
     failures: Failures,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
+    /// Reloads the configuration.
+    reload: ReloadHandle,
+    /// What is written to the audit.
+    events: Events,
     /// An import holds a file of up to 64 MiB in memory: one at a time.
     imports: Semaphore,
 }
@@ -51,13 +59,20 @@ type Shared = Arc<Api>;
 
 impl Api {
     /// The API of a running gateway.
-    pub(crate) fn new(store: Store, apps: StoredApps, current: &Arc<ArcSwap<Gateway>>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        apps: StoredApps,
+        current: &Arc<ArcSwap<Gateway>>,
+        reload: ReloadHandle,
+    ) -> Self {
         Self {
             tokens: Tokens::new(store.clone()),
             failures: Failures::new(Instant::now()),
+            events: Events::new(store.clone()),
             store,
             apps,
             current: Arc::clone(current),
+            reload,
             imports: Semaphore::new(1),
         }
     }

@@ -91,6 +91,39 @@ pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<
     }
 }
 
+/// Which page of a list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageParams {
+    /// Maximum number of items.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u16>,
+    /// The `next` of the page before.
+    after: Option<String>,
+}
+
+impl PageParams {
+    /// The page of a list that is in memory. Its items have names.
+    pub(super) fn of<T>(
+        &self,
+        mut items: Vec<T>,
+        name: impl Fn(&T) -> &str,
+    ) -> Result<List<T>, ApiError> {
+        if let Some(after) = &self.after {
+            let place = items.iter().position(|item| name(item) == after);
+            let place = place.ok_or_else(|| ApiError::invalid("after", "the next of a page"))?;
+            items.drain(..=place);
+        }
+        let limit = limit(self.limit)?;
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let last = items.last().filter(|_| has_more);
+        let next = last.map(|item| name(item).to_owned());
+        Ok(List { items, next })
+    }
+}
+
 /// The number of items of a page.
 pub(super) fn limit(given: Option<u16>) -> Result<usize, ApiError> {
     let limit = given.unwrap_or(DEFAULT_LIMIT);
@@ -107,6 +140,15 @@ pub(super) struct List<T> {
     pub items: Vec<T>,
     /// `after` of the next page; null on the last one.
     pub next: Option<String>,
+}
+
+/// Why something is done.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Why {
+    /// Why, for the audit: up to 200 characters.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// What each change of something that has a revision says.

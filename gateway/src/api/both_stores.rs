@@ -2,9 +2,12 @@
 
 mod apps;
 mod audit;
+mod config;
+mod events;
 mod idempotency;
 mod roles;
 mod tokens;
+mod versions;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -17,11 +20,16 @@ use axum::{
     Router,
     body::{Body, to_bytes},
     extract::{ConnectInfo, Request},
+    response::Response,
 };
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
-use signpost_kit::clock::{Clock, SystemClock};
+use signpost_kit::{
+    clock::{Clock, SystemClock},
+    reload::ReloadHandle,
+};
 use signpost_store::{Store, testing::TestStore};
+use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::{Api, router};
@@ -40,6 +48,9 @@ use crate::{
 /// An API, and a token for each role.
 pub(super) struct Scene {
     router: Router,
+    /// The folder of its file, `gateway.toml`.
+    pub(super) folder: TempDir,
+    pub(super) reload: ReloadHandle,
     pub(super) store: Store,
     pub(super) apps: StoredApps,
     pub(super) tokens: Tokens,
@@ -56,6 +67,20 @@ pub(super) struct Called {
 }
 
 impl Called {
+    /// Reads a response; of a stream, which does not end, only the head.
+    async fn read(response: Response) -> Self {
+        let (parts, body) = response.into_parts();
+        let is_stream = parts.headers[header::CONTENT_TYPE] == "text/event-stream";
+        let body = if is_stream { Body::empty() } else { body };
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            text: String::from_utf8(bytes.into()).unwrap(),
+        }
+    }
+
     /// The code of its problem.
     pub(super) fn code(&self) -> &str {
         self.body["code"].as_str().unwrap_or_default()
@@ -67,9 +92,13 @@ impl Scene {
         let store = test_store.open().await;
         let (apps, tokens) = (sealed_apps(store.clone()), Tokens::new(store.clone()));
         let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
-        let router = router(Api::new(store.clone(), apps.clone(), &current));
+        let (folder, reload) = config::reload_of(MINIMAL);
+        let api = Api::new(store.clone(), apps.clone(), &current, reload.clone());
+        let router = router(api);
         Self {
             router,
+            folder,
+            reload,
             store,
             apps,
             tokens,
@@ -111,19 +140,15 @@ impl Scene {
         self.call("POST", path, token, body).await
     }
 
-    pub(super) async fn send(&self, mut request: Request) -> Called {
+    pub(super) async fn send(&self, request: Request) -> Called {
+        Called::read(self.respond(request).await).await
+    }
+
+    async fn respond(&self, mut request: Request) -> Response {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let extensions = request.extensions_mut();
-        extensions.get_or_insert(ConnectInfo(address));
+        request.extensions_mut().get_or_insert(ConnectInfo(address));
         let Ok(response) = self.router.clone().oneshot(request).await;
-        let (parts, body) = response.into_parts();
-        let bytes = to_bytes(body, usize::MAX).await.unwrap();
-        Called {
-            status: parts.status,
-            headers: parts.headers,
-            body: serde_json::from_slice(&bytes).unwrap_or_default(),
-            text: String::from_utf8(bytes.into()).unwrap(),
-        }
+        response
     }
 
     /// The description that it serves.

@@ -92,6 +92,10 @@ codes! {
     ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE;
     /// The file has problems: the member `problems` lists them.
     ImportInvalid = "import_invalid", UNPROCESSABLE_ENTITY;
+    /// The configuration file has problems: the member `problems` lists them.
+    ConfigInvalid = "config_invalid", UNPROCESSABLE_ENTITY;
+    /// The report has too many applications.
+    ReportTooLarge = "report_too_large", UNPROCESSABLE_ENTITY;
     /// The change names no revision.
     RevisionMissing = "revision_missing", PRECONDITION_REQUIRED;
     /// Too many calls, or too many failed ones.
@@ -100,6 +104,8 @@ codes! {
     Internal = "internal", INTERNAL_SERVER_ERROR;
     /// The store cannot be reached.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
+    /// The gateway has handed over to a new process.
+    GatewayStopping = "gateway_stopping", SERVICE_UNAVAILABLE;
 }
 
 impl PartialSchema for Code {

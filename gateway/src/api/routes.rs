@@ -13,7 +13,9 @@ use utoipa_axum::{
     routes,
 };
 
-use super::{Shared, apps, audit, caller::require, idempotency, openapi, tokens};
+use super::{
+    Shared, apps, audit, caller::require, config, events, idempotency, openapi, tokens, versions,
+};
 use crate::directory::tokens::Role;
 
 /// All routes.
@@ -31,6 +33,12 @@ pub(super) fn all(api: &Shared) -> Routes {
         .operator(routes!(apps::change::disable))
         .operator(routes!(apps::change::delete))
         .viewer(routes!(audit::list))
+        .viewer(routes!(versions::list))
+        .viewer(routes!(versions::report))
+        .viewer(routes!(config::list))
+        .viewer(routes!(config::check))
+        .operator(routes!(config::reload))
+        .viewer(routes!(events::stream))
         .viewer(routes!(tokens::list))
         .viewer(routes!(tokens::whoami))
         .admin(routes!(tokens::create))

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, limit},
+    body::{Input, List, Params, Why, limit},
     caller::Caller,
     problem::Code,
 };
@@ -59,15 +59,6 @@ pub(super) struct TokenParams {
     limit: Option<u16>,
     /// The `next` of the page before.
     after: Option<String>,
-}
-
-/// Why something is done.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Why {
-    /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
-    reason: Option<String>,
 }
 
 /// Shows the token of this call.

@@ -19,7 +19,7 @@ use sd_notify::NotifyState;
 use signpost_kit::{
     config::{Loaded, Settings, origin::Origin},
     log::{Logging, log_warnings},
-    reload::{ReloadSignals, Reloader},
+    reload::{ReloadHandle, ReloadSignals, Reloader},
     server::{
         descriptors::Descriptors,
         management::{Management, ManagementTls},
@@ -111,13 +111,13 @@ pub(crate) fn run(
             handed_over: Arc::clone(&handed_over),
         },
     };
-    control.start(reload, writers)?;
+    let reload = control.start(reload, writers)?;
     let api = apps.store.clone().zip(apps.stored.take());
     let api = api.filter(|_| management.api);
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api.map(|(store, apps)| api::router(Api::new(store, apps, &current))),
+        other: api.map(|(store, apps)| api::router(Api::new(store, apps, &current, reload))),
         readiness: GatewayReadiness {
             store: apps.store,
             current: Arc::clone(&current),
@@ -259,7 +259,8 @@ impl Control {
         })
     }
 
-    fn start(self, reload: GatewayReload, writers: StoreWriters) -> anyhow::Result<()> {
+    /// Starts the thread, and returns what reloads in it.
+    fn start(self, reload: GatewayReload, writers: StoreWriters) -> anyhow::Result<ReloadHandle> {
         let Self {
             runtime,
             hangups,
@@ -295,12 +296,13 @@ impl Control {
             let last = Arc::clone(&state.last_reload);
             Reloader::new(reload, file, settings, hangups, last)
         });
+        let handle = reloader.handle();
         let run = async { tokio::join!(reloader.run(), certificates.run(), reconnecting) };
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || runtime.block_on(run))
             .context("cannot create the control thread")?;
-        Ok(())
+        Ok(handle)
     }
 }
 

@@ -93,6 +93,22 @@ pub(crate) async fn read(store: &Store, first: Day, last: Day) -> Result<StoredU
     })
 }
 
+/// Whether a report would have at least `number` clients and applications that have a default version, or about as many.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub(crate) async fn is_large(store: &Store, number: u32) -> Result<bool, StoreError> {
+    let count = |rows: &str| {
+        format!("(SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {number}) AS counted)")
+    };
+    let clients = count("usage_clients");
+    let pinned = count("applications WHERE default_version IS NOT NULL");
+    let sum = format!("SELECT {clients} + {pinned} AS number");
+    let row = store.row::<(i64,)>(&sum, Vec::new()).await?;
+    Ok(row.is_some_and(|(found,)| found >= i64::from(number)))
+}
+
 from_row!(StoredCount {
     version,
     application,

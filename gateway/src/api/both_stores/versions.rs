@@ -1,0 +1,78 @@
+//! Versions and their report.
+
+use signpost_store::values;
+
+use super::*;
+use crate::observe::usage::stored;
+
+#[tokio::test]
+async fn the_versions_are_listed_with_their_backends() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let viewer = scene.token(Role::Viewer).await;
+    let called = scene.get("/api/v1/versions", &viewer).await;
+    let items = called.body["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0]["version"], "v1");
+    assert_eq!(items[0]["is_default"], true);
+    assert_eq!(items[0]["stage"], "current");
+    let backend = &items[0]["backends"][0];
+    assert_eq!(
+        (&backend["backend"], &backend["part"]),
+        (&json!("v1"), &json!("own"))
+    );
+    let address = &backend["addresses"][0];
+    assert_eq!(
+        (&address["health"], &address["in_flight"]),
+        (&json!("unchecked"), &json!(0))
+    );
+    let called = scene.get("/api/v1/versions?after=v1", &viewer).await;
+    assert_eq!(called.body, json!({"items": [], "next": null}));
+    let called = scene.get("/api/v1/versions?after=v9", &viewer).await;
+    assert_eq!(called.code(), "param_invalid");
+}
+
+#[tokio::test]
+async fn the_report_is_of_the_days_and_the_version_that_are_asked_for() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let viewer = scene.token(Role::Viewer).await;
+    let report = async |query: &str| {
+        let path = format!("/api/v1/versions/report{query}");
+        scene.get(&path, &viewer).await
+    };
+    let all = report("").await.body;
+    assert_eq!(
+        (&all["days"], &all["versions"][0]["version"]),
+        (&json!(30), &json!("v1"))
+    );
+    assert_eq!(all["counted_since"], Value::Null);
+    let day = report("?days=1&version=v1").await.body;
+    assert_eq!(day["first_day"], day["last_day"]);
+    for query in ["?days=0", "?days=91", "?version=v9"] {
+        assert_eq!(report(query).await.code(), "param_invalid", "{query}");
+    }
+    assert_eq!(report("?day=1").await.code(), "request_malformed");
+}
+
+#[tokio::test]
+async fn a_report_of_very_many_applications_is_refused() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let operator = scene.token(Role::Operator).await;
+    let is_large = async |number| stored::is_large(&scene.store, number).await.unwrap();
+    assert!(!is_large(1).await);
+    let pinned = json!({"name": "one", "default_version": "v1"});
+    let called = scene.post("/api/v1/apps/create", &operator, pinned).await;
+    assert_eq!(called.status, StatusCode::CREATED, "{called:?}");
+    assert!(is_large(1).await && !is_large(2).await);
+    let many = "INSERT INTO usage_clients (version, application, is_signed, last_seen) VALUES ('v1', $1, TRUE, 1)";
+    for application in 0..3_i64 {
+        scene
+            .store
+            .execute(many, values![application])
+            .await
+            .unwrap();
+    }
+    assert!(is_large(4).await && !is_large(5).await);
+}

@@ -1,0 +1,187 @@
+//! `/api/v1/events`: the rows of the audit as they are written, by whichever gateway or command, as server-sent events.
+//!
+//! | what | limit |
+//! | --- | --- |
+//! | streams | 32 |
+//! | rows that a stream can be behind; then it is cut off | 1000 |
+//! | time for which a row that is not committed yet delays those behind it | 2 s |
+//! | time after which an ended or revoked token ends its stream | 5 s |
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | `feed` | finds new rows, for all streams |
+//! | `position` | which rows were seen; the id of an event |
+
+pub(super) mod feed;
+mod position;
+
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    extract::State,
+    response::{
+        IntoResponse,
+        sse::{KeepAlive, Sse},
+    },
+};
+use futures_util::stream;
+use http::{HeaderMap, HeaderName};
+use signpost_store::StoreError;
+use tokio::{
+    sync::{OwnedSemaphorePermit, broadcast::Receiver},
+    time::{Instant, timeout_at},
+};
+
+pub(crate) use self::feed::Events;
+use self::{
+    feed::{Event, PAGE, json_of},
+    position::Position,
+};
+use super::{ApiError, Shared, caller::Caller, problem::Code};
+
+/// When a client that gets no stream should try again; also what browsers wait before they connect again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Time from one comment to the next, while there are no events.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Time from one check of the token to the next.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Streams the rows of the audit as they are written, as server-sent events of the type `audit`. The data of each is an
+/// item of `/api/v1/audit`.
+#[utoipa::path(
+    get, path = "/api/v1/events", tag = "audit",
+    params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received: the stream continues after it.")),
+    responses((status = OK, description = "The events.", body = String, content_type = "text/event-stream")),
+)]
+pub(super) async fn stream(
+    State(api): State<Shared>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let id = headers.get(LAST_EVENT_ID);
+    let id = id.map(|id| id.to_str().ok()?.parse().ok());
+    let is_malformed = id == Some(None);
+    if is_malformed {
+        return Err(ApiError::invalid(
+            "Last-Event-ID",
+            position::ParsePositionError,
+        ));
+    }
+    let permit = Arc::clone(&api.events.places).try_acquire_owned();
+    let permit = permit.map_err(|_| ApiError::from(Code::RateLimited).retry_after(RETRY))?;
+    let stream = Stream::begin(api, caller, id.flatten(), permit).await?;
+    let next = async |mut stream: Stream| {
+        let event = stream.next().await?;
+        Some((Ok::<_, Infallible>(event), stream))
+    };
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(stream::unfold(stream, next)).keep_alive(keep_alive))
+}
+
+/// An event as it is sent.
+type Sent = axum::response::sse::Event;
+
+/// The events of one client.
+struct Stream {
+    api: Shared,
+    token: i64,
+    /// When the token is checked again.
+    check_at: Instant,
+    /// What the client has got once `ready` is sent.
+    seen: Position,
+    ready: VecDeque<Sent>,
+    /// New events; `None` while older ones are read.
+    live: Option<Receiver<Arc<Event>>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Stream {
+    /// A stream that continues after a position; without one, it begins now.
+    async fn begin(
+        api: Shared,
+        caller: Caller,
+        last: Option<Position>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Self, ApiError> {
+        let (live, now) = api.events.subscribe().await?;
+        let (live, seen) = match last {
+            Some(last) => (None, last),
+            None => (Some(live), now),
+        };
+        // A client without an event so far also knows where to continue.
+        let first = Sent::default().id(seen.to_string()).retry(RETRY);
+        Ok(Self {
+            api,
+            token: caller.token.id,
+            check_at: Instant::now() + CHECK_INTERVAL,
+            seen,
+            ready: [first].into(),
+            live,
+            _permit: permit,
+        })
+    }
+
+    /// The next event; `None` ends the stream: its client is too slow, its token has ended, or the store does not answer.
+    async fn next(&mut self) -> Option<Sent> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
+            }
+            if Instant::now() >= self.check_at {
+                self.check_token().await.ok().filter(|is_valid| *is_valid)?;
+                self.check_at = Instant::now() + CHECK_INTERVAL;
+            }
+            let Some(live) = &mut self.live else {
+                self.read_older().await.ok()?;
+                continue;
+            };
+            // Without an event until then, the token is checked.
+            let Ok(event) = timeout_at(self.check_at, live.recv()).await else {
+                continue;
+            };
+            let event = event.ok()?;
+            let is_new = !self.seen.has(event.id);
+            self.seen.add_all(&event.position);
+            if is_new {
+                return Some(self.event(&event.data));
+            }
+        }
+    }
+
+    /// Reads the next rows that were written before the stream was live; without any, it becomes live.
+    async fn read_older(&mut self) -> Result<(), StoreError> {
+        let (live, now) = self.api.events.subscribe().await?;
+        let Some((first, last)) = self.seen.first_missing(&now) else {
+            self.seen.add_all(&now);
+            self.live = Some(live);
+            return Ok(());
+        };
+        let rows = self.api.events.read(first, last).await?;
+        let is_page = rows.len() == PAGE;
+        for row in rows {
+            self.seen.add(first, row.id);
+            let event = self.event(&json_of(row));
+            self.ready.push_back(event);
+        }
+        if !is_page {
+            self.seen.add(first, last);
+        }
+        Ok(())
+    }
+
+    /// An event, whose id is what was seen with it.
+    fn event(&self, data: &str) -> Sent {
+        let event = Sent::default().event("audit").id(self.seen.to_string());
+        event.data(data)
+    }
+
+    /// Whether the stream's token is still valid.
+    async fn check_token(&self) -> Result<bool, StoreError> {
+        let now = self.api.current.load().state.clock.now();
+        let found = self.api.tokens.list(Some(self.token - 1), 1).await?;
+        let token = found.tokens.first().filter(|token| token.id == self.token);
+        Ok(token.is_some_and(|token| token.revoked_at.is_none() && token.expires_at > now))
+    }
+}

@@ -1,0 +1,77 @@
+//! `/api/v1/versions`: the versions with their backends, and who uses them.
+
+use axum::{Json, extract::State};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+
+use super::{
+    ApiError, Shared,
+    body::{List, PageParams, Params},
+    problem::Code,
+};
+use crate::{
+    observe::usage::{KEEP_DAYS, report::Summary, stored},
+    upstream::listing::ListedVersion,
+};
+
+/// Days of a report, if a call names no number.
+const DEFAULT_DAYS: u16 = 30;
+
+/// Limit on what a report reads of clients and applications: some 10 MB of JSON.
+const MAX_ROWS: u32 = 20_000;
+
+/// A report of many applications takes memory: one at a time.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Lists the versions with their dates, and their backends as this gateway sees them.
+#[utoipa::path(get, path = "/api/v1/versions", tag = "versions", params(PageParams), responses((status = OK, description = "The versions.", body = List<ListedVersion>)))]
+pub(super) async fn list(
+    State(api): State<Shared>,
+    Params(page): Params<PageParams>,
+) -> Result<Json<List<ListedVersion>>, ApiError> {
+    let gateway = api.current.load();
+    let (backends, now) = (&gateway.policy.backends, gateway.state.clock.now());
+    let versions = ListedVersion::all(&backends.versions, &backends.status(), now);
+    Ok(Json(page.of(versions, |version| &version.version)?))
+}
+
+/// Which report.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReportParams {
+    /// The last days to report, today included (UTC); by default 30.
+    #[param(minimum = 1, maximum = 90)]
+    days: Option<u16>,
+    /// Only this version.
+    version: Option<String>,
+}
+
+/// Reports who uses each version, and what retiring it would break. Of very many applications, only the command does.
+#[utoipa::path(get, path = "/api/v1/versions/report", tag = "versions", params(ReportParams), responses((status = OK, description = "The report.", body = Summary)))]
+pub(super) async fn report(
+    State(api): State<Shared>,
+    Params(params): Params<ReportParams>,
+) -> Result<Json<Summary>, ApiError> {
+    let days = params.days.unwrap_or(DEFAULT_DAYS);
+    if !(1..=KEEP_DAYS).contains(&days) {
+        return Err(ApiError::invalid("days", format!("1 to {KEEP_DAYS}")));
+    }
+    let _turn = TURN.acquire().await.map_err(ApiError::internal)?;
+    if stored::is_large(&api.store, MAX_ROWS).await? {
+        return Err(Code::ReportTooLarge.into());
+    }
+    let gateway = api.current.load_full();
+    let (versions, now) = (&gateway.policy.backends.versions, gateway.state.clock.now());
+    let mut summary = Summary::read(&api.store, days, now, versions).await?;
+    if let Some(version) = &params.version {
+        summary.versions.retain(|one| one.version == *version);
+        if summary.versions.is_empty() {
+            return Err(ApiError::invalid(
+                "version",
+                "one that is configured, or has requests in these days",
+            ));
+        }
+    }
+    Ok(Json(summary))
+}

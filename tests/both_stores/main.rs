@@ -40,6 +40,8 @@ mod administration;
 mod described_api;
 // Kills of the gateway while its management API changes something.
 mod api_kills;
+// Events and reloads by the management APIs of two gateways.
+mod api_events;
 // Rotations of the master key.
 mod master_key;
 // Several gateways, several backends of each version.

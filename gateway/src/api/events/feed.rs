@@ -25,7 +25,7 @@ use crate::directory::{audit::AuditItem, printable::printable_json};
 /// Limit on streams.
 pub(in crate::api) const MAX_STREAMS: usize = 32;
 /// Time from one look at the audit to the next.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(250);
 /// The same while more rows are known: streams take them meanwhile.
 const SHORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Rows that are read at once.

@@ -12,6 +12,7 @@ mod audit;
 mod author;
 mod call;
 mod connect;
+mod gateways;
 mod login;
 mod master_key;
 mod parse;
@@ -78,6 +79,8 @@ enum Command {
         #[command(subcommand)]
         command: token::TokenCommand,
     },
+    /// List the gateways of the store: state, release, configuration (multi-application mode).
+    Gateways(CommonOptions),
     /// Show the versions, their dates and backends, and who uses them.
     Versions {
         #[command(subcommand)]
@@ -141,6 +144,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Audit(arguments) => wait_for(audit::run(arguments)),
         Command::MasterKey { command } => wait_for(master_key::run(command)),
         Command::Token { command } => wait_for(token::run(command)),
+        Command::Gateways(common) => wait_for(gateways::run(common)),
         Command::Versions { command } => wait_for(versions::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),

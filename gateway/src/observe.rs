@@ -5,11 +5,13 @@
 //! | [`outcome`] | the outcome of a request |
 //! | [`access_log`] | one log line per request |
 //! | [`failure_log`] | one log line a minute for each kind of failure |
+//! | [`gateways`] | the gateways of a store |
 //! | [`metrics`] | counts requests for `/metrics` |
 //! | [`spans`] | the spans of a sampled request |
 
 pub(crate) mod access_log;
 pub(crate) mod failure_log;
+pub(crate) mod gateways;
 pub(crate) mod metrics;
 pub(crate) mod outcome;
 pub(crate) mod per_thread;

@@ -4,6 +4,7 @@ pub(crate) mod certificate_watch;
 pub(crate) mod drain_watch;
 pub(crate) mod listeners;
 pub(crate) mod old_rows;
+pub(crate) mod presence;
 pub(crate) mod rate_sharing;
 pub(crate) mod readiness;
 pub(crate) mod reconnect;

@@ -7,9 +7,9 @@ use rustix::process::{geteuid, getuid};
 use signpost_protocol::app::shown_name;
 use signpost_store::tables::audit::Author;
 
-use crate::directory::apps::rules::Reason;
+use crate::{directory::apps::rules::Reason, observe::gateways::host_name};
 
-/// Limit of a user's and a host's name in characters.
+/// Limit of a user's name in characters.
 const MAX_NAME_LENGTH: usize = 255;
 
 /// Why something is changed.
@@ -23,11 +23,9 @@ pub(super) struct Why {
 impl Why {
     /// The author of a change by this command.
     pub(super) fn author(self) -> Author {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-        let host = host.as_deref().and_then(name).unwrap_or("unknown host");
         Author {
             actor: actor(),
-            origin: format!("cli {host}"),
+            origin: format!("cli {}", host_name()),
             reason: self.reason.map(String::from),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     config::{Timeouts, rfc3339},
+    directory::apps::{seal::SealError, stored::StoredApps},
     gateway::Gateway,
     process::certificate_watch::certificates,
     upstream::routing::status::availability,
@@ -28,12 +29,64 @@ use crate::{
 /// served.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Time from one look at the master keys of the store to the next.
+const MASTER_KEY_INTERVAL: Duration = Duration::from_secs(30);
+
 /// What decides whether the gateway is ready.
+#[derive(Clone)]
 pub(crate) struct GatewayReadiness {
     /// The store of applications; `None` in single-application mode.
     pub store: Option<Store>,
     /// The gateway with the current configuration.
     pub current: Arc<ArcSwap<Gateway>>,
+    /// Whether its keys can be opened; `None` as the store.
+    pub master_keys: Option<Arc<MasterKeyCheck>>,
+}
+
+/// Looks for keys in the store whose master key is not known here.
+pub(crate) struct MasterKeyCheck {
+    apps: StoredApps,
+    last: Mutex<LastCheck>,
+}
+
+/// When it looked last, and what it found.
+#[derive(Default)]
+struct LastCheck {
+    at: Option<Instant>,
+    unknown: Option<SealError>,
+}
+
+impl MasterKeyCheck {
+    pub(crate) fn new(apps: StoredApps) -> Self {
+        Self {
+            apps,
+            last: Mutex::default(),
+        }
+    }
+
+    /// The key that is not known, as last seen.
+    async fn unknown(&self) -> Option<SealError> {
+        let now = Instant::now();
+        let is_due = {
+            let mut last = self.last();
+            let is_due = last.at.is_none_or(|at| now - at >= MASTER_KEY_INTERVAL);
+            if is_due {
+                last.at = Some(now);
+            }
+            is_due
+        };
+        if is_due {
+            let looked = tokio::time::timeout(CONNECT_TIMEOUT, self.apps.unknown_master_key());
+            if let Ok(Ok(unknown)) = looked.await {
+                self.last().unknown = unknown;
+            }
+        }
+        self.last().unknown
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastCheck> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl GatewayReadiness {
@@ -91,16 +144,25 @@ impl Readiness for GatewayReadiness {
 
     async fn readiness(&self, phase: Phase) -> Response<String> {
         let gateway = self.current.load_full();
+        // The management listener may be up before the clients' listener.
+        if !gateway.state.drain.is_draining() && !accepts(gateway.policy.listeners[0].address).await
+        {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
+        }
+        self.state(phase).await
+    }
+}
+
+impl GatewayReadiness {
+    /// As `/readyz`, without a connection to the listener.
+    pub(crate) async fn state(&self, phase: Phase) -> Response<String> {
+        let gateway = self.current.load_full();
         if gateway.state.drain.is_draining() {
             // After a hand-over a new process serves here. This one answers on connections that it had accepted.
             if phase >= Phase::Closing {
                 return text(StatusCode::OK, "ready\n");
             }
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
-        }
-        // The management listener may be up before the clients' listener.
-        if !accepts(gateway.policy.listeners[0].address).await {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "not listening yet\n");
         }
         let mut details = Vec::new();
         if let Some(store) = self.store_of(&gateway)
@@ -110,6 +172,11 @@ impl Readiness for GatewayReadiness {
                 Ok(detail) => details.push(detail),
                 Err(reason) => return text(StatusCode::SERVICE_UNAVAILABLE, reason),
             }
+        }
+        if let Some(master_keys) = &self.master_keys
+            && let Some(unknown) = master_keys.unknown().await
+        {
+            details.push(format!("the store has keys of applications {unknown}"));
         }
         // Routes and canaries are reported, too, but do not decide: logins need the versions' own backends.
         let backends = gateway.policy.backends.versions.iter().map(|version| {
@@ -138,5 +205,41 @@ impl Readiness for GatewayReadiness {
             StatusCode::OK,
             format!("ready, but {}\n", details.join("; ")),
         )
+    }
+}
+
+#[cfg(test)]
+mod both_stores {
+    use signpost_kit::secret::SecretSource;
+    use signpost_store::testing::TestStore;
+
+    use super::*;
+    use crate::{
+        config::MasterKey,
+        directory::apps::{
+            administration::both_stores::{import, new_app},
+            seal::Sealer,
+        },
+    };
+
+    fn apps(store: &Store, digits: &str) -> StoredApps {
+        let key = SecretSource::from(&*digits.repeat(32)).read().unwrap();
+        let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
+        StoredApps::new(store.clone(), sealer)
+    }
+
+    #[tokio::test]
+    async fn a_master_key_that_is_not_known_is_seen_at_the_next_look() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        let (own, other) = (apps(&store, "ab"), apps(&store, "cd"));
+        let check = MasterKeyCheck::new(own.clone());
+        import(&own, vec![new_app("one")]).await;
+        assert_eq!(check.unknown().await, None);
+        import(&other, vec![new_app("two")]).await;
+        assert_eq!(check.unknown().await, None, "it looks every 30 s");
+        check.last().at = Instant::now().checked_sub(MASTER_KEY_INTERVAL);
+        let unknown = check.unknown().await.unwrap();
+        assert!(matches!(unknown, SealError::OtherMasterKey(_)), "{unknown}");
     }
 }

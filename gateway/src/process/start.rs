@@ -14,7 +14,6 @@ use pingora::{
     server::{ListenFds, RunArgs, Server, ShutdownWatch, configuration::ServerConf},
     services::Service,
 };
-use ring::hmac;
 use sd_notify::NotifyState;
 use signpost_kit::{
     config::{Loaded, Settings, origin::Origin},
@@ -28,7 +27,6 @@ use signpost_kit::{
     },
 };
 use signpost_release::RELEASE;
-use signpost_store::Store;
 use tokio::{
     runtime::Runtime,
     sync::{Mutex, Notify, mpsc, watch},
@@ -49,8 +47,9 @@ use crate::{
         drain_watch::DrainWatch,
         listeners::Listeners,
         old_rows,
+        presence::Presence,
         rate_sharing::RateSharing,
-        readiness::GatewayReadiness,
+        readiness::{GatewayReadiness, MasterKeyCheck},
         reconnect,
         reload::{GatewayReload, Upgrade},
         scrape::metrics,
@@ -90,11 +89,13 @@ pub(crate) fn run(
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let current = first_gateway(config, &mut apps, descriptors)?;
-    let (mut writers, usage) = StoreWriters::new(&current, apps.store.as_ref(), apps.rate_key)?;
-    writers.loader = apps.loader;
-    let store = apps.store.clone();
-    writers.drains =
-        store.map(|store| DrainWatch::new(Arc::clone(&current), store, apps.drains_changed));
+    let readiness = GatewayReadiness {
+        store: apps.store.clone(),
+        current: Arc::clone(&current),
+        master_keys: apps.stored.clone().map(MasterKeyCheck::new).map(Arc::new),
+    };
+    let (writers, usage) = StoreWriters::new(&current, &mut apps, &readiness)?;
+    let row = writers.presence.as_ref().map(Presence::row);
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     listeners.serve(bound, &current.load().policy);
@@ -118,10 +119,7 @@ pub(crate) fn run(
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
         other: api.map(|(store, apps)| api::router(Api::new(store, apps, &current, reload))),
-        readiness: GatewayReadiness {
-            store: apps.store,
-            current: Arc::clone(&current),
-        },
+        readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };
     // From here on, connections wait for this process: what could fail has been done.
@@ -141,6 +139,7 @@ pub(crate) fn run(
         &listeners,
         log.writer().clone(),
         usage,
+        row,
         handed_over,
     );
     run_in_background(server, stop)?;
@@ -203,6 +202,7 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
 struct StoreWriters {
     loader: Option<AppLoader>,
     drains: Option<DrainWatch>,
+    presence: Option<Presence>,
     rate_limits: Option<RateSharing>,
     usage: Option<UsageWriter>,
 }
@@ -211,9 +211,10 @@ impl StoreWriters {
     /// Also returns what writes the last counts at a stop.
     fn new(
         current: &Arc<ArcSwap<Gateway>>,
-        store: Option<&Store>,
-        rate_key: Option<hmac::Key>,
+        apps: &mut OpenApps,
+        readiness: &GatewayReadiness,
     ) -> anyhow::Result<(Self, UsageFlush)> {
+        let (store, rate_key) = (apps.store.as_ref(), apps.rate_key.take());
         let rate_limits = store.zip(rate_key).map(|(store, key)| {
             let current = Arc::clone(current);
             RateSharing::new(current, store.clone(), key)
@@ -225,9 +226,15 @@ impl StoreWriters {
             UsageWriter::new(Arc::clone(usage), store.clone(), clock)
         });
         let (usage, flush) = usage.transpose()?.unzip();
+        let stored = apps.stored.as_ref();
+        let presence = stored.map(|stored| Presence::new(stored, readiness.clone()));
         let writers = Self {
-            loader: None,
-            drains: None,
+            loader: apps.loader.take(),
+            drains: store.map(|store| {
+                let (current, changed) = (Arc::clone(current), Arc::clone(&apps.drains_changed));
+                DrainWatch::new(current, store.clone(), changed)
+            }),
+            presence: presence.transpose()?,
             rate_limits,
             usage,
         };
@@ -294,7 +301,11 @@ impl Control {
                 tokio::spawn(usage.run());
             }
             let last = Arc::clone(&state.last_reload);
-            Reloader::new(reload, file, settings, hangups, last)
+            let reloader = Reloader::new(reload, file, settings, hangups, last);
+            if let Some(presence) = writers.presence {
+                tokio::spawn(presence.run(reloader.handle()));
+            }
+            reloader
         });
         let handle = reloader.handle();
         let run = async { tokio::join!(reloader.run(), certificates.run(), reconnecting) };

@@ -33,7 +33,7 @@ use crate::{
     downstream::sockets::ListeningSockets,
     gateway::{Gateway, State},
     observe::usage::writer::UsageFlush,
-    process::listeners::Listeners,
+    process::{listeners::Listeners, presence::OwnRow},
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
@@ -49,6 +49,8 @@ pub(crate) struct Stop {
     log: LogWriter,
     /// Writes the last counts, once no request is left.
     usage: UsageFlush,
+    /// Deleted then.
+    row: Option<Arc<OwnRow>>,
     /// Notified when the shutdown is complete; the receiver ends the process.
     end: Sender<()>,
     /// Notified when a new process has taken over the listening sockets.
@@ -166,6 +168,9 @@ impl Stop {
             () = give_up => {}
         }
         self.usage.flush().await;
+        if let Some(row) = &self.row {
+            row.remove().await;
+        }
     }
 
     /// Also returns what receives a message when the process must end.
@@ -174,6 +179,7 @@ impl Stop {
         listeners: &Listeners,
         log: LogWriter,
         usage: UsageFlush,
+        row: Option<Arc<OwnRow>>,
         handed_over: Arc<Notify>,
     ) -> (Self, Receiver<()>) {
         let (end, ended) = channel();
@@ -183,6 +189,7 @@ impl Stop {
             management: listeners.management,
             log,
             usage,
+            row,
             end,
             handed_over,
         };

@@ -35,9 +35,15 @@ const TABLES: [&str; 14] = [
 ];
 
 /// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old
-/// (`rate_limits`), each gateway has a new id at its next start (`usage_writers`), or the target's own migrations are in
+/// (`rate_limits`), each gateway has a new id at its next start (`gateways`, `usage_writers`), or the target's own migrations are in
 /// it.
-const NOT_COPIED: [&str; 4] = ["changes", "migrations", "rate_limits", "usage_writers"];
+const NOT_COPIED: [&str; 5] = [
+    "changes",
+    "gateways",
+    "migrations",
+    "rate_limits",
+    "usage_writers",
+];
 
 /// What was copied, and what was not.
 #[derive(Debug)]

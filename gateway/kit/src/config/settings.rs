@@ -158,6 +158,23 @@ impl Settings {
         self
     }
 
+    /// Passes all keys with their values to a keyed hash: secrets are among them. Keys that `is_left_out` selects do not count.
+    pub fn digest(&self, is_left_out: impl Fn(&str) -> bool, mut update: impl FnMut(&[u8])) {
+        let all = self.all.iter().filter(|one| !is_left_out(&one.key));
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable_by_key(|one| &one.key);
+        for Setting {
+            key, shown, secret, ..
+        } in all
+        {
+            let value = secret.as_ref().map_or(&**shown, Secret::expose);
+            for part in [&**key, value] {
+                update(&part.len().to_be_bytes());
+                update(part.as_bytes());
+            }
+        }
+    }
+
     fn find(&self, key: &str) -> Option<&Setting> {
         self.all.iter().find(|setting| setting.key == key)
     }

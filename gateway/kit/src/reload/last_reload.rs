@@ -35,15 +35,26 @@ impl LastReload {
         self.is_rejected.store(true, Ordering::Relaxed);
     }
 
+    /// When the current configuration was loaded.
+    #[must_use]
+    pub fn loaded_at(&self) -> Timestamp {
+        Timestamp::from_millis(self.loaded_at.load(Ordering::Relaxed))
+    }
+
+    /// Whether a later reload was rejected.
+    #[must_use]
+    pub fn is_rejected(&self) -> bool {
+        self.is_rejected.load(Ordering::Relaxed)
+    }
+
     /// Writes the families.
     ///
     /// # Errors
     ///
     /// Those of `scrape`.
     pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let is_rejected = self.is_rejected.load(Ordering::Relaxed);
-        scrape.gauge(SUCCESSFUL, |add| add(&[], u64::from(!is_rejected)))?;
-        let millis = self.loaded_at.load(Ordering::Relaxed);
+        scrape.gauge(SUCCESSFUL, |add| add(&[], u64::from(!self.is_rejected())))?;
+        let millis = self.loaded_at().as_millis();
         scrape.gauge(SUCCESS_TIME, |add| add(&[], millis as f64 / 1e3))
     }
 }

@@ -35,6 +35,7 @@ const FORMAT: &[u8] = b"signpost:application-key:3:";
 const KEY_ID: &[u8] = b"signpost:master-key-id:1";
 const RATE_KEY: &[u8] = b"signpost:rate-limits:1";
 const SNAPSHOT_KEY: &[u8] = b"signpost:snapshot:1";
+const CONFIG_KEY: &[u8] = b"signpost:configuration:1";
 
 /// Seals application keys under the master key, and opens those under it or the previous one.
 pub struct Sealer {
@@ -48,6 +49,7 @@ struct MasterKeys {
     sealing: LessSafeKey,
     rates: hmac::Key,
     snapshots: hmac::Key,
+    configs: hmac::Key,
 }
 
 /// Names a master key; no secret. A sealed key begins with it.
@@ -205,6 +207,11 @@ impl Sealer {
         self.current.rates.clone()
     }
 
+    /// Hashes configurations, in which secrets are.
+    pub(super) fn config_key(&self) -> hmac::Key {
+        self.current.configs.clone()
+    }
+
     /// Authenticate snapshots: the first one those that are written.
     pub(super) fn snapshot_keys(&self) -> Vec<hmac::Key> {
         let all = iter::once(&self.current).chain(&self.previous);
@@ -298,10 +305,16 @@ impl Sealer {
     ///
     /// Another master key sealed it.
     pub(super) fn check(&self, sealed: &[u8]) -> Result<(), MasterKeyError> {
+        let unknown = self.unknown_master_key(sealed);
+        unknown.map_or(Ok(()), |other| Err(MasterKeyError::Wrong(other)))
+    }
+
+    /// That another master key sealed a key, if so.
+    pub(super) fn unknown_master_key(&self, sealed: &[u8]) -> Option<SealError> {
         match self.keys_of(sealed) {
-            Err(other @ SealError::OtherMasterKey(_)) => Err(MasterKeyError::Wrong(other)),
+            Err(other @ SealError::OtherMasterKey(_)) => Some(other),
             // A record that was changed concerns no other one.
-            _ => Ok(()),
+            _ => None,
         }
     }
 
@@ -329,6 +342,7 @@ impl MasterKeys {
             sealing: LessSafeKey::new(sealing),
             rates: key(RATE_KEY),
             snapshots: key(SNAPSHOT_KEY),
+            configs: key(CONFIG_KEY),
         })
     }
 }

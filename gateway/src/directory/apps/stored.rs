@@ -6,16 +6,18 @@ use std::{
 };
 
 use async_trait::async_trait;
+use ring::hmac;
 use signpost_kit::{clock::Timestamp, log::once_a_minute::OnceAMinute};
 use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile},
 };
 use signpost_store::{
-    Store,
+    Store, StoreError,
     tables::{
         applications::{self, ApplicationRow, ApplicationSettings},
         audit::Audit,
+        sealed_keys,
     },
 };
 
@@ -150,8 +152,23 @@ impl StoredApps {
         Ok(row)
     }
 
+    /// Hashes configurations: the same key at all gateways of the store.
+    pub(crate) fn config_key(&self) -> hmac::Key {
+        self.sealer.config_key()
+    }
+
+    /// That the store has keys under a master key that is not known here, if so. It looks at the oldest and the newest
+    /// application: a rotation of the master key begins with the newest, and each new one has the present master key.
+    pub(crate) async fn unknown_master_key(&self) -> Result<Option<SealError>, StoreError> {
+        let samples = sealed_keys::samples(&self.store).await?;
+        let mut unknown = samples
+            .iter()
+            .filter_map(|sealed| self.sealer.unknown_master_key(sealed));
+        Ok(unknown.next())
+    }
+
     /// The database.
-    pub(super) const fn database(&self) -> &Store {
+    pub(crate) const fn database(&self) -> &Store {
         &self.store
     }
 

@@ -1,0 +1,77 @@
+//! `signpost gateways`: the gateways of the store.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::json;
+use signpost_store::Store;
+
+use super::{
+    CommonOptions, print_line,
+    table::{print_table, printable, printable_json},
+};
+use crate::{
+    config::{Applications, Config, rfc3339},
+    observe::gateways::{ListedGateway, list},
+};
+
+/// Of a configuration's hash, people see the beginning.
+const SHOWN_HASH: usize = 12;
+
+pub(super) async fn run(common: CommonOptions) -> anyhow::Result<ExitCode> {
+    let config = Config::load(&common.config)?;
+    if let Applications::Single(_) = &config.applications {
+        bail!(
+            "{} serves a single application: its gateway writes no row to the store",
+            common.config.display()
+        );
+    }
+    let all = list(&Store::open(&config.store).await?).await?;
+    if common.json {
+        print_line(&printable_json(&json!(all).to_string()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let heads = [
+        "HOST",
+        "PROCESS",
+        "RELEASE",
+        "STARTED",
+        "STATE",
+        "CONFIGURATION",
+        "LOADED",
+    ];
+    print_table(heads, all.iter().map(cells));
+    for one in all
+        .iter()
+        .filter(|one| one.is_alive && one.readiness != "ready")
+    {
+        print_line(&printable(&format!(
+            "\n{} {}: {}",
+            one.host, one.process, one.readiness
+        )));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cells(one: &ListedGateway) -> [String; 7] {
+    let hash = one.config.get(..SHOWN_HASH).unwrap_or_default();
+    [
+        one.host.clone(),
+        one.process.to_string(),
+        one.release.clone(),
+        rfc3339(one.started_at),
+        match (one.is_alive, one.is_ready) {
+            (true, true) => "ready".to_owned(),
+            (true, false) => "not ready".to_owned(),
+            (false, _) => format!("gone since {}", rfc3339(one.seen_at)),
+        },
+        match one.differs {
+            true => format!("{hash} (differs)"),
+            false => hash.to_owned(),
+        },
+        match one.is_reload_rejected {
+            true => format!("{}, a later reload was rejected", rfc3339(one.loaded_at)),
+            false => rfc3339(one.loaded_at),
+        },
+    ]
+}

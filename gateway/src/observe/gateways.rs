@@ -1,0 +1,298 @@
+//! The gateways of a store: the table `gateways`, in both databases. Each gateway writes its row every few seconds; times of
+//! that are the database's, so that gateways' clocks do not matter.
+
+use std::{collections::HashMap, fs, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::shown_name;
+use signpost_store::{FromRow, Row, Store, StoreError, values};
+use utoipa::ToSchema;
+
+use crate::directory::apps::store::as_rfc3339;
+
+/// Length of a gateway's id.
+pub(crate) const ID_BYTES: usize = 16;
+
+/// Length of a configuration's hash.
+pub(crate) const HASH_BYTES: usize = 32;
+
+/// A gateway that was not seen for longer is gone: it misses three rows before.
+const MAX_AGE: Duration = Duration::from_secs(20);
+
+/// Rows of gateways that are gone are kept for a day.
+const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Limit of a host's name in characters.
+const MAX_HOST_LENGTH: usize = 255;
+
+/// The current time in milliseconds.
+const NOW: [&str; 2] = [
+    "CAST(round(unixepoch('subsec') * 1000) AS INTEGER)",
+    "(extract(epoch FROM now()) * 1000)::bigint",
+];
+
+/// What a gateway says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnState {
+    /// Random, of the process.
+    pub id: [u8; ID_BYTES],
+    /// The machine's name.
+    pub host: String,
+    /// The process' number there.
+    pub process: i64,
+    /// The release.
+    pub release: String,
+    /// When the process started.
+    pub started_at: Timestamp,
+    /// A hash of the configuration in force.
+    pub config: [u8; HASH_BYTES],
+    /// When that was loaded.
+    pub loaded_at: Timestamp,
+    /// Whether a later reload was rejected.
+    pub is_reload_rejected: bool,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// What `/readyz` says.
+    pub readiness: String,
+    /// The certificates of its listeners.
+    pub certificates: Vec<CertificateEnd>,
+}
+
+/// A certificate of a listener.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub(crate) struct CertificateEnd {
+    /// The file.
+    pub file: String,
+    /// The host names that it is valid for.
+    pub names: Vec<String>,
+    /// When it expires, as RFC 3339 writes it.
+    pub expires: String,
+}
+
+/// A gateway of the store.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ListedGateway {
+    /// Random, of the process.
+    pub id: String,
+    /// The machine's name.
+    pub host: String,
+    /// The process' number there.
+    pub process: i64,
+    /// The release.
+    pub release: String,
+    /// When the process started.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// When it wrote this, by the database's clock.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub seen_at: Timestamp,
+    /// Whether it was seen in the last 20 s.
+    pub is_alive: bool,
+    /// A hash of the configuration in force, but for the addresses to listen on.
+    pub config: String,
+    /// Whether that is another one than most of those that are alive have; if no configuration is the most common one, all of
+    /// them differ.
+    pub differs: bool,
+    /// When the configuration was loaded.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
+    pub loaded_at: Timestamp,
+    /// Whether a later reload was rejected.
+    pub is_reload_rejected: bool,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// What `/readyz` says.
+    pub readiness: String,
+    /// The certificates of its listeners.
+    pub certificates: Vec<CertificateEnd>,
+}
+
+impl FromRow for ListedGateway {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let certificates: String = row.get("certificates")?;
+        let certificates = serde_json::from_str(&certificates);
+        let age: i64 = row.get("age")?;
+        Ok(Self {
+            id: hex::encode(row.get::<[u8; ID_BYTES]>("id")?),
+            host: row.get("host")?,
+            process: row.get("process")?,
+            release: row.get("program")?,
+            started_at: row.get("started_at")?,
+            seen_at: row.get("seen_at")?,
+            is_alive: u128::try_from(age).unwrap_or(0) <= MAX_AGE.as_millis(),
+            config: hex::encode(row.get::<[u8; HASH_BYTES]>("config")?),
+            differs: false,
+            loaded_at: row.get("loaded_at")?,
+            is_reload_rejected: row.get("is_reload_rejected")?,
+            is_ready: row.get("is_ready")?,
+            readiness: row.get("readiness")?,
+            certificates: certificates.map_err(|_| StoreError::Malformed("certificates"))?,
+        })
+    }
+}
+
+/// Writes a gateway's row.
+///
+/// # Errors
+///
+/// The store is unavailable; the same holds for the other functions.
+pub(crate) async fn write(store: &Store, state: OwnState) -> Result<(), StoreError> {
+    let now = now(store);
+    let sql = format!(
+        "INSERT INTO gateways (id, host, process, program, started_at, config, loaded_at, is_reload_rejected, \
+         is_ready, readiness, certificates, seen_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, {now}) \
+         ON CONFLICT (id) DO UPDATE SET config = excluded.config, loaded_at = excluded.loaded_at, \
+         is_reload_rejected = excluded.is_reload_rejected, is_ready = excluded.is_ready, \
+         readiness = excluded.readiness, certificates = excluded.certificates, seen_at = excluded.seen_at"
+    );
+    let certificates = serde_json::to_string(&state.certificates).unwrap_or_default();
+    let values = values![
+        &state.id,
+        state.host,
+        state.process,
+        state.release,
+        state.started_at,
+        &state.config,
+        state.loaded_at,
+        state.is_reload_rejected,
+        state.is_ready,
+        state.readiness,
+        certificates,
+    ];
+    store.execute(&sql, values).await.map(drop)
+}
+
+/// Deletes a gateway's row.
+pub(crate) async fn remove(store: &Store, id: [u8; ID_BYTES]) -> Result<(), StoreError> {
+    let delete = "DELETE FROM gateways WHERE id = $1";
+    store.execute(delete, values![&id]).await.map(drop)
+}
+
+/// Deletes the rows of gateways that have long been gone.
+pub(crate) async fn delete_gone(store: &Store) -> Result<(), StoreError> {
+    let now = now(store);
+    let delete = format!("DELETE FROM gateways WHERE seen_at < {now} - {RETENTION_MS}");
+    store.execute(&delete, Vec::new()).await.map(drop)
+}
+
+/// All gateways, by host and start.
+pub(crate) async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError> {
+    let now = now(store);
+    let query = format!(
+        "SELECT id, host, process, program, started_at, config, loaded_at, is_reload_rejected, is_ready, readiness, \
+         certificates, seen_at, {now} - seen_at AS age FROM gateways ORDER BY host, started_at, id"
+    );
+    let mut all: Vec<ListedGateway> = store.rows(&query, Vec::new()).await?;
+    mark_others(&mut all);
+    Ok(all)
+}
+
+/// Marks those that are alive and do not have the most common configuration.
+fn mark_others(all: &mut [ListedGateway]) {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    for one in all.iter().filter(|one| one.is_alive) {
+        *numbers.entry(one.config.clone()).or_default() += 1;
+    }
+    let most = numbers.values().max().copied();
+    let mut common = numbers.iter().filter(|(_, number)| Some(**number) == most);
+    // None of several is the most common one.
+    let common = match (common.next(), common.next()) {
+        (Some((config, _)), None) => Some(config),
+        _ => None,
+    };
+    for one in all {
+        one.differs = one.is_alive && common != Some(&one.config);
+    }
+}
+
+fn now(store: &Store) -> &'static str {
+    store.dialect(NOW[0], NOW[1])
+}
+
+/// The machine's name, if it can be shown.
+pub(crate) fn host_name() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = shown_name(&host, MAX_HOST_LENGTH);
+    host.unwrap_or("unknown host").to_owned()
+}
+
+#[cfg(test)]
+mod both_stores {
+    use signpost_store::testing::TestStore;
+
+    use super::*;
+
+    fn state(number: u8, config: u8) -> OwnState {
+        OwnState {
+            id: [number; ID_BYTES],
+            host: "host".to_owned(),
+            process: 7,
+            release: "1.0.0".to_owned(),
+            started_at: Timestamp::from_millis(number.into()),
+            config: [config; HASH_BYTES],
+            loaded_at: Timestamp::from_millis(1),
+            is_reload_rejected: false,
+            is_ready: true,
+            readiness: "ready".to_owned(),
+            certificates: vec![CertificateEnd {
+                file: "a.pem".to_owned(),
+                names: vec!["api.example".to_owned()],
+                expires: "2027-01-01T00:00:00Z".to_owned(),
+            }],
+        }
+    }
+
+    /// Which are alive, and which differ.
+    async fn marks(store: &Store) -> String {
+        let all = list(store).await.unwrap();
+        let mark = |one: &ListedGateway| match (one.is_alive, one.differs) {
+            (true, true) => 'd',
+            (true, false) => 'a',
+            (false, true) => '!',
+            (false, false) => '-',
+        };
+        all.iter().map(mark).collect()
+    }
+
+    async fn age(store: &Store, number: u8, milliseconds: i64) {
+        let update = "UPDATE gateways SET seen_at = seen_at - $2 WHERE id = $1";
+        let values = values![&[number; ID_BYTES], milliseconds];
+        store.execute(update, values).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn gateways_are_listed_with_those_that_are_gone_or_have_another_configuration() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        write(&store, state(1, 1)).await.unwrap();
+        assert_eq!(marks(&store).await, "a");
+        write(&store, state(2, 2)).await.unwrap();
+        assert_eq!(marks(&store).await, "dd", "neither is the most common one");
+        write(&store, state(3, 2)).await.unwrap();
+        assert_eq!(marks(&store).await, "daa");
+        // One that is gone has no part in it.
+        age(&store, 3, 21_000).await;
+        assert_eq!(marks(&store).await, "dd-");
+        age(&store, 1, 21_000).await;
+        assert_eq!(marks(&store).await, "-a-");
+        // A later row replaces the one before.
+        let changed = OwnState {
+            is_ready: false,
+            readiness: "stopping".to_owned(),
+            ..state(1, 2)
+        };
+        write(&store, changed.clone()).await.unwrap();
+        assert_eq!(marks(&store).await, "aa-");
+        let first = list(&store).await.unwrap().swap_remove(0);
+        assert_eq!((first.is_ready, &*first.readiness), (false, "stopping"));
+        assert_eq!(first.certificates, changed.certificates);
+        age(&store, 3, RETENTION_MS).await;
+        delete_gone(&store).await.unwrap();
+        remove(&store, [2; ID_BYTES]).await.unwrap();
+        assert_eq!(marks(&store).await, "a");
+    }
+}

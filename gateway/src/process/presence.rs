@@ -1,0 +1,172 @@
+//! This gateway's row in the store, every few seconds: what `signpost gateways` and the management API show of it.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use ring::hmac;
+use signpost_kit::{
+    clock::{Clock, SystemClock, Timestamp},
+    config::Settings,
+    reload::ReloadHandle,
+    server::shutdown::Phase,
+};
+use signpost_release::RELEASE;
+use signpost_store::{Store, StoreError};
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    config::rfc3339,
+    directory::apps::stored::StoredApps,
+    gateway::Gateway,
+    observe::gateways::{
+        CertificateEnd, HASH_BYTES, ID_BYTES, OwnState, delete_gone, host_name, remove, write,
+    },
+    process::{certificate_watch::certificates, readiness::GatewayReadiness},
+};
+
+/// Time from one row to the next.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The same while the gateway is not ready.
+const SHORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Rows from one deletion of those of gateways that are gone to the next: about an hour.
+const ROWS_PER_DELETION: u32 = 720;
+
+/// Limit of a stop's wait for the deletion of the row.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Writes the row of this gateway.
+pub(crate) struct Presence {
+    current: Arc<ArcSwap<Gateway>>,
+    readiness: GatewayReadiness,
+    /// Hashes the configuration: secrets are in it.
+    key: hmac::Key,
+    started_at: Timestamp,
+    host: String,
+    row: Arc<OwnRow>,
+}
+
+/// The row, and what a stop needs of it.
+pub(crate) struct OwnRow {
+    store: Store,
+    id: [u8; ID_BYTES],
+    /// Whether it was deleted. Held while it is written.
+    is_removed: Mutex<bool>,
+}
+
+impl Presence {
+    /// The presence of this process in the store of these applications.
+    ///
+    /// # Errors
+    ///
+    /// The system has no random numbers.
+    pub(crate) fn new(apps: &StoredApps, readiness: GatewayReadiness) -> anyhow::Result<Self> {
+        let mut id = [0; ID_BYTES];
+        getrandom::fill(&mut id).context("the system has no random numbers")?;
+        Ok(Self {
+            current: Arc::clone(&readiness.current),
+            readiness,
+            key: apps.config_key(),
+            started_at: SystemClock.now(),
+            host: host_name(),
+            row: Arc::new(OwnRow {
+                store: apps.database().clone(),
+                id,
+                is_removed: Mutex::new(false),
+            }),
+        })
+    }
+
+    /// What deletes the row at a stop.
+    pub(crate) fn row(&self) -> Arc<OwnRow> {
+        Arc::clone(&self.row)
+    }
+
+    /// Writes until the process ends. `reloads` knows the settings in force.
+    pub(crate) async fn run(self, reloads: ReloadHandle) {
+        let mut rows: u32 = 0;
+        loop {
+            let state = self.state(&reloads).await;
+            let interval = match state.is_ready {
+                true => INTERVAL,
+                false => SHORT_INTERVAL,
+            };
+            let is_deletion_due = rows.is_multiple_of(ROWS_PER_DELETION);
+            match self.row.write(state, is_deletion_due).await {
+                Ok(()) => rows = rows.wrapping_add(1),
+                // The change feed reports that the store does not answer.
+                Err(error) => tracing::debug!(
+                    cause = %error.in_short(),
+                    "the gateway's row cannot be written now"
+                ),
+            }
+            sleep(interval).await;
+        }
+    }
+
+    async fn state(&self, reloads: &ReloadHandle) -> OwnState {
+        let response = self.readiness.state(Phase::Serving).await;
+        let gateway = self.current.load_full();
+        let ends = certificates(&gateway).map(|one| CertificateEnd {
+            file: one.file.display().to_string(),
+            names: one.names,
+            expires: rfc3339(one.validity.expires),
+        });
+        let last_reload = &gateway.state.last_reload;
+        OwnState {
+            id: self.row.id,
+            host: self.host.clone(),
+            process: std::process::id().into(),
+            release: RELEASE.to_owned(),
+            started_at: self.started_at,
+            config: hash(&self.key, &reloads.settings()),
+            loaded_at: last_reload.loaded_at(),
+            is_reload_rejected: last_reload.is_rejected(),
+            is_ready: response.status().is_success(),
+            readiness: response.body().trim_end().to_owned(),
+            certificates: ends.collect(),
+        }
+    }
+}
+
+impl OwnRow {
+    async fn write(&self, state: OwnState, is_deletion_due: bool) -> Result<(), StoreError> {
+        let is_removed = self.is_removed.lock().await;
+        if !*is_removed {
+            write(&self.store, state).await?;
+            if is_deletion_due {
+                delete_gone(&self.store).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the row for good, within 1 s. Otherwise it is seen that it is no longer written.
+    pub(crate) async fn remove(&self) {
+        let removed = async {
+            *self.is_removed.lock().await = true;
+            remove(&self.store, self.id).await
+        };
+        // Nothing is left to do if it fails.
+        let _ = timeout(REMOVE_TIMEOUT, removed).await;
+    }
+}
+
+/// A hash of all settings but the addresses to listen on, which are each gateway's own.
+fn hash(key: &hmac::Key, settings: &Settings) -> [u8; HASH_BYTES] {
+    let mut context = hmac::Context::with_key(key);
+    settings.digest(is_own_address, |bytes| context.update(bytes));
+    let mut hash = [0; HASH_BYTES];
+    hash.copy_from_slice(context.sign().as_ref());
+    hash
+}
+
+fn is_own_address(key: &str) -> bool {
+    let is_of_table = key.starts_with("listen") && key.ends_with(".address");
+    is_of_table || ["listen", "management.listen"].contains(&key)
+}

@@ -5,11 +5,13 @@
 
 mod apps;
 mod audit;
+mod backends;
 mod body;
 mod caller;
 mod config;
 mod events;
 mod failures;
+mod gateways;
 mod idempotency;
 mod layers;
 mod openapi;

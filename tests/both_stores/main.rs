@@ -46,6 +46,10 @@ mod api_events;
 mod master_key;
 // Several gateways, several backends of each version.
 mod topology;
+// Addresses of backends that are taken out by hand.
+mod drains;
+// The gateways of a store, as each describes itself.
+mod gateways;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.
 mod store_faults;
 // A gateway during an outage of its Postgres: stale data, `/readyz`, the snapshot.

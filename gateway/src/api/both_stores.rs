@@ -4,6 +4,7 @@ mod apps;
 mod audit;
 mod config;
 mod events;
+mod backends;
 mod idempotency;
 mod roles;
 mod tokens;

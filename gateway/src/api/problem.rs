@@ -68,6 +68,8 @@ codes! {
     AppNotFound = "app_not_found", NOT_FOUND;
     /// No token has that number.
     TokenNotFound = "token_not_found", NOT_FOUND;
+    /// No backend with that name has that address. The member `known` has the names, or the backend's addresses.
+    AddressNotFound = "address_not_found", NOT_FOUND;
     /// No endpoint has that path.
     NotFound = "not_found", NOT_FOUND;
     /// Not the method of the path. Argument: `methods`.
@@ -84,6 +86,10 @@ codes! {
     IdempotencyUnfinished = "idempotency_unfinished", CONFLICT;
     /// The key before the last rotation is still valid. Argument: `minutes`.
     OverlapRunning = "overlap_running", CONFLICT;
+    /// No other address of the backend would be left.
+    LastAddress = "last_address", CONFLICT;
+    /// There is no draining to end.
+    NotDrained = "not_drained", CONFLICT;
     /// The change was decided upon another revision. Argument: `revision`, the present one; also a member.
     RevisionStale = "revision_stale", PRECONDITION_FAILED;
     /// The body is larger than allowed. Argument: `limit`, bytes.

@@ -14,7 +14,8 @@ use utoipa_axum::{
 };
 
 use super::{
-    Shared, apps, audit, caller::require, config, events, idempotency, openapi, tokens, versions,
+    Shared, apps, audit, backends, caller::require, config, events, gateways, idempotency, openapi,
+    tokens, versions,
 };
 use crate::directory::tokens::Role;
 
@@ -32,6 +33,10 @@ pub(super) fn all(api: &Shared) -> Routes {
         .operator(routes!(apps::change::enable))
         .operator(routes!(apps::change::disable))
         .operator(routes!(apps::change::delete))
+        .viewer(routes!(backends::list))
+        .operator(routes!(backends::drain))
+        .operator(routes!(backends::undrain))
+        .viewer(routes!(gateways::list))
         .viewer(routes!(audit::list))
         .viewer(routes!(versions::list))
         .viewer(routes!(versions::report))

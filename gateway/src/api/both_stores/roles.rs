@@ -28,6 +28,10 @@ const ROUTES: &[(&str, &str, Role)] = &[
     ("POST", "/api/v1/apps/{ident}/update", Role::Operator),
     ("POST", "/api/v1/tokens/create", Role::Admin),
     ("POST", "/api/v1/tokens/{id}/revoke", Role::Admin),
+    ("GET", "/api/v1/backends", Role::Viewer),
+    ("POST", "/api/v1/backends/drain", Role::Operator),
+    ("POST", "/api/v1/backends/undrain", Role::Operator),
+    ("GET", "/api/v1/gateways", Role::Viewer),
 ];
 
 /// The routes of the description, with their roles' words.

@@ -37,6 +37,8 @@ mod metrics_state;
 mod prometheus;
 // TLS and client certificates of the management listener.
 mod management_tls;
+// The management API's listener: other sites, slow clients, floods, a stop.
+mod management_api_listener;
 // Connections that clients leave open.
 mod open_connections;
 // A mixed load: forms, aborted requests, a short outage of a backend.

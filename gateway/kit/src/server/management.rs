@@ -52,16 +52,17 @@ pub struct Hosts(pub Vec<String>);
 impl Hosts {
     /// Whether a request may be answered. Without `Host` it may: browsers always send one, simple health checks do not.
     fn allow(&self, headers: &HeaderMap) -> bool {
-        let mut given = headers.get_all(header::HOST).into_iter();
-        given.all(|host| {
-            let Ok(authority) = Authority::try_from(host.as_bytes()) else {
-                return false;
-            };
-            let host = authority.host();
-            let address = host.trim_start_matches('[').trim_end_matches(']');
-            let mut names = self.0.iter().map(String::as_str).chain(["localhost"]);
-            address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
-        })
+        let given = headers.get_all(header::HOST).into_iter();
+        given
+            .map(|host| Authority::try_from(host.as_bytes()))
+            .all(|authority| authority.is_ok_and(|authority| self.have(&authority)))
+    }
+
+    fn have(&self, authority: &Authority) -> bool {
+        let host = authority.host();
+        let address = host.trim_start_matches('[').trim_end_matches(']');
+        let mut names = self.0.iter().map(String::as_str).chain(["localhost"]);
+        address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
     }
 }
 
@@ -217,7 +218,9 @@ impl<R: Readiness> Management<R> {
         phase: &watch::Receiver<Phase>,
     ) -> Response<Body> {
         let (path, headers) = (request.uri().path(), request.headers());
-        if !self.hosts.allow(headers) {
+        // A target in absolute form names a host, too, and counts more: RFC 9112 section 3.2.2.
+        let target = request.uri().authority();
+        if !self.hosts.allow(headers) || target.is_some_and(|target| !self.hosts.have(target)) {
             let text = "this Host is not allowed: call an IP address or localhost, or name it in management.hosts\n";
             return self::text(StatusCode::MISDIRECTED_REQUEST, text).map(Body::from);
         }

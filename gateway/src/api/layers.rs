@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    body::Body,
     extract::{Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
 };
+use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method, header};
-use signpost_protocol::{header::X_REQUEST_ID, language::Language, request_id::RequestId};
+use super::{ApiError, Shared, problem::Code};
+use crate::request::{
+    drain::{Beginning, Drain},
+    ids::RequestId,
+};
 
 use super::{ApiError, Shared, problem::Code};
+use crate::request::drain::{Beginning, Drain};
 
 /// A problem that is not written yet.
 #[derive(Clone)]
@@ -54,7 +61,8 @@ pub(super) fn around(routes: Router<Shared>, api: Shared) -> Router {
 }
 
 async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> Response {
-    let id = api.current.load().state.ids.next();
+    let gateway = Arc::clone(&api.current.load().state);
+    let (id, in_flight) = (gateway.ids.next(), gateway.drain.begin_connection());
     let accepted = request.headers().get_all(header::ACCEPT_LANGUAGE);
     let language = Language::of_request(None, accepted.iter().map(HeaderValue::as_bytes));
     if request.method() == Method::HEAD {
@@ -78,7 +86,25 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
     if let Ok(id) = HeaderValue::from_str(call.id.as_str()) {
         headers.insert(X_REQUEST_ID, id);
     }
-    response
+    until_stop(response, &gateway.drain, in_flight)
+}
+
+/// A stop waits until the response is sent. It ends a stream of events, which would not end by itself.
+fn until_stop(response: Response, drain: &Arc<Drain>, in_flight: Beginning) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind == "text/event-stream") {
+        let drain = Arc::clone(drain);
+        let stopped = Box::pin(async move { drain.closing().await });
+        return response.map(|body| {
+            let events = body.into_data_stream().take_until(stopped);
+            Body::from_stream(events)
+        });
+    }
+    let hold = move |error| {
+        let _sending = &in_flight;
+        error
+    };
+    response.map(|body| Body::new(body.map_err(hold)))
 }
 
 /// The methods of a path, as axum lists them.

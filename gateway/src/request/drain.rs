@@ -46,7 +46,7 @@ pub(crate) struct InFlight<'d>(&'d Drain);
 pub(crate) struct Serving<'d>(&'d Drain);
 
 /// A connection that has not sent its first request yet, until this guard is dropped. A stop waits for it: its client
-/// may have sent the request already.
+/// may have sent the request already. Also a call of the management API.
 #[derive(Debug)]
 pub(crate) struct Beginning(Arc<Drain>);
 

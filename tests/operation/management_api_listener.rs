@@ -153,7 +153,7 @@ async fn huge_requests_are_rejected_at_once() {
         .send(&api.call("POST", "/api/v1/apps/create", &chunked))
         .await;
     let chunk = [b"4000\r\n", &[b' '; 0x4000][..], b"\r\n"].concat();
-    for _ in 0..16 {
+    for _ in 0..20 {
         endless.send(&chunk).await;
     }
     assert_eq!(endless.response().await.unwrap().status, 413);

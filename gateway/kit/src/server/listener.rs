@@ -137,7 +137,13 @@ pub async fn serve<E, G, S, C, H, F, B>(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => begin(stream, peer),
+            Ok((stream, peer)) => {
+                // Connections that made room for earlier ones close first: they count until then.
+                if connections.len() >= settings().max_connections {
+                    tokio::task::yield_now().await;
+                }
+                begin(stream, peer);
+            }
             Err(error) => {
                 log_failure(&settings(), &error, &failed);
                 sleep(ACCEPT_PAUSE).await;

@@ -290,6 +290,35 @@ async fn the_longest_idle_connection_makes_room() {
     assert!(read_head(&mut first).await.starts_with("HTTP/1.1 200 "));
 }
 
+#[tokio::test]
+async fn many_new_connections_at_once_take_the_places_of_idle_ones() {
+    const MANY: usize = 4 * SPARE_CONNECTIONS;
+    let server = Server::start(MANY, PATIENT).await;
+    let (mut idle, mut new) = (Vec::new(), Vec::new());
+    for _ in 0..MANY {
+        let mut stream = server.connect().await;
+        send(&mut stream, GET).await;
+        read_head(&mut stream).await;
+        idle.push(stream);
+    }
+    // All are in the backlog when the first is accepted.
+    let address = server.address;
+    let connected = std::thread::spawn(move || {
+        let connect = |_| std::net::TcpStream::connect(address).unwrap();
+        (0..MANY).map(connect).collect::<Vec<_>>()
+    });
+    for stream in connected.join().unwrap() {
+        stream.set_nonblocking(true).unwrap();
+        new.push(TcpStream::from_std(stream).unwrap());
+    }
+    for stream in &mut new {
+        send(stream, GET).await;
+    }
+    for stream in &mut new {
+        assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+}
+
 /// Connects until a connection is served.
 async fn wait_until_served(server: &Server) {
     let until_served = async {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, to_bytes},
+    body::{Body, HttpBody, to_bytes},
     extract::{FromRequest, FromRequestParts, Query, Request},
 };
 use bytes::Bytes;
@@ -82,9 +82,14 @@ pub(super) fn check_content_type(headers: &HeaderMap, allowed: &[&str]) -> Resul
 
 /// Reads a body whole.
 pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::from(Code::BodyTooLarge).arg("limit", limit.to_string());
+    // A declared length says it at once.
+    if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length > limit) {
+        return Err(too_large());
+    }
     match tokio::time::timeout(timeout, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(ApiError::from(Code::BodyTooLarge).arg("limit", limit.to_string())),
+        Ok(Err(_)) => Err(too_large()),
         Err(_) => {
             Err(ApiError::from(Code::RequestTimeout).arg("seconds", timeout.as_secs().to_string()))
         }

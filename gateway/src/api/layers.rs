@@ -11,11 +11,8 @@ use axum::{
 };
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method, header};
-use super::{ApiError, Shared, problem::Code};
-use crate::request::{
-    drain::{Beginning, Drain},
-    ids::RequestId,
-};
+use signpost_kit::server::listener::UntilSent;
+use signpost_protocol::{header::X_REQUEST_ID, language::Language, request_id::RequestId};
 
 use super::{ApiError, Shared, problem::Code};
 use crate::request::drain::{Beginning, Drain};
@@ -90,7 +87,7 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
 }
 
 /// A stop waits until the response is sent. It ends a stream of events, which would not end by itself.
-fn until_stop(response: Response, drain: &Arc<Drain>, in_flight: Beginning) -> Response {
+fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Beginning) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind == "text/event-stream") {
         let drain = Arc::clone(drain);
@@ -100,11 +97,9 @@ fn until_stop(response: Response, drain: &Arc<Drain>, in_flight: Beginning) -> R
             Body::from_stream(events)
         });
     }
-    let hold = move |error| {
-        let _sending = &in_flight;
-        error
-    };
-    response.map(|body| Body::new(body.map_err(hold)))
+    let until_sent = UntilSent(Arc::new(in_flight));
+    response.extensions_mut().insert(until_sent);
+    response
 }
 
 /// The methods of a path, as axum lists them.

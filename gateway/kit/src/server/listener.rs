@@ -8,7 +8,7 @@ mod places;
 mod progress;
 mod watched;
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration, time::Instant};
+use std::{any::Any, error::Error, io, net::SocketAddr, sync::Arc, time::Duration, time::Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -69,6 +69,10 @@ pub struct HttpTimeouts {
 pub async fn plain(stream: TcpStream, peer: SocketAddr) -> io::Result<(TcpStream, SocketAddr)> {
     Ok((stream, peer))
 }
+
+/// An extension of a response: a value that is dropped once the response was sent, or its connection has ended.
+#[derive(Clone, Debug)]
+pub struct UntilSent(pub Arc<dyn Any + Send + Sync>);
 
 /// Serves until `phase` is [`Phase::Closing`], then closes the listener and idle connections, and returns when the last
 /// connection has ended.

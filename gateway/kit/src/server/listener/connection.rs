@@ -116,7 +116,9 @@ pub(super) async fn serve_connection<S, H, F, B>(
         let response = handler(request);
         let (progress, phase) = (Arc::clone(&progress), phase.clone());
         async move {
-            let mut response = response.await.map(|body| WatchedBody::new(body, progress));
+            let mut response = response.await;
+            progress.state.lock().held = response.extensions_mut().remove();
+            let mut response = response.map(|body| WatchedBody::new(body, progress));
             announce_close(response.headers_mut(), *phase.borrow());
             Ok::<_, Infallible>(response)
         }
@@ -133,6 +135,7 @@ pub(super) async fn serve_connection<S, H, F, B>(
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
+        progress.release_sent();
         let (is_idle, has_begun) = progress.is_idle_and_has_begun();
         if is_idle && has_begun && is_place_needed.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ended::WhileIdle);

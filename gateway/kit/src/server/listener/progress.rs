@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    HttpTimeouts,
+    HttpTimeouts, UntilSent,
     places::{IdleEntry, Place},
 };
 
@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) has_begun: bool,
     /// While the connection is idle after a request.
     idle: Option<IdleEntry>,
+    /// What the last response holds until it was sent.
+    pub(super) held: Option<UntilSent>,
 }
 
 /// What the connection waits for.
@@ -55,6 +57,7 @@ impl Progress {
                 saw_end: false,
                 has_begun: false,
                 idle: None,
+                held: None,
             }),
         }
     }
@@ -85,6 +88,14 @@ impl Progress {
     pub(super) fn is_idle_and_has_begun(&self) -> (bool, bool) {
         let state = self.state.lock();
         (matches!(state.stage, Stage::Idle { .. }), state.has_begun)
+    }
+
+    /// Drops what the last response holds, if all of it was written.
+    pub(super) fn release_sent(&self) {
+        let mut state = self.state.lock();
+        if state.stage != Stage::Serving && state.send_deadline.is_none() {
+            state.held = None;
+        }
     }
 
     /// Records that a head is complete.

@@ -2,9 +2,9 @@
 
 mod apps;
 mod audit;
+mod backends;
 mod config;
 mod events;
-mod backends;
 mod idempotency;
 mod roles;
 mod tokens;

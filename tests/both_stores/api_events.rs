@@ -20,8 +20,10 @@ struct Scene {
 impl Scene {
     async fn start() -> Self {
         let backend = RecordingBackend::start().await;
-        let builder = Stack::builder().multi().several(Program::Gateway, 2);
-        let builder = builder.in_front_of(&backend).gateway("[management.api]");
+        let builder = Stack::builder().multi().in_front_of(&backend);
+        let builder = builder
+            .several(Program::Gateway, 2)
+            .gateway("[management.api]");
         let stack = builder.start().await;
         let create = [
             "token", "create", "--name", "ci", "--role", "operator", "--json",

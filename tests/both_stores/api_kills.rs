@@ -1,7 +1,13 @@
 //! Kills of the gateway while its management API changes applications: no change without its row of the audit, no row
 //! without its change, and a repeated idempotency key never makes a second change.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use end_to_end::{
     program::Program, recording_backend::RecordingBackend, stack::Stack, waiting::until,
@@ -10,10 +16,11 @@ use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-const KILLS: usize = 60;
+const KILLS: usize = 100;
 const CALLERS: usize = 4;
-/// Limit of the time from a start of the gateway to its kill: some dozen changes.
-const LONGEST_MICROS: u64 = 60_000;
+/// Limit of the responses that are awaited before a kill, and of the time from then to the kill.
+const MAX_RESPONSES: u64 = 8;
+const LONGEST_MICROS: u64 = 20_000;
 
 /// A change: its path, its key, and what it sends.
 #[derive(Clone, Debug)]
@@ -35,6 +42,8 @@ struct Caller {
     app: Option<(String, i64)>,
     calls: usize,
     counts: Counts,
+    /// The number of responses to all callers.
+    responses: Arc<AtomicU64>,
 }
 
 /// What came of the calls.
@@ -92,7 +101,10 @@ impl Caller {
                 None => self.next(),
             };
             let is_creation = call.path.ends_with("create");
-            match self.send(&call).await {
+            let sent = self.send(&call).await;
+            self.responses
+                .fetch_add(u64::from(sent.is_ok()), Ordering::Relaxed);
+            match sent {
                 Ok((StatusCode::CREATED | StatusCode::OK, is_replayed, body)) => {
                     let app = if is_creation { &body["app"] } else { &body };
                     self.app = Some((
@@ -145,6 +157,7 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
     let created: Value = serde_json::from_slice(&stack.command(&arguments).stdout).unwrap();
     let token = created["token"].as_str().unwrap();
     let origin = format!("http://{}", stack.addresses().management);
+    let responses = Arc::new(AtomicU64::new(0));
     let mut callers: Vec<_> = (0..CALLERS)
         .map(|number| Caller {
             number,
@@ -155,6 +168,7 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
             app: None,
             calls: 0,
             counts: Counts::default(),
+            responses: Arc::clone(&responses),
         })
         .collect();
     let mut state = 1;
@@ -163,10 +177,14 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
         callers.drain(..).for_each(|caller| {
             running.spawn(caller.run());
         });
-        tokio::time::sleep(Duration::from_micros(
-            next_random(&mut state) % LONGEST_MICROS,
-        ))
+        let awaited = responses.load(Ordering::Relaxed) + next_random(&mut state) % MAX_RESPONSES;
+        until("some responses", || {
+            let is_reached = responses.load(Ordering::Relaxed) >= awaited;
+            async move { is_reached.then_some(()) }
+        })
         .await;
+        let moment = Duration::from_micros(next_random(&mut state) % LONGEST_MICROS);
+        tokio::time::sleep(moment).await;
         stack.kill(Program::Gateway);
         callers = running.join_all().await;
         stack.restart(Program::Gateway).await;

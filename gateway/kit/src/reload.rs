@@ -73,6 +73,11 @@ pub trait Reload: Send + Sync + 'static {
     /// Applies a configuration, except for keys that need a new process. Must change nothing if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
 
+    /// Told of each reload but those of a [`ReloadHandle`], after it was applied. The next one waits for it.
+    fn reloaded(&self, _by: Trigger, _report: &Report) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
     /// Hands over to a new process. Returns what to tell the operator; this process then stops by itself.
     ///
     /// # Errors
@@ -97,6 +102,20 @@ pub trait Reload: Send + Sync + 'static {
 
     /// Where the program serves `/readyz`.
     fn health_address(&self) -> HealthAddress;
+}
+
+/// What has triggered a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The `reload` command of a user of the system.
+    Command {
+        /// The user's number.
+        user: u32,
+    },
+    /// SIGHUP.
+    Signal,
+    /// A change of a watched file.
+    Watch,
 }
 
 /// Listener for SIGHUP, which triggers a reload.
@@ -160,11 +179,11 @@ impl<R: Reload> Reloader<R> {
     pub async fn run(mut self) {
         loop {
             tokio::select! {
-                Some(()) = self.hangups.0.recv() => drop(self.reload().await),
-                () = self.watch.changed() => drop(self.reload().await),
+                Some(()) = self.hangups.0.recv() => drop(self.reload_by(Trigger::Signal).await),
+                () = self.watch.changed() => drop(self.reload_by(Trigger::Watch).await),
                 Some(call) = self.calls.next() => self.answer(call).await,
                 Some(command) = self.commands.recv() => {
-                    let reply = self.execute(command.verb).await;
+                    let reply = self.execute(&command).await;
                     if command.verb == Verb::Upgrade && reply.is_ok() {
                         self.commands.close();
                         // Their clients need not wait for the successor.
@@ -189,9 +208,10 @@ impl<R: Reload> Reloader<R> {
         drop(call.reply.send(report));
     }
 
-    async fn execute(&mut self, verb: Verb) -> anyhow::Result<String> {
-        let report = match verb {
-            Verb::Reload => self.reload().await,
+    async fn execute(&mut self, command: &Command) -> anyhow::Result<String> {
+        let user = command.user;
+        let report = match command.verb {
+            Verb::Reload => self.reload_by(Trigger::Command { user }).await,
             Verb::Diff => self.compare().await,
             Verb::Upgrade => return self.program.upgrade().await,
             Verb::Status => {
@@ -206,6 +226,12 @@ impl<R: Reload> Reloader<R> {
         report
             .map(|report| report.to_string())
             .map_err(|error| anyhow!("{error}\nnot reloaded: the old configuration stays"))
+    }
+
+    async fn reload_by(&mut self, trigger: Trigger) -> Result<Report, ConfigError> {
+        let report = self.reload().await?;
+        self.program.reloaded(trigger, &report).await;
+        Ok(report)
     }
 
     async fn reload(&mut self) -> Result<Report, ConfigError> {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List},
+    body::{Input, List, PageParams, Params},
     caller::Caller,
     problem::Code,
 };
@@ -42,17 +42,17 @@ struct AddressItem {
 }
 
 /// Lists the backends with their addresses.
-#[utoipa::path(get, path = "/api/v1/backends", tag = "backends", responses((status = OK, body = List<BackendItem>)))]
-pub(super) async fn list(State(api): State<Shared>) -> Result<Json<List<BackendItem>>, ApiError> {
+#[utoipa::path(get, path = "/api/v1/backends", tag = "backends", params(PageParams), responses((status = OK, body = List<BackendItem>)))]
+pub(super) async fn list(
+    State(api): State<Shared>,
+    Params(page): Params<PageParams>,
+) -> Result<Json<List<BackendItem>>, ApiError> {
     let gateway = api.current.load_full();
     let now = gateway.state.clock.now();
     let drained = Drains::new(api.apps.database().clone()).list(now).await?;
     let backends = gateway.policy.backends.status().into_iter();
     let items = backends.map(|backend| item(backend, &drained));
-    Ok(Json(List {
-        items: items.collect(),
-        next: None,
-    }))
+    Ok(Json(page.of(items.collect(), |item| &item.backend)?))
 }
 
 fn item(status: BackendStatus, drained: &[DrainedAddress]) -> BackendItem {

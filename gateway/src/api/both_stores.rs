@@ -108,9 +108,14 @@ impl Scene {
 
     /// The text of a new token with this role.
     pub(super) async fn token(&self, role: Role) -> String {
+        self.token_of(&format!("the {}", role.as_str()), role).await
+    }
+
+    /// The text of a new token with this name.
+    async fn token_of(&self, name: &str, role: Role) -> String {
         let at = SystemClock.now();
         let new = NewToken {
-            name: format!("the {}", role.as_str()),
+            name: name.to_owned(),
             role,
             expires_at: at.plus(Duration::from_secs(3600)),
         };

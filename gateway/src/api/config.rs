@@ -2,12 +2,12 @@
 
 use axum::{Json, extract::State};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use signpost_kit::{
-    config::{Change, Problem, Setting},
+    config::{Problem, Setting},
     reload::{ReloadError, Report},
 };
-use signpost_store::tables::audit::{self, Action, Audit, Entry};
+use signpost_store::tables::audit::add;
 use utoipa::ToSchema;
 
 use super::{
@@ -16,9 +16,7 @@ use super::{
     caller::Caller,
     problem::Code,
 };
-
-/// The subject of a reload in the audit.
-const SUBJECT: &str = "configuration";
+use crate::directory::audit;
 
 /// Lists every key of this gateway's configuration with its value in effect; secrets are hidden.
 #[utoipa::path(get, path = "/api/v1/config", tag = "config", params(PageParams), responses((status = OK, description = "The settings.", body = List<Setting>)))]
@@ -55,7 +53,8 @@ pub(super) async fn check(State(api): State<Shared>) -> Result<Json<Check>, ApiE
     }))
 }
 
-/// Reloads this gateway's configuration from its files. Keys that need a new process keep their values.
+/// Reloads this gateway's configuration from its files. Keys that need a new process keep their values. The audit has what is
+/// to change before it is done, and in a further row what became of it, if that is something else.
 #[utoipa::path(post, path = "/api/v1/config/reload", tag = "config", request_body = Why, responses((status = OK, description = "What was changed.", body = Report)))]
 pub(super) async fn reload(
     State(api): State<Shared>,
@@ -64,34 +63,23 @@ pub(super) async fn reload(
 ) -> Result<Json<Report>, ApiError> {
     let author = caller.author(why.reason.as_deref())?;
     let expected = api.reload.compare().await?;
-    let changes = expected
-        .changed
-        .iter()
-        .map(|change| (change.key.clone(), shown(change)));
-    let changes: Map<_, _> = changes.collect();
     let number = api.current.load().policy.generation + 1;
+    let row = |changes: &Value| audit::of_reload(changes, number, author.clone(), caller.at);
+    let announced = audit::changes_of(&expected.changed);
     // First: without its row, nothing is reloaded.
-    let audit = Audit {
-        at: caller.at,
-        author,
-        action: Action::ReloadConfig,
-        entries: vec![Entry {
-            subject: SUBJECT.to_owned(),
-            revision: i64::try_from(number).unwrap_or(i64::MAX),
-            changes: json!(changes).to_string(),
-        }],
+    add(&api.store, row(&announced)).await?;
+    let done = api.reload.reload().await;
+    let outcome = match &done {
+        // The files may have changed meanwhile.
+        Ok(report) => audit::changes_of(&report.changed),
+        Err(_) => json!({"outcome": "rejected"}),
     };
-    audit::add(&api.store, audit).await?;
-    Ok(Json(api.reload.reload().await?))
-}
-
-/// A change as the audit has it.
-fn shown(change: &Change) -> Value {
-    if change.from == change.to {
-        // It is a secret.
-        return json!("changed");
+    if outcome != announced
+        && let Err(error) = add(&api.store, row(&outcome)).await
+    {
+        tracing::warn!(cause = %error.in_short(), %outcome, "the audit lacks a reload's outcome");
     }
-    json!([change.from, change.to])
+    Ok(Json(done?))
 }
 
 impl From<ReloadError> for ApiError {

@@ -2,7 +2,7 @@
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | streams | 32 |
+//! | streams; of them with one token | 32; 8 |
 //! | rows that a stream can be behind; then it is cut off | 1000 |
 //! | time for which a row that is not committed yet delays those behind it | 2 s |
 //! | time after which an ended or revoked token ends its stream | 5 s |
@@ -28,13 +28,13 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderName};
 use signpost_store::StoreError;
 use tokio::{
-    sync::{OwnedSemaphorePermit, broadcast::Receiver},
+    sync::broadcast::Receiver,
     time::{Instant, timeout_at},
 };
 
 pub(crate) use self::feed::Events;
 use self::{
-    feed::{Event, PAGE, json_of},
+    feed::{Event, PAGE, Place, json_of},
     position::Position,
 };
 use super::{ApiError, Shared, caller::Caller, problem::Code};
@@ -69,9 +69,9 @@ pub(super) async fn stream(
             position::ParsePositionError,
         ));
     }
-    let permit = Arc::clone(&api.events.places).try_acquire_owned();
-    let permit = permit.map_err(|_| ApiError::from(Code::RateLimited).retry_after(RETRY))?;
-    let stream = Stream::begin(api, caller, id.flatten(), permit).await?;
+    let place = Place::take(&api.events.places, caller.token.id);
+    let place = place.ok_or_else(|| ApiError::from(Code::RateLimited).retry_after(RETRY))?;
+    let stream = Stream::begin(api, id.flatten(), place).await?;
     let next = async |mut stream: Stream| {
         let event = stream.next().await?;
         Some((Ok::<_, Infallible>(event), stream))
@@ -86,7 +86,6 @@ type Sent = axum::response::sse::Event;
 /// The events of one client.
 struct Stream {
     api: Shared,
-    token: i64,
     /// When the token is checked again.
     check_at: Instant,
     /// What the client has got once `ready` is sent.
@@ -94,44 +93,40 @@ struct Stream {
     ready: VecDeque<Sent>,
     /// New events; `None` while older ones are read.
     live: Option<Receiver<Arc<Event>>>,
-    _permit: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Stream {
     /// A stream that continues after a position; without one, it begins now.
-    async fn begin(
-        api: Shared,
-        caller: Caller,
-        last: Option<Position>,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<Self, ApiError> {
+    async fn begin(api: Shared, last: Option<Position>, place: Place) -> Result<Self, ApiError> {
         let (live, now) = api.events.subscribe().await?;
+        let newest = api.events.newest().await?;
         let (live, seen) = match last {
-            Some(last) => (None, last),
-            None => (Some(live), now),
+            Some(last) if last.last() <= newest => (None, last),
+            // An event of another store, as after a restore, says nothing about what follows.
+            _ => (Some(live), now),
         };
         // A client without an event so far also knows where to continue.
         let first = Sent::default().id(seen.to_string()).retry(RETRY);
         Ok(Self {
             api,
-            token: caller.token.id,
             check_at: Instant::now() + CHECK_INTERVAL,
             seen,
             ready: [first].into(),
             live,
-            _permit: permit,
+            place,
         })
     }
 
     /// The next event; `None` ends the stream: its client is too slow, its token has ended, or the store does not answer.
     async fn next(&mut self) -> Option<Sent> {
         loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Some(ready);
-            }
             if Instant::now() >= self.check_at {
                 self.check_token().await.ok().filter(|is_valid| *is_valid)?;
                 self.check_at = Instant::now() + CHECK_INTERVAL;
+            }
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
             }
             let Some(live) = &mut self.live else {
                 self.read_older().await.ok()?;
@@ -180,8 +175,9 @@ impl Stream {
     /// Whether the stream's token is still valid.
     async fn check_token(&self) -> Result<bool, StoreError> {
         let now = self.api.current.load().state.clock.now();
-        let found = self.api.tokens.list(Some(self.token - 1), 1).await?;
-        let token = found.tokens.first().filter(|token| token.id == self.token);
+        let id = self.place.token;
+        let found = self.api.tokens.list(Some(id - 1), 1).await?;
+        let token = found.tokens.first().filter(|token| token.id == id);
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && token.expires_at > now))
     }
 }

@@ -2,12 +2,19 @@
 
 use axum::{Json, extract::State};
 
-use super::{ApiError, Shared, body::List};
+use super::{
+    ApiError, Shared,
+    body::{List, PageParams, Params},
+};
 use crate::observe::gateways::{self, ListedGateway};
 
-/// Lists the gateways of the store, as each describes itself every few seconds. Of those that are gone, it has the last day.
-#[utoipa::path(get, path = "/api/v1/gateways", tag = "gateways", responses((status = OK, body = List<ListedGateway>)))]
-pub(super) async fn list(State(api): State<Shared>) -> Result<Json<List<ListedGateway>>, ApiError> {
-    let items = gateways::list(api.apps.database()).await?;
-    Ok(Json(List { items, next: None }))
+/// Lists the gateways of the store, as each describes itself every few seconds. Of those that are gone, it has the last
+/// hour.
+#[utoipa::path(get, path = "/api/v1/gateways", tag = "gateways", params(PageParams), responses((status = OK, body = List<ListedGateway>)))]
+pub(super) async fn list(
+    State(api): State<Shared>,
+    Params(page): Params<PageParams>,
+) -> Result<Json<List<ListedGateway>>, ApiError> {
+    let all = gateways::list(api.apps.database()).await?;
+    Ok(Json(page.of(all, |gateway| &gateway.id)?))
 }

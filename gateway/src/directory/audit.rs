@@ -1,15 +1,21 @@
 //! The audit, as it is shown: who changed what.
 
+use std::fs;
+
 use serde::Serialize;
-use serde_json::{Value, json};
-use signpost_kit::clock::Timestamp;
+use serde_json::{Map, Value, json};
+use signpost_kit::{clock::Timestamp, config::Change};
+use signpost_protocol::app::shown_name;
 use signpost_store::{
     Store, StoreError,
-    tables::audit::{self, AuditRow, Filter},
+    tables::audit::{self, Action, Audit, AuditRow, Author, Entry, Filter},
 };
 use utoipa::ToSchema;
 
 use super::apps::store::as_rfc3339;
+
+/// Limit of a user's name in characters.
+const MAX_NAME_LENGTH: usize = 255;
 
 /// An action and one of its subjects.
 #[derive(Serialize, ToSchema)]
@@ -20,9 +26,9 @@ pub(crate) struct AuditItem {
     #[serde(serialize_with = "as_rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub(crate) at: Timestamp,
-    /// Who: the system's user, or the token's name.
+    /// Who: the system's user, or the token's name; of a reload also `signal` or `watch`.
     pub(crate) actor: String,
-    /// From where: `cli HOST`, or `api ADDRESS`.
+    /// From where: `cli HOST`, `api ADDRESS`, or `gateway HOST`.
     pub(crate) origin: String,
     /// Why, in the actor's words.
     pub(crate) reason: Option<String>,
@@ -68,4 +74,64 @@ pub(crate) async fn page(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     Ok((rows.into_iter().map(AuditItem::from).collect(), has_more))
+}
+
+/// A row about the reload by which a gateway's configuration gets this number.
+pub(crate) fn of_reload(changes: &Value, number: u64, author: Author, at: Timestamp) -> Audit {
+    let entry = Entry {
+        subject: "configuration".to_owned(),
+        revision: i64::try_from(number).unwrap_or(i64::MAX),
+        changes: changes.to_string(),
+    };
+    Audit {
+        at,
+        author,
+        action: Action::ReloadConfig,
+        entries: vec![entry],
+    }
+}
+
+/// A reload's changes as the audit has them.
+pub(crate) fn changes_of(changed: &[Change]) -> Value {
+    let shown = |change: &Change| match change.from == change.to {
+        // It is a secret.
+        true => json!("changed"),
+        false => json!([change.from, change.to]),
+    };
+    let changes = changed.iter().map(|one| (one.key.clone(), shown(one)));
+    Value::Object(changes.collect::<Map<_, _>>())
+}
+
+/// The name of the system's user with this number, or `uid 1000` if it has none in the system's file.
+pub(crate) fn user_name(id: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = user_of(&users, id).and_then(user_shown);
+    user.map_or_else(|| format!("uid {id}"), str::to_owned)
+}
+
+/// The name of a user in the format of `/etc/passwd`.
+fn user_of(users: &str, id: u32) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, user) = (fields.next()?, fields.nth(1)?);
+        (user.parse() == Ok(id)).then_some(name)
+    })
+}
+
+/// A user's name, if it can be shown.
+pub(crate) fn user_shown(name: &str) -> Option<&str> {
+    shown_name(name, MAX_NAME_LENGTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_number() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nada:x:1000:1000::/home/ada:/bin/sh\n";
+        assert_eq!(user_of(users, 0), Some("root"));
+        assert_eq!(user_of(users, 1000), Some("ada"));
+        assert_eq!(user_of(users, 100), None);
+    }
 }

@@ -20,8 +20,11 @@ pub(crate) const HASH_BYTES: usize = 32;
 /// A gateway that was not seen for longer is gone: it misses three rows before.
 const MAX_AGE: Duration = Duration::from_secs(20);
 
-/// Rows of gateways that are gone are kept for a day.
-const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
+/// Rows of gateways that are gone are kept for an hour.
+const RETENTION_MS: i64 = 60 * 60 * 1000;
+
+/// Limit on rows: of more, those seen last are kept and listed.
+const MAX_ROWS: usize = 1000;
 
 /// Limit of a host's name in characters.
 const MAX_HOST_LENGTH: usize = 255;
@@ -91,7 +94,7 @@ pub(crate) struct ListedGateway {
     pub seen_at: Timestamp,
     /// Whether it was seen in the last 20 s.
     pub is_alive: bool,
-    /// A hash of the configuration in force, but for the addresses to listen on.
+    /// A hash of the configuration in force, but for `[management]` and the addresses to listen on, which are each machine's own.
     pub config: String,
     /// Whether that is another one than most of those that are alive have; if no configuration is the most common one, all of
     /// them differ.
@@ -172,10 +175,13 @@ pub(crate) async fn remove(store: &Store, id: [u8; ID_BYTES]) -> Result<(), Stor
     store.execute(delete, values![&id]).await.map(drop)
 }
 
-/// Deletes the rows of gateways that have long been gone.
+/// Deletes the rows of gateways that have long been gone, and the oldest of too many.
 pub(crate) async fn delete_gone(store: &Store) -> Result<(), StoreError> {
     let now = now(store);
-    let delete = format!("DELETE FROM gateways WHERE seen_at < {now} - {RETENTION_MS}");
+    let delete = format!(
+        "DELETE FROM gateways WHERE seen_at < {now} - {RETENTION_MS} \
+         OR id NOT IN (SELECT id FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS})"
+    );
     store.execute(&delete, Vec::new()).await.map(drop)
 }
 
@@ -184,7 +190,8 @@ pub(crate) async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError
     let now = now(store);
     let query = format!(
         "SELECT id, host, process, program, started_at, config, loaded_at, is_reload_rejected, is_ready, readiness, \
-         certificates, seen_at, {now} - seen_at AS age FROM gateways ORDER BY host, started_at, id"
+         certificates, seen_at, {now} - seen_at AS age \
+         FROM (SELECT * FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}) newest ORDER BY host, started_at, id"
     );
     let mut all: Vec<ListedGateway> = store.rows(&query, Vec::new()).await?;
     mark_others(&mut all);
@@ -294,5 +301,31 @@ mod both_stores {
         delete_gone(&store).await.unwrap();
         remove(&store, [2; ID_BYTES]).await.unwrap();
         assert_eq!(marks(&store).await, "a");
+    }
+
+    #[tokio::test]
+    async fn of_too_many_rows_the_newest_are_listed_and_kept() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        for number in 0..MAX_ROWS + 2 {
+            let mut state = state(1, 1);
+            state.id[..8].copy_from_slice(&number.to_be_bytes());
+            write(&store, state).await.unwrap();
+        }
+        write(&store, state(2, 1)).await.unwrap();
+        let update = "UPDATE gateways SET seen_at = seen_at - 1000 WHERE id <> $1";
+        store
+            .execute(update, values![&[2; ID_BYTES]])
+            .await
+            .unwrap();
+        let all = list(&store).await.unwrap();
+        assert_eq!(all.len(), MAX_ROWS);
+        assert!(all.iter().any(|one| one.id == hex::encode([2; ID_BYTES])));
+        delete_gone(&store).await.unwrap();
+        let left: Vec<(i64,)> = store
+            .rows("SELECT count(*) FROM gateways", Vec::new())
+            .await
+            .unwrap();
+        assert_eq!(left[0].0, 1000);
     }
 }

@@ -34,8 +34,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// The same while the gateway is not ready.
 const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Rows from one deletion of those of gateways that are gone to the next: about an hour.
-const ROWS_PER_DELETION: u32 = 720;
+/// Rows from one deletion of those of gateways that are gone to the next: about five minutes.
+const ROWS_PER_DELETION: u32 = 60;
 
 /// Limit of a stop's wait for the deletion of the row.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -157,16 +157,43 @@ impl OwnRow {
     }
 }
 
-/// A hash of all settings but the addresses to listen on, which are each gateway's own.
+/// A hash of all settings but those that are each machine's own.
 fn hash(key: &hmac::Key, settings: &Settings) -> [u8; HASH_BYTES] {
     let mut context = hmac::Context::with_key(key);
-    settings.digest(is_own_address, |bytes| context.update(bytes));
+    settings.digest(is_of_machine, |bytes| context.update(bytes));
     let mut hash = [0; HASH_BYTES];
     hash.copy_from_slice(context.sign().as_ref());
     hash
 }
 
-fn is_own_address(key: &str) -> bool {
+/// Whether a key is of `[management]`, or an address to listen on.
+fn is_of_machine(key: &str) -> bool {
     let is_of_table = key.starts_with("listen") && key.ends_with(".address");
-    is_of_table || ["listen", "management.listen"].contains(&key)
+    is_of_table || key == "listen" || key.starts_with("management.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, tests::MINIMAL};
+
+    #[test]
+    fn what_is_each_machines_own_does_not_make_a_configuration_another_one() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"key");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        let hash_of = |first: &str, tables: &str| {
+            std::fs::write(&file, format!("{first}{MINIMAL}{tables}")).unwrap();
+            hash(&key, &Config::load_settings(&file).unwrap().settings)
+        };
+        let plain = hash_of("", "");
+        let management = "[management]\nlisten = '127.0.0.1:9'\nhosts = ['gateway-a.internal']\n";
+        assert_eq!(hash_of("listen = '127.0.0.1:9000'\n", management), plain);
+        let table = "[[listen]]\naddress = '127.0.0.1:9000'\n";
+        assert_eq!(
+            hash_of("", table),
+            hash_of("", &table.replace("9000", "9001"))
+        );
+        assert_ne!(hash_of("watch = true\n", ""), plain);
+    }
 }

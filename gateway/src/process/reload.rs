@@ -8,10 +8,13 @@ use sd_notify::NotifyState;
 use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, log_warnings},
-    reload::Reload,
+    reload::{Reload, Report, Trigger},
     server::{health::HealthAddress, notify_service_manager, shutdown::Phase},
 };
-use signpost_store::{Store, StoreSettings};
+use signpost_store::{
+    Store, StoreSettings,
+    tables::audit::{Author, add},
+};
 use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
@@ -19,8 +22,10 @@ use crate::{
     directory::{
         accounts::open::open_accounts,
         apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
+        audit::{changes_of, of_reload, user_name},
     },
     gateway::Gateway,
+    observe::gateways::host_name,
     process::{
         listeners::{BoundListener, Listeners},
         upgrade::{NewProcess, terminate},
@@ -120,6 +125,29 @@ impl Reload for GatewayReload {
             warn_of_unusable_defaults(&self.store_settings, &backends.versions);
         }
         Ok(())
+    }
+
+    /// Writes a row of the audit, if there is a store and it answers.
+    async fn reloaded(&self, by: Trigger, report: &Report) {
+        let Some(store) = &self.store else {
+            return;
+        };
+        let (actor, origin) = match by {
+            Trigger::Command { user } => (user_name(user), "cli"),
+            Trigger::Signal => ("signal".to_owned(), "gateway"),
+            Trigger::Watch => ("watch".to_owned(), "gateway"),
+        };
+        let author = Author {
+            actor,
+            origin: format!("{origin} {}", host_name()),
+            reason: None,
+        };
+        let gateway = self.current.load_full();
+        let (number, at) = (gateway.policy.generation, gateway.state.clock.now());
+        let audit = of_reload(&changes_of(&report.changed), number, author, at);
+        if let Err(error) = add(store, audit).await {
+            tracing::warn!(cause = %error.in_short(), "a reload is missing in the audit");
+        }
     }
 
     async fn upgrade(&self) -> anyhow::Result<String> {
@@ -236,5 +264,7 @@ async fn reloaded_apps(
     })
 }
 
+#[cfg(test)]
+mod both_stores;
 #[cfg(test)]
 mod tests;

@@ -82,6 +82,8 @@ impl Verb {
 /// A received command and the connection for its reply.
 pub(super) struct Command {
     pub(super) verb: Verb,
+    /// The number of the user who sent it.
+    pub(super) user: u32,
     stream: UnixStream,
 }
 
@@ -114,13 +116,15 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
                 continue;
             };
             // Not a byte is read from other users: they cost no more than the accept.
-            let (true, Ok(permit)) = (is_ours(&stream), Arc::clone(&reading).acquire_owned().await)
-            else {
+            let Some(user) = our_user(&stream) else {
+                continue;
+            };
+            let Ok(permit) = Arc::clone(&reading).acquire_owned().await else {
                 continue;
             };
             let sender = sender.clone();
             tokio::spawn(async move {
-                if let Some(command) = read(stream).await {
+                if let Some(command) = read(stream, user).await {
                     drop(sender.send(command).await);
                 }
                 drop(permit);
@@ -202,16 +206,16 @@ fn peer(stream: &StdStream) -> io::Result<Uid> {
     Ok(socket_peercred(stream)?.uid)
 }
 
-/// Whether the peer is this process' user, or root.
-fn is_ours(stream: &UnixStream) -> bool {
-    let user = stream.peer_cred().map(|peer| peer.uid());
-    user.is_ok_and(|user| user == geteuid().as_raw() || user == 0)
+/// The peer's user, if that is this process' user, or root.
+fn our_user(stream: &UnixStream) -> Option<u32> {
+    let user = stream.peer_cred().ok()?.uid();
+    (user == geteuid().as_raw() || user == 0).then_some(user)
 }
 
-async fn read(mut stream: UnixStream) -> Option<Command> {
+async fn read(mut stream: UnixStream, user: u32) -> Option<Command> {
     let byte = timeout(IO_TIMEOUT, stream.read_u8()).await.ok()?.ok()?;
     let verb = Verb::from_byte(byte)?;
-    Some(Command { verb, stream })
+    Some(Command { verb, user, stream })
 }
 
 impl Command {

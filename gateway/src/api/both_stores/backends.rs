@@ -90,8 +90,14 @@ async fn gateways_are_listed() {
         readiness: "ready".to_owned(),
         certificates: Vec::new(),
     };
-    write(&scene.store, state).await.unwrap();
-    let listed = scene.get("/api/v1/gateways", &token).await;
+    let second = OwnState {
+        id: [2; ID_BYTES],
+        ..state.clone()
+    };
+    for state in [state, second] {
+        write(&scene.store, state).await.unwrap();
+    }
+    let listed = scene.get("/api/v1/gateways?limit=1", &token).await;
     let one = &listed.body["items"][0];
     let members = ["host", "process", "is_alive", "differs", "is_ready"].map(|name| &one[name]);
     let expected = [
@@ -102,5 +108,23 @@ async fn gateways_are_listed() {
         json!(true),
     ];
     assert_eq!(members, expected.each_ref(), "{listed:?}");
-    assert_eq!(listed.body["next"], Value::Null);
+    let next = listed.body["next"].as_str().unwrap();
+    let path = format!("/api/v1/gateways?limit=1&after={next}");
+    let last = scene.get(&path, &token).await.body;
+    assert_eq!(last["items"][0]["id"], "02".repeat(ID_BYTES));
+    assert_eq!(
+        (last["items"].as_array().unwrap().len(), &last["next"]),
+        (1, &Value::Null)
+    );
+    for (query, status) in [
+        ("limit=1", 200),
+        ("limit=0", 400),
+        ("after=v9", 400),
+        ("x=1", 400),
+    ] {
+        let called = scene
+            .get(&format!("/api/v1/backends?{query}"), &token)
+            .await;
+        assert_eq!(called.status.as_u16(), status, "{query} {called:?}");
+    }
 }

@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::Config;
 
-/// A gateway that reads its file, and applies all.
+/// Of such a number of threads, the program says that its address is in use.
+const IN_USE: usize = 7;
+
+/// A gateway that reads its file, and applies all but one.
 struct Program;
 
 impl Reload for Program {
@@ -31,7 +34,8 @@ impl Reload for Program {
         "an upgrade applies these".to_owned()
     }
 
-    async fn apply(&self, _: Config) -> anyhow::Result<()> {
+    async fn apply(&self, config: Config) -> anyhow::Result<()> {
+        anyhow::ensure!(config.threads != IN_USE, "address in use");
         Ok(())
     }
 
@@ -169,6 +173,23 @@ async fn a_reload_is_audited_before_it_is_done() {
         json!({"watch": ["false", "true"]}),
     );
     assert_eq!(scene.reloads().await, [expected]);
+}
+
+#[tokio::test]
+async fn the_audit_says_that_a_reload_was_rejected() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let operator = scene.token(Role::Operator).await;
+    scene.write(&format!("watch = true\nthreads = {IN_USE}\n"));
+    let called = scene
+        .post("/api/v1/config/reload", &operator, json!({}))
+        .await;
+    assert_eq!(called.code(), "config_invalid", "{called:?}");
+    let expected = [
+        (None, json!({"outcome": "rejected"})),
+        (None, json!({"watch": ["false", "true"]})),
+    ];
+    assert_eq!(scene.reloads().await, expected);
 }
 
 #[tokio::test]

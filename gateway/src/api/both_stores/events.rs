@@ -6,7 +6,7 @@ use signpost_store::tables::audit::{self, Action, Audit, Author, Entry};
 use tokio::time::timeout;
 
 use super::*;
-use crate::api::events::feed::MAX_STREAMS;
+use crate::api::events::feed::{MAX_STREAMS, MAX_STREAMS_OF_TOKEN};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -192,19 +192,37 @@ async fn rows_that_are_committed_late_are_neither_missed_nor_repeated() {
 async fn there_is_a_limit_on_streams() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;
-    let viewer = scene.token(Role::Viewer).await;
     let mut streams = Vec::new();
-    for _ in 0..MAX_STREAMS {
-        streams.push(scene.events(&viewer, None).await.unwrap());
+    let check_refused = |called: Called| {
+        let refused = (called.status.as_u16(), called.code());
+        assert_eq!(refused, (429, "rate_limited"));
+        assert_eq!(called.headers[header::RETRY_AFTER], "5");
+    };
+    for number in 0..MAX_STREAMS / MAX_STREAMS_OF_TOKEN {
+        let token = scene
+            .token_of(&format!("viewer {number}"), Role::Viewer)
+            .await;
+        for _ in 0..MAX_STREAMS_OF_TOKEN {
+            streams.push(scene.events(&token, None).await.unwrap());
+        }
+        check_refused(scene.events(&token, None).await.err().unwrap());
     }
-    let called = scene.events(&viewer, None).await.err().unwrap();
-    assert_eq!(
-        (called.status.as_u16(), called.code()),
-        (429, "rate_limited")
-    );
-    assert_eq!(called.headers[header::RETRY_AFTER], "5");
+    let other = scene.token(Role::Viewer).await;
+    check_refused(scene.events(&other, None).await.err().unwrap());
     streams.pop();
-    assert!(scene.events(&viewer, None).await.is_ok());
+    assert!(scene.events(&other, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_id_of_an_event_that_is_no_more_hides_nothing() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let viewer = scene.token(Role::Viewer).await;
+    // As after a restore of an older backup.
+    let mut stream = scene.events(&viewer, Some("1000,5-7")).await.unwrap();
+    write_one(&scene.store, "new").await;
+    let (id, data) = stream.next().await.unwrap();
+    assert_eq!((&*id, &data["subject"]), ("2", &json!("new")));
 }
 
 #[tokio::test]
@@ -215,7 +233,11 @@ async fn a_stream_ends_with_its_token() {
         scene.token(Role::Viewer).await,
         scene.token(Role::Admin).await,
     );
+    let old = (0..500).map(|number| number.to_string());
+    write(&scene.store, old).await;
     let mut ended = scene.events(&viewer, None).await.unwrap();
+    let mut slow = scene.events(&viewer, Some("0")).await.unwrap();
+    assert!(slow.next().await.is_some());
     let mut other = scene.events(&admin, None).await.unwrap();
     let id = scene.tokens.list(None, 1).await.unwrap().tokens[0].id;
     scene
@@ -224,6 +246,13 @@ async fn a_stream_ends_with_its_token() {
         .await
         .unwrap();
     while ended.next().await.is_some() {}
+    // There is always an event for this client.
+    let (mut interval, mut sent) = (tokio::time::interval(Duration::from_millis(100)), 1);
+    while slow.next().await.is_some() {
+        interval.tick().await;
+        sent += 1;
+    }
+    assert!(sent < 500, "{sent}");
     write_one(&scene.store, "later").await;
     assert_eq!(other.subjects(2).await, ["the viewer", "later"]);
 }

@@ -71,6 +71,17 @@ pub(crate) struct AppChanges {
     pub rate_limit: Change<OwnRate>,
 }
 
+impl AppChanges {
+    /// Without a profile of which nothing is chosen: that changes nothing.
+    fn chosen(&self) -> Self {
+        let profile = self.profile.clone();
+        Self {
+            profile: profile.filter(|new| new.as_ref().is_none_or(ProfileChoice::is_any)),
+            ..self.clone()
+        }
+    }
+}
+
 /// The result of an import.
 #[derive(Debug)]
 pub(crate) struct ImportSummary {
@@ -137,6 +148,7 @@ impl Administration {
         edit: &AppChanges,
         request: ChangeRequest,
     ) -> Result<AppSummary, AdministrationError> {
+        let edit = &edit.chosen();
         if *edit == AppChanges::default() {
             return Err(AdministrationError::NothingToChange);
         }

@@ -24,7 +24,7 @@ fn config(number: usize) -> Config {
     load(&format!("{text}{more}")).unwrap()
 }
 
-fn reload(first: Config) -> GatewayReload {
+pub(super) fn reload(first: Config) -> GatewayReload {
     let store_settings = first.store.clone();
     let listeners = Listeners::unused(&first);
     let gateway = gateway(first);

@@ -188,11 +188,20 @@ async fn an_update_needs_a_change_and_a_known_application() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
     let ident = created(&apps).await;
-    let nothing = apps
-        .update(ident, &AppChanges::default(), request(1))
-        .await
-        .unwrap_err();
-    assert!(matches!(nothing, AdministrationError::NothingToChange));
+    let unchosen = AppChanges {
+        profile: Some(Some(ProfileChoice::default())),
+        ..AppChanges::default()
+    };
+    for edit in [&AppChanges::default(), &unchosen] {
+        let nothing = apps.update(ident, edit, request(1)).await.unwrap_err();
+        assert!(matches!(nothing, AdministrationError::NothingToChange));
+    }
+    let renamed = AppChanges {
+        name: Some("one".parse().unwrap()),
+        ..unchosen
+    };
+    let renamed = apps.update(ident, &renamed, request(1)).await.unwrap();
+    assert_eq!(renamed.sign_profile, None);
     let renaming = AppChanges {
         name: Some("two".parse().unwrap()),
         ..AppChanges::default()

@@ -54,10 +54,13 @@ async fn an_application_lives_by_revisions() {
         ("revision_stale", &json!(2))
     );
     assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
-    assert_eq!(
-        update(json!({"revision": 2})).await.code(),
-        "nothing_to_change"
-    );
+    for nothing in [
+        json!({"revision": 2}),
+        json!({"revision": 2, "profile": {}}),
+    ] {
+        let refused = update(nothing).await;
+        assert_eq!(refused.code(), "nothing_to_change");
+    }
 
     let post = async |action: &str, revision: i64| {
         let body = json!({ "revision": revision });

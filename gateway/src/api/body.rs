@@ -49,6 +49,14 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
         let Query(value) =
             Query::try_from_uri(&parts.uri).map_err(|error| malformed(error.body_text()))?;
+        // Postgres has no texts with it, and would fail.
+        let mut pairs = parts.uri.query().unwrap_or_default().split('&');
+        if let Some(pair) = pairs.find(|pair| pair.contains("%00")) {
+            let name = pair.split('=').next().unwrap_or_default().to_owned();
+            return Err(ApiError::from(Code::ParamInvalid)
+                .arg("name", name)
+                .arg("allowed", "text without a NUL"));
+        }
         Ok(Self(value))
     }
 }
@@ -103,9 +111,9 @@ pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<
 pub(super) struct PageParams {
     /// Maximum number of items.
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u16>,
+    pub limit: Option<u16>,
     /// The `next` of the page before.
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 impl PageParams {

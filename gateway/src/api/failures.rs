@@ -1,5 +1,5 @@
-//! Limits attempts with a wrong token, by their client's network. A right token always passes: whoever shares an address
-//! with an attacker is not locked out.
+//! Limits attempts with a wrong token, by their client's network. A right token always passes, also from a network that has
+//! sent too many wrong ones.
 
 use std::{net::IpAddr, time::Instant};
 

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, Why, limit},
+    body::{Input, List, PageParams, Params, Why, limit},
     caller::Caller,
     problem::Code,
 };
@@ -49,18 +49,6 @@ pub(super) struct NewTokenInput {
     reason: Option<String>,
 }
 
-/// Which tokens.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TokenParams {
-    /// Maximum number of items.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u16>,
-    /// The `next` of the page before.
-    after: Option<String>,
-}
-
 /// Shows the token of this call.
 #[utoipa::path(get, path = "/api/v1/whoami", tag = "tokens", responses((status = OK, body = Token)))]
 pub(super) async fn whoami(caller: Caller) -> Json<Token> {
@@ -68,10 +56,10 @@ pub(super) async fn whoami(caller: Caller) -> Json<Token> {
 }
 
 /// Lists the tokens, also those that are no longer valid, oldest first.
-#[utoipa::path(get, path = "/api/v1/tokens", tag = "tokens", params(TokenParams), responses((status = OK, body = List<Token>)))]
+#[utoipa::path(get, path = "/api/v1/tokens", tag = "tokens", params(PageParams), responses((status = OK, body = List<Token>)))]
 pub(super) async fn list(
     State(api): State<Shared>,
-    Params(params): Params<TokenParams>,
+    Params(params): Params<PageParams>,
 ) -> Result<Json<List<Token>>, ApiError> {
     let after = params.after.as_ref().map(|after| after.parse());
     let after = after

@@ -53,6 +53,12 @@ async fn the_audit_has_what_tokens_did_and_is_read_by_pages() {
         assert_eq!(get(query).await.status, StatusCode::BAD_REQUEST, "{query}");
     }
 
+    let (nul, percent) = (get("?subject=a%00").await, get("?actor=%2500").await);
+    assert_eq!(nul.code(), "param_invalid");
+    assert_eq!(percent.status, StatusCode::OK);
+    let nul = scene.get("/api/v1/apps?search=%00", &viewer).await;
+    assert_eq!(nul.code(), "param_invalid");
+
     // Whatever the store has, a terminal gets it escaped.
     let hostile = "UPDATE audit SET actor = $1";
     scene

@@ -35,8 +35,9 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_age ON audit (at);
 CREATE INDEX audit_by_actor ON audit (actor, at);
 CREATE INDEX audit_by_subject ON audit (subject, at);
+CREATE INDEX audit_by_both ON audit (actor, subject, at);
 
--- Tokens of the management API.
+-- Tokens of the management API. Rows are deleted a year after their end.
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -51,11 +52,12 @@ CREATE TABLE tokens (
 
 CREATE UNIQUE INDEX tokens_by_name ON tokens (name) WHERE revoked_at IS NULL;
 
--- Responses of the management API, for requests that are repeated with their key. Rows are kept for a day.
+-- Responses of the management API, for requests that are repeated with their key; one can have an application's key or a
+-- token. Rows are kept for a day.
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
-    request   BLOB    NOT NULL CHECK (length(request) = 32), -- SHA-256 of the request
-    response  BLOB,             -- under the master key; NULL: the request runs, or was interrupted
+    request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
+    response  BLOB,             -- sealed under the master key; NULL: the request runs, or was interrupted
     at        INTEGER NOT NULL  -- UTC ms
 ) STRICT, WITHOUT ROWID;
 

@@ -1,4 +1,5 @@
-//! Tokens of the management API: who may call it, and in which role. The store has their hashes only.
+//! Tokens of the management API: who may call it, and in which role. Their table has their hashes only. A response that is
+//! kept for an idempotency key can have a token's text, sealed under the master key.
 
 use std::{str::FromStr, time::Duration};
 
@@ -23,6 +24,8 @@ const PREFIX: &str = "sp_";
 const MAX_NAME_LENGTH: usize = 64;
 /// Maximum validity.
 const MAX_VALIDITY: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Time for which a token that has ended is listed.
+const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Time from one write of a token's last use to the next.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -180,10 +183,13 @@ impl Tokens {
         getrandom::fill(&mut *bytes).map_err(|_| TokenError::NoRandomness)?;
         let token = Credential::from_bytes(*bytes);
         let hash = *token.hash().as_bytes();
-        // The audit still has the one before.
-        let delete =
-            "DELETE FROM tokens WHERE name = $1 AND revoked_at IS NULL AND expires_at <= $2";
-        self.store.execute(delete, values![name, at]).await?;
+        // One that has expired still has its name.
+        let changed = revocation(author.clone(), name, at);
+        let update = "UPDATE tokens SET revoked_at = $2 \
+                      WHERE name = $1 AND revoked_at IS NULL AND expires_at <= $2";
+        self.store
+            .change(changed, (update, "hash"), values![name, at])
+            .await?;
         let changes = json!({
             "role": [null, new.role],
             "expires_at": [null, rfc3339(new.expires_at)],
@@ -199,7 +205,12 @@ impl Tokens {
             true => TokenError::Taken,
             false => error.into(),
         })?;
-        let created = self.one("hash = $1", values![&hash]).await?;
+        let created = self.one("hash = $1", values![&hash]).await;
+        let created = created.map_err(|error| match error {
+            // Of this statement only: the token was created.
+            StoreError::Busy => StoreError::TimedOut,
+            error => error,
+        })?;
         let created = created.ok_or(TokenError::Unknown)?;
         let text = Zeroizing::new([PREFIX, &token.encode()].concat());
         Ok((created, TokenSecret(text)))
@@ -239,13 +250,30 @@ impl Tokens {
     ) -> Result<Token, TokenError> {
         let find = || async { self.one("id = $1", values![id]).await };
         let token = find().await?.ok_or(TokenError::Unknown)?;
-        let changes = json!({ "revoked_at": [null, rfc3339(at)] });
-        let changed = audited(Action::RevokeToken, author, at, (&token.name, 2), &changes);
+        let changed = revocation(author, &token.name, at);
         let update = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
-        self.store
-            .change(changed, (update, "hash"), values![id, at])
-            .await?;
+        let change = self
+            .store
+            .change(changed, (update, "hash"), values![id, at]);
+        if change.await? > 0 {
+            let revoked_at = Some(at);
+            return Ok(Token {
+                revoked_at,
+                ..token
+            });
+        }
         find().await?.ok_or(TokenError::Unknown)
+    }
+
+    /// Deletes those whose end was [`RETENTION`] ago; the audit still has them.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub(crate) async fn delete_old(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let delete = "DELETE FROM tokens WHERE COALESCE(revoked_at, expires_at) < $1";
+        let before = now.minus(RETENTION);
+        self.store.execute(delete, values![before]).await
     }
 
     /// The valid token with this text; `None` if it is malformed, unknown, expired or revoked. It is found by its hash, so
@@ -294,6 +322,11 @@ impl Tokens {
 fn parse(text: &str) -> Option<Credential> {
     let random = text.strip_prefix(PREFIX)?;
     (random.len() == 43).then(|| random.parse().ok())?
+}
+
+fn revocation(author: Author, name: &str, at: Timestamp) -> Changed {
+    let changes = json!({ "revoked_at": [null, rfc3339(at)] });
+    audited(Action::RevokeToken, author, at, (name, 2), &changes)
 }
 
 fn audited(

@@ -43,7 +43,7 @@ use crate::{
         },
         tokens::{NewToken, Role, Tokens},
     },
-    gateway::tests::gateway,
+    gateway::{Gateway, tests::gateway},
 };
 
 /// An API, and a token for each role.
@@ -52,6 +52,7 @@ pub(super) struct Scene {
     /// The folder of its file, `gateway.toml`.
     pub(super) folder: TempDir,
     pub(super) reload: ReloadHandle,
+    pub(super) current: Arc<ArcSwap<Gateway>>,
     pub(super) store: Store,
     pub(super) apps: StoredApps,
     pub(super) tokens: Tokens,
@@ -100,10 +101,17 @@ impl Scene {
             router,
             folder,
             reload,
+            current,
             store,
             apps,
             tokens,
         }
+    }
+
+    /// An API that differs by what it reloads.
+    fn router_with(&self, reload: ReloadHandle) -> Router {
+        let (store, apps) = (self.store.clone(), self.apps.clone());
+        router(Api::new(store, apps, &self.current, reload))
     }
 
     /// The text of a new token with this role.

@@ -14,7 +14,7 @@ use http::{
     header::{CONTENT_LENGTH, CONTENT_TYPE, IF_MATCH},
     request::Parts,
 };
-use ring::digest;
+use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
 use signpost_store::tables::idempotency::{self, Earlier};
 use tokio::sync::Semaphore;
@@ -28,7 +28,7 @@ use super::{
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, read},
     caller::Caller,
     layers::{Call, rendered},
-    problem::Code,
+    problem::{Code, Unchanged},
 };
 use crate::directory::apps::import::MAX_FILE_BYTES;
 
@@ -74,12 +74,8 @@ pub(super) async fn once(State(api): State<Shared>, request: Request, next: Next
     if request.method() != Method::POST || !request.headers().contains_key(KEY) {
         return next.run(request).await;
     }
-    // A task of its own: it ends, and the outcome is kept, also if the client leaves.
-    let work = tokio::spawn(async move { run(&api, request, next).await });
-    let response = work.await.map_err(ApiError::internal);
-    response
-        .and_then(|done| done)
-        .unwrap_or_else(IntoResponse::into_response)
+    let response = run(&api, request, next).await;
+    response.unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, ApiError> {
@@ -95,27 +91,27 @@ async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, Api
         (None, MAX_BODY_BYTES)
     };
     let body = read(body, limit, body_timeout(api)).await?;
-    let request = fingerprint(&head, &body);
-    let earlier = idempotency::begin(&api.store, &row, &request, caller.at).await?;
-    match earlier {
-        None => {
-            let call = head.extensions.get::<Call>().cloned();
-            let response = next.run(Request::from_parts(head, body.into())).await;
-            drop(permit);
-            let response = match &call {
-                Some(call) => rendered(response, call),
-                None => response,
-            };
-            keep(api, &row, response).await
-        }
-        Some(Earlier { request: other, .. }) if other != request => {
-            Err(Code::IdempotencyConflict.into())
-        }
-        Some(Earlier { response, .. }) => {
-            let replayed = response.and_then(|sealed| replay(api, &row, &sealed));
-            replayed.ok_or_else(|| Code::IdempotencyUnfinished.into())
-        }
+    let requests = fingerprints(api, &head, &body);
+    let earlier = idempotency::begin(&api.store, &row, &requests[0], caller.at).await?;
+    let Some(Earlier { request, response }) = earlier else {
+        let call = head.extensions.get::<Call>().cloned();
+        let response = next.run(Request::from_parts(head, body.into())).await;
+        drop(permit);
+        let response = match &call {
+            Some(call) => rendered(response, call),
+            None => response,
+        };
+        return keep(api, &row, response).await;
+    };
+    let replayed = response.map(|sealed| replay(api, &row, &sealed));
+    // A master key that is no longer known has also hashed the request, so that this cannot be compared.
+    let is_lost = matches!(replayed, Some(None));
+    if !is_lost && !requests.contains(&request) {
+        return Err(Code::IdempotencyConflict.into());
     }
+    replayed
+        .flatten()
+        .ok_or_else(|| Code::IdempotencyUnfinished.into())
 }
 
 /// The row's key: SHA-256 of token and given key, so that no token gets another one's response.
@@ -129,11 +125,15 @@ fn row_key(headers: &HeaderMap, token: i64) -> Result<[u8; 32], ApiError> {
         let allowed = format!("one key of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
         return Err(ApiError::invalid("Idempotency-Key", allowed));
     }
-    Ok(sha256(&[&token.to_be_bytes(), given]))
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(&token.to_be_bytes());
+    context.update(given);
+    Ok(bytes(context.finish().as_ref()))
 }
 
-/// SHA-256 of what makes the request another one.
-fn fingerprint(head: &Parts, body: &Bytes) -> [u8; 32] {
+/// The hashes of what makes the request another one; the first is the one to write. They have a key, since bodies can have
+/// applications' keys.
+fn fingerprints(api: &Shared, head: &Parts, body: &Bytes) -> Vec<[u8; 32]> {
     let seen = head
         .headers
         .get(IF_MATCH)
@@ -142,20 +142,26 @@ fn fingerprint(head: &Parts, body: &Bytes) -> [u8; 32] {
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    sha256(&[target.as_bytes(), b"\n", seen, b"\n", body])
+    let hash = |key: hmac::Key| {
+        let mut context = hmac::Context::with_key(&key);
+        for part in [target.as_bytes(), b"\n", seen, b"\n", body] {
+            context.update(part);
+        }
+        bytes(context.sign().as_ref())
+    };
+    let keys = api.apps.sealer().request_keys();
+    keys.into_iter().map(hash).collect()
 }
 
-fn sha256(parts: &[&[u8]]) -> [u8; 32] {
-    let mut context = digest::Context::new(&digest::SHA256);
-    parts.iter().for_each(|part| context.update(part));
-    let hash = context.finish();
-    hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
+fn bytes(hash: &[u8]) -> [u8; 32] {
+    hash.try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// Keeps a response, unless it says that its request can succeed later.
+/// Keeps a response, unless its request surely changed nothing: then a repetition runs.
 async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Response, ApiError> {
     let status = response.status();
-    if status.is_server_error() {
+    let is_unchanged = response.extensions().get::<Unchanged>().is_some();
+    if status.is_server_error() && !is_unchanged {
         // It may have changed something nevertheless: the row says that this is not known.
         return Ok(response);
     }
@@ -163,7 +169,7 @@ async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Respon
     let body = to_bytes(body, MAX_RESPONSE_BYTES)
         .await
         .map_err(ApiError::internal)?;
-    let kept = if status == StatusCode::TOO_MANY_REQUESTS {
+    let kept = if is_unchanged {
         idempotency::abandon(&api.store, row).await
     } else {
         let headers = head.headers.iter();

@@ -59,7 +59,10 @@ pub(super) fn around(routes: Router<Shared>, api: Shared) -> Router {
 
 async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> Response {
     let gateway = Arc::clone(&api.current.load().state);
-    let (id, in_flight) = (gateway.ids.next(), gateway.drain.begin_connection());
+    let (id, in_flight) = (
+        gateway.ids.next(),
+        Arc::new(gateway.drain.begin_connection()),
+    );
     let accepted = request.headers().get_all(header::ACCEPT_LANGUAGE);
     let language = Language::of_request(None, accepted.iter().map(HeaderValue::as_bytes));
     if request.method() == Method::HEAD {
@@ -71,7 +74,7 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
         ApiError::from(Code::CrossSite).into_response()
     } else {
         request.extensions_mut().insert(call.clone());
-        next.run(request).await
+        run(request, next, &in_flight).await
     };
     let mut response = rendered(response, &call);
     let headers = response.headers_mut();
@@ -86,8 +89,23 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
     until_stop(response, &gateway.drain, in_flight)
 }
 
+/// A change runs in a task of its own, for which a stop waits: it ends, and is logged, also if the client leaves.
+async fn run(request: Request, next: Next, in_flight: &Arc<Beginning>) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let in_flight = Arc::clone(in_flight);
+    let work = tokio::spawn(async move {
+        let response = next.run(request).await;
+        drop(in_flight);
+        response
+    });
+    let response = work.await.map_err(ApiError::internal);
+    response.unwrap_or_else(IntoResponse::into_response)
+}
+
 /// A stop waits until the response is sent. It ends a stream of events, which would not end by itself.
-fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Beginning) -> Response {
+fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Arc<Beginning>) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind == "text/event-stream") {
         let drain = Arc::clone(drain);
@@ -97,8 +115,7 @@ fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Beginning) 
             Body::from_stream(events)
         });
     }
-    let until_sent = UntilSent(Arc::new(in_flight));
-    response.extensions_mut().insert(until_sent);
+    response.extensions_mut().insert(UntilSent(in_flight));
     response
 }
 

@@ -145,6 +145,10 @@ pub(crate) struct Problem {
     members: Map<String, Value>,
 }
 
+/// Marks a response whose call surely changed nothing, so that the same call can succeed later.
+#[derive(Clone)]
+pub(super) struct Unchanged;
+
 /// What went wrong. [`layers`](super::layers) make a [`Problem`] of it: a handler does not know the language.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -152,6 +156,8 @@ pub(crate) struct ApiError {
     arguments: Vec<(&'static str, Cow<'static, str>)>,
     members: Map<String, Value>,
     retry_after: Option<Duration>,
+    /// Whether its response is [`Unchanged`].
+    is_unchanged: bool,
     /// For the log.
     cause: Option<anyhow::Error>,
 }
@@ -163,6 +169,7 @@ impl From<Code> for ApiError {
             arguments: Vec::new(),
             members: Map::new(),
             retry_after: None,
+            is_unchanged: matches!(code, Code::RateLimited | Code::GatewayStopping),
             cause: None,
         }
     }
@@ -248,6 +255,9 @@ impl ApiError {
             ),
         ];
         let mut response = (status, headers, axum::Json(problem)).into_response();
+        if self.is_unchanged {
+            response.extensions_mut().insert(Unchanged);
+        }
         // `Json` has set its own.
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
@@ -270,7 +280,11 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if error.is_transient() {
             tracing::debug!(cause = %error.in_short(), "the management API cannot reach the store");
-            return Self::from(Code::StoreUnavailable).retry_after(STORE_RETRY);
+            return Self {
+                // No statement began. A handler returns it only if none that changes something had ended before.
+                is_unchanged: matches!(error, StoreError::Busy),
+                ..Self::from(Code::StoreUnavailable).retry_after(STORE_RETRY)
+            };
         }
         Self::internal(error)
     }
@@ -314,6 +328,23 @@ mod tests {
     use signpost_protocol::text::find;
 
     use super::*;
+
+    #[test]
+    fn only_what_surely_changed_nothing_can_be_repeated_with_its_key() {
+        for (error, expected) in [
+            (ApiError::from(Code::RateLimited), true),
+            (Code::GatewayStopping.into(), true),
+            (StoreError::Busy.into(), true),
+            (StoreError::TimedOut.into(), false),
+            (StoreError::Disconnected.into(), false),
+            (StoreError::Interrupted.into(), false),
+            (Code::RevisionStale.into(), false),
+        ] {
+            let response = error.render(Language::En, "", None);
+            let is_unchanged = response.extensions().get::<Unchanged>().is_some();
+            assert_eq!(is_unchanged, expected, "{error:?}");
+        }
+    }
 
     #[test]
     fn every_code_has_title_and_detail_in_every_language() {

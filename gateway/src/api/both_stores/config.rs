@@ -46,15 +46,25 @@ impl Reload for Program {
 
 /// A handle on the reloader of a new file, which is removed with the folder.
 pub(super) fn reload_of(text: &str) -> (TempDir, ReloadHandle) {
+    let (folder, reloader) = reloader_of(text);
+    let handle = reloader.handle();
+    tokio::spawn(reloader.run());
+    (folder, handle)
+}
+
+/// A handle on a reloader that has ended.
+pub(super) fn ended_reload() -> ReloadHandle {
+    reloader_of(MINIMAL).1.handle()
+}
+
+fn reloader_of(text: &str) -> (TempDir, Reloader<Program>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     fs::write(&file, text).unwrap();
     let settings = Config::load_settings(&file).unwrap().settings;
     let hangups = ReloadSignals::listen().unwrap();
     let reloader = Reloader::new(Program, file, settings, hangups, Arc::default());
-    let handle = reloader.handle();
-    tokio::spawn(reloader.run());
-    (folder, handle)
+    (folder, reloader)
 }
 
 impl Scene {

@@ -1,8 +1,10 @@
 //! Idempotency keys.
 
+use futures_util::FutureExt;
 use signpost_store::{tables::audit, values};
 
 use super::*;
+use crate::directory::apps::administration::both_stores::apps_under;
 
 impl Scene {
     async fn post_with(&self, key: &str, path: &str, token: &str, body: &Value) -> Called {
@@ -156,6 +158,60 @@ async fn the_outcome_is_kept_although_the_client_leaves() {
             break;
         }
         assert_eq!(again.code(), "idempotency_unfinished");
+    }
+    assert_eq!(scene.changes().await, 1);
+}
+
+#[tokio::test]
+async fn a_change_without_a_key_ends_and_a_stop_waits_for_it_although_the_client_leaves() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let in_flight = || scene.current.load().state.drain.in_flight();
+    let left = scene.post(CREATE, &token, json!({ "name": "Shop" }));
+    assert!(left.now_or_never().is_none());
+    assert_eq!(in_flight(), 1);
+    while in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(scene.changes().await, 1);
+}
+
+#[tokio::test]
+async fn a_request_that_surely_changed_nothing_runs_again() {
+    let test_store = TestStore::chosen();
+    let mut scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let reload = "/api/v1/config/reload";
+    // Its reloader has ended.
+    scene.router = scene.router_with(config::ended_reload());
+    let stopping = scene.post_with("k", reload, &token, &json!({})).await;
+    assert_eq!(stopping.code(), "gateway_stopping", "{stopping:?}");
+    assert_eq!(scene.begun().await, 0);
+    scene.router = scene.router_with(scene.reload.clone());
+    let again = scene.post_with("k", reload, &token, &json!({})).await;
+    assert_eq!(again.status, StatusCode::OK, "{again:?}");
+}
+
+#[tokio::test]
+async fn a_request_is_known_while_its_master_key_is_the_previous_one() {
+    let test_store = TestStore::chosen();
+    let mut scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let (new, other) = (json!({ "name": "Shop" }), json!({ "name": "Other" }));
+    let first = scene.post_with("k", CREATE, &token, &new).await;
+    for (previous, is_known) in [(Some("ab"), true), (None, false)] {
+        scene.apps = apps_under(scene.store.clone(), "cd", previous);
+        scene.router = scene.router_with(scene.reload.clone());
+        let again = scene.post_with("k", CREATE, &token, &new).await;
+        let changed = scene.post_with("k", CREATE, &token, &other).await;
+        if is_known {
+            assert_eq!(again.text, first.text);
+            assert_eq!(changed.code(), "idempotency_conflict");
+        } else {
+            assert_eq!(again.code(), "idempotency_unfinished");
+            assert_eq!(changed.code(), "idempotency_unfinished");
+        }
     }
     assert_eq!(scene.changes().await, 1);
 }

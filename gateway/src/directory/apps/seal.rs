@@ -36,6 +36,7 @@ const KEY_ID: &[u8] = b"signpost:master-key-id:1";
 const RATE_KEY: &[u8] = b"signpost:rate-limits:1";
 const SNAPSHOT_KEY: &[u8] = b"signpost:snapshot:1";
 const CONFIG_KEY: &[u8] = b"signpost:configuration:1";
+const REQUEST_KEY: &[u8] = b"signpost:idempotent-request:1";
 
 /// Seals application keys under the master key, and opens those under it or the previous one.
 pub struct Sealer {
@@ -50,6 +51,7 @@ struct MasterKeys {
     rates: hmac::Key,
     snapshots: hmac::Key,
     configs: hmac::Key,
+    requests: hmac::Key,
 }
 
 /// Names a master key; no secret. A sealed key begins with it.
@@ -214,8 +216,11 @@ impl Sealer {
 
     /// Authenticate snapshots: the first one those that are written.
     pub(super) fn snapshot_keys(&self) -> Vec<hmac::Key> {
-        let all = iter::once(&self.current).chain(&self.previous);
-        all.map(|keys| keys.snapshots.clone()).collect()
+        self.all().map(|keys| keys.snapshots.clone()).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &MasterKeys> {
+        iter::once(&self.current).chain(&self.previous)
     }
 
     /// Seals a key for a slot of `ident`'s record: the master key's id, a random nonce, then the sealed key and its tag.
@@ -321,7 +326,7 @@ impl Sealer {
     /// The master key that a sealed key names.
     fn keys_of(&self, sealed: &[u8]) -> Result<&MasterKeys, SealError> {
         let id = MasterKeyId::of(sealed).ok_or(SealError::NotOpened)?;
-        let mut known = iter::once(&self.current).chain(&self.previous);
+        let mut known = self.all();
         let keys = known.find(|keys| keys.id == id);
         keys.ok_or(SealError::OtherMasterKey(id))
     }
@@ -343,6 +348,7 @@ impl MasterKeys {
             rates: key(RATE_KEY),
             snapshots: key(SNAPSHOT_KEY),
             configs: key(CONFIG_KEY),
+            requests: key(REQUEST_KEY),
         })
     }
 }

@@ -14,7 +14,7 @@ pub const MAX_DELETED: usize = 10_000;
 /// A request that came before with the same key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Earlier {
-    /// SHA-256 of the request.
+    /// A hash of the request, whose key is the caller's: a request can have secrets.
     pub request: [u8; 32],
     /// The sealed response; `None`: the request runs, or was interrupted.
     pub response: Option<Vec<u8>>,

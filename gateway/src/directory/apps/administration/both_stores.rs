@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use signpost_kit::secret::SecretSource;
 use signpost_store::{
     Store,
     tables::{
@@ -39,11 +40,15 @@ pub(crate) async fn empty(test_store: &TestStore) -> Administration {
 
 /// The applications of a store, under a master key.
 pub(crate) fn sealed_apps(store: Store) -> StoredApps {
-    let key = signpost_kit::secret::SecretSource::from(&*"ab".repeat(32))
-        .read()
-        .unwrap();
-    let sealer = Sealer::from_config(&MasterKey::Given(key), false).unwrap();
-    StoredApps::new(store, sealer)
+    apps_under(store, "ab", None)
+}
+
+/// Under master keys that repeat these digits.
+pub(crate) fn apps_under(store: Store, digits: &str, previous: Option<&str>) -> StoredApps {
+    let key = |digits: &str| SecretSource::from(&*digits.repeat(32)).read().unwrap();
+    let sealer = Sealer::from_config(&MasterKey::Given(key(digits)), false).unwrap();
+    let previous = previous.map(key);
+    StoredApps::new(store, sealer.with_previous(previous.as_ref()).unwrap())
 }
 
 pub(crate) fn author() -> Author {

@@ -1,5 +1,6 @@
 //! Responses of the management API that are kept for repeated requests: they can have an application's key.
 
+use ring::hmac;
 use zeroize::Zeroizing;
 
 use super::{MasterKeyId, SealError, Sealer};
@@ -8,6 +9,11 @@ use super::{MasterKeyId, SealError, Sealer};
 const FORMAT: &[u8] = b"signpost:idempotent-response:1:";
 
 impl Sealer {
+    /// Hash the requests whose responses are kept: the first one those that begin.
+    pub(crate) fn request_keys(&self) -> Vec<hmac::Key> {
+        self.all().map(|keys| keys.requests.clone()).collect()
+    }
+
     /// Seals a response for the row with this key.
     ///
     /// # Errors

@@ -26,7 +26,6 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
-use tokio::sync::Semaphore;
 
 use self::{events::Events, failures::Failures, problem::ApiError};
 use crate::{
@@ -53,8 +52,6 @@ pub(crate) struct Api {
     reload: ReloadHandle,
     /// What is written to the audit.
     events: Events,
-    /// An import holds a file of up to 64 MiB in memory: one at a time.
-    imports: Semaphore,
 }
 
 type Shared = Arc<Api>;
@@ -75,7 +72,6 @@ impl Api {
             apps,
             current: Arc::clone(current),
             reload,
-            imports: Semaphore::new(1),
         }
     }
 

@@ -3,11 +3,7 @@
 pub(super) mod change;
 pub(super) mod transfer;
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::IntoResponse,
-};
+use axum::{Json, extract::State, response::IntoResponse};
 use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use signpost_protocol::{
@@ -19,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, etag, limit},
+    body::{Input, List, Params, Segment, etag, limit},
     caller::Caller,
     problem::Code,
 };
@@ -82,7 +78,7 @@ pub(super) async fn list(
 #[utoipa::path(get, path = "/api/v1/apps/{ident}", tag = "apps", params(("ident" = String, Path)), responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(super) async fn show(
     State(api): State<Shared>,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
 ) -> Result<impl IntoResponse, ApiError> {
     let app = api.administration().show(known_ident(&ident)?).await?;
     Ok((etag(app.revision), Json(app)))

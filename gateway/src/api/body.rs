@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, HttpBody, to_bytes},
-    extract::{FromRequest, FromRequestParts, Query, Request},
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
@@ -58,6 +58,20 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
                 .arg("allowed", "text without a NUL"));
         }
         Ok(Self(value))
+    }
+}
+
+/// A segment of the path.
+pub(super) struct Segment(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let segment = Path::from_request_parts(parts, state).await;
+        // It is not UTF-8.
+        let Path(segment) = segment.map_err(|_| Code::NotFound)?;
+        Ok(Self(segment))
     }
 }
 

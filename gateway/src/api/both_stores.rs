@@ -217,7 +217,9 @@ async fn what_a_problem_refers_to_is_served_to_anyone() {
         (about.status.as_u16(), &about.body["status"]),
         (200, &json!(412))
     );
-    assert_eq!(get("/problems/unknown").await.code(), "not_found");
+    for path in ["/problems/unknown", "/problems/%FF"] {
+        assert_eq!(get(path).await.code(), "not_found");
+    }
 }
 
 #[tokio::test]

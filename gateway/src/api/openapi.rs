@@ -1,6 +1,6 @@
 //! What the API says of itself: its description in `OpenAPI` 3.1.
 
-use axum::{Json, Router, extract::Path, routing::get};
+use axum::{Json, Router, routing::get};
 use serde_json::{Value, json};
 use signpost_protocol::text::text;
 use utoipa::{
@@ -10,6 +10,7 @@ use utoipa::{
 
 use super::{
     ApiError, Shared,
+    body::Segment,
     problem::{Code, Problem},
 };
 
@@ -54,7 +55,7 @@ pub(super) fn add_to(routes: Router<Shared>, document: utoipa::openapi::OpenApi)
 }
 
 /// What all problems of a code have in common, in English.
-async fn about(Path(code): Path<String>) -> Result<Json<Value>, ApiError> {
+async fn about(Segment(code): Segment) -> Result<Json<Value>, ApiError> {
     let known = Code::ALL.iter().find(|known| known.as_str() == code);
     let known = *known.ok_or(Code::NotFound)?;
     let language = signpost_protocol::language::Language::En;

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::IntoResponse,
-};
+use axum::{Json, extract::State, response::IntoResponse};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +11,7 @@ use super::{ProfileInput, WithKey, known_ident, name, origins, rate, version};
 use crate::{
     api::{
         ApiError, Shared,
-        body::{Decision, Input, etag, nullable, revision},
+        body::{Decision, Input, Segment, etag, nullable, revision},
         caller::Caller,
     },
     directory::apps::{
@@ -60,11 +56,11 @@ pub(in crate::api) struct Update {
 }
 
 /// Changes an application's settings.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/update", tag = "apps", params(("ident" = String, Path)), request_body = Update, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/update", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Update, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn update(
     State(api): State<Shared>,
     caller: Caller,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
     headers: HeaderMap,
     Input(update): Input<Update>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -111,11 +107,11 @@ pub(in crate::api) struct Rotation {
 }
 
 /// Replaces an application's key. The new key is shown in this response only.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/rotate", tag = "apps", params(("ident" = String, Path)), request_body = Rotation, responses((status = OK, description = "Its state and the new key.", body = WithKey, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/rotate", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Rotation, responses((status = OK, description = "Its state and the new key.", body = WithKey, headers(("ETag" = String)))))]
 pub(in crate::api) async fn rotate(
     State(api): State<Shared>,
     caller: Caller,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
     headers: HeaderMap,
     Input(rotation): Input<Rotation>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -134,11 +130,11 @@ pub(in crate::api) async fn rotate(
 }
 
 /// Ends the validity of the key before the last rotation.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/end-overlap", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/end-overlap", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn end_overlap(
     State(api): State<Shared>,
     caller: Caller,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
     headers: HeaderMap,
     Input(decision): Input<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -148,11 +144,11 @@ pub(in crate::api) async fn end_overlap(
 }
 
 /// Accepts a disabled application's requests again.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/enable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/enable", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn enable(
     state: State<Shared>,
     caller: Caller,
-    ident: Path<String>,
+    ident: Segment,
     headers: HeaderMap,
     decision: Input<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -160,11 +156,11 @@ pub(in crate::api) async fn enable(
 }
 
 /// Rejects an application's requests.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/disable", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/disable", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn disable(
     state: State<Shared>,
     caller: Caller,
-    ident: Path<String>,
+    ident: Segment,
     headers: HeaderMap,
     decision: Input<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
@@ -174,7 +170,7 @@ pub(in crate::api) async fn disable(
 async fn set_state(
     State(api): State<Shared>,
     caller: Caller,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
     headers: HeaderMap,
     Input(decision): Input<Decision>,
     state: AppState,
@@ -197,11 +193,11 @@ pub(in crate::api) struct Deleted {
 }
 
 /// Deletes an application permanently.
-#[utoipa::path(post, path = "/api/v1/apps/{ident}/delete", tag = "apps", params(("ident" = String, Path)), request_body = Decision, responses((status = OK, description = "It is deleted.", body = Deleted)))]
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/delete", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "It is deleted.", body = Deleted)))]
 pub(in crate::api) async fn delete(
     State(api): State<Shared>,
     caller: Caller,
-    Path(ident): Path<String>,
+    Segment(ident): Segment,
     headers: HeaderMap,
     Input(decision): Input<Decision>,
 ) -> Result<Json<Deleted>, ApiError> {

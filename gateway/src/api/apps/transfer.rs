@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::{Deserialize, Serialize};
+use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 use utoipa::ToSchema;
 
 use crate::{
@@ -28,6 +29,8 @@ use crate::{
 
 /// The media types of an import.
 const FILE_TYPES: [&str; 3] = ["text/csv", "application/jsonl", "application/x-ndjson"];
+/// An import holds a file of up to 64 MiB in memory: one at a time.
+static IMPORTS: Semaphore = Semaphore::const_new(1);
 /// Applications of an exported piece.
 const PIECE: usize = 1000;
 
@@ -54,7 +57,7 @@ pub(in crate::api) struct Imported {
 
 /// Adds all applications of a file, with their idents and keys, or none. The file is as in `signpost app import --help`: CSV or
 /// JSON lines, up to 64 MiB.
-#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content = String, content_type = "text/csv"), responses((status = OK, description = "All were imported.", body = Imported)))]
+#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content((String = "text/csv"), (String = "application/jsonl"), (String = "application/x-ndjson"))), responses((status = OK, description = "All were imported.", body = Imported)))]
 pub(in crate::api) async fn import(
     State(api): State<Shared>,
     caller: Caller,
@@ -64,11 +67,19 @@ pub(in crate::api) async fn import(
     check_content_type(request.headers(), &FILE_TYPES)?;
     let author = caller.author(params.reason.as_deref())?;
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(&api));
-    let _permit = api.imports.try_acquire().map_err(busy)?;
+    let permit = IMPORTS.try_acquire().map_err(busy)?;
     let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
     let administration = api.administration();
-    let imported = administration.import(&file, params.allow_weak_key, author, caller.at);
-    let imported = imported.await?;
+    let import = async move {
+        let _permit = permit;
+        administration
+            .import(&file, params.allow_weak_key, author, caller.at)
+            .await
+    };
+    // It computes for seconds, in which this thread has health checks to answer.
+    let runtime = Handle::current();
+    let imported = spawn_blocking(move || runtime.block_on(import)).await;
+    let imported = imported.map_err(ApiError::internal)??;
     Ok(Json(Imported {
         imported: imported.applications,
         weak_keys: imported.weak_keys,

@@ -159,7 +159,7 @@ async fn a_drained_address_gets_no_new_requests_at_any_gateway() {
     );
     // Neither a reload nor a new process sends it a request.
     two.stack
-        .configure(Program::Gateway.number(0), "[limits]\nbody_bytes = 1000000");
+        .configure(Program::Gateway.number(0), "[limits]\nbody_bytes = 60000");
     let reloaded = two.stack.reload(Program::Gateway.number(0));
     assert!(reloaded.status.success(), "{}", output_text(&reloaded));
     two.stack.restart(Program::Gateway.number(1)).await;
@@ -184,7 +184,7 @@ async fn a_drained_address_comes_back_by_itself_and_a_forced_draining_rejects_re
         let output = two.stack.command(&arguments);
         assert!(output.status.success(), "{}", output_text(&output));
     };
-    drain(&one, "1m", &[]);
+    drain(&one, "1m", &["--force"]);
     drain(&other, "1s", &["--force", "--reason", "both"]);
     let status = async |expected: u16| {
         let seen = within(PROPAGATION_TIMEOUT + Duration::from_secs(2), || async {

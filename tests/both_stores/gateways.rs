@@ -24,7 +24,7 @@ fn of(all: &[Value], process: u32) -> Option<&Value> {
 #[tokio::test]
 async fn a_gateway_with_another_configuration_is_marked_and_a_killed_one_is_gone() {
     let backend = RecordingBackend::start().await;
-    let other = "[limits]\nbody_bytes = 1000000";
+    let other = "[limits]\nbody_bytes = 60000";
     let mut stack = Stack::builder()
         .in_front_of(&backend)
         .several(Program::Gateway, 3)

@@ -20,14 +20,25 @@ mod routes;
 mod tokens;
 mod versions;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
-use self::{events::Events, failures::Failures, problem::ApiError};
+use self::{
+    events::Events,
+    failures::Failures,
+    problem::{ApiError, Code},
+};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -46,6 +57,8 @@ pub(crate) struct Api {
     tokens: Tokens,
     /// Attempts with wrong tokens.
     failures: Failures,
+    /// The calls that may run beside those that do.
+    turns: Semaphore,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
     /// Reloads the configuration.
@@ -55,6 +68,11 @@ pub(crate) struct Api {
 }
 
 type Shared = Arc<Api>;
+
+/// Calls that run at once: half of what a SQLite store does at once, so that the other half is left for requests of clients.
+const CALLS: usize = 2;
+/// How long a call waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Api {
     /// The API of a running gateway.
@@ -68,10 +86,19 @@ impl Api {
             tokens: Tokens::new(store.clone()),
             failures: Failures::new(Instant::now()),
             events: Events::new(store.clone()),
+            turns: Semaphore::new(CALLS),
             store,
             apps,
             current: Arc::clone(current),
             reload,
+        }
+    }
+
+    /// Waits until another call may run, and lets it run until this is dropped.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(ApiError::from(Code::RateLimited).retry_after(TURN_TIMEOUT)),
         }
     }
 
@@ -92,10 +119,9 @@ impl Api {
 }
 
 /// The routes, with all layers around them.
-pub(crate) fn router(api: Api) -> Router {
-    let api = Arc::new(api);
-    let (routes, document) = routes::all(&api).into_parts();
-    layers::around(openapi::add_to(routes, document), api)
+pub(crate) fn router(api: &Arc<Api>) -> Router {
+    let (routes, document) = routes::all(api).into_parts();
+    layers::around(openapi::add_to(routes, document), Arc::clone(api))
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use signpost_kit::{
 };
 use signpost_store::{Store, testing::TestStore};
 use tempfile::TempDir;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::{Api, router};
@@ -48,6 +49,7 @@ use crate::{
 
 /// An API, and a token for each role.
 pub(super) struct Scene {
+    api: Arc<Api>,
     router: Router,
     /// The folder of its file, `gateway.toml`.
     pub(super) folder: TempDir,
@@ -96,9 +98,10 @@ impl Scene {
         let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
         let (folder, reload) = config::reload_of(MINIMAL);
         let api = Api::new(store.clone(), apps.clone(), &current, reload.clone());
-        let router = router(api);
+        let api = Arc::new(api);
         Self {
-            router,
+            router: router(&api),
+            api,
             folder,
             reload,
             current,
@@ -111,7 +114,7 @@ impl Scene {
     /// An API that differs by what it reloads.
     fn router_with(&self, reload: ReloadHandle) -> Router {
         let (store, apps) = (self.store.clone(), self.apps.clone());
-        router(Api::new(store, apps, &self.current, reload))
+        router(&Arc::new(Api::new(store, apps, &self.current, reload)))
     }
 
     /// The text of a new token with this role.
@@ -220,6 +223,27 @@ async fn what_a_problem_refers_to_is_served_to_anyone() {
     for path in ["/problems/unknown", "/problems/%FF"] {
         assert_eq!(get(path).await.code(), "not_found");
     }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Viewer).await;
+    let turns = scene.api.turns.acquire_many(2).await.unwrap();
+    let call = scene.get("/api/v1/apps", &token);
+    tokio::pin!(call);
+    assert!(
+        timeout(Duration::from_millis(200), &mut call)
+            .await
+            .is_err()
+    );
+    drop(turns);
+    assert_eq!(call.await.status, StatusCode::OK);
+    let _turns = scene.api.turns.acquire_many(2).await.unwrap();
+    let rejected = scene.get("/api/v1/apps", &token).await;
+    assert_eq!(rejected.code(), "rate_limited");
+    assert_eq!(rejected.headers[header::RETRY_AFTER], "10");
 }
 
 #[tokio::test]

@@ -55,19 +55,21 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Passes on calls by tokens of at least this role.
+/// Passes on calls by tokens of at least this role, each in its turn.
 pub(super) async fn require(
     State((api, role)): State<(Shared, Role)>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match authenticate(&api, role, address, request.headers()).await {
-        Ok(caller) => {
+    let caller = authenticate(&api, role, address, request.headers()).await;
+    let allowed = async { Ok((caller?, api.turn().await?)) };
+    match allowed.await {
+        Ok((caller, _turn)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(error) => error.into_response(),
+        Err(error) => ApiError::into_response(error),
     }
 }
 

@@ -89,11 +89,9 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
     until_stop(response, &gateway.drain, in_flight)
 }
 
-/// A change runs in a task of its own, for which a stop waits: it ends, and is logged, also if the client leaves.
+/// A call runs in a task of its own, for which a stop waits: it ends, keeps its turn until then, and is logged, also if the
+/// client leaves.
 async fn run(request: Request, next: Next, in_flight: &Arc<Beginning>) -> Response {
-    if request.method() != Method::POST {
-        return next.run(request).await;
-    }
     let in_flight = Arc::clone(in_flight);
     let work = tokio::spawn(async move {
         let response = next.run(request).await;

@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    response::IntoResponse,
-};
+use axum::{Json, extract::State, response::IntoResponse};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, PageParams, Params, Why, limit},
+    body::{Input, List, PageParams, Params, Segment, Why, limit},
     caller::Caller,
     problem::Code,
 };
@@ -99,7 +95,7 @@ pub(super) async fn create(
 pub(super) async fn revoke(
     State(api): State<Shared>,
     caller: Caller,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Input(why): Input<Why>,
 ) -> Result<Json<Token>, ApiError> {
     let id = id.parse().map_err(|_| Code::TokenNotFound)?;

@@ -118,7 +118,8 @@ pub(crate) fn run(
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api.map(|(store, apps)| api::router(Api::new(store, apps, &current, reload))),
+        other: api
+            .map(|(store, apps)| api::router(&Arc::new(Api::new(store, apps, &current, reload)))),
         readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };

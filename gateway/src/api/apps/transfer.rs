@@ -121,7 +121,10 @@ pub(in crate::api) async fn export(
                 Err(error) => Some((Err(error), None)),
                 Ok((lines, None)) => Some((Ok(lines), None)),
                 Ok((lines, Some(listing))) => {
+                    // The call that began this is over.
+                    let turn = api.turns.acquire().await;
                     let next = piece(&api, listing).await;
+                    drop(turn);
                     Some((Ok(lines), Some(next)))
                 }
             }

@@ -1,5 +1,5 @@
-//! Kills of the gateway while its management API changes applications: no change without its row of the audit, no row
-//! without its change, and a repeated idempotency key never makes a second change.
+//! Kills of the gateway and of Postgres while the management API changes applications: no change without its row of the
+//! audit, no row without its change, and a repeated idempotency key never makes a second change.
 
 use std::{
     sync::{
@@ -10,13 +10,20 @@ use std::{
 };
 
 use end_to_end::{
-    program::Program, recording_backend::RecordingBackend, stack::Stack, waiting::until,
+    postgres::PostgresServer,
+    program::Program,
+    recording_backend::RecordingBackend,
+    stack::{Stack, StackBuilder},
+    store::StoreKind,
+    waiting::until,
 };
 use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 
 const KILLS: usize = 100;
+/// Kills of Postgres, each of which takes a second or two.
+const STORE_KILLS: usize = 12;
 const CALLERS: usize = 4;
 /// Limit of the responses that are awaited before a kill, and of the time from then to the kill.
 const MAX_RESPONSES: u64 = 8;
@@ -142,20 +149,98 @@ fn next_random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-#[tokio::test]
-async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice() {
-    let backend = RecordingBackend::start().await;
-    let mut stack = Stack::builder()
-        .multi()
-        .in_front_of(&backend)
-        .gateway("[management.api]")
-        .start()
-        .await;
+/// An installation with the API, and an operator's token.
+async fn start(stack: StackBuilder) -> (Stack, String) {
+    let stack = stack.multi().gateway("[management.api]").start().await;
     let arguments = [
         "token", "create", "--name", "ci", "--role", "operator", "--json",
     ];
     let created: Value = serde_json::from_slice(&stack.command(&arguments).stdout).unwrap();
-    let token = created["token"].as_str().unwrap();
+    let token = created["token"].as_str().unwrap().to_owned();
+    (stack, token)
+}
+
+async fn each_change_has_its_row(stack: &Stack) {
+    let count = |query: &str| stack.store().query(query).number();
+    let audited = "SELECT count(*) FROM audit WHERE action LIKE 'app.%'";
+    let revisions = "SELECT CAST(coalesce(sum(revision), 0) AS BIGINT) FROM applications";
+    until("as many rows of the audit as changes", || {
+        let is_equal = count(audited) == count(revisions);
+        async move { is_equal.then_some(()) }
+    })
+    .await;
+}
+
+/// Imports three applications and changes one of them, again and again, until a call fails. Returns the number of imports.
+async fn import_and_update(origin: String, token: String, name: String) -> usize {
+    let http = Client::new();
+    let post = |path: String, kind: &str, body: String| {
+        let request = http.post(format!("{origin}/api/v1/apps/{path}"));
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = request.header(header::CONTENT_TYPE, kind).body(body);
+        async {
+            request
+                .send()
+                .await
+                .is_ok_and(|response| response.status().is_success())
+        }
+    };
+    for imports in 0.. {
+        let ident = |number: usize| format!("{name}-{imports}-{number}");
+        let key = "4283fefc63f0cd0e873a0000c6d07ef7";
+        let lines = (0..3).map(|number| format!("{},{key},App\n", ident(number)));
+        let file = format!("ident,key,name\n{}", lines.collect::<String>());
+        let update = json!({ "name": "New", "revision": 1 }).to_string();
+        if !post("import".to_owned(), "text/csv", file).await {
+            return imports;
+        }
+        if !post(format!("{}/update", ident(1)), "application/json", update).await {
+            return imports + 1;
+        }
+    }
+    unreachable!("an application can always be imported")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_kill_of_the_store_parts_a_change_from_its_row() {
+    if !StoreKind::Postgres.is_chosen("SQLite ends with the gateway") {
+        return;
+    }
+    let (server, backend) = (
+        Arc::new(PostgresServer::start()),
+        RecordingBackend::start().await,
+    );
+    let (stack, token) = start(Stack::builder().in_front_of(&backend).on_server(&server)).await;
+    let origin = format!("http://{}", stack.addresses().management);
+    let (mut state, mut imports) = (1, 0);
+    for kill in 0..STORE_KILLS {
+        let name = format!("app-{kill}");
+        let caller = tokio::spawn(import_and_update(origin.clone(), token.clone(), name));
+        let moment = Duration::from_micros(next_random(&mut state) % 200_000);
+        tokio::time::sleep(moment).await;
+        let killed = Arc::clone(&server);
+        spawn_blocking(move || killed.kill()).await.unwrap();
+        imports += caller.await.unwrap();
+        let restarted = Arc::clone(&server);
+        spawn_blocking(move || restarted.start_again())
+            .await
+            .unwrap();
+        until("the API to reach the store", || async {
+            let whoami = Client::new().get(format!("{origin}/api/v1/whoami"));
+            let whoami = whoami.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            let response = whoami.send().await.ok()?;
+            response.status().is_success().then_some(())
+        })
+        .await;
+        each_change_has_its_row(&stack).await;
+    }
+    assert!(imports > STORE_KILLS, "{imports}");
+}
+
+#[tokio::test]
+async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice() {
+    let backend = RecordingBackend::start().await;
+    let (mut stack, token) = start(Stack::builder().in_front_of(&backend)).await;
     let origin = format!("http://{}", stack.addresses().management);
     let responses = Arc::new(AtomicU64::new(0));
     let mut callers: Vec<_> = (0..CALLERS)
@@ -163,7 +248,7 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
             number,
             http: Client::new(),
             origin: origin.clone(),
-            token: token.to_owned(),
+            token: token.clone(),
             pending: None,
             app: None,
             calls: 0,
@@ -192,13 +277,7 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
 
     let count = |query: &str| stack.store().query(query).number();
     // A request that was sent before the kill may be in the store only now.
-    let audited = "SELECT count(*) FROM audit WHERE action LIKE 'app.%'";
-    let revisions = "SELECT CAST(coalesce(sum(revision), 0) AS BIGINT) FROM applications";
-    until("as many rows of the audit as changes", || {
-        let is_equal = count(audited) == count(revisions);
-        async move { is_equal.then_some(()) }
-    })
-    .await;
+    each_change_has_its_row(&stack).await;
     let of =
         |number: fn(&Counts) -> i64| callers.iter().map(|one| number(&one.counts)).sum::<i64>();
     let creations = count("SELECT count(*) FROM applications");

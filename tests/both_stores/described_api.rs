@@ -34,8 +34,9 @@ async fn start() -> (Stack, String) {
     (stack, token)
 }
 
-#[tokio::test]
-async fn no_call_fails_or_gets_what_the_description_has_not() {
+/// Drives the calls that `filter` chooses, at an installation of their own: each network may send ten wrong tokens at once, and
+/// schemathesis sends one to each call.
+async fn drive(filter: &[&str]) {
     if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
         return;
     }
@@ -61,6 +62,7 @@ async fn no_call_fails_or_gets_what_the_description_has_not() {
         "--suppress-health-check",
         "all",
     ]);
+    command.args(filter);
     // A valid call can be refused: by a revision, by a name that has no application.
     command.args(["--exclude-checks", "positive_data_acceptance"]);
     for path in LEFT_OUT {
@@ -72,6 +74,24 @@ async fn no_call_fails_or_gets_what_the_description_has_not() {
         .await
         .unwrap();
     assert!(output.status.success(), "{}", output_text(&output));
+}
+
+#[tokio::test]
+async fn no_call_about_applications_fails_or_gets_what_the_description_has_not() {
+    drive(&["--include-tag", "apps"]).await;
+}
+
+#[tokio::test]
+async fn no_call_about_backends_fails_or_gets_what_the_description_has_not() {
+    let tags = ["--include-tag", "backends", "--include-tag", "gateways"];
+    drive(&[&tags[..], &["--include-tag", "versions"]].concat()).await;
+}
+
+#[tokio::test]
+async fn no_other_call_fails_or_gets_what_the_description_has_not() {
+    let tags = ["--exclude-tag", "apps", "--exclude-tag", "backends"];
+    let further = ["--exclude-tag", "gateways", "--exclude-tag", "versions"];
+    drive(&[tags, further].concat()).await;
 }
 
 #[tokio::test]

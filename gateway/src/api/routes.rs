@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::middleware::from_fn_with_state;
 use serde_json::json;
 use utoipa::openapi::{
-    ContentBuilder, OpenApi, Ref, ResponseBuilder, extensions::ExtensionsBuilder, path::Operation,
+    ContentBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema,
+    extensions::ExtensionsBuilder, path::Operation, request_body::RequestBody,
     security::SecurityRequirement,
 };
 use utoipa_axum::{
@@ -88,6 +89,10 @@ impl Routes {
             if let Some(post) = &mut item.post {
                 let parameters = post.parameters.get_or_insert_default();
                 parameters.push(idempotency::parameter());
+                let body = post.request_body.as_mut();
+                if let Some(body) = body.filter(|body| needs_no_member(body, &schemas)) {
+                    body.required = Some(Required::False);
+                }
             }
             let operations = [&mut item.get, &mut item.post].into_iter().flatten();
             operations.for_each(|operation| describe(path, operation, role));
@@ -104,6 +109,21 @@ impl Routes {
     pub(super) fn into_parts(self) -> (axum::Router<Shared>, OpenApi) {
         self.router.split_for_parts()
     }
+}
+
+/// Whether all members of a JSON body are optional: then it can be left out, too.
+fn needs_no_member(body: &RequestBody, schemas: &[(String, RefOr<Schema>)]) -> bool {
+    let mut contents = body.content.values();
+    contents.any(|content| {
+        let Some(RefOr::Ref(reference)) = &content.schema else {
+            return false;
+        };
+        schemas.iter().any(|(name, schema)| {
+            let is_optional =
+                matches!(schema, RefOr::T(Schema::Object(object)) if object.required.is_empty());
+            is_optional && *reference == Ref::from_schema_name(name.as_str())
+        })
+    })
 }
 
 /// Adds to a route's description what all have: an id by its path, the token, its role, and the problems.

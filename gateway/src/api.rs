@@ -45,13 +45,12 @@ use crate::{
         tokens::Tokens,
     },
     gateway::Gateway,
+    upstream::drains::Drains,
 };
 
 /// The state that handlers share.
 pub(crate) struct Api {
-    /// The store.
-    store: Store,
-    /// Its applications.
+    /// The store's applications.
     apps: StoredApps,
     /// Who may call.
     tokens: Tokens,
@@ -77,21 +76,30 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 impl Api {
     /// The API of a running gateway.
     pub(crate) fn new(
-        store: Store,
         apps: StoredApps,
         current: &Arc<ArcSwap<Gateway>>,
         reload: ReloadHandle,
     ) -> Self {
+        let store = apps.database();
         Self {
             tokens: Tokens::new(store.clone()),
             failures: Failures::new(Instant::now()),
             events: Events::new(store.clone()),
             turns: Semaphore::new(CALLS),
-            store,
             apps,
             current: Arc::clone(current),
             reload,
         }
+    }
+
+    /// The store.
+    fn store(&self) -> &Store {
+        self.apps.database()
+    }
+
+    /// What operators have drained.
+    fn drains(&self) -> Drains {
+        Drains::new(self.store().clone())
     }
 
     /// Waits until another call may run, and lets it run until this is dropped.

@@ -59,7 +59,7 @@ pub(super) async fn list(
             .map_err(|_| ApiError::invalid("after", "the next of a page"))?,
         ..Filter::default()
     };
-    let (items, has_more) = page(&api.store, filter, limit(params.limit)?).await?;
+    let (items, has_more) = page(api.store(), filter, limit(params.limit)?).await?;
     let last = items.last().filter(|_| has_more);
     let next = last.map(|item| item.id.to_string());
     let list = serde_json::to_string(&List { items, next }).map_err(ApiError::internal)?;

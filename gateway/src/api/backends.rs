@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::rfc3339,
     upstream::{
-        drains::{DrainError, DrainedAddress, Drains},
+        drains::{DrainError, DrainedAddress},
         routing::status::{AddressStatus, BackendStatus},
     },
 };
@@ -49,7 +49,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<BackendItem>>, ApiError> {
     let gateway = api.current.load_full();
     let now = gateway.state.clock.now();
-    let drained = Drains::new(api.apps.database().clone()).list(now).await?;
+    let drained = api.drains().list(now).await?;
     let backends = gateway.policy.backends.status().into_iter();
     let items = backends.map(|backend| item(backend, &drained));
     Ok(Json(page.of(items.collect(), |item| &item.backend)?))
@@ -123,8 +123,9 @@ pub(super) async fn drain(
     };
     let author = caller.author(input.reason.as_deref())?;
     let backends = api.current.load().policy.backends.status();
-    let drains = Drains::new(api.apps.database().clone());
-    drains.drain(&new, &backends, &author, caller.at).await?;
+    api.drains()
+        .drain(&new, &backends, &author, caller.at)
+        .await?;
     Ok(Json(Drained {
         until: rfc3339(new.until),
         address: new.address.to_string(),
@@ -163,8 +164,7 @@ pub(super) async fn undrain(
 ) -> Result<Json<Undrained>, ApiError> {
     let (backend, address) = (input.backend, address(&input.address)?);
     let author = caller.author(input.reason.as_deref())?;
-    let drains = Drains::new(api.apps.database().clone());
-    drains
+    api.drains()
         .undrain(&backend, address, &author, caller.at)
         .await?;
     let address = address.to_string();

@@ -97,7 +97,7 @@ impl Scene {
         let (apps, tokens) = (sealed_apps(store.clone()), Tokens::new(store.clone()));
         let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
         let (folder, reload) = config::reload_of(MINIMAL);
-        let api = Api::new(store.clone(), apps.clone(), &current, reload.clone());
+        let api = Api::new(apps.clone(), &current, reload.clone());
         let api = Arc::new(api);
         Self {
             router: router(&api),
@@ -113,8 +113,11 @@ impl Scene {
 
     /// An API that differs by what it reloads.
     fn router_with(&self, reload: ReloadHandle) -> Router {
-        let (store, apps) = (self.store.clone(), self.apps.clone());
-        router(&Arc::new(Api::new(store, apps, &self.current, reload)))
+        router(&Arc::new(Api::new(
+            self.apps.clone(),
+            &self.current,
+            reload,
+        )))
     }
 
     /// The text of a new token with this role.

@@ -67,7 +67,7 @@ pub(super) async fn reload(
     let row = |changes: &Value| audit::of_reload(changes, number, author.clone(), caller.at);
     let announced = audit::changes_of(&expected.changed);
     // First: without its row, nothing is reloaded.
-    add(&api.store, row(&announced)).await?;
+    add(api.store(), row(&announced)).await?;
     let done = api.reload.reload().await;
     let outcome = match &done {
         // The files may have changed meanwhile.
@@ -75,7 +75,7 @@ pub(super) async fn reload(
         Err(_) => json!({"outcome": "rejected"}),
     };
     if outcome != announced
-        && let Err(error) = add(&api.store, row(&outcome)).await
+        && let Err(error) = add(api.store(), row(&outcome)).await
     {
         tracing::warn!(cause = %error.in_short(), %outcome, "the audit lacks a reload's outcome");
     }

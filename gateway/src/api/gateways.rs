@@ -15,6 +15,6 @@ pub(super) async fn list(
     State(api): State<Shared>,
     Params(page): Params<PageParams>,
 ) -> Result<Json<List<ListedGateway>>, ApiError> {
-    let all = gateways::list(api.apps.database()).await?;
+    let all = gateways::list(api.store()).await?;
     Ok(Json(page.of(all, |gateway| &gateway.id)?))
 }

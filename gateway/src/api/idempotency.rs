@@ -92,7 +92,7 @@ async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, Api
     };
     let body = read(body, limit, body_timeout(api)).await?;
     let requests = fingerprints(api, &head, &body);
-    let earlier = idempotency::begin(&api.store, &row, &requests[0], caller.at).await?;
+    let earlier = idempotency::begin(api.store(), &row, &requests[0], caller.at).await?;
     let Some(Earlier { request, response }) = earlier else {
         let call = head.extensions.get::<Call>().cloned();
         let response = next.run(Request::from_parts(head, body.into())).await;
@@ -162,7 +162,7 @@ async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Respon
     let status = response.status();
     let is_unchanged = response.extensions().get::<Unchanged>().is_some();
     if status.is_server_error() && !is_unchanged {
-        // It may have changed something nevertheless: the row says that this is not known.
+        // It may have changed something: the row says that the outcome is not known.
         return Ok(response);
     }
     let (head, body) = response.into_parts();
@@ -170,7 +170,7 @@ async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Respon
         .await
         .map_err(ApiError::internal)?;
     let kept = if is_unchanged {
-        idempotency::abandon(&api.store, row).await
+        idempotency::abandon(api.store(), row).await
     } else {
         let headers = head.headers.iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str()));
@@ -187,7 +187,7 @@ async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Respon
             .sealer()
             .seal_response(&kept, row)
             .map_err(ApiError::internal)?;
-        idempotency::finish(&api.store, row, sealed).await
+        idempotency::finish(api.store(), row, sealed).await
     };
     if let Err(error) = kept {
         // The caller gets its response. Another attempt does not run: the row has no outcome.

@@ -58,12 +58,12 @@ pub(super) async fn report(
         return Err(ApiError::invalid("days", format!("1 to {KEEP_DAYS}")));
     }
     let _turn = TURN.acquire().await.map_err(ApiError::internal)?;
-    if stored::is_large(&api.store, MAX_ROWS).await? {
+    if stored::is_large(api.store(), MAX_ROWS).await? {
         return Err(Code::ReportTooLarge.into());
     }
     let gateway = api.current.load_full();
     let (versions, now) = (&gateway.policy.backends.versions, gateway.state.clock.now());
-    let mut summary = Summary::read(&api.store, days, now, versions).await?;
+    let mut summary = Summary::read(api.store(), days, now, versions).await?;
     if let Some(version) = &params.version {
         summary.versions.retain(|one| one.version == *version);
         if summary.versions.is_empty() {

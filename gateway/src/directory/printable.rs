@@ -1,4 +1,4 @@
-//! Texts for people, whatever the store has.
+//! Escapes stored text before a person sees it.
 
 use signpost_protocol::app::is_invisible;
 

@@ -113,13 +113,11 @@ pub(crate) fn run(
         },
     };
     let reload = control.start(reload, writers)?;
-    let api = apps.store.clone().zip(apps.stored.take());
-    let api = api.filter(|_| management.api);
+    let api = apps.stored.take().filter(|_| management.api);
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api
-            .map(|(store, apps)| api::router(&Arc::new(Api::new(store, apps, &current, reload)))),
+        other: api.map(|apps| api::router(&Arc::new(Api::new(apps, &current, reload)))),
         readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };

@@ -59,7 +59,7 @@ async fn the_audit_has_what_tokens_did_and_is_read_by_pages() {
     let nul = scene.get("/api/v1/apps?search=%00", &viewer).await;
     assert_eq!(nul.code(), "param_invalid");
 
-    // Whatever the store has, a terminal gets it escaped.
+    // The response escapes what a terminal would interpret.
     let hostile = "UPDATE audit SET actor = $1";
     scene
         .store

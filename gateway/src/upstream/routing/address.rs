@@ -73,8 +73,7 @@ pub(super) struct FixedInFlight<'g>(&'g AddressState);
 /// When it expires, one request tries the address; for all others, the address stays ejected until that request has a
 /// connection. If it gets none, the next ejection is twice as long.
 ///
-/// A drained address is ejected without an end, whatever becomes of its own ejection meanwhile: so a request checks both
-/// at once.
+/// A drained address is ejected without an end, and its own ejection changes nothing of that: a request checks both at once.
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     /// End, in milliseconds since the start of the version's first balancer; 0 if the address is not ejected. With
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drained_address_gets_no_request_whatever_becomes_of_its_ejection() {
+    fn a_drained_address_gets_no_request_when_its_ejection_ends() {
         let state = AddressState::default();
         let (ejection, name) = (&state.ejection, BackendName::own("v1".parse().unwrap()));
         let address = "127.0.0.1:1".parse().unwrap();

@@ -6,7 +6,7 @@ use super::address::AddressState;
 use crate::config::BackendName;
 
 /// Addresses that get no new requests. If no other one is left, only those that are forced get none: a draining does not make
-/// a backend unavailable, whatever becomes of its other addresses.
+/// a backend unavailable, also if its other addresses are drained or removed later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drained(Vec<(SocketAddr, bool)>);
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 /// Cases for each route; those of its boundaries come in addition.
-const CASES: &str = "15";
+const CASES: &str = "5";
 
 /// Its stream does not end, and revocations would end the token that the calls have. Both have tests of their own.
 const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/tokens/{id}/revoke"];

@@ -20,6 +20,8 @@ use tokio::net::TcpStream;
 
 const IMPATIENT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nsend_seconds = 1\n";
 const FLOOD: Duration = Duration::from_secs(2);
+/// Clients that send wrong tokens at once.
+const ATTACKERS: usize = 16;
 /// As many connections as the listener serves at a time.
 const CONNECTIONS: usize = 256;
 
@@ -251,7 +253,7 @@ async fn call_wrongly(url: String, end: Instant) -> Vec<u16> {
 async fn a_flood_of_wrong_tokens_does_not_lock_out_a_right_one() {
     let api = Api::start("").await;
     let (url, end) = (api.url("/api/v1/apps"), Instant::now() + FLOOD);
-    let flood = (0..16).map(|_| tokio::spawn(call_wrongly(url.clone(), end)));
+    let flood = (0..ATTACKERS).map(|_| tokio::spawn(call_wrongly(url.clone(), end)));
     let flood: Vec<_> = flood.collect();
     let (client, mut served) = (http_client(), 0);
     while Instant::now() < end {
@@ -264,7 +266,9 @@ async fn a_flood_of_wrong_tokens_does_not_lock_out_a_right_one() {
     }
     assert!(statuses.iter().all(|status| matches!(status, 401 | 429)));
     assert!(statuses.contains(&429), "{} failures", statuses.len());
-    assert!(served > 20, "{served}");
+    // A quarter of what each attacker gets, at least.
+    let shares = served * 4 * ATTACKERS;
+    assert!(shares >= statuses.len(), "{served} beside {}", statuses.len());
 }
 
 /// Sends a call but the end of its body.

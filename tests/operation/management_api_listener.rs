@@ -268,7 +268,11 @@ async fn a_flood_of_wrong_tokens_does_not_lock_out_a_right_one() {
     assert!(statuses.contains(&429), "{} failures", statuses.len());
     // A quarter of what each attacker gets, at least.
     let shares = served * 4 * ATTACKERS;
-    assert!(shares >= statuses.len(), "{served} beside {}", statuses.len());
+    assert!(
+        shares >= statuses.len(),
+        "{served} beside {}",
+        statuses.len()
+    );
 }
 
 /// Sends a call but the end of its body.

@@ -25,11 +25,11 @@ use crate::{
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditParams {
-    /// Only those since a time of RFC 3339, or in the last time: `7d`, `12h` or `30m`.
+    /// Only those since a date, since a time of RFC 3339, or in the last time: `7d`, `12h` or `30m`.
     since: Option<String>,
     /// Only those by this user or token.
     actor: Option<String>,
-    /// Only those of this application or token.
+    /// Only those of this subject: an application, a token, a backend's address, `configuration` or `master-key`.
     subject: Option<String>,
     /// Maximum number of items.
     #[param(minimum = 1, maximum = 1000)]

@@ -25,11 +25,11 @@ pub(super) struct AuditArguments {
     /// Only changes since a time, for example 2026-12-01 or 2026-12-01T10:00:00Z, or in the last time: 7d, 12h or 30m.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Timestamp>,
-    /// Only changes by this user.
+    /// Only changes by this user or token.
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// Only changes of this application or token.
-    #[arg(long, value_name = "IDENT|NAME")]
+    /// Only changes of this application, token, address of a backend, `configuration` or `master-key`.
+    #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
     /// Maximum number of changes.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]

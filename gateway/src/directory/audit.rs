@@ -34,9 +34,9 @@ pub(crate) struct AuditItem {
     pub(crate) reason: Option<String>,
     /// What, for example `app.update`.
     pub(crate) action: String,
-    /// To what: an application's ident, a token's name.
+    /// To what: [`Entry::subject`](signpost_store::tables::audit::Entry).
     pub(crate) subject: String,
-    /// The subject's revision, by the change.
+    /// The subject's revision, by the change; 0 if it has none.
     pub(crate) revision: i64,
     /// Old and new value by name; "changed" in place of a secret.
     #[schema(value_type = Object)]

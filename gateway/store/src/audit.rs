@@ -89,7 +89,7 @@ pub struct Audit {
 /// A subject of an action.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: an application's ident, a token's name, a backend's address, or `configuration`.
+    /// Its name: an application's ident, a token's name, a backend's address, `configuration`, or `master-key`.
     pub subject: String,
     /// Its revision, by the change; 0 if it has none.
     pub revision: i64,

@@ -1,4 +1,4 @@
-//! The state of a backend's addresses, as the running gateway reports it to `signpost versions list`.
+//! The state of a backend's addresses, as the running gateway reports it to the management API and to `signpost versions`.
 
 use std::sync::Arc;
 

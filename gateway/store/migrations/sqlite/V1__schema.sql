@@ -72,7 +72,7 @@ CREATE TABLE drains (
     PRIMARY KEY (backend, address)
 ) STRICT, WITHOUT ROWID;
 
--- The gateways, as each describes itself every few seconds. Rows of those that are gone are deleted after a day.
+-- The gateways, as each describes itself every few seconds. Rows of those that are gone are deleted after an hour.
 CREATE TABLE gateways (
     id                  BLOB    PRIMARY KEY CHECK (length(id) = 16), -- random, of the process
     host                TEXT    NOT NULL,

@@ -34,7 +34,7 @@ pub(crate) struct AuditItem {
     pub(crate) reason: Option<String>,
     /// What, for example `app.update`.
     pub(crate) action: String,
-    /// To what: [`Entry::subject`](signpost_store::tables::audit::Entry).
+    /// To what: an application's ident, a token's name, a backend's address, `configuration` or `master-key`.
     pub(crate) subject: String,
     /// The subject's revision, by the change; 0 if it has none.
     pub(crate) revision: i64,

@@ -33,9 +33,6 @@ use crate::{
 /// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Added to the niceness of the thread: where processors are scarce, workers get ten times as much of them.
-const LOWER_PRIORITY: i32 = 10;
-
 /// Settings of a management listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementSettings {
@@ -153,8 +150,6 @@ impl<R: Readiness> Management<R> {
         // The runtime is made within the thread: on an error it would be dropped here, at which tokio panics in
         // asynchronous code.
         let serve = move || {
-            // Linux sets it for this thread, and for those that it starts. A refusal leaves the priority as it is.
-            let _ = rustix::process::nice(LOWER_PRIORITY);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();

@@ -230,7 +230,7 @@ async fn programs_still_running_on_the_source_are_reported() {
 
 #[test]
 fn a_copy_that_is_killed_leaves_nothing_and_can_be_run_again() {
-    const MANY: i64 = 30_000;
+    const MANY: i64 = 60_000;
     let folder = Folder::create();
     let target = PostgresStore::create(&shared_server());
     let file = folder.path().join(FILE);

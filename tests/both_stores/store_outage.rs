@@ -1,7 +1,7 @@
 //! A gateway during an outage of its Postgres: how long it serves what is cached, what `/readyz` says, and its start with
 //! the snapshot of the applications.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
 use end_to_end::{
     postgres::PostgresServer,
@@ -10,7 +10,7 @@ use end_to_end::{
     signed_client::{SignedClient, fetch},
     stack::{Application, Stack},
     store::StoreKind,
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until, within},
 };
 use tokio::task::spawn_blocking;
 
@@ -76,13 +76,15 @@ impl Scene {
         self.stack.folder().join("applications.snapshot")
     }
 
-    /// Waits until the snapshot has this text.
+    /// Waits until the snapshot has this text. If it was written just before the change, the next writing is 30 s later.
     async fn snapshot_with(&self, text: &str) -> String {
-        until(&format!("{text} in the snapshot"), || async {
+        let timeout = Duration::from_secs(30) + WAIT_TIMEOUT;
+        let written = within(timeout, || async {
             let snapshot = fs::read_to_string(self.snapshot()).ok()?;
             snapshot.contains(text).then_some(snapshot)
-        })
-        .await
+        });
+        let written = written.await;
+        written.unwrap_or_else(|| panic!("no {text} in the snapshot within {timeout:?}"))
     }
 
     /// The gateway's log, after it could not start.

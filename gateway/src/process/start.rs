@@ -89,8 +89,9 @@ pub(crate) fn run(
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let current = first_gateway(config, &mut apps, descriptors)?;
+    let stored = apps.stored.as_ref();
     let readiness = GatewayReadiness {
-        store: apps.store.clone(),
+        store: stored.map(|stored| stored.database().clone()),
         current: Arc::clone(&current),
         master_keys: apps.stored.clone().map(MasterKeyCheck::new).map(Arc::new),
     };

@@ -45,7 +45,7 @@ struct Shared {
     tls: MakeRustlsConnect,
     /// Whether writes can notify other processes with `pg_notify`. Set when the database was opened: before that, no call
     /// is made, since its tables may not be those that this program needs.
-    can_notify: OnceLock<bool>,
+    can_notify: Arc<OnceLock<bool>>,
     /// Shared with the sessions, which count their calls.
     statistics: Arc<Statistics>,
 }
@@ -66,7 +66,7 @@ impl Shared {
             settings: settings.clone(),
             config,
             tls,
-            can_notify: OnceLock::new(),
+            can_notify: Arc::default(),
             statistics: Arc::default(),
         })
     }
@@ -219,6 +219,35 @@ impl PostgresDatabase {
     /// Limit on concurrent calls: the size of the pool.
     pub(crate) fn max_calls(&self) -> usize {
         self.shared.settings.pool_size
+    }
+
+    /// The same database with a pool of its own, of at most `connections`. Connections are driven by the thread that opened
+    /// them: what another thread must not wait for uses others.
+    pub(crate) fn with_own_pool(&self, connections: usize) -> Self {
+        let Shared {
+            config,
+            tls,
+            server,
+            program,
+            ..
+        } = &*self.shared;
+        let settings = PostgresSettings {
+            pool_size: connections,
+            ..self.shared.settings.clone()
+        };
+        let shared = Shared {
+            pool: pool(config, tls, &settings),
+            server: server.clone(),
+            program: program.clone(),
+            settings,
+            config: config.clone(),
+            tls: tls.clone(),
+            can_notify: Arc::clone(&self.shared.can_notify),
+            statistics: Arc::clone(&self.shared.statistics),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// Counts of calls, connections and changes.

@@ -120,6 +120,16 @@ impl Store {
         }
     }
 
+    /// The store for callers that the others must not wait for. On a server they get at most `connections` of their own.
+    #[must_use]
+    pub fn with_own_pool(&self, connections: usize) -> Self {
+        match self {
+            // Each call has a blocking thread.
+            Self::Sqlite(database) => Self::Sqlite(database.clone()),
+            Self::Postgres(database) => Self::Postgres(database.with_own_pool(connections)),
+        }
+    }
+
     /// Limit on concurrent calls.
     #[must_use]
     pub fn max_calls(&self) -> usize {

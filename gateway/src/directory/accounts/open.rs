@@ -21,10 +21,10 @@ pub struct OpenAccounts {
 
 impl OpenAccounts {
     /// The accounts in the store of the applications, whose subscriber notifies `directory`.
-    pub(crate) const fn beside_apps(directory: Arc<AccountDirectory>, store: Store) -> Self {
+    pub(crate) fn beside_apps(directory: Arc<AccountDirectory>, store: &Store) -> Self {
         Self {
             directory,
-            store,
+            store: store.with_own_pool(1),
             _watch: None,
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAcco
         .context("cannot subscribe to the store's change feed")?;
     Ok(OpenAccounts {
         directory,
-        store,
+        store: store.with_own_pool(1),
         _watch: Some(watch),
     })
 }

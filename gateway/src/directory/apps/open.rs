@@ -99,7 +99,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let file = sealer
         .as_ref()
         .and_then(|sealer| snapshot_file(config, multi, sealer));
-    let stored = Some(store.clone());
+    let stored = Some(store.for_management());
     let loader = AppLoader::new(store, Arc::clone(&apps.all), file, Arc::new(SystemClock));
     let (subscriber, accounts) = (
         apps.subscriber(),
@@ -120,7 +120,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         .context("cannot subscribe to the store's change feed")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
-        accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
+        accounts: Some(OpenAccounts::beside_apps(accounts, &database)),
         store: Some(database),
         stored,
         rate_key: sealer.map(|sealer| sealer.rate_key()),

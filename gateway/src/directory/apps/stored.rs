@@ -29,6 +29,9 @@ use super::{
 };
 use crate::config::OwnRate;
 
+/// Connections of the management listener on a server: two calls of the API, its stream of events, and a health check.
+const MANAGEMENT_CONNECTIONS: usize = 4;
+
 /// The applications of a database.
 #[derive(Clone)]
 pub(crate) struct StoredApps {
@@ -165,6 +168,14 @@ impl StoredApps {
             .iter()
             .filter_map(|sealed| self.sealer.unknown_master_key(sealed));
         Ok(unknown.next())
+    }
+
+    /// For operators and health checks, on connections that no client's request waits for.
+    pub(super) fn for_management(&self) -> Self {
+        Self {
+            store: self.store.with_own_pool(MANAGEMENT_CONNECTIONS),
+            ..self.clone()
+        }
     }
 
     /// The database.

@@ -116,6 +116,34 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
     session.query_one(read, &[]).await.unwrap();
 }
 
+/// Connections of the same database that are opened on a thread that then does nothing for them.
+#[tokio::test]
+async fn a_pool_of_its_own_lets_no_other_wait() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let own = database.with_own_pool(2);
+    let slow = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (slow, sessions) = std::thread::spawn(move || {
+        let sessions = slow.block_on(async {
+            let sessions = [own.session().await.unwrap(), own.session().await.unwrap()];
+            assert!(matches!(own.session().await, Err(StoreError::Busy)));
+            sessions
+        });
+        (slow, sessions)
+    })
+    .join()
+    .unwrap();
+    drop(sessions);
+    for _ in 0..3 {
+        let session = database.session().await.unwrap();
+        session.query_one("SELECT 1", &[]).await.unwrap();
+    }
+    slow.shutdown_background();
+}
+
 #[tokio::test]
 async fn a_wrong_password_is_reported_without_repeating_it() {
     let store = TestStore::postgres();

@@ -1,11 +1,14 @@
 //! What the API says of itself: its description in `OpenAPI` 3.1.
 
 use axum::{Json, Router, routing::get};
-use serde_json::{Value, json};
-use signpost_protocol::text::text;
+use serde_json::{Map, Value, json};
+use signpost_protocol::{problem::MEDIA_TYPE, text::text};
 use utoipa::{
     OpenApi,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    openapi::{
+        ContentBuilder, Ref, ResponseBuilder,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
 };
 
 use super::{
@@ -14,8 +17,8 @@ use super::{
     problem::{Code, Problem},
 };
 
-/// The name of the tokens' scheme.
-pub(super) const TOKEN: &str = "token";
+/// The response that every route can have.
+pub(super) const PROBLEM: &str = "Problem";
 
 /// What the routes are added to.
 #[derive(OpenApi)]
@@ -25,7 +28,8 @@ pub(super) const TOKEN: &str = "token";
         description = "Operators' actions over HTTP. Each call needs a token; `x-role` is the role that it must have. A change \
                        names the revision that it was decided upon. Everything that is no success is a problem (RFC 9457).",
     ),
-    components(schemas(Problem))
+    components(schemas(Problem)),
+    security(("token" = []))
 )]
 struct Frame;
 
@@ -42,16 +46,47 @@ pub(super) fn frame() -> utoipa::openapi::OpenApi {
         ))
         .build();
     let components = document.components.get_or_insert_default();
-    components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme));
+    components.add_security_scheme("token", SecurityScheme::Http(scheme));
+    let problem = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("Problem")))
+        .build();
+    let problem = ResponseBuilder::new()
+        .description("A problem: its code says which.")
+        .content(MEDIA_TYPE, problem);
+    let responses = &mut components.responses;
+    responses.insert(PROBLEM.to_owned(), problem.into());
     document
 }
 
 /// Adds what anyone may read: the document, and the pages about problems.
 pub(super) fn add_to(routes: Router<Shared>, document: utoipa::openapi::OpenApi) -> Router<Shared> {
-    let document = async move || Json(document);
+    let document = shortened(json!(document));
     routes
-        .route("/api/v1/openapi.json", get(document))
+        .route("/api/v1/openapi.json", get(async || Json(document)))
         .route("/problems/{code}", get(about))
+}
+
+/// The document, with each parameter that several operations have written once: utoipa knows no references to parameters.
+fn shortened(mut document: Value) -> Value {
+    let items = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = items.flat_map(|(_, item)| item.as_object_mut().into_iter().flatten());
+    let lists = operations.filter_map(|(_, one)| one.get_mut("parameters")?.as_array_mut());
+    let parameters: Vec<_> = lists.flatten().collect();
+    let all: Vec<Value> = parameters.iter().map(|one| (*one).clone()).collect();
+    let mut shared = Map::new();
+    for parameter in parameters {
+        let number = all.iter().filter(|one| *one == parameter).count();
+        let Some(name) = parameter["name"].as_str().filter(|_| number > 1) else {
+            continue;
+        };
+        let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
+        let first = shared.entry(name).or_insert_with(|| parameter.clone());
+        if first == parameter {
+            *parameter = reference;
+        }
+    }
+    document["components"]["parameters"] = shared.into();
+    document
 }
 
 /// What all problems of a code have in common, in English.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use axum::middleware::from_fn_with_state;
 use serde_json::json;
 use utoipa::openapi::{
-    ContentBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema,
-    extensions::ExtensionsBuilder, path::Operation, request_body::RequestBody,
-    security::SecurityRequirement,
+    OpenApi, Ref, RefOr, Required, Schema, extensions::ExtensionsBuilder, path::Operation,
+    request_body::RequestBody,
 };
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -126,7 +125,7 @@ fn needs_no_member(body: &RequestBody, schemas: &[(String, RefOr<Schema>)]) -> b
     })
 }
 
-/// Adds to a route's description what all have: an id by its path, the token, its role, and the problems.
+/// Adds to a route's description what all have: an id by its path, its role, and the problems.
 fn describe(path: &str, operation: &mut Operation, role: Role) {
     let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words: Vec<_> = words
@@ -137,17 +136,7 @@ fn describe(path: &str, operation: &mut Operation, role: Role) {
         .add("x-role", json!(role.as_str()))
         .build();
     operation.extensions.get_or_insert_default().merge(role);
-    let token = SecurityRequirement::new::<_, [&str; 0], &str>(openapi::TOKEN, []);
-    operation.security = Some(vec![token]);
-    let problem = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("Problem")))
-        .build();
-    let problem = ResponseBuilder::new()
-        .description("A problem: its code says which.")
-        .content(signpost_protocol::problem::MEDIA_TYPE, problem)
-        .build();
-    operation
-        .responses
-        .responses
-        .insert("default".to_owned(), problem.into());
+    let problem = Ref::from_response_name(openapi::PROBLEM).into();
+    let responses = &mut operation.responses.responses;
+    responses.insert("default".to_owned(), problem);
 }

@@ -238,10 +238,4 @@ async fn what_the_api_of_one_gateway_changes_reaches_all() {
         });
         assert!(seen.await.is_some(), "gateway {gateway} still serves it");
     }
-    let all = two.api(0, "gateways", token, None).await;
-    let all = all["items"].as_array().unwrap();
-    let alive = all
-        .iter()
-        .filter(|one| one["is_alive"] == true && one["differs"] == false);
-    assert_eq!(alive.count(), 2, "{all:?}");
 }

@@ -159,15 +159,6 @@ async fn huge_requests_are_rejected_at_once() {
         endless.send(&chunk).await;
     }
     assert_eq!(endless.response().await.unwrap().status, 413);
-    for query in [
-        "limit=1001",
-        "limit=0",
-        "limit=99999999999999999999",
-        "after=%00",
-    ] {
-        let response = api.get(&format!("/api/v1/apps?{query}")).await;
-        assert_eq!(response.status, 400, "{query}: {}", response.text());
-    }
     let long = "a".repeat(256 * 1024);
     let response = api
         .raw("GET", &format!("/api/v1/apps?search={long}"), &[])

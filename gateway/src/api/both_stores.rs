@@ -244,7 +244,13 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     drop(turns);
     assert_eq!(call.await.status, StatusCode::OK);
     let _turns = scene.api.turns.acquire_many(2).await.unwrap();
-    let rejected = scene.get("/api/v1/apps", &token).await;
+    let call = scene.get("/api/v1/apps", &token);
+    tokio::pin!(call);
+    let waiting = timeout(Duration::from_secs(1), &mut call).await;
+    assert!(waiting.is_err());
+    // It has asked the store already: nothing but its turn is awaited.
+    tokio::time::pause();
+    let rejected = call.await;
     assert_eq!(rejected.code(), "rate_limited");
     assert_eq!(rejected.headers[header::RETRY_AFTER], "10");
 }

@@ -66,7 +66,8 @@ pub(super) fn add_to(routes: Router<Shared>, document: utoipa::openapi::OpenApi)
         .route("/problems/{code}", get(about))
 }
 
-/// The document, with each parameter that several operations have written once: utoipa knows no references to parameters.
+/// The document, with each parameter that several operations have written once, and the item of each list: utoipa knows no
+/// references to parameters, and writes a type's arguments out.
 fn shortened(mut document: Value) -> Value {
     let items = document["paths"].as_object_mut().into_iter().flatten();
     let operations = items.flat_map(|(_, item)| item.as_object_mut().into_iter().flatten());
@@ -85,7 +86,18 @@ fn shortened(mut document: Value) -> Value {
             *parameter = reference;
         }
     }
-    document["components"]["parameters"] = shared.into();
+    let components = &mut document["components"];
+    components["parameters"] = shared.into();
+    let all = components["schemas"].clone();
+    let schemas = components["schemas"].as_object_mut();
+    for (name, schema) in schemas.into_iter().flatten() {
+        let name = name.trim_start_matches("List_");
+        if let Some(item) = schema.pointer_mut("/properties/items/items")
+            && all[name] == *item
+        {
+            *item = json!({ "$ref": format!("#/components/schemas/{name}") });
+        }
+    }
     document
 }
 

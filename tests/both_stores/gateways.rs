@@ -72,8 +72,9 @@ async fn a_gateway_with_another_configuration_is_marked_and_a_killed_one_is_gone
     stack.running(Program::Gateway.number(2)).terminate();
     stack.wait_for_exit(Program::Gateway.number(2)).await;
     let killed = processes[1];
-    let silent = "UPDATE gateways SET seen_at = seen_at - 20000 WHERE process = ";
-    stack.store().query(&format!("{silent}{killed}"));
+    let silent = "UPDATE gateways SET seen_at = seen_at - 20000 WHERE state LIKE";
+    let of_killed = format!("'%\"process\":{killed},%'");
+    stack.store().query(&format!("{silent} {of_killed}"));
     let gone = |all: &[Value]| is(all, "is_alive") == [true, false, false];
     let all = wait(&stack, "a gateway that is gone", 2, &gone).await;
     assert!(of(&all, processes[2]).is_none(), "{all:?}");

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     config::{Applications, Config, rfc3339},
-    observe::gateways::{ListedGateway, list},
+    observe::gateways::{GatewayState, ListedGateway, list},
 };
 
 /// Of a configuration's hash, people see the beginning.
@@ -41,26 +41,29 @@ pub(super) async fn run(common: CommonOptions) -> anyhow::Result<ExitCode> {
         "LOADED",
     ];
     print_table(heads, all.iter().map(cells));
-    for one in all
-        .iter()
-        .filter(|one| one.is_alive && one.readiness != "ready")
-    {
-        print_line(&printable(&format!(
-            "\n{} {}: {}",
-            one.host, one.process, one.readiness
-        )));
+    for one in all.iter().filter(|one| one.is_alive) {
+        let GatewayState {
+            host,
+            process,
+            readiness,
+            ..
+        } = &one.state;
+        if readiness != "ready" {
+            print_line(&printable(&format!("\n{host} {process}: {readiness}")));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn cells(one: &ListedGateway) -> [String; 7] {
-    let hash = one.config.get(..SHOWN_HASH).unwrap_or_default();
+    let state = &one.state;
+    let hash = state.config.get(..SHOWN_HASH).unwrap_or_default();
     [
-        one.host.clone(),
-        one.process.to_string(),
-        one.release.clone(),
-        rfc3339(one.started_at),
-        match (one.is_alive, one.is_ready) {
+        state.host.clone(),
+        state.process.to_string(),
+        state.release.clone(),
+        state.started_at.clone(),
+        match (one.is_alive, state.is_ready) {
             (true, true) => "ready".to_owned(),
             (true, false) => "not ready".to_owned(),
             (false, _) => format!("gone since {}", rfc3339(one.seen_at)),
@@ -69,9 +72,9 @@ fn cells(one: &ListedGateway) -> [String; 7] {
             true => format!("{hash} (differs)"),
             false => hash.to_owned(),
         },
-        match one.is_reload_rejected {
-            true => format!("{}, a later reload was rejected", rfc3339(one.loaded_at)),
-            false => rfc3339(one.loaded_at),
+        match state.is_reload_rejected {
+            true => format!("{}, a later reload was rejected", state.loaded_at),
+            false => state.loaded_at.clone(),
         },
     ]
 }

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, fs, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::shown_name;
 use signpost_store::{FromRow, Row, Store, StoreError, values};
@@ -13,9 +14,6 @@ use crate::directory::apps::store::as_rfc3339;
 
 /// Length of a gateway's id.
 pub(crate) const ID_BYTES: usize = 16;
-
-/// Length of a configuration's hash.
-pub(crate) const HASH_BYTES: usize = 32;
 
 /// A gateway that was not seen for longer is gone: it misses three rows before.
 const MAX_AGE: Duration = Duration::from_secs(20);
@@ -35,23 +33,23 @@ const NOW: [&str; 2] = [
     "(extract(epoch FROM now()) * 1000)::bigint",
 ];
 
-/// What a gateway says of itself.
-#[derive(Clone, Debug)]
-pub(crate) struct OwnState {
-    /// Random, of the process.
-    pub id: [u8; ID_BYTES],
+/// What a gateway says of itself: the JSON of its row.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub(crate) struct GatewayState {
     /// The machine's name.
     pub host: String,
     /// The process' number there.
-    pub process: i64,
+    pub process: u32,
     /// The release.
     pub release: String,
     /// When the process started.
-    pub started_at: Timestamp,
-    /// A hash of the configuration in force.
-    pub config: [u8; HASH_BYTES],
-    /// When that was loaded.
-    pub loaded_at: Timestamp,
+    #[schema(format = DateTime)]
+    pub started_at: String,
+    /// A hash of the configuration in force, but for `[management]` and the addresses to listen on, which are each machine's own.
+    pub config: String,
+    /// When the configuration was loaded.
+    #[schema(format = DateTime)]
+    pub loaded_at: String,
     /// Whether a later reload was rejected.
     pub is_reload_rejected: bool,
     /// Whether it is ready.
@@ -78,61 +76,30 @@ pub(crate) struct CertificateEnd {
 pub(crate) struct ListedGateway {
     /// Random, of the process.
     pub id: String,
-    /// The machine's name.
-    pub host: String,
-    /// The process' number there.
-    pub process: i64,
-    /// The release.
-    pub release: String,
-    /// When the process started.
-    #[serde(serialize_with = "as_rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
-    pub started_at: Timestamp,
+    /// What it says of itself.
+    #[serde(flatten)]
+    pub state: GatewayState,
     /// When it wrote this, by the database's clock.
     #[serde(serialize_with = "as_rfc3339")]
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
     /// Whether it was seen in the last 20 s.
     pub is_alive: bool,
-    /// A hash of the configuration in force, but for `[management]` and the addresses to listen on, which are each machine's own.
-    pub config: String,
-    /// Whether that is another one than most of those that are alive have; if no configuration is the most common one, all of
-    /// them differ.
+    /// Whether its configuration is another one than most of those that are alive have; if no configuration is the most common
+    /// one, all of them differ.
     pub differs: bool,
-    /// When the configuration was loaded.
-    #[serde(serialize_with = "as_rfc3339")]
-    #[schema(value_type = String, format = DateTime)]
-    pub loaded_at: Timestamp,
-    /// Whether a later reload was rejected.
-    pub is_reload_rejected: bool,
-    /// Whether it is ready.
-    pub is_ready: bool,
-    /// What `/readyz` says.
-    pub readiness: String,
-    /// The certificates of its listeners.
-    pub certificates: Vec<CertificateEnd>,
 }
 
 impl FromRow for ListedGateway {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        let certificates: String = row.get("certificates")?;
-        let certificates = serde_json::from_str(&certificates);
+        let state = serde_json::from_str(&row.get::<String>("state")?);
         let age: i64 = row.get("age")?;
         Ok(Self {
             id: hex::encode(row.get::<[u8; ID_BYTES]>("id")?),
-            host: row.get("host")?,
-            process: row.get("process")?,
-            release: row.get("program")?,
-            started_at: row.get("started_at")?,
+            state: state.map_err(|_| StoreError::Malformed("state"))?,
             seen_at: row.get("seen_at")?,
             is_alive: u128::try_from(age).unwrap_or(0) <= MAX_AGE.as_millis(),
-            config: hex::encode(row.get::<[u8; HASH_BYTES]>("config")?),
             differs: false,
-            loaded_at: row.get("loaded_at")?,
-            is_reload_rejected: row.get("is_reload_rejected")?,
-            is_ready: row.get("is_ready")?,
-            readiness: row.get("readiness")?,
-            certificates: certificates.map_err(|_| StoreError::Malformed("certificates"))?,
         })
     }
 }
@@ -142,31 +109,18 @@ impl FromRow for ListedGateway {
 /// # Errors
 ///
 /// The store is unavailable; the same holds for the other functions.
-pub(crate) async fn write(store: &Store, state: OwnState) -> Result<(), StoreError> {
+pub(crate) async fn write(
+    store: &Store,
+    id: [u8; ID_BYTES],
+    state: &GatewayState,
+) -> Result<(), StoreError> {
     let now = now(store);
     let sql = format!(
-        "INSERT INTO gateways (id, host, process, program, started_at, config, loaded_at, is_reload_rejected, \
-         is_ready, readiness, certificates, seen_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, {now}) \
-         ON CONFLICT (id) DO UPDATE SET config = excluded.config, loaded_at = excluded.loaded_at, \
-         is_reload_rejected = excluded.is_reload_rejected, is_ready = excluded.is_ready, \
-         readiness = excluded.readiness, certificates = excluded.certificates, seen_at = excluded.seen_at"
+        "INSERT INTO gateways (id, state, seen_at) VALUES ($1, $2, {now}) \
+         ON CONFLICT (id) DO UPDATE SET state = excluded.state, seen_at = excluded.seen_at"
     );
-    let certificates = serde_json::to_string(&state.certificates).unwrap_or_default();
-    let values = values![
-        &state.id,
-        state.host,
-        state.process,
-        state.release,
-        state.started_at,
-        &state.config,
-        state.loaded_at,
-        state.is_reload_rejected,
-        state.is_ready,
-        state.readiness,
-        certificates,
-    ];
-    store.execute(&sql, values).await.map(drop)
+    let state = json!(state).to_string();
+    store.execute(&sql, values![&id, state]).await.map(drop)
 }
 
 /// Deletes a gateway's row.
@@ -189,11 +143,13 @@ pub(crate) async fn delete_gone(store: &Store) -> Result<(), StoreError> {
 pub(crate) async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError> {
     let now = now(store);
     let query = format!(
-        "SELECT id, host, process, program, started_at, config, loaded_at, is_reload_rejected, is_ready, readiness, \
-         certificates, seen_at, {now} - seen_at AS age \
-         FROM (SELECT * FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}) newest ORDER BY host, started_at, id"
+        "SELECT id, state, seen_at, {now} - seen_at AS age FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}"
     );
     let mut all: Vec<ListedGateway> = store.rows(&query, Vec::new()).await?;
+    all.sort_by_cached_key(|one| {
+        let state = one.state.clone();
+        (state.host, state.started_at, one.id.clone())
+    });
     mark_others(&mut all);
     Ok(all)
 }
@@ -202,7 +158,7 @@ pub(crate) async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError
 fn mark_others(all: &mut [ListedGateway]) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     for one in all.iter().filter(|one| one.is_alive) {
-        *numbers.entry(one.config.clone()).or_default() += 1;
+        *numbers.entry(one.state.config.clone()).or_default() += 1;
     }
     let most = numbers.values().max().copied();
     let mut common = numbers.iter().filter(|(_, number)| Some(**number) == most);
@@ -212,7 +168,7 @@ fn mark_others(all: &mut [ListedGateway]) {
         _ => None,
     };
     for one in all {
-        one.differs = one.is_alive && common != Some(&one.config);
+        one.differs = one.is_alive && common != Some(&one.state.config);
     }
 }
 
@@ -233,15 +189,21 @@ mod both_stores {
 
     use super::*;
 
-    fn state(number: u8, config: u8) -> OwnState {
-        OwnState {
-            id: [number; ID_BYTES],
+    /// Writes the row of a gateway with this configuration.
+    async fn write_with(store: &Store, number: u8, config: &str) {
+        write(store, [number; ID_BYTES], &state(config))
+            .await
+            .unwrap();
+    }
+
+    fn state(config: &str) -> GatewayState {
+        GatewayState {
             host: "host".to_owned(),
             process: 7,
             release: "1.0.0".to_owned(),
-            started_at: Timestamp::from_millis(number.into()),
-            config: [config; HASH_BYTES],
-            loaded_at: Timestamp::from_millis(1),
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            config: config.to_owned(),
+            loaded_at: "2026-01-01T00:00:00Z".to_owned(),
             is_reload_rejected: false,
             is_ready: true,
             readiness: "ready".to_owned(),
@@ -275,11 +237,11 @@ mod both_stores {
     async fn gateways_are_listed_with_those_that_are_gone_or_have_another_configuration() {
         let test = TestStore::chosen();
         let store = test.open().await;
-        write(&store, state(1, 1)).await.unwrap();
+        write_with(&store, 1, "a").await;
         assert_eq!(marks(&store).await, "a");
-        write(&store, state(2, 2)).await.unwrap();
+        write_with(&store, 2, "b").await;
         assert_eq!(marks(&store).await, "dd", "neither is the most common one");
-        write(&store, state(3, 2)).await.unwrap();
+        write_with(&store, 3, "b").await;
         assert_eq!(marks(&store).await, "daa");
         // One that is gone has no part in it.
         age(&store, 3, 21_000).await;
@@ -287,14 +249,14 @@ mod both_stores {
         age(&store, 1, 21_000).await;
         assert_eq!(marks(&store).await, "-a-");
         // A later row replaces the one before.
-        let changed = OwnState {
+        let changed = GatewayState {
             is_ready: false,
             readiness: "stopping".to_owned(),
-            ..state(1, 2)
+            ..state("b")
         };
-        write(&store, changed.clone()).await.unwrap();
+        write(&store, [1; ID_BYTES], &changed).await.unwrap();
         assert_eq!(marks(&store).await, "aa-");
-        let first = list(&store).await.unwrap().swap_remove(0);
+        let first = list(&store).await.unwrap().swap_remove(0).state;
         assert_eq!((first.is_ready, &*first.readiness), (false, "stopping"));
         assert_eq!(first.certificates, changed.certificates);
         age(&store, 3, RETENTION_MS).await;
@@ -308,11 +270,11 @@ mod both_stores {
         let test = TestStore::chosen();
         let store = test.open().await;
         for number in 0..MAX_ROWS + 2 {
-            let mut state = state(1, 1);
-            state.id[..8].copy_from_slice(&number.to_be_bytes());
-            write(&store, state).await.unwrap();
+            let mut id = [1; ID_BYTES];
+            id[..8].copy_from_slice(&number.to_be_bytes());
+            write(&store, id, &state("a")).await.unwrap();
         }
-        write(&store, state(2, 1)).await.unwrap();
+        write_with(&store, 2, "a").await;
         let update = "UPDATE gateways SET seen_at = seen_at - 1000 WHERE id <> $1";
         store
             .execute(update, values![&[2; ID_BYTES]])

@@ -23,7 +23,7 @@ use crate::{
     directory::apps::stored::StoredApps,
     gateway::Gateway,
     observe::gateways::{
-        CertificateEnd, HASH_BYTES, ID_BYTES, OwnState, delete_gone, host_name, remove, write,
+        CertificateEnd, GatewayState, ID_BYTES, delete_gone, host_name, remove, write,
     },
     process::{certificate_watch::certificates, readiness::GatewayReadiness},
 };
@@ -97,7 +97,7 @@ impl Presence {
                 false => SHORT_INTERVAL,
             };
             let is_deletion_due = rows.is_multiple_of(ROWS_PER_DELETION);
-            match self.row.write(state, is_deletion_due).await {
+            match self.row.write(&state, is_deletion_due).await {
                 Ok(()) => rows = rows.wrapping_add(1),
                 // The change feed reports that the store does not answer.
                 Err(error) => tracing::debug!(
@@ -109,7 +109,7 @@ impl Presence {
         }
     }
 
-    async fn state(&self, reloads: &ReloadHandle) -> OwnState {
+    async fn state(&self, reloads: &ReloadHandle) -> GatewayState {
         let response = self.readiness.state(Phase::Serving).await;
         let gateway = self.current.load_full();
         let ends = certificates(&gateway).map(|one| CertificateEnd {
@@ -118,14 +118,13 @@ impl Presence {
             expires: rfc3339(one.validity.expires),
         });
         let last_reload = &gateway.state.last_reload;
-        OwnState {
-            id: self.row.id,
+        GatewayState {
             host: self.host.clone(),
-            process: std::process::id().into(),
+            process: std::process::id(),
             release: RELEASE.to_owned(),
-            started_at: self.started_at,
+            started_at: rfc3339(self.started_at),
             config: hash(&self.key, &reloads.settings()),
-            loaded_at: last_reload.loaded_at(),
+            loaded_at: rfc3339(last_reload.loaded_at()),
             is_reload_rejected: last_reload.is_rejected(),
             is_ready: response.status().is_success(),
             readiness: response.body().trim_end().to_owned(),
@@ -135,10 +134,10 @@ impl Presence {
 }
 
 impl OwnRow {
-    async fn write(&self, state: OwnState, is_deletion_due: bool) -> Result<(), StoreError> {
+    async fn write(&self, state: &GatewayState, is_deletion_due: bool) -> Result<(), StoreError> {
         let is_removed = self.is_removed.lock().await;
         if !*is_removed {
-            write(&self.store, state).await?;
+            write(&self.store, self.id, state).await?;
             if is_deletion_due {
                 delete_gone(&self.store).await?;
             }
@@ -158,12 +157,10 @@ impl OwnRow {
 }
 
 /// A hash of all settings but those that are each machine's own.
-fn hash(key: &hmac::Key, settings: &Settings) -> [u8; HASH_BYTES] {
+fn hash(key: &hmac::Key, settings: &Settings) -> String {
     let mut context = hmac::Context::with_key(key);
     settings.digest(is_of_machine, |bytes| context.update(bytes));
-    let mut hash = [0; HASH_BYTES];
-    hash.copy_from_slice(context.sign().as_ref());
-    hash
+    hex::encode(context.sign())
 }
 
 /// Whether a key is of `[management]`, or an address to listen on.

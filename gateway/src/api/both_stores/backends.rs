@@ -3,7 +3,7 @@
 use signpost_store::tables::audit::{self, Filter};
 
 use super::*;
-use crate::observe::gateways::{HASH_BYTES, ID_BYTES, OwnState, write};
+use crate::observe::gateways::{GatewayState, ID_BYTES, write};
 
 #[tokio::test]
 async fn an_address_is_drained_and_undrained() {
@@ -77,25 +77,20 @@ async fn gateways_are_listed() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;
     let token = scene.token(Role::Viewer).await;
-    let state = OwnState {
-        id: [1; ID_BYTES],
+    let state = GatewayState {
         host: "host".to_owned(),
         process: 7,
         release: "1.0.0".to_owned(),
-        started_at: SystemClock.now(),
-        config: [2; HASH_BYTES],
-        loaded_at: SystemClock.now(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        config: "a hash".to_owned(),
+        loaded_at: "2026-01-01T00:00:00Z".to_owned(),
         is_reload_rejected: false,
         is_ready: true,
         readiness: "ready".to_owned(),
         certificates: Vec::new(),
     };
-    let second = OwnState {
-        id: [2; ID_BYTES],
-        ..state.clone()
-    };
-    for state in [state, second] {
-        write(&scene.store, state).await.unwrap();
+    for id in [1, 2] {
+        write(&scene.store, [id; ID_BYTES], &state).await.unwrap();
     }
     let listed = scene.get("/api/v1/gateways?limit=1", &token).await;
     let one = &listed.body["items"][0];

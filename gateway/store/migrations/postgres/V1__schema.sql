@@ -69,18 +69,9 @@ CREATE TABLE drains (
 );
 
 CREATE TABLE gateways (
-    id                  BYTEA   PRIMARY KEY CHECK (length(id) = 16),
-    host                TEXT    NOT NULL,
-    process             BIGINT  NOT NULL,
-    program             TEXT    NOT NULL,
-    started_at          BIGINT  NOT NULL,
-    config              BYTEA   NOT NULL CHECK (length(config) = 32),
-    loaded_at           BIGINT  NOT NULL,
-    is_reload_rejected  BOOLEAN NOT NULL,
-    is_ready            BOOLEAN NOT NULL,
-    readiness           TEXT    NOT NULL,
-    certificates        TEXT    NOT NULL,
-    seen_at             BIGINT  NOT NULL
+    id       BYTEA  PRIMARY KEY CHECK (length(id) = 16),
+    state    TEXT   NOT NULL,
+    seen_at  BIGINT NOT NULL
 );
 
 -- For processes that cannot LISTEN. Rows are kept for ten minutes.

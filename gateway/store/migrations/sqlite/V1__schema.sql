@@ -74,18 +74,9 @@ CREATE TABLE drains (
 
 -- The gateways, as each describes itself every few seconds. Rows of those that are gone are deleted after an hour.
 CREATE TABLE gateways (
-    id                  BLOB    PRIMARY KEY CHECK (length(id) = 16), -- random, of the process
-    host                TEXT    NOT NULL,
-    process             INTEGER NOT NULL,
-    program             TEXT    NOT NULL, -- its release
-    started_at          INTEGER NOT NULL, -- UTC ms, as all times
-    config              BLOB    NOT NULL CHECK (length(config) = 32), -- HMAC-SHA256 of the settings in force
-    loaded_at           INTEGER NOT NULL,
-    is_reload_rejected  INTEGER NOT NULL CHECK (is_reload_rejected IN (0, 1)), -- a later one
-    is_ready            INTEGER NOT NULL CHECK (is_ready IN (0, 1)),
-    readiness           TEXT    NOT NULL, -- what /readyz says
-    certificates        TEXT    NOT NULL, -- JSON
-    seen_at             INTEGER NOT NULL  -- the database's clock
+    id       BLOB    PRIMARY KEY CHECK (length(id) = 16), -- random, of the process
+    state    TEXT    NOT NULL, -- JSON
+    seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
 
 -- What changed lately, so that every process can invalidate what it caches. Rows are kept for an hour.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use end_to_end::{program::Program, recording_backend::RecordingBackend, stack::Stack};
-use reqwest::{Client, RequestBuilder, Response, StatusCode, header};
+use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -13,7 +13,6 @@ const DELAY: Duration = Duration::from_secs(1);
 struct Scene {
     stack: Stack,
     token: String,
-    http: Client,
     _backend: RecordingBackend,
 }
 
@@ -25,41 +24,20 @@ impl Scene {
             .several(Program::Gateway, 2)
             .gateway("[management.api]");
         let stack = builder.start().await;
-        let create = [
-            "token", "create", "--name", "ci", "--role", "operator", "--json",
-        ];
-        let created: Value = serde_json::from_slice(&stack.command(&create).stdout).unwrap();
         Self {
+            token: stack.create_token("operator"),
             stack,
-            token: created["token"].as_str().unwrap().to_owned(),
-            http: Client::new(),
             _backend: backend,
         }
     }
 
-    fn url(&self, gateway: usize, path: &str) -> String {
-        let gateway = Program::Gateway.number(gateway);
-        let address = self.stack.addresses().management_of(gateway);
-        format!("http://{address}/api/v1/{path}")
-    }
-
-    async fn send(&self, request: RequestBuilder) -> Response {
-        let authorization = format!("Bearer {}", self.token);
-        let request = request.header(header::AUTHORIZATION, authorization);
-        let response = request.send().await.unwrap();
-        assert!(response.status().is_success(), "{response:?}");
-        response
-    }
-
     async fn get(&self, gateway: usize, path: &str) -> Response {
-        self.send(self.http.get(self.url(gateway, path))).await
+        self.stack.call_api(gateway, path, &self.token, None).await
     }
 
     async fn post(&self, gateway: usize, path: &str, body: Value) -> Value {
-        let request = self.http.post(self.url(gateway, path));
-        let request = request.header(header::CONTENT_TYPE, "application/json");
-        let response = self.send(request.body(body.to_string())).await;
-        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+        let response = self.stack.call_api(gateway, path, &self.token, Some(body));
+        response.await.json().await.unwrap()
     }
 }
 
@@ -98,8 +76,7 @@ async fn what_one_gateway_changes_is_streamed_by_both_within_a_second() {
     scene
         .stack
         .configure(Program::Gateway.number(1), "[limits]\nbody_bytes = 32768");
-    let check = scene.get(1, "config/check").await.bytes().await.unwrap();
-    let check: Value = serde_json::from_slice(&check).unwrap();
+    let check: Value = scene.get(1, "config/check").await.json().await.unwrap();
     let begun = Instant::now();
     let reloaded = scene
         .post(1, "config/reload", json!({"reason": "smaller"}))

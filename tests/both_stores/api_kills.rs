@@ -87,10 +87,9 @@ impl Caller {
         let request = self
             .http
             .post(format!("{}{}", self.origin, call.path))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(header::CONTENT_TYPE, "application/json")
+            .bearer_auth(&self.token)
             .header("idempotency-key", &call.key)
-            .body(call.body.to_string());
+            .json(&call.body);
         let response = request.send().await?;
         let is_replayed = response.headers().contains_key("idempotency-replayed");
         let status = response.status();
@@ -152,11 +151,7 @@ fn next_random(state: &mut u64) -> u64 {
 /// An installation with the API, and an operator's token.
 async fn start(stack: StackBuilder) -> (Stack, String) {
     let stack = stack.multi().gateway("[management.api]").start().await;
-    let arguments = [
-        "token", "create", "--name", "ci", "--role", "operator", "--json",
-    ];
-    let created: Value = serde_json::from_slice(&stack.command(&arguments).stdout).unwrap();
-    let token = created["token"].as_str().unwrap().to_owned();
+    let token = stack.create_token("operator");
     (stack, token)
 }
 
@@ -177,8 +172,8 @@ async fn import_and_update(origin: String, token: String, name: String, imports:
     let http = Client::new();
     let post = |path: String, kind: &str, body: String| {
         let request = http.post(format!("{origin}/api/v1/apps/{path}"));
-        let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         let request = request.header(header::CONTENT_TYPE, kind).body(body);
+        let request = request.bearer_auth(&token);
         async {
             request
                 .send()
@@ -240,8 +235,7 @@ async fn no_kill_of_the_store_parts_a_change_from_its_row() {
             .unwrap();
         until("the API to reach the store", || async {
             let whoami = Client::new().get(format!("{origin}/api/v1/whoami"));
-            let whoami = whoami.header(header::AUTHORIZATION, format!("Bearer {token}"));
-            let response = whoami.send().await.ok()?;
+            let response = whoami.bearer_auth(&token).send().await.ok()?;
             response.status().is_success().then_some(())
         })
         .await;

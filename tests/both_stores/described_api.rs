@@ -7,7 +7,6 @@ use end_to_end::{
     documents::root, folder::Folder, program::output_text, recording_backend::RecordingBackend,
     stack::Stack,
 };
-use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 /// Cases for each route; those of its boundaries come in addition.
@@ -19,18 +18,9 @@ const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/tokens/{id}/revoke"];
 /// An installation with the API, and an administrator's token.
 async fn start() -> (Stack, String) {
     let backend = RecordingBackend::start().await;
-    let api = "[management.api]";
-    let stack = Stack::builder()
-        .multi()
-        .in_front_of(&backend)
-        .gateway(api)
-        .start()
-        .await;
-    let create = [
-        "token", "create", "--name", "ada", "--role", "admin", "--json",
-    ];
-    let created: Value = serde_json::from_slice(&stack.command(&create).stdout).unwrap();
-    let token = created["token"].as_str().unwrap().to_owned();
+    let stack = Stack::builder().multi().in_front_of(&backend);
+    let stack = stack.gateway("[management.api]").start().await;
+    let token = stack.create_token("admin");
     (stack, token)
 }
 
@@ -43,10 +33,7 @@ async fn drive(filter: &[&str]) {
     let (stack, token) = start().await;
     let program = root().join("target/examples/schemathesis/bin/schemathesis");
     let mut command = Command::new(program);
-    let description = format!(
-        "http://{}/api/v1/openapi.json",
-        stack.addresses().management
-    );
+    let description = stack.api_url(0, "openapi.json");
     command.args([
         "run",
         &description,

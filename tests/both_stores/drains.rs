@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use end_to_end::{
     program::{Program, output_text},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
-    response::Response,
-    signed_client::http_client,
     stack::{Application, Stack},
     waiting::{PROPAGATION_TIMEOUT, until, within},
 };
@@ -89,24 +87,8 @@ impl Two {
 
     /// Calls the management API of a gateway.
     async fn api(&self, gateway: usize, path: &str, token: &str, body: Option<Value>) -> Value {
-        let address = self
-            .stack
-            .addresses()
-            .management_of(Program::Gateway.number(gateway));
-        let url = format!("http://{address}/api/v1/{path}");
-        let client = http_client();
-        let request = match body {
-            None => client.get(url),
-            Some(body) => client
-                .post(url)
-                .header("content-type", "application/json")
-                .body(body.to_string()),
-        };
-        let response = request.bearer_auth(token).send().await.unwrap();
-        let response = Response::read(response).await;
-        let text = String::from_utf8_lossy(&response.body).into_owned();
-        assert_eq!(response.status, 200, "{path}: {text}");
-        serde_json::from_str(&text).unwrap()
+        let response = self.stack.call_api(gateway, path, token, body).await;
+        response.json().await.unwrap()
     }
 
     fn health(&self) -> Vec<String> {
@@ -205,12 +187,7 @@ async fn a_drained_address_comes_back_by_itself_and_a_forced_draining_rejects_re
 #[tokio::test]
 async fn what_the_api_of_one_gateway_changes_reaches_all() {
     let two = Two::start().await;
-    let arguments = "token create --name script --role operator --days 1 --json";
-    let arguments: Vec<_> = arguments.split(' ').collect();
-    let created = two.stack.command(&arguments);
-    assert!(created.status.success(), "{}", output_text(&created));
-    let created: Value = serde_json::from_slice(&created.stdout).unwrap();
-    let token = created["token"].as_str().unwrap();
+    let token = &*two.stack.create_token("operator");
     let address = json!({ "backend": "v3", "address": two.address(0) });
     let mut drain = address.clone();
     drain["seconds"] = 60.into();

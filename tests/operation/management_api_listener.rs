@@ -15,7 +15,6 @@ use end_to_end::{
     waiting::until,
 };
 use reqwest::Client;
-use serde_json::Value;
 use tokio::net::TcpStream;
 
 const IMPATIENT: &str = "[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nsend_seconds = 1\n";
@@ -37,10 +36,7 @@ impl Api {
         let keys = format!("[management.api]\n{further}");
         let stack = Stack::builder().multi().gateway(&keys);
         let stack = stack.in_front_of(&backend).start().await;
-        let create = ["token", "create", "--name", "an admin", "--role", "admin"];
-        let created = stack.command(&[&create[..], &["--json"]].concat()).stdout;
-        let created: Value = serde_json::from_slice(&created).unwrap();
-        let token = created["token"].as_str().unwrap().to_owned();
+        let token = stack.create_token("admin");
         Self { stack, token }
     }
 

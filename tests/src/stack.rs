@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+mod api;
 mod application;
 mod builder;
 mod files;

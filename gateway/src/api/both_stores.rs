@@ -60,6 +60,26 @@ pub(super) struct Scene {
     pub(super) tokens: Tokens,
 }
 
+/// The field of a JSON body.
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// A request with a token and further fields.
+fn request(
+    method: &str,
+    path: &str,
+    token: &str,
+    fields: &[(&str, &str)],
+    body: impl Into<Body>,
+) -> Request {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    let fields = fields.iter();
+    let request = fields.fold(request, |request, (name, value)| {
+        request.header(*name, *value)
+    });
+    request.body(body.into()).unwrap()
+}
+
 /// A response.
 #[derive(Debug)]
 pub(super) struct Called {
@@ -139,17 +159,11 @@ impl Scene {
 
     /// Calls with a token. A POST without a body sends an empty object.
     pub(super) async fn call(&self, method: &str, path: &str, token: &str, body: Value) -> Called {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::AUTHORIZATION, format!("Bearer {token}"));
         let request = match method {
-            "POST" => request
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(Body::from(body.to_string())),
-            _ => request.body(Body::empty()),
+            "POST" => request(method, path, token, &[JSON], body.to_string()),
+            _ => request(method, path, token, &[], Body::empty()),
         };
-        self.send(request.unwrap()).await
+        self.send(request).await
     }
 
     pub(super) async fn get(&self, path: &str, token: &str) -> Called {

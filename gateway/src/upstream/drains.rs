@@ -280,6 +280,7 @@ mod both_stores {
     };
 
     use super::*;
+    use crate::directory::apps::administration::both_stores::author;
 
     const NOW: Timestamp = Timestamp::from_millis(1_793_491_200_000);
 
@@ -311,14 +312,6 @@ mod both_stores {
             ),
             backend("v2", vec![address("127.0.0.1:4", healthy)]),
         ]
-    }
-
-    fn author() -> Author {
-        Author {
-            actor: "ada".to_owned(),
-            origin: "test".to_owned(),
-            reason: Some("update".to_owned()),
-        }
     }
 
     fn address(backend: &str, port: u16, until: Timestamp) -> DrainedAddress {

@@ -58,7 +58,7 @@ impl Stack {
 /// # Panics
 ///
 /// When the command failed.
-fn printed_json(output: &Output) -> Value {
+pub(super) fn printed_json(output: &Output) -> Value {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {error}", output.status);
     serde_json::from_slice(&output.stdout)

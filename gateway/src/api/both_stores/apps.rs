@@ -72,10 +72,9 @@ async fn an_application_lives_by_revisions() {
     assert_eq!(post("rotate", 3).await.code(), "overlap_running");
     assert_eq!(post("end-overlap", 3).await.body["revision"], 4);
     assert_eq!(post("disable", 4).await.body["state"], "disabled");
-    let enable = Request::post(format!("{path}/enable"))
-        .header(header::AUTHORIZATION, format!("Bearer {token}"))
-        .header(header::IF_MATCH, "\"5\"");
-    let enabled = scene.send(enable.body(Body::empty()).unwrap()).await;
+    let (enable, seen) = (format!("{path}/enable"), [("if-match", "\"5\"")]);
+    let enable = request("POST", &enable, &token, &seen, Body::empty());
+    let enabled = scene.send(enable).await;
     assert_eq!(enabled.body["state"], "active");
     assert_eq!(post("delete", 5).await.code(), "revision_stale");
     assert_eq!(post("delete", 6).await.body["deleted"], ident.as_str());
@@ -170,11 +169,9 @@ async fn invalid_values_are_named() {
         let called = scene.get(&format!("/api/v1/apps?{query}"), &token).await;
         assert_eq!(called.status, StatusCode::BAD_REQUEST, "{query} {called:?}");
     }
-    let form = Request::post("/api/v1/apps/create")
-        .header(header::AUTHORIZATION, format!("Bearer {token}"))
-        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(Body::from("name=a"));
-    let called = scene.send(form.unwrap()).await;
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let form = request("POST", "/api/v1/apps/create", &token, &form, "name=a");
+    let called = scene.send(form).await;
     assert_eq!(
         (called.status.as_u16(), called.code()),
         (415, "content_type_unsupported")
@@ -199,12 +196,12 @@ async fn files_are_imported_whole_or_not_at_all_and_exported_without_keys() {
     let scene = Scene::new(&test_store).await;
     let token = scene.token(Role::Operator).await;
     let import = async |file: &str| {
-        let request = Request::post("/api/v1/apps/import?reason=move")
-            .header(header::AUTHORIZATION, format!("Bearer {token}"))
-            .header(header::CONTENT_TYPE, "text/csv");
-        scene
-            .send(request.body(Body::from(file.to_owned())).unwrap())
-            .await
+        let (path, csv) = (
+            "/api/v1/apps/import?reason=move",
+            [("content-type", "text/csv")],
+        );
+        let request = request("POST", path, &token, &csv, file.to_owned());
+        scene.send(request).await
     };
     let key = "4283fefc63f0cd0e873a0000c6d07ef7";
     let file = format!("ident,key,name\none,{key},First\nthree,{key},Third\ntwo,{key},Second\n");

@@ -2,7 +2,7 @@
 
 use axum::body::BodyDataStream;
 use futures_util::StreamExt;
-use signpost_store::tables::audit::{self, Action, Audit, Author, Entry};
+use signpost_store::tables::audit::{self, Action, Audit, Entry};
 use tokio::time::timeout;
 
 use super::*;
@@ -57,12 +57,12 @@ impl Received {
 impl Scene {
     /// Opens a stream that continues after an event.
     async fn events(&self, token: &str, last: Option<&str>) -> Result<Received, Called> {
-        let request = Request::get("/api/v1/events");
-        let mut request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = self.respond(request.body(Body::empty()).unwrap()).await;
+        let last: Vec<_> = last
+            .map(|last| ("last-event-id", last))
+            .into_iter()
+            .collect();
+        let request = request("GET", "/api/v1/events", token, &last, Body::empty());
+        let response = self.respond(request).await;
         if response.status() != StatusCode::OK {
             return Err(Called::read(response).await);
         }
@@ -86,11 +86,7 @@ async fn write(store: &Store, subjects: impl Iterator<Item = String>) {
     };
     let audit = Audit {
         at: SystemClock.now(),
-        author: Author {
-            actor: "ada".to_owned(),
-            origin: "test".to_owned(),
-            reason: None,
-        },
+        author: author(),
         action: Action::CreateApp,
         entries: subjects.map(entry).collect(),
     };

@@ -8,11 +8,8 @@ use crate::directory::apps::administration::both_stores::apps_under;
 
 impl Scene {
     async fn post_with(&self, key: &str, path: &str, token: &str, body: &Value) -> Called {
-        let request = Request::post(path)
-            .header(header::AUTHORIZATION, format!("Bearer {token}"))
-            .header(header::CONTENT_TYPE, "application/json")
-            .header("idempotency-key", key);
-        let request = request.body(Body::from(body.to_string())).unwrap();
+        let fields = [JSON, ("idempotency-key", key)];
+        let request = request("POST", path, token, &fields, body.to_string());
         self.send(request).await
     }
 
@@ -240,9 +237,8 @@ async fn a_key_is_visible_ascii_of_bounded_length() {
         .await;
     assert_eq!(longest.status, StatusCode::CREATED);
     // A GET has no key.
-    let request = Request::get("/api/v1/whoami")
-        .header(header::AUTHORIZATION, format!("Bearer {token}"))
-        .header("idempotency-key", "a b");
-    let read = scene.send(request.body(Body::empty()).unwrap()).await;
+    let key = [("idempotency-key", "a b")];
+    let request = request("GET", "/api/v1/whoami", &token, &key, Body::empty());
+    let read = scene.send(request).await;
     assert_eq!(read.status, StatusCode::OK);
 }

@@ -6,17 +6,10 @@ use signpost_store::{
 };
 
 use super::*;
+use crate::directory::apps::administration::both_stores::author;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-fn author() -> Author {
-    Author {
-        actor: "ada".to_owned(),
-        origin: "test".to_owned(),
-        reason: Some("why".to_owned()),
-    }
-}
 
 fn new(name: &str, role: Role) -> NewToken {
     NewToken {

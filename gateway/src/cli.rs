@@ -23,9 +23,13 @@ mod table;
 mod token;
 mod versions;
 
-use std::{future::Future, path::PathBuf, process::ExitCode};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use signpost_kit::{
     command::{ConfigFile, SharedCommand, print_line, send_command},
@@ -36,7 +40,7 @@ use signpost_release::RELEASE;
 
 pub use self::parse::parse;
 use crate::{
-    config::{Applications, Config},
+    config::{Applications, Config, MultiApplications},
     directory::apps::inspect::inspect,
     process::{
         reload::needs_restart,
@@ -167,6 +171,20 @@ fn run_server(arguments: RunArguments, reopen: ReopenSignals) -> anyhow::Result<
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The applications of the configured store. For a single application, the command fails: `because` says why.
+fn many<'c>(
+    config: &'c Config,
+    file: &Path,
+    because: &str,
+) -> anyhow::Result<&'c MultiApplications> {
+    match &config.applications {
+        Applications::Multi(multi) => Ok(multi),
+        Applications::Single(_) => {
+            bail!("{} serves a single application: {because}", file.display())
+        }
+    }
 }
 
 /// Warnings about the configuration and its store.

@@ -17,7 +17,7 @@ use self::{
     print::{print_state, show, show_card, show_key, show_new, table},
     transfer::IMPORT_FILE,
 };
-use super::{CommonOptions, author::Why, print_error, print_line, sign::SignRules};
+use super::{CommonOptions, author::Why, many, print_error, print_line, sign::SignRules};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
@@ -361,11 +361,7 @@ pub(super) async fn configured_store(
     config: &Config,
     common: &CommonOptions,
 ) -> anyhow::Result<StoredApps> {
-    match &config.applications {
-        Applications::Multi(multi) => Ok(open_store(config, multi).await?.1),
-        Applications::Single(_) => bail!(
-            "{} serves a single application: replace [application] with [applications] to manage many",
-            common.config.display()
-        ),
-    }
+    let because = "replace [application] with [applications] to manage many";
+    let multi = many(config, &common.config, because)?;
+    Ok(open_store(config, multi).await?.1)
 }

@@ -2,18 +2,17 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 use signpost_store::{Store, tables::audit::Filter};
 
 use super::{
-    CommonOptions, print_error, print_line,
+    CommonOptions, many, print_error, print_line,
     table::{print_table, printable_json},
 };
 use crate::{
-    config::{Applications, Config, parse_since, rfc3339},
+    config::{Config, parse_since, rfc3339},
     directory::{
         apps::administration::MAX_PAGE,
         audit::{self, AuditItem},
@@ -75,12 +74,7 @@ pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {
 /// Opens the configured store.
 pub(super) async fn open(common: &CommonOptions) -> anyhow::Result<Store> {
     let config = Config::load(&common.config)?;
-    if let Applications::Single(_) = &config.applications {
-        bail!(
-            "{} serves a single application: nothing is changed by commands",
-            common.config.display()
-        );
-    }
+    many(&config, &common.config, "nothing is changed by commands")?;
     Ok(Store::open(&config.store).await?)
 }
 

@@ -2,16 +2,15 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use serde_json::json;
 use signpost_store::Store;
 
 use super::{
-    CommonOptions, print_line,
+    CommonOptions, many, print_line,
     table::{print_table, printable, printable_json},
 };
 use crate::{
-    config::{Applications, Config, rfc3339},
+    config::{Config, rfc3339},
     observe::gateways::{GatewayState, ListedGateway, list},
 };
 
@@ -20,12 +19,11 @@ const SHOWN_HASH: usize = 12;
 
 pub(super) async fn run(common: CommonOptions) -> anyhow::Result<ExitCode> {
     let config = Config::load(&common.config)?;
-    if let Applications::Single(_) = &config.applications {
-        bail!(
-            "{} serves a single application: its gateway writes no row to the store",
-            common.config.display()
-        );
-    }
+    many(
+        &config,
+        &common.config,
+        "its gateway writes no row to the store",
+    )?;
     let all = list(&Store::open(&config.store).await?).await?;
     if common.json {
         print_line(&printable_json(&json!(all).to_string()));

@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::bail;
 use signpost_kit::{
     clock::{Clock, SystemClock},
     command::print_line,
@@ -12,8 +11,8 @@ use signpost_store::Store;
 
 use super::list::running;
 use crate::{
-    cli::author::Why,
-    config::{Applications, Config, parse_short_duration, rfc3339},
+    cli::{author::Why, many},
+    config::{Config, parse_short_duration, rfc3339},
     upstream::{
         drains::{DrainedAddress, Drains},
         listing::configured,
@@ -94,13 +93,8 @@ pub(super) async fn undrain(of: AddressArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn open(config: &Config, of: &AddressArguments) -> anyhow::Result<Drains> {
-    if let Applications::Single(_) = &config.applications {
-        bail!(
-            "{} serves a single application, so its gateway reads no store while it runs: change the backend's addresses in \
-             the file, and reload it",
-            of.config.display()
-        );
-    }
+    let because = "its gateway reads no store while it runs. Change the backend's addresses in the file, and reload it";
+    many(config, &of.config, because)?;
     Ok(Drains::new(Store::open(&config.store).await?))
 }
 

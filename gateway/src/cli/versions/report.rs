@@ -13,8 +13,8 @@ use signpost_store::Store;
 
 use self::text::lines;
 use crate::{
-    cli::{CommonOptions, print_line},
-    config::{Applications, Config},
+    cli::{CommonOptions, many, print_line},
+    config::Config,
     directory::apps::open::raise_statement_timeout,
     observe::usage::{KEEP_DAYS, report::Summary},
 };
@@ -34,13 +34,9 @@ pub(in crate::cli) struct Report {
 impl Report {
     pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
         let mut config = Config::load(&self.common.config)?;
-        if let Applications::Single(_) = &config.applications {
-            bail!(
-                "{} serves a single application: the gateway then has no store, and counts no requests. With \
-                 [applications] instead of [application] it does",
-                self.common.config.display()
-            );
-        }
+        let because = "the gateway then has no store, and counts no requests. With [applications] instead of [application] it \
+                       does";
+        many(&config, &self.common.config, because)?;
         raise_statement_timeout(&mut config.store);
         let store = Store::open(&config.store).await?;
         let now = SystemClock.now();

@@ -6,7 +6,7 @@ use std::{str::FromStr, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::shown_name, credential::Credential};
+use signpost_protocol::{app::shown_name, credential::Credential, label_enum};
 use signpost_store::{
     Changed, FromRow, Row, Store, StoreError,
     tables::audit::{Action, Audit, Author, Entry},
@@ -29,32 +29,17 @@ const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Time from one write of a token's last use to the next.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a token may do. Each role may do what those before it may.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    /// See everything but secrets.
-    Viewer,
-    /// Change applications, drain backends, reload.
-    Operator,
-    /// Create and revoke tokens.
-    Admin,
-}
-
-impl Role {
-    /// All, from the one that may do least.
-    pub(crate) const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
-
-    /// The word in the store and in listings.
-    #[must_use]
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
+label_enum! {
+    /// What a token may do. Each role may do what those before it may.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Role {
+        /// See everything but secrets.
+        Viewer = "viewer",
+        /// Change applications, drain backends, reload.
+        Operator = "operator",
+        /// Create and revoke tokens.
+        Admin = "admin",
     }
 }
 

@@ -1,5 +1,7 @@
 //! The audit: who changed what. [`Changed`](crate::Changed) carries it, so that it is written together with its change.
 
+use signpost_protocol::label_enum;
+
 use crate::{
     Timestamp,
     batch::{Batch, GIVEN},
@@ -17,59 +19,37 @@ pub struct Author {
     pub reason: Option<String>,
 }
 
-/// What is done to a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// An application is created.
-    CreateApp,
-    /// An application is imported, with its ident and key.
-    ImportApp,
-    /// An application's settings are changed.
-    UpdateApp,
-    /// An application's key is replaced.
-    RotateApp,
-    /// The key before the last rotation is no longer valid.
-    EndOverlap,
-    /// An application's requests are accepted again.
-    EnableApp,
-    /// An application's requests are rejected.
-    DisableApp,
-    /// An application is deleted.
-    DeleteApp,
-    /// A token of the management API is created.
-    CreateToken,
-    /// A token is no longer valid.
-    RevokeToken,
-    /// The applications' keys are sealed under another master key.
-    RotateMasterKey,
-    /// A gateway reloads its configuration.
-    ReloadConfig,
-    /// An address of a backend gets no new requests for a while.
-    DrainBackend,
-    /// It gets requests again.
-    UndrainBackend,
-}
-
-impl Action {
-    /// The word in the store.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CreateApp => "app.create",
-            Self::ImportApp => "app.import",
-            Self::UpdateApp => "app.update",
-            Self::RotateApp => "app.rotate",
-            Self::EndOverlap => "app.end-overlap",
-            Self::EnableApp => "app.enable",
-            Self::DisableApp => "app.disable",
-            Self::DeleteApp => "app.delete",
-            Self::CreateToken => "token.create",
-            Self::RevokeToken => "token.revoke",
-            Self::RotateMasterKey => "master-key.rotate",
-            Self::ReloadConfig => "config.reload",
-            Self::DrainBackend => "backend.drain",
-            Self::UndrainBackend => "backend.undrain",
-        }
+label_enum! {
+    /// What is done to a subject.
+    pub enum Action {
+        /// An application is created.
+        CreateApp = "app.create",
+        /// An application is imported, with its ident and key.
+        ImportApp = "app.import",
+        /// An application's settings are changed.
+        UpdateApp = "app.update",
+        /// An application's key is replaced.
+        RotateApp = "app.rotate",
+        /// The key before the last rotation is no longer valid.
+        EndOverlap = "app.end-overlap",
+        /// An application's requests are accepted again.
+        EnableApp = "app.enable",
+        /// An application's requests are rejected.
+        DisableApp = "app.disable",
+        /// An application is deleted.
+        DeleteApp = "app.delete",
+        /// A token of the management API is created.
+        CreateToken = "token.create",
+        /// A token is no longer valid.
+        RevokeToken = "token.revoke",
+        /// The applications' keys are sealed under another master key.
+        RotateMasterKey = "master-key.rotate",
+        /// A gateway reloads its configuration.
+        ReloadConfig = "config.reload",
+        /// An address of a backend gets no new requests for a while.
+        DrainBackend = "backend.drain",
+        /// It gets requests again.
+        UndrainBackend = "backend.undrain",
     }
 }
 

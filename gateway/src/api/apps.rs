@@ -95,16 +95,12 @@ pub(super) struct NewAppInput {
     #[serde(default)]
     return_to: Vec<String>,
     /// Its own sign profile; without one, it has the gateway's.
-    #[serde(default)]
     profile: Option<ProfileInput>,
     /// The version for requests that name none.
-    #[serde(default)]
     default_version: Option<String>,
     /// Its own rate limit, for example "100/200" (a second, at once), or "unlimited".
-    #[serde(default)]
     rate_limit: Option<String>,
     /// Why, for the audit.
-    #[serde(default)]
     reason: Option<String>,
 }
 

@@ -91,7 +91,6 @@ pub(super) struct DrainInput {
     #[serde(default)]
     force: bool,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     reason: Option<String>,
 }
 
@@ -142,7 +141,6 @@ pub(super) struct UndrainInput {
     /// An IP address and a port.
     address: String,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     reason: Option<String>,
 }
 

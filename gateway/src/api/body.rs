@@ -174,7 +174,6 @@ pub(super) struct List<T> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Why {
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     pub reason: Option<String>,
 }
 
@@ -183,11 +182,9 @@ pub(super) struct Why {
 #[serde(deny_unknown_fields)]
 pub(super) struct Decision {
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[serde(default)]
     #[schema(minimum = 1)]
     pub revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     pub reason: Option<String>,
 }
 

@@ -37,11 +37,9 @@ pub(super) struct NewTokenInput {
     #[schema(inline)]
     role: Role,
     /// Days for which it is valid.
-    #[serde(default)]
     #[schema(minimum = 1, maximum = 366, default = 90)]
     days: Option<u64>,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     reason: Option<String>,
 }
 

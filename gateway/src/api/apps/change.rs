@@ -29,17 +29,13 @@ const DEFAULT_OVERLAP_HOURS: u64 = 24;
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct Update {
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[serde(default)]
     #[schema(minimum = 1)]
     revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     reason: Option<String>,
     /// The display name.
-    #[serde(default)]
     name: Option<String>,
     /// Origins that a login may return to; replaces all of them.
-    #[serde(default)]
     return_to: Option<Vec<String>>,
     /// Settings of its own sign profile; null removes it.
     #[serde(default, deserialize_with = "nullable")]
@@ -94,14 +90,11 @@ pub(in crate::api) async fn update(
 #[serde(deny_unknown_fields)]
 pub(in crate::api) struct Rotation {
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[serde(default)]
     #[schema(minimum = 1)]
     revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
-    #[serde(default)]
     reason: Option<String>,
     /// Hours for which the old key stays valid.
-    #[serde(default)]
     #[schema(minimum = 0, maximum = 720, default = 24)]
     overlap_hours: Option<u64>,
 }

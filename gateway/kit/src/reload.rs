@@ -35,7 +35,7 @@ use tokio::{
 
 use self::{
     control::{Command, Verb},
-    handle::{Call, Calls},
+    handle::Call,
     watch::FileWatch,
 };
 pub use self::{
@@ -141,7 +141,9 @@ pub struct Reloader<R: Reload> {
     running: Sender<Settings>,
     hangups: ReloadSignals,
     commands: mpsc::Receiver<Command>,
-    calls: Calls,
+    calls: mpsc::Receiver<Call>,
+    /// For further handles; so the queue of calls never ends.
+    handle: ReloadHandle,
     watch: FileWatch,
     last: Arc<LastReload>,
 }
@@ -157,22 +159,26 @@ impl<R: Reload> Reloader<R> {
         last: Arc<LastReload>,
     ) -> Self {
         last.succeed(SystemClock.now());
+        let watch = FileWatch::new(running.is_watched, running.files.clone());
+        let running = Sender::new(running);
+        let (handle, calls) = ReloadHandle::new(running.subscribe());
         Self {
             last,
             hangups,
             commands: control::commands(&file),
-            calls: Calls::new(),
-            watch: FileWatch::new(running.is_watched, running.files.clone()),
+            calls,
+            handle,
+            watch,
             program: Arc::new(program),
             file,
-            running: Sender::new(running),
+            running,
         }
     }
 
     /// A handle for this process.
     #[must_use]
     pub fn handle(&self) -> ReloadHandle {
-        self.calls.handle(self.running.subscribe())
+        self.handle.clone()
     }
 
     /// Handles signals, commands, calls and file changes. Returns once the program has handed over to a new process.
@@ -181,7 +187,7 @@ impl<R: Reload> Reloader<R> {
             tokio::select! {
                 Some(()) = self.hangups.0.recv() => drop(self.reload_by(Trigger::Signal).await),
                 () = self.watch.changed() => drop(self.reload_by(Trigger::Watch).await),
-                Some(call) = self.calls.next() => self.answer(call).await,
+                Some(call) = self.calls.recv() => self.answer(call).await,
                 Some(command) = self.commands.recv() => {
                     let reply = self.execute(&command).await;
                     if command.verb == Verb::Upgrade && reply.is_ok() {

@@ -15,13 +15,6 @@ pub(super) struct Call {
     pub(super) reply: oneshot::Sender<Result<Report, ConfigError>>,
 }
 
-/// The calls of all handles.
-pub(super) struct Calls {
-    calls: mpsc::Receiver<Call>,
-    /// For further handles; so the queue never ends.
-    sender: mpsc::Sender<Call>,
-}
-
 /// Reloads and compares the configuration from within the process.
 #[derive(Clone)]
 pub struct ReloadHandle {
@@ -40,25 +33,13 @@ pub enum ReloadError {
     Ended,
 }
 
-impl Calls {
-    pub(super) fn new() -> Self {
-        let (sender, calls) = mpsc::channel(MAX_QUEUED);
-        Self { calls, sender }
-    }
-
-    pub(super) fn handle(&self, running: watch::Receiver<Settings>) -> ReloadHandle {
-        ReloadHandle {
-            calls: self.sender.clone(),
-            running,
-        }
-    }
-
-    pub(super) async fn next(&mut self) -> Option<Call> {
-        self.calls.recv().await
-    }
-}
-
 impl ReloadHandle {
+    /// A handle, and the calls of it and its clones.
+    pub(super) fn new(running: watch::Receiver<Settings>) -> (Self, mpsc::Receiver<Call>) {
+        let (calls, queue) = mpsc::channel(MAX_QUEUED);
+        (Self { calls, running }, queue)
+    }
+
     /// Reloads. A reload that has begun completes, even if the caller does not wait for it.
     ///
     /// # Errors

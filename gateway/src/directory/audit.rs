@@ -83,12 +83,7 @@ pub(crate) fn of_reload(changes: &Value, number: u64, author: Author, at: Timest
         revision: i64::try_from(number).unwrap_or(i64::MAX),
         changes: changes.to_string(),
     };
-    Audit {
-        at,
-        author,
-        action: Action::ReloadConfig,
-        entries: vec![entry],
-    }
+    Audit::of_one(at, author, Action::ReloadConfig, entry)
 }
 
 /// A reload's changes as the audit has them.

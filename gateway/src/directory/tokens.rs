@@ -321,16 +321,12 @@ fn audited(
     (name, revision): (&str, i64),
     changes: &Value,
 ) -> Changed {
-    Changed::Uncached(Audit {
-        at,
-        author,
-        action,
-        entries: vec![Entry {
-            subject: name.to_owned(),
-            revision,
-            changes: changes.to_string(),
-        }],
-    })
+    let entry = Entry {
+        subject: name.to_owned(),
+        revision,
+        changes: changes.to_string(),
+    };
+    Changed::Uncached(Audit::of_one(at, author, action, entry))
 }
 
 /// Why a token was not created or revoked.

@@ -258,18 +258,13 @@ fn audit(
     change("until", &|one| rfc3339(one.until).into());
     change("forced", &|one| one.is_forced.into());
     let subject = old.or(new);
-    Audit {
-        at,
-        author: author.clone(),
-        action,
-        entries: vec![Entry {
-            subject: subject.map_or_else(String::new, |one| {
-                format!("{} {}", one.backend, one.address)
-            }),
-            revision: 0,
-            changes: Value::Object(changes).to_string(),
-        }],
-    }
+    let subject = subject.map(|one| format!("{} {}", one.backend, one.address));
+    let entry = Entry {
+        subject: subject.unwrap_or_default(),
+        revision: 0,
+        changes: Value::Object(changes).to_string(),
+    };
+    Audit::of_one(at, author.clone(), action, entry)
 }
 
 #[cfg(test)]

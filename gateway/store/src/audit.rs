@@ -78,6 +78,18 @@ pub struct Entry {
 }
 
 impl Audit {
+    /// An action that has one subject.
+    #[must_use]
+    pub fn of_one(at: Timestamp, author: Author, action: Action, entry: Entry) -> Self {
+        let entries = vec![entry];
+        Self {
+            at,
+            author,
+            action,
+            entries,
+        }
+    }
+
     /// Logs it, once it is written: one line, also for many subjects.
     pub(crate) fn log_line(&self) -> impl FnOnce() + Send + use<> {
         let (author, action, number) = (

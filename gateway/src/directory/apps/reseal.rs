@@ -265,16 +265,12 @@ impl Rotation {
     }
 
     fn audit(&self) -> Audit {
-        Audit {
-            at: self.at,
-            author: self.author.clone(),
-            action: Action::RotateMasterKey,
-            entries: vec![Entry {
-                subject: SUBJECT.to_owned(),
-                revision: 1,
-                changes: self.changes.clone(),
-            }],
-        }
+        let entry = Entry {
+            subject: SUBJECT.to_owned(),
+            revision: 1,
+            changes: self.changes.clone(),
+        };
+        Audit::of_one(self.at, self.author.clone(), Action::RotateMasterKey, entry)
     }
 }
 

@@ -203,12 +203,8 @@ mod both_stores {
                 revision: 1,
                 changes: "{}".to_owned(),
             };
-            let audit = Audit {
-                at: Timestamp::from_millis(1),
-                author,
-                action: Action::ReloadConfig,
-                entries: vec![entry],
-            };
+            let at = Timestamp::from_millis(1);
+            let audit = Audit::of_one(at, author, Action::ReloadConfig, entry);
             add(&store, audit).await.unwrap();
         }
         assert_eq!(newest_ids(&store, 2).await.unwrap(), [3, 2]);

@@ -106,12 +106,7 @@ impl Administration {
 
 impl ChangeRequest {
     fn audit(&self, action: Action, entry: Entry) -> Audit {
-        Audit {
-            at: self.at,
-            author: self.author.clone(),
-            action,
-            entries: vec![entry],
-        }
+        Audit::of_one(self.at, self.author.clone(), action, entry)
     }
 }
 

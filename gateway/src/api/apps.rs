@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, Segment, etag, limit},
+    body::{Input, List, Params, Segment, etag, limit, parsed},
     caller::Caller,
     problem::Code,
 };
@@ -23,8 +23,8 @@ use crate::{
     config::OwnRate,
     directory::apps::{
         AppState,
-        administration::{Listing, ParseCursorError},
-        rules::{AppName, Origin, ProfileChoice},
+        administration::Listing,
+        rules::{Origin, ProfileChoice},
         seal::{new_app_ident, new_app_key},
         store::{AppStoreError, AppSummary, NewApp},
     },
@@ -60,10 +60,10 @@ pub(super) async fn list(
     State(api): State<Shared>,
     Params(params): Params<ListParams>,
 ) -> Result<Json<List<AppSummary>>, ApiError> {
-    let after = params.after.as_deref().map(str::parse).transpose();
+    let after = params.after.as_deref().map(|text| parsed("after", text));
     let listing = Listing {
         search: params.search,
-        after: after.map_err(|allowed: ParseCursorError| ApiError::invalid("after", allowed))?,
+        after: after.transpose()?,
         limit: limit(params.limit)?,
     };
     let page = api.administration().list(&listing).await?;
@@ -148,7 +148,7 @@ pub(super) async fn create(
     let app = NewApp {
         ident: new_app_ident().map_err(AppStoreError::from)?,
         key: new_app_key().map_err(AppStoreError::from)?,
-        name: name(&new.name)?,
+        name: parsed("name", &new.name)?,
         profile: choice
             .as_ref()
             .and_then(|choice| administration.profile_of(choice)),
@@ -178,25 +178,14 @@ fn known_ident(text: &str) -> Result<AppIdent, ApiError> {
     text.parse().map_err(|_| Code::AppNotFound.into())
 }
 
-fn name(text: &str) -> Result<AppName, ApiError> {
-    text.parse()
-        .map_err(|allowed| ApiError::invalid("name", allowed))
-}
-
 fn origins(texts: &[String]) -> Result<Vec<Origin>, ApiError> {
-    let origins = texts.iter().map(|text| text.parse());
-    let origins = origins.collect::<Result<_, _>>();
-    origins.map_err(|allowed: <Origin as std::str::FromStr>::Err| {
-        ApiError::invalid("return_to", allowed)
-    })
+    texts.iter().map(|text| parsed("return_to", text)).collect()
 }
 
 fn version(text: &str) -> Result<Version, ApiError> {
-    text.parse()
-        .map_err(|allowed| ApiError::invalid("default_version", allowed))
+    parsed("default_version", text)
 }
 
 fn rate(text: &str) -> Result<OwnRate, ApiError> {
-    text.parse()
-        .map_err(|allowed| ApiError::invalid("rate_limit", allowed))
+    parsed("rate_limit", text)
 }

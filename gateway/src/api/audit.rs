@@ -10,7 +10,7 @@ use signpost_store::tables::audit::Filter;
 
 use super::{
     ApiError, Shared,
-    body::{List, Params, limit},
+    body::{List, Params, after, limit},
 };
 use crate::{
     config::parse_since,
@@ -46,23 +46,19 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let now = api.current.load().state.clock.now();
     let since = params.since.map(|text| {
-        let allowed = "a date, a time of RFC 3339 with a time zone, or a duration as 7d, 12h, 30m";
-        parse_since(&text, now).ok_or_else(|| ApiError::invalid("since", allowed))
+        let since = parse_since(&text, now);
+        since.map_err(|allowed| ApiError::invalid("since", allowed))
     });
-    let before = params.after.map(|after| after.parse());
     let filter = Filter {
         actor: params.actor,
         subject: params.subject,
         since: since.transpose()?,
-        before: before
-            .transpose()
-            .map_err(|_| ApiError::invalid("after", "the next of a page"))?,
+        before: after(params.after.as_deref())?,
         ..Filter::default()
     };
-    let (items, has_more) = page(api.store(), filter, limit(params.limit)?).await?;
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|item| item.id.to_string());
-    let list = serde_json::to_string(&List { items, next }).map_err(ApiError::internal)?;
+    let page = page(api.store(), filter, limit(params.limit)?).await?;
+    let list = List::new(page, |item| item.id.to_string());
+    let list = serde_json::to_string(&list).map_err(ApiError::internal)?;
     let json = HeaderValue::from_static("application/json");
     Ok(([(header::CONTENT_TYPE, json)], printable_json(&list)).into_response())
 }

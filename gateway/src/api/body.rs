@@ -1,6 +1,6 @@
 //! What a call brings, and the form of what it gets: JSON, lists by pages, revisions.
 
-use std::time::Duration;
+use std::{fmt::Display, str::FromStr, time::Duration};
 
 use axum::{
     body::{Body, HttpBody, to_bytes},
@@ -75,6 +75,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
+/// Reads a value from its text; the error says what is allowed.
+pub(super) fn parsed<T: FromStr<Err: Display>>(
+    name: &'static str,
+    text: &str,
+) -> Result<T, ApiError> {
+    text.parse()
+        .map_err(|allowed| ApiError::invalid(name, allowed))
+}
+
 fn malformed(problem: impl ToString) -> ApiError {
     ApiError::from(Code::RequestMalformed).arg("problem", problem.to_string())
 }
@@ -139,16 +148,24 @@ impl PageParams {
     ) -> Result<List<T>, ApiError> {
         if let Some(after) = &self.after {
             let place = items.iter().position(|item| name(item) == after);
-            let place = place.ok_or_else(|| ApiError::invalid("after", "the next of a page"))?;
+            let place = place.ok_or_else(no_next)?;
             items.drain(..=place);
         }
         let limit = limit(self.limit)?;
         let has_more = items.len() > limit;
         items.truncate(limit);
-        let last = items.last().filter(|_| has_more);
-        let next = last.map(|item| name(item).to_owned());
-        Ok(List { items, next })
+        Ok(List::new((items, has_more), |item| name(item).to_owned()))
     }
+}
+
+/// The number after which a page begins.
+pub(super) fn after(given: Option<&str>) -> Result<Option<i64>, ApiError> {
+    let number = given.map(str::parse).transpose();
+    number.map_err(|_| no_next())
+}
+
+fn no_next() -> ApiError {
+    ApiError::invalid("after", "the next of a page")
 }
 
 /// The number of items of a page.
@@ -167,6 +184,14 @@ pub(super) struct List<T> {
     pub items: Vec<T>,
     /// `after` of the next page; null on the last one.
     pub next: Option<String>,
+}
+
+impl<T> List<T> {
+    /// The items, of which there may be more behind the last one.
+    pub(super) fn new((items, has_more): (Vec<T>, bool), name: impl Fn(&T) -> String) -> Self {
+        let next = items.last().filter(|_| has_more).map(name);
+        Self { items, next }
+    }
 }
 
 /// Why something is done.

@@ -11,7 +11,7 @@ use http::{HeaderMap, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_store::tables::audit::Author;
 
-use super::{ApiError, Shared, failures::Failure, problem::Code};
+use super::{ApiError, Shared, body::parsed, failures::Failure, problem::Code};
 use crate::directory::{
     apps::rules::Reason,
     tokens::{Role, Token},
@@ -31,12 +31,11 @@ pub(crate) struct Caller {
 impl Caller {
     /// The author of a change by this call.
     pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
-        let reason = reason.map(str::parse::<Reason>).transpose();
-        let reason = reason.map_err(|allowed| ApiError::invalid("reason", allowed))?;
+        let reason = reason.map(|text| parsed::<Reason>("reason", text));
         Ok(Author {
             actor: self.token.name.clone(),
             origin: format!("api {}", self.address.ip().to_canonical()),
-            reason: reason.map(String::from),
+            reason: reason.transpose()?.map(String::from),
         })
     }
 }

@@ -176,8 +176,8 @@ impl Stream {
     async fn check_token(&self) -> Result<bool, StoreError> {
         let now = self.api.current.load().state.clock.now();
         let id = self.place.token;
-        let found = self.api.tokens.list(Some(id - 1), 1).await?;
-        let token = found.tokens.first().filter(|token| token.id == id);
+        let (found, _) = self.api.tokens.list(Some(id - 1), 1).await?;
+        let token = found.first().filter(|token| token.id == id);
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && token.expires_at > now))
     }
 }

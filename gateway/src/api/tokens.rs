@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, PageParams, Params, Segment, Why, limit},
+    body::{Input, List, PageParams, Params, Segment, Why, after, limit},
     caller::Caller,
     problem::Code,
 };
@@ -55,17 +55,9 @@ pub(super) async fn list(
     State(api): State<Shared>,
     Params(params): Params<PageParams>,
 ) -> Result<Json<List<Token>>, ApiError> {
-    let after = params.after.as_ref().map(|after| after.parse());
-    let after = after
-        .transpose()
-        .map_err(|_| ApiError::invalid("after", "the next of a page"))?;
+    let after = after(params.after.as_deref())?;
     let page = api.tokens.list(after, limit(params.limit)?).await?;
-    let last = page.tokens.last().filter(|_| page.has_more);
-    let next = last.map(|token| token.id.to_string());
-    Ok(Json(List {
-        items: page.tokens,
-        next,
-    }))
+    Ok(Json(List::new(page, |token| token.id.to_string())))
 }
 
 /// Creates a token. Its text is shown in this response only.

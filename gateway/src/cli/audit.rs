@@ -40,10 +40,8 @@ pub(super) struct AuditArguments {
     common: CommonOptions,
 }
 
-fn since(text: &str) -> Result<Timestamp, &'static str> {
-    parse_since(text, SystemClock.now()).ok_or(
-        "allowed: a date, a time of RFC 3339 with a time zone, or a duration as 7d, 12h, 30m",
-    )
+fn since(text: &str) -> Result<Timestamp, String> {
+    parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
 }
 
 pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {

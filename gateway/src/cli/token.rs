@@ -111,9 +111,9 @@ async fn create(create: Create) -> anyhow::Result<()> {
 
 async fn list(list: List) -> anyhow::Result<()> {
     let tokens = tokens(&list.common).await?;
-    let page = tokens.list(list.after, list.limit.into()).await?;
-    print(&page.tokens, list.common.json);
-    if let (true, Some(last)) = (page.has_more, page.tokens.last()) {
+    let (tokens, has_more) = tokens.list(list.after, list.limit.into()).await?;
+    print(&tokens, list.common.json);
+    if let (true, Some(last)) = (has_more, tokens.last()) {
         print_error(&format!("more tokens follow: --after {}", last.id));
     }
     Ok(())

@@ -128,15 +128,6 @@ pub(crate) struct NewToken {
     pub(crate) expires_at: Timestamp,
 }
 
-/// A page of tokens.
-#[derive(Debug)]
-pub(crate) struct TokenPage {
-    /// The tokens.
-    pub(crate) tokens: Vec<Token>,
-    /// Whether there is a next page.
-    pub(crate) has_more: bool,
-}
-
 /// The tokens of a store. Nothing of them is cached: what is revoked is rejected by every gateway at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
@@ -201,7 +192,8 @@ impl Tokens {
         Ok((created, TokenSecret(text)))
     }
 
-    /// Up to `limit` tokens whose numbers are larger than `after`, oldest first; also those that are no longer valid.
+    /// Up to `limit` tokens whose numbers are larger than `after`, oldest first, also those that are no longer valid; and
+    /// whether there are more.
     ///
     /// # Errors
     ///
@@ -210,7 +202,7 @@ impl Tokens {
         &self,
         after: Option<i64>,
         limit: usize,
-    ) -> Result<TokenPage, StoreError> {
+    ) -> Result<(Vec<Token>, bool), StoreError> {
         let query = format!(
             "SELECT {COLUMNS} FROM tokens WHERE id > $1 ORDER BY id LIMIT {}",
             limit + 1
@@ -219,7 +211,7 @@ impl Tokens {
         let mut tokens: Vec<Token> = self.store.rows(&query, after).await?;
         let has_more = tokens.len() > limit;
         tokens.truncate(limit);
-        Ok(TokenPage { tokens, has_more })
+        Ok((tokens, has_more))
     }
 
     /// Revokes a token: every gateway rejects it from now on. If it is revoked already, nothing changes.

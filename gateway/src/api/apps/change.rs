@@ -7,11 +7,11 @@ use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ProfileInput, WithKey, known_ident, name, origins, rate, version};
+use super::{ProfileInput, WithKey, known_ident, origins, rate, version};
 use crate::{
     api::{
         ApiError, Shared,
-        body::{Decision, Input, Segment, etag, nullable, revision},
+        body::{Decision, Input, Segment, etag, nullable, parsed, revision},
         caller::Caller,
     },
     directory::apps::{
@@ -71,7 +71,11 @@ pub(in crate::api) async fn update(
         .rate_limit
         .map(|new| new.as_deref().map(rate).transpose());
     let changes = AppChanges {
-        name: update.name.as_deref().map(name).transpose()?,
+        name: update
+            .name
+            .as_deref()
+            .map(|text| parsed("name", text))
+            .transpose()?,
         return_to: update.return_to.as_deref().map(origins).transpose()?,
         profile: profile.transpose()?,
         default_version: version.transpose()?,

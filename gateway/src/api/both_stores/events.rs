@@ -235,7 +235,7 @@ async fn a_stream_ends_with_its_token() {
     let mut slow = scene.events(&viewer, Some("0")).await.unwrap();
     assert!(slow.next().await.is_some());
     let mut other = scene.events(&admin, None).await.unwrap();
-    let id = scene.tokens.list(None, 1).await.unwrap().tokens[0].id;
+    let id = scene.tokens.list(None, 1).await.unwrap().0[0].id;
     scene
         .tokens
         .revoke(id, author(), SystemClock.now())

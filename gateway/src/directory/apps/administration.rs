@@ -20,7 +20,7 @@ use signpost_store::tables::{
     audit::{Action, Author},
 };
 
-pub(crate) use self::listing::{Cursor, Listing, MAX_PAGE, ParseCursorError};
+pub(crate) use self::listing::{Cursor, Listing, MAX_PAGE};
 use super::{
     AppState,
     import::{ImportError, Problem, Problems, read_apps},

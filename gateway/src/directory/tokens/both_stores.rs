@@ -113,7 +113,7 @@ async fn the_last_use_is_written_once_a_minute() {
     for (seconds, written) in [(1, 1), (60, 1), (61, 61), (30, 61), (121, 121)] {
         let now = NOW.plus(Duration::from_secs(seconds));
         let used = tokens.authenticate(secret.expose(), now).await.unwrap();
-        let stored = tokens.list(None, 1).await.unwrap().tokens.pop();
+        let stored = tokens.list(None, 1).await.unwrap().0.pop();
         let written = Some(NOW.plus(Duration::from_secs(written)));
         assert_eq!(used.unwrap().last_used_at, written);
         assert_eq!(stored.unwrap().last_used_at, written);
@@ -158,9 +158,9 @@ async fn a_name_belongs_to_one_live_token_and_names_and_ends_are_checked() {
     assert_eq!(actions, [create, revoke, create, revoke, create]);
 
     let ids = async |after, limit| {
-        let page = tokens.list(after, limit).await.unwrap();
-        let ids: Vec<_> = page.tokens.iter().map(|token| token.id).collect();
-        (ids, page.has_more)
+        let (page, has_more) = tokens.list(after, limit).await.unwrap();
+        let ids: Vec<_> = page.iter().map(|token| token.id).collect();
+        (ids, has_more)
     };
     let both = vec![first.id, second.id];
     assert_eq!(ids(None, 2).await, (both, true));

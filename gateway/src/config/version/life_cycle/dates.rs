@@ -40,8 +40,14 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Parses a time as [`parse_time`] does, or the time before `now` by which a duration has its beginning: `7d`, `1h30m`.
-pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
-    parse_time(text).or_else(|| Some(now.minus(parse_short_duration(text)?)))
+///
+/// # Errors
+///
+/// What is allowed.
+pub(crate) fn parse_since(text: &str, now: Timestamp) -> Result<Timestamp, &'static str> {
+    let ago = || parse_short_duration(text).map(|duration| now.minus(duration));
+    let since = parse_time(text).or_else(ago);
+    since.ok_or("a date, a time of RFC 3339 with a time zone, or a duration as 7d, 12h, 30m")
 }
 
 /// Parses a duration in short: `7d`, `1h30m`.

@@ -128,7 +128,7 @@ impl Api {
 
 /// The routes, with all layers around them.
 pub(crate) fn router(api: &Arc<Api>) -> Router {
-    let (routes, document) = routes::all(api).into_parts();
+    let (routes, document) = routes::all(api);
     layers::around(openapi::add_to(routes, document), Arc::clone(api))
 }
 

@@ -258,9 +258,7 @@ impl ApiError {
         if self.is_unchanged {
             response.extensions_mut().insert(Unchanged);
         }
-        // `Json` has set its own.
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());

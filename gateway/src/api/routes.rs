@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::middleware::from_fn_with_state;
+use axum::{Router, middleware::from_fn_with_state};
 use serde_json::json;
 use utoipa::openapi::{
     OpenApi, Ref, RefOr, Required, Schema, extensions::ExtensionsBuilder, path::Operation,
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::directory::tokens::Role;
 
-/// All routes.
-pub(super) fn all(api: &Shared) -> Routes {
+/// All routes, and the document about them.
+pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
     Routes::new(api)
         .viewer(routes!(apps::list))
         .viewer(routes!(apps::show))
@@ -48,10 +48,12 @@ pub(super) fn all(api: &Shared) -> Routes {
         .viewer(routes!(tokens::whoami))
         .admin(routes!(tokens::create))
         .admin(routes!(tokens::revoke))
+        .router
+        .split_for_parts()
 }
 
 /// Collects routes and their description.
-pub(super) struct Routes {
+struct Routes {
     api: Shared,
     router: OpenApiRouter<Shared>,
 }
@@ -102,11 +104,6 @@ impl Routes {
             .route_layer(from_fn_with_state((api(), role), require));
         self.router = self.router.routes((schemas, paths, methods));
         self
-    }
-
-    /// The router, and the document about it.
-    pub(super) fn into_parts(self) -> (axum::Router<Shared>, OpenApi) {
-        self.router.split_for_parts()
     }
 }
 

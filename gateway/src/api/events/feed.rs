@@ -139,25 +139,6 @@ impl Events {
         };
         Ok((running.events.subscribe(), running.position.clone()))
     }
-
-    /// The highest id of a row; 0 without any.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(super) async fn newest(&self) -> Result<i64, StoreError> {
-        let ids = audit::newest_ids(&self.store, 1).await?;
-        Ok(ids.first().copied().unwrap_or(0))
-    }
-
-    /// Up to [`PAGE`] rows with ids from `first` to `last`, in their order.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(super) async fn read(&self, first: i64, last: i64) -> Result<Vec<AuditRow>, StoreError> {
-        audit::between(&self.store, first..=last, PAGE).await
-    }
 }
 
 /// Sends what the reader finds, while there are streams.

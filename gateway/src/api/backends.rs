@@ -94,26 +94,14 @@ pub(super) struct DrainInput {
     reason: Option<String>,
 }
 
-/// A drained address.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Drained {
-    /// The backend's name.
-    backend: String,
-    /// An IP address and a port.
-    address: String,
-    /// When it gets requests again.
-    #[schema(format = DateTime)]
-    until: String,
-}
-
 /// Takes an address of a backend out, at all gateways within a second: it gets no new requests, those in flight finish, and it
 /// comes back by itself. An address that is drained already is drained for this time from now on.
-#[utoipa::path(post, path = "/api/v1/backends/drain", tag = "backends", request_body = DrainInput, responses((status = OK, body = Drained)))]
+#[utoipa::path(post, path = "/api/v1/backends/drain", tag = "backends", request_body = DrainInput, responses((status = OK, body = DrainedAddress)))]
 pub(super) async fn drain(
     State(api): State<Shared>,
     caller: Caller,
     Input(input): Input<DrainInput>,
-) -> Result<Json<Drained>, ApiError> {
+) -> Result<Json<DrainedAddress>, ApiError> {
     let new = DrainedAddress {
         address: address(&input.address)?,
         backend: input.backend,
@@ -125,11 +113,7 @@ pub(super) async fn drain(
     api.drains()
         .drain(&new, &backends, &author, caller.at)
         .await?;
-    Ok(Json(Drained {
-        until: rfc3339(new.until),
-        address: new.address.to_string(),
-        backend: new.backend,
-    }))
+    Ok(Json(new))
 }
 
 /// An address that gets requests again.

@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signpost_kit::clock::Timestamp;
 use signpost_store::{
@@ -12,9 +13,10 @@ use signpost_store::{
     tables::audit::{Action, Audit, Author, Entry},
     values,
 };
+use utoipa::ToSchema;
 
 use super::routing::status::{AddressHealth, AddressStatus, BackendStatus, availability};
-use crate::config::rfc3339;
+use crate::{config::rfc3339, directory::apps::store::as_rfc3339};
 
 /// Limits of a draining: it ends by itself.
 const MIN_DURATION: Duration = Duration::from_secs(1);
@@ -23,15 +25,19 @@ const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const MAX_ATTEMPTS: usize = 8;
 
 /// An address that gets no new requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct DrainedAddress {
     /// The backend's name.
     pub backend: String,
     /// The address, also as resolved.
+    #[schema(value_type = String)]
     pub address: SocketAddr,
     /// When it gets requests again.
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     /// Whether it gets none even if the backend has no other address that does.
+    #[serde(skip)]
     pub is_forced: bool,
 }
 

@@ -9,9 +9,8 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
-use utoipa::ToSchema;
 
 use crate::{
     api::{
@@ -21,7 +20,7 @@ use crate::{
         problem::Code,
     },
     directory::apps::{
-        administration::Listing,
+        administration::{ImportSummary, Listing},
         import::{ImportError, MAX_FILE_BYTES},
         store::AppStoreError,
     },
@@ -46,24 +45,15 @@ pub(in crate::api) struct ImportParams {
     reason: Option<String>,
 }
 
-/// What was imported.
-#[derive(Serialize, ToSchema)]
-pub(in crate::api) struct Imported {
-    /// Number of applications.
-    imported: usize,
-    /// Number of keys under 128 bits.
-    weak_keys: usize,
-}
-
 /// Adds all applications of a file, with their idents and keys, or none. The file is as in `signpost app import --help`: CSV or
 /// JSON lines, up to 64 MiB.
-#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content((String = "text/csv"), (String = "application/jsonl"), (String = "application/x-ndjson"))), responses((status = OK, description = "All were imported.", body = Imported)))]
+#[utoipa::path(post, path = "/api/v1/apps/import", tag = "apps", params(ImportParams), request_body(content((String = "text/csv"), (String = "application/jsonl"), (String = "application/x-ndjson"))), responses((status = OK, description = "All were imported.", body = ImportSummary)))]
 pub(in crate::api) async fn import(
     State(api): State<Shared>,
     caller: Caller,
     Params(params): Params<ImportParams>,
     request: Request,
-) -> Result<Json<Imported>, ApiError> {
+) -> Result<Json<ImportSummary>, ApiError> {
     check_content_type(request.headers(), &FILE_TYPES)?;
     let author = caller.author(params.reason.as_deref())?;
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(&api));
@@ -79,11 +69,7 @@ pub(in crate::api) async fn import(
     // It computes for seconds, in which this thread has health checks to answer.
     let runtime = Handle::current();
     let imported = spawn_blocking(move || runtime.block_on(import)).await;
-    let imported = imported.map_err(ApiError::internal)??;
-    Ok(Json(Imported {
-        imported: imported.applications,
-        weak_keys: imported.weak_keys,
-    }))
+    Ok(Json(imported.map_err(ApiError::internal)??))
 }
 
 impl From<ImportError> for ApiError {

@@ -9,6 +9,7 @@ mod write;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     app::AppIdent,
@@ -21,6 +22,8 @@ use signpost_store::tables::{
 };
 
 pub(crate) use self::listing::{Cursor, Listing, MAX_PAGE};
+use utoipa::ToSchema;
+
 use super::{
     AppState,
     import::{ImportError, Problem, Problems, read_apps},
@@ -83,13 +86,15 @@ impl AppChanges {
 }
 
 /// The result of an import.
-#[derive(Debug)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ImportSummary {
     /// Number of applications.
+    #[serde(rename = "imported")]
     pub applications: usize,
     /// Number of keys under 128 bits.
     pub weak_keys: usize,
     /// Weaknesses of the applications' own profiles, and how many have each.
+    #[serde(skip)]
     pub weaknesses: BTreeMap<&'static str, usize>,
 }
 

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use axum::{Json, extract::State, response::IntoResponse};
-use http::HeaderMap;
-use serde::{Deserialize, Serialize};
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, Request},
+    response::IntoResponse,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use signpost_protocol::app::AppIdent;
 use utoipa::ToSchema;
 
 use super::{ProfileInput, WithKey, known_ident, origins, rate, version};
@@ -16,13 +20,64 @@ use crate::{
     },
     directory::apps::{
         AppState,
-        administration::{AppChanges, ChangeRequest},
+        administration::{Administration, AdministrationError, AppChanges, ChangeRequest},
         store::AppSummary,
     },
 };
 
 /// Hours for which the old key stays valid, if a rotation names none.
 const DEFAULT_OVERLAP_HOURS: u64 = 24;
+
+/// A change of the application of the path, as it was decided.
+pub(in crate::api) struct Changing<T> {
+    apps: Administration,
+    ident: AppIdent,
+    request: ChangeRequest,
+    body: T,
+}
+
+/// A body that names the revision that its change was decided upon, and says why.
+pub(in crate::api) trait Decided: DeserializeOwned {
+    fn decision(&self) -> (Option<i64>, Option<&str>);
+}
+
+macro_rules! decided {
+    ($($body:ident),*) => {$(
+        impl Decided for $body {
+            fn decision(&self) -> (Option<i64>, Option<&str>) {
+                (self.revision, self.reason.as_deref())
+            }
+        }
+    )*};
+}
+
+decided!(Update, Rotation, Decision);
+
+impl<T: Decided> FromRequest<Shared> for Changing<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Shared) -> Result<Self, ApiError> {
+        let (mut head, body) = request.into_parts();
+        let caller = Caller::from_request_parts(&mut head, api).await?;
+        let Segment(ident) = Segment::from_request_parts(&mut head, api).await?;
+        let headers = head.headers.clone();
+        let request = Request::from_parts(head, body);
+        let Input(body) = Input::<T>::from_request(request, api).await?;
+        let (seen, reason) = body.decision();
+        let request = ChangeRequest {
+            author: caller.author(reason)?,
+            at: caller.at,
+            revision: Some(revision(&headers, seen)?),
+        };
+        let ident = known_ident(&ident)?;
+        Ok(Self {
+            apps: api.administration(),
+            ident,
+            request,
+            body,
+        })
+    }
+}
 
 /// Changes of an application's settings. Members that are absent change nothing; null removes a setting.
 #[derive(Deserialize, ToSchema)]
@@ -54,13 +109,9 @@ pub(in crate::api) struct Update {
 /// Changes an application's settings.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/update", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Update, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn update(
-    State(api): State<Shared>,
-    caller: Caller,
-    Segment(ident): Segment,
-    headers: HeaderMap,
-    Input(update): Input<Update>,
+    change: Changing<Update>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let request = request(&caller, &headers, update.revision, update.reason.as_deref())?;
+    let update = change.body;
     let profile = update
         .profile
         .map(|profile| profile.map(ProfileInput::choice).transpose());
@@ -81,12 +132,8 @@ pub(in crate::api) async fn update(
         default_version: version.transpose()?,
         rate_limit: rate.transpose()?,
     };
-    let ident = known_ident(&ident)?;
-    shown(
-        api.administration()
-            .update(ident, &changes, request)
-            .await?,
-    )
+    let updated = change.apps.update(change.ident, &changes, change.request);
+    shown(updated.await)
 }
 
 /// A rotation.
@@ -106,22 +153,12 @@ pub(in crate::api) struct Rotation {
 /// Replaces an application's key. The new key is shown in this response only.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/rotate", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Rotation, responses((status = OK, description = "Its state and the new key.", body = WithKey, headers(("ETag" = String)))))]
 pub(in crate::api) async fn rotate(
-    State(api): State<Shared>,
-    caller: Caller,
-    Segment(ident): Segment,
-    headers: HeaderMap,
-    Input(rotation): Input<Rotation>,
+    change: Changing<Rotation>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let request = request(
-        &caller,
-        &headers,
-        rotation.revision,
-        rotation.reason.as_deref(),
-    )?;
-    let hours = rotation.overlap_hours.unwrap_or(DEFAULT_OVERLAP_HOURS);
+    let hours = change.body.overlap_hours.unwrap_or(DEFAULT_OVERLAP_HOURS);
     let overlap = Duration::from_secs(hours.saturating_mul(3600));
-    let ident = known_ident(&ident)?;
-    let (app, key) = api.administration().rotate(ident, overlap, request).await?;
+    let rotated = change.apps.rotate(change.ident, overlap, change.request);
+    let (app, key) = rotated.await?;
     let key = key.expose().to_owned();
     Ok((etag(app.revision), Json(WithKey { app, key })))
 }
@@ -129,56 +166,34 @@ pub(in crate::api) async fn rotate(
 /// Ends the validity of the key before the last rotation.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/end-overlap", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn end_overlap(
-    State(api): State<Shared>,
-    caller: Caller,
-    Segment(ident): Segment,
-    headers: HeaderMap,
-    Input(decision): Input<Decision>,
+    change: Changing<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
-    let request = decided(&caller, &headers, &decision)?;
-    let ident = known_ident(&ident)?;
-    shown(api.administration().end_overlap(ident, request).await?)
+    let ended = change.apps.end_overlap(change.ident, change.request);
+    shown(ended.await)
 }
 
 /// Accepts a disabled application's requests again.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/enable", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn enable(
-    state: State<Shared>,
-    caller: Caller,
-    ident: Segment,
-    headers: HeaderMap,
-    decision: Input<Decision>,
+    change: Changing<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
-    set_state(state, caller, ident, headers, decision, AppState::Active).await
+    set_state(change, AppState::Active).await
 }
 
 /// Rejects an application's requests.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/disable", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "Its state.", body = AppSummary, headers(("ETag" = String)))))]
 pub(in crate::api) async fn disable(
-    state: State<Shared>,
-    caller: Caller,
-    ident: Segment,
-    headers: HeaderMap,
-    decision: Input<Decision>,
+    change: Changing<Decision>,
 ) -> Result<impl IntoResponse, ApiError> {
-    set_state(state, caller, ident, headers, decision, AppState::Disabled).await
+    set_state(change, AppState::Disabled).await
 }
 
 async fn set_state(
-    State(api): State<Shared>,
-    caller: Caller,
-    Segment(ident): Segment,
-    headers: HeaderMap,
-    Input(decision): Input<Decision>,
+    change: Changing<Decision>,
     state: AppState,
 ) -> Result<impl IntoResponse, ApiError> {
-    let request = decided(&caller, &headers, &decision)?;
-    let ident = known_ident(&ident)?;
-    shown(
-        api.administration()
-            .set_state(ident, state, request)
-            .await?,
-    )
+    let set = change.apps.set_state(change.ident, state, change.request);
+    shown(set.await)
 }
 
 /// What a deletion leaves.
@@ -191,46 +206,13 @@ pub(in crate::api) struct Deleted {
 
 /// Deletes an application permanently.
 #[utoipa::path(post, path = "/api/v1/apps/{ident}/delete", tag = "apps", params(("ident" = String, Path), ("If-Match" = Option<String>, Header, description = "The revision that the change was decided upon, as in `ETag`; the body can name it, too.")), request_body = Decision, responses((status = OK, description = "It is deleted.", body = Deleted)))]
-pub(in crate::api) async fn delete(
-    State(api): State<Shared>,
-    caller: Caller,
-    Segment(ident): Segment,
-    headers: HeaderMap,
-    Input(decision): Input<Decision>,
-) -> Result<Json<Deleted>, ApiError> {
-    let request = decided(&caller, &headers, &decision)?;
-    let ident = known_ident(&ident)?;
-    api.administration().delete(ident, request).await?;
-    let deleted = ident.to_string();
+pub(in crate::api) async fn delete(change: Changing<Decision>) -> Result<Json<Deleted>, ApiError> {
+    change.apps.delete(change.ident, change.request).await?;
+    let deleted = change.ident.to_string();
     Ok(Json(Deleted { deleted }))
 }
 
-fn decided(
-    caller: &Caller,
-    headers: &HeaderMap,
-    decision: &Decision,
-) -> Result<ChangeRequest, ApiError> {
-    request(
-        caller,
-        headers,
-        decision.revision,
-        decision.reason.as_deref(),
-    )
-}
-
-fn request(
-    caller: &Caller,
-    headers: &HeaderMap,
-    seen: Option<i64>,
-    reason: Option<&str>,
-) -> Result<ChangeRequest, ApiError> {
-    Ok(ChangeRequest {
-        author: caller.author(reason)?,
-        at: caller.at,
-        revision: Some(revision(headers, seen)?),
-    })
-}
-
-fn shown(app: AppSummary) -> Result<impl IntoResponse, ApiError> {
+fn shown(app: Result<AppSummary, AdministrationError>) -> Result<impl IntoResponse, ApiError> {
+    let app = app?;
     Ok((etag(app.revision), Json(app)))
 }

@@ -1,8 +1,8 @@
 //! Reloading the configuration of a running program.
 //!
-//! A reload is triggered by SIGHUP, by the program's `reload` command ([`control`]), or by a change of a watched file
-//! (`watch`). Reloads run one after the other. An invalid file changes nothing. Keys that need a new process keep their
-//! old values, and each reload lists them.
+//! A reload is triggered by SIGHUP, by the program's `reload` command ([`control`]), by another part of the program through
+//! a [`ReloadHandle`], or by a change of a watched file (`watch`). Reloads run one after the other. An invalid file changes
+//! nothing. Keys that need a new process keep their old values, and each reload lists them.
 //!
 //! | what | limit |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! What the metrics show of the last reload.
+//! The last reload, as the metrics and the list of gateways show it.
 
 use std::{
     fmt,

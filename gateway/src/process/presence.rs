@@ -71,7 +71,7 @@ impl Presence {
         Ok(Self {
             current: Arc::clone(&readiness.current),
             readiness,
-            key: apps.config_key(),
+            key: apps.sealer().config_key(),
             started_at: SystemClock.now(),
             host: host_name(),
             row: Arc::new(OwnRow {

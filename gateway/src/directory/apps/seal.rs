@@ -209,8 +209,8 @@ impl Sealer {
         self.current.rates.clone()
     }
 
-    /// Hashes configurations, in which secrets are.
-    pub(super) fn config_key(&self) -> hmac::Key {
+    /// Hashes configurations, in which secrets are: the same key at all gateways of the store.
+    pub(crate) fn config_key(&self) -> hmac::Key {
         self.current.configs.clone()
     }
 

@@ -6,7 +6,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use ring::hmac;
 use signpost_kit::{clock::Timestamp, log::once_a_minute::OnceAMinute};
 use signpost_protocol::{
     app::{AppId, AppIdent},
@@ -153,11 +152,6 @@ impl StoredApps {
             row.previous_until = Some(ended);
         }
         Ok(row)
-    }
-
-    /// Hashes configurations: the same key at all gateways of the store.
-    pub(crate) fn config_key(&self) -> hmac::Key {
-        self.sealer.config_key()
     }
 
     /// That the store has keys under a master key that is not known here, if so. It looks at the oldest and the newest

@@ -24,13 +24,16 @@ use tokio_util::task::TaskTracker;
 
 use self::{
     connection::{SETTLE_TIME, serve_connection},
-    places::{Place, Places},
+    places::{Place, Places, Spares},
 };
 use crate::{
+    limits::Network,
     log::once_a_minute::OnceAMinute,
     server::{backlog, shutdown::Phase},
 };
 
+/// Of them from one network, so that it leaves some to others' health checks.
+const SPARE_OF_NETWORK: usize = SPARE_CONNECTIONS / 2;
 /// Pause after a failed accept. The usual cause is a lack of descriptors, so the next one would fail immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections above the limit: for health checks, and for those that wait for a place.
@@ -100,8 +103,8 @@ pub async fn serve<E, G, S, C, H, F, B>(
     let closing = closing.wait_for(|phase| *phase >= Phase::Closing);
     tokio::pin!(closing);
     let (full, failed) = (Arc::new(OnceAMinute::new()), OnceAMinute::new());
-    let places = Arc::new(Places::default());
-    let begin = |stream: TcpStream, peer| {
+    let (places, spares) = (Arc::new(Places::default()), Arc::new(Spares::default()));
+    let begin = |stream: TcpStream, peer: SocketAddr| {
         let now = settings();
         // No race: only this task adds connections.
         if connections.len() >= now.max_connections + SPARE_CONNECTIONS {
@@ -111,6 +114,14 @@ pub async fn serve<E, G, S, C, H, F, B>(
         }
         disable_delay(&stream);
         let place = places.take(now.max_connections);
+        let spare = match place {
+            Some(_) => None,
+            None => spares.take(Network::from_client(peer.ip()), SPARE_OF_NETWORK),
+        };
+        if place.is_none() && spare.is_none() {
+            log_closed(&now, &full);
+            return;
+        }
         let (handler, settings, phase) = (handler.clone(), settings.clone(), phase.clone());
         let (places, full) = (Arc::clone(&places), Arc::clone(&full));
         let timeouts = move || settings().timeouts;
@@ -130,9 +141,11 @@ pub async fn serve<E, G, S, C, H, F, B>(
                 log_closed(&now, &full);
                 return;
             };
+            let spare = spare.filter(|_| place.is_beyond_limit());
             let handle = move |request| handler(request, client.clone());
             let first = Bytes::from(first);
             serve_connection(stream, first, timeouts, place, phase, handle).await;
+            drop(spare);
         });
     };
     loop {

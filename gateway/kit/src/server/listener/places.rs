@@ -1,9 +1,14 @@
 //! The places of a listener's open connections. If none is free, the longest idle connection makes room for a new one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::limits::Network;
 
 /// The places of a listener.
 #[derive(Debug, Default)]
@@ -48,6 +53,44 @@ impl Places {
     }
 }
 
+/// The connections above the limit, by network.
+#[derive(Debug, Default)]
+pub(super) struct Spares(Mutex<HashMap<Network, usize>>);
+
+/// A connection above the limit, until it has a place, or this is dropped.
+#[derive(Debug)]
+pub(super) struct Spare {
+    spares: Arc<Spares>,
+    network: Network,
+}
+
+impl Spares {
+    /// Takes one; `None` if the network has `max` of them.
+    pub(super) fn take(self: &Arc<Self>, network: Network, max: usize) -> Option<Spare> {
+        let mut taken = self.0.lock();
+        let of_network = taken.entry(network).or_default();
+        (*of_network < max).then(|| {
+            *of_network += 1;
+            Spare {
+                spares: Arc::clone(self),
+                network,
+            }
+        })
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        let mut taken = self.spares.0.lock();
+        if let Some(of_network) = taken.get_mut(&self.network) {
+            *of_network -= 1;
+            if *of_network == 0 {
+                taken.remove(&self.network);
+            }
+        }
+    }
+}
+
 /// The place of a connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -65,6 +108,11 @@ impl Place {
             places: None,
             close,
         }
+    }
+
+    /// Whether it is for one request only.
+    pub(super) const fn is_beyond_limit(&self) -> bool {
+        self.places.is_none()
     }
 
     /// Offers the place to new connections until the entry is dropped.

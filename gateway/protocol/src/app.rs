@@ -1,6 +1,6 @@
 //! An application: its public ident and its internal id. CONTRACT 4.
 
-use std::str::FromStr;
+use std::{ops::RangeInclusive, str::FromStr};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
@@ -97,17 +97,32 @@ pub fn shown_name(name: &str, max_length: usize) -> Option<&str> {
     is_name.then_some(name)
 }
 
+/// Letters, marks and symbols that are shown as nothing: fillers of Hangul, joiners and selectors of marks, the empty Braille
+/// pattern. Selectors of emoji are not among them: these can be seen.
+const BLANKS: [RangeInclusive<char>; 8] = [
+    '\u{34f}'..='\u{34f}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{e0100}'..='\u{e01ef}',
+];
+
 /// Whether a character is a control or format character, or a separator of lines or paragraphs (Unicode's categories Cc, Cf,
-/// Zl, Zp): these change how the text around them is shown, above all its direction.
+/// Zl, Zp): these change how the text around them is shown, above all its direction. Or it is shown as nothing.
 #[must_use]
 pub fn is_invisible(character: char) -> bool {
-    matches!(
-        character.general_category(),
-        GeneralCategory::Control
-            | GeneralCategory::Format
-            | GeneralCategory::LineSeparator
-            | GeneralCategory::ParagraphSeparator
-    )
+    let is_blank = BLANKS.iter().any(|blanks| blanks.contains(&character));
+    is_blank
+        || matches!(
+            character.general_category(),
+            GeneralCategory::Control
+                | GeneralCategory::Format
+                | GeneralCategory::LineSeparator
+                | GeneralCategory::ParagraphSeparator
+        )
 }
 
 #[cfg(test)]
@@ -157,6 +172,28 @@ mod tests {
     #[test]
     fn bytes_that_favour_letters_are_skipped() {
         assert!(AppIdent::generate(&[255; AppIdent::RANDOM_BYTES]).is_none());
+    }
+
+    #[test]
+    fn a_name_has_nothing_that_cannot_be_seen() {
+        for name in ["Shop", "店", "상점", "Shop \u{2764}\u{fe0f}", "नमस्ते"] {
+            assert_eq!(shown_name(name, 64), Some(name));
+        }
+        for blank in [
+            '\u{7}',
+            '\u{202e}',
+            '\u{200d}',
+            '\u{2028}',
+            '\u{34f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{ffa0}',
+            '\u{e0101}',
+        ] {
+            assert_eq!(shown_name(&format!("a{blank}b"), 64), None, "{blank:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use http_body_util::LengthLimitError;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
@@ -120,11 +121,19 @@ pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<
     }
     match tokio::time::timeout(timeout, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(too_large()),
+        Ok(Err(error)) if is_too_long(&error) => Err(too_large()),
+        Ok(Err(_)) => Err(malformed(
+            "the body ends too early, or is not framed as it says",
+        )),
         Err(_) => {
             Err(ApiError::from(Code::RequestTimeout).arg("seconds", timeout.as_secs().to_string()))
         }
     }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    cause.is_some_and(|cause| cause.is::<LengthLimitError>())
 }
 
 /// Which page of a list.

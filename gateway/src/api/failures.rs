@@ -3,7 +3,10 @@
 
 use std::{net::IpAddr, time::Instant};
 
-use signpost_kit::limits::{Exceeded, Rate, RateTable};
+use signpost_kit::{
+    limits::{Exceeded, Rate, RateTable},
+    log::once_a_minute::OnceAMinute,
+};
 use tokio::sync::Semaphore;
 
 /// The number of the only rule.
@@ -19,6 +22,8 @@ pub(crate) struct Failures {
     rate: Rate,
     /// Tokens of clients over the limit are looked up one at a time, so that a flood costs the store little.
     queue: Semaphore,
+    /// Lines about wrong tokens.
+    logged: OnceAMinute,
 }
 
 /// Why there is no token.
@@ -39,6 +44,7 @@ impl Failures {
             table: RateTable::new(now),
             rate: Rate::new(PER_SECOND, BURST).expect("neither is 0"),
             queue: Semaphore::new(1),
+            logged: OnceAMinute::new(),
         }
     }
 
@@ -58,6 +64,11 @@ impl Failures {
         let found = lookup.await;
         if counted.is_ok() && !matches!(found, Ok(None)) {
             self.table.give_back_client(RULE, client, self.rate);
+        }
+        if matches!(found, Ok(None))
+            && let Some(times) = self.logged.count(now)
+        {
+            tracing::warn!(%client, times, "wrong tokens were sent to the management API; the last one by this client");
         }
         match (found, counted) {
             (Ok(Some(found)), _) => Ok(found),

@@ -1,6 +1,8 @@
 //! What the API says of itself: its description in `OpenAPI` 3.1.
 
 use axum::{Json, Router, routing::get};
+use bytes::Bytes;
+use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
 use signpost_protocol::{problem::MEDIA_TYPE, text::text};
 use utoipa::{
@@ -60,9 +62,10 @@ pub(super) fn frame() -> utoipa::openapi::OpenApi {
 
 /// Adds what anyone may read: the document, and the pages about problems.
 pub(super) fn add_to(routes: Router<Shared>, document: utoipa::openapi::OpenApi) -> Router<Shared> {
-    let document = shortened(json!(document));
+    let document = Bytes::from(shortened(json!(document)).to_string());
+    let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     routes
-        .route("/api/v1/openapi.json", get(async || Json(document)))
+        .route("/api/v1/openapi.json", get(async || (json, document)))
         .route("/problems/{code}", get(about))
 }
 

@@ -25,7 +25,7 @@ pub(crate) use self::file::read_file;
 pub(crate) use self::problem::{ImportError, MAX_FILE_BYTES, Problem, Problems};
 use self::{
     file::{LineCounter, line_breaks},
-    problem::{Field, MAX_APPLICATIONS},
+    problem::{Field, MAX_APPLICATIONS, MAX_LINE_BYTES},
 };
 use super::{
     AppState,
@@ -184,6 +184,10 @@ impl Reader<'_> {
     fn json_lines(&mut self, text: &str) -> Result<(), ImportError> {
         for (line, object) in (1..).zip(text.lines()) {
             if object.trim().is_empty() {
+                continue;
+            }
+            if object.len() > MAX_LINE_BYTES {
+                self.problem(line, None, "longer than 256 KiB");
                 continue;
             }
             let Ok(members) = serde_json::from_str::<Map<String, Value>>(object) else {

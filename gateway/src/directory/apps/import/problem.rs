@@ -7,6 +7,8 @@ use crate::directory::apps::store::AppStoreError;
 /// Limit of a file's size: 64 MiB. It is held in memory, so that it can be wiped, and validated before anything is
 /// written.
 pub(crate) const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
+/// Limit of a line of JSON: far above an application with 100 origins. Its values take many times its size in memory.
+pub(super) const MAX_LINE_BYTES: usize = 256 * 1024;
 /// Limit of applications per file. Each takes about 0.5 KiB of memory in addition to the file.
 pub(crate) const MAX_APPLICATIONS: usize = 250_000;
 /// Limit of problems that are listed; the rest are counted.

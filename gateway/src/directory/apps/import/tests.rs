@@ -109,6 +109,8 @@ fn a_json_line_must_be_an_object_of_known_members() {
         "{\"ident\":7,\"hush\":1,\"origins\":[1],\"sign_profile\":{},\"profile\":\"hush\"}\n\
          [\"hush\"]\n{\"hush\n",
     );
+    let long = format!("{{\"profile\":[{}1]}}\n", "1,".repeat(MAX_LINE_BYTES));
+    assert!(problems(&long).contains("line 1: longer than 256 KiB"));
     for expected in [
         "line 1: unknown member",
         "line 1: ident: must be a string",

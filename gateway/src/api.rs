@@ -18,27 +18,17 @@ mod openapi;
 mod problem;
 mod routes;
 mod tokens;
+mod turns;
 mod versions;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::timeout,
-};
 
-use self::{
-    events::Events,
-    failures::Failures,
-    problem::{ApiError, Code},
-};
+use self::{events::Events, failures::Failures, problem::ApiError, turns::Turns};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -56,8 +46,8 @@ pub(crate) struct Api {
     tokens: Tokens,
     /// Attempts with wrong tokens.
     failures: Failures,
-    /// The calls that may run beside those that do.
-    turns: Semaphore,
+    /// The calls that run.
+    turns: Turns,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
     /// Reloads the configuration.
@@ -67,11 +57,6 @@ pub(crate) struct Api {
 }
 
 type Shared = Arc<Api>;
-
-/// Calls that run at once: half of what a SQLite store does at once, so that the other half is left for requests of clients.
-const CALLS: usize = 2;
-/// How long a call waits for its turn.
-const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Api {
     /// The API of a running gateway.
@@ -85,7 +70,7 @@ impl Api {
             tokens: Tokens::new(store.clone()),
             failures: Failures::new(Instant::now()),
             events: Events::new(store.clone()),
-            turns: Semaphore::new(CALLS),
+            turns: Turns::new(),
             apps,
             current: Arc::clone(current),
             reload,
@@ -100,14 +85,6 @@ impl Api {
     /// What operators have drained.
     fn drains(&self) -> Drains {
         Drains::new(self.store().clone())
-    }
-
-    /// Waits until another call may run, and lets it run until this is dropped.
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
-            Ok(Ok(turn)) => Ok(turn),
-            _ => Err(ApiError::from(Code::RateLimited).retry_after(TURN_TIMEOUT)),
-        }
     }
 
     /// The administration of applications, by the rules of the current configuration.

@@ -23,6 +23,7 @@ use axum::{
     extract::{ConnectInfo, Request},
     response::Response,
 };
+use futures_util::{future::join_all, stream};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use signpost_kit::{
@@ -34,7 +35,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use super::{Api, router};
+use super::{Api, router, turns::TURN_TIMEOUT};
 use crate::{
     config::tests::{MINIMAL, load},
     directory::{
@@ -247,7 +248,10 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;
     let token = scene.token(Role::Viewer).await;
-    let turns = scene.api.turns.acquire_many(2).await.unwrap();
+    let turns = (
+        scene.api.turns.take(-1).await,
+        scene.api.turns.take(-2).await,
+    );
     let call = scene.get("/api/v1/apps", &token);
     tokio::pin!(call);
     assert!(
@@ -257,7 +261,10 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     );
     drop(turns);
     assert_eq!(call.await.status, StatusCode::OK);
-    let _turns = scene.api.turns.acquire_many(2).await.unwrap();
+    let _turns = (
+        scene.api.turns.take(-1).await,
+        scene.api.turns.take(-2).await,
+    );
     let call = scene.get("/api/v1/apps", &token);
     tokio::pin!(call);
     let waiting = timeout(Duration::from_secs(1), &mut call).await;
@@ -267,6 +274,43 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     let rejected = call.await;
     assert_eq!(rejected.code(), "rate_limited");
     assert_eq!(rejected.headers[header::RETRY_AFTER], "10");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_takes_no_turn() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let mut slow = Vec::new();
+    for name in ["a", "b", "c"] {
+        let token = scene.token_of(name, Role::Operator).await;
+        let never = stream::pending::<Result<&[u8], std::io::Error>>();
+        slow.push(scene.send(create(&token, Body::from_stream(never))));
+    }
+    let mut slow = Box::pin(join_all(slow));
+    let waiting = timeout(Duration::from_millis(200), &mut slow).await;
+    assert!(waiting.is_err());
+    let token = scene.token(Role::Admin).await;
+    let called = timeout(TURN_TIMEOUT / 2, scene.get("/api/v1/apps", &token)).await;
+    assert_eq!(called.unwrap().status, StatusCode::OK);
+}
+
+fn create(token: &str, body: Body) -> Request {
+    Request::post("/api/v1/apps/create")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_malformed() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let broken = std::io::Error::other("the connection has ended");
+    let pieces = stream::iter([Ok("{\"name\""), Err(broken)]);
+    let called = scene.send(create(&token, Body::from_stream(pieces))).await;
+    assert_eq!(called.code(), "request_malformed");
 }
 
 #[tokio::test]

@@ -7,11 +7,16 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, header, request::Parts};
+use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_store::tables::audit::Author;
 
-use super::{ApiError, Shared, body::parsed, failures::Failure, problem::Code};
+use super::{
+    ApiError, Shared,
+    body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
+    failures::Failure,
+    problem::Code,
+};
 use crate::directory::{
     apps::rules::Reason,
     tokens::{Role, Token},
@@ -58,18 +63,34 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 pub(super) async fn require(
     State((api, role)): State<(Shared, Role)>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let caller = authenticate(&api, role, address, request.headers()).await;
-    let allowed = async { Ok((caller?, api.turn().await?)) };
-    match allowed.await {
-        Ok((caller, _turn)) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+    let (mut head, body) = request.into_parts();
+    let allowed = async {
+        let caller = authenticate(&api, role, address, &head.headers).await?;
+        let token = caller.token.id;
+        head.extensions.insert(caller);
+        // A file of an import is read later, by the one import that runs.
+        if is_file(&head) {
+            return Ok((Request::from_parts(head, body), None));
         }
+        // A client that sends slowly takes no turn meanwhile.
+        let body = read(body, MAX_BODY_BYTES, body_timeout(&api)).await?;
+        let request = Request::from_parts(head, body.into());
+        Ok((request, Some(api.turns.take(token).await?)))
+    };
+    match allowed.await {
+        Ok((request, _turn)) => next.run(request).await,
         Err(error) => ApiError::into_response(error),
     }
+}
+
+/// Whether the body is no JSON: then it is a file, or rejected for its type.
+pub(super) fn is_file(head: &Parts) -> bool {
+    head.method == Method::POST
+        && head.headers.contains_key(header::CONTENT_TYPE)
+        && check_content_type(&head.headers, &["application/json"]).is_err()
 }
 
 async fn authenticate(

@@ -28,7 +28,7 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderName};
 use signpost_store::{
     StoreError,
-    tables::audit::{between, newest_ids},
+    tables::audit::{AuditRow, between, newest_ids},
 };
 use tokio::{
     sync::broadcast::Receiver,
@@ -37,13 +37,15 @@ use tokio::{
 
 pub(crate) use self::feed::Events;
 use self::{
-    feed::{Event, PAGE, Place, json_of},
+    feed::{Event, Place, json_of},
     position::Position,
 };
 use super::{ApiError, Shared, caller::Caller, problem::Code};
 
 /// When a client that gets no stream should try again; also what browsers wait before they connect again.
 const RETRY: Duration = Duration::from_secs(5);
+/// Older rows that a stream reads at once, and holds.
+const OLDER: usize = 50;
 /// Time from one comment to the next, while there are no events.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Time from one check of the token to the next.
@@ -86,6 +88,13 @@ pub(super) async fn stream(
 /// An event as it is sent.
 type Sent = axum::response::sse::Event;
 
+/// What is to be sent.
+enum Ready {
+    First(Sent),
+    /// A row, and what was seen with it. It is written when it is its turn.
+    Row(AuditRow, String),
+}
+
 /// The events of one client.
 struct Stream {
     api: Shared,
@@ -93,7 +102,7 @@ struct Stream {
     check_at: Instant,
     /// What the client has got once `ready` is sent.
     seen: Position,
-    ready: VecDeque<Sent>,
+    ready: VecDeque<Ready>,
     /// New events; `None` while older ones are read.
     live: Option<Receiver<Arc<Event>>>,
     place: Place,
@@ -116,7 +125,7 @@ impl Stream {
             api,
             check_at: Instant::now() + CHECK_INTERVAL,
             seen,
-            ready: [first].into(),
+            ready: [Ready::First(first)].into(),
             live,
             place,
         })
@@ -129,8 +138,10 @@ impl Stream {
                 self.check_token().await.ok().filter(|is_valid| *is_valid)?;
                 self.check_at = Instant::now() + CHECK_INTERVAL;
             }
-            if let Some(ready) = self.ready.pop_front() {
-                return Some(ready);
+            match self.ready.pop_front() {
+                Some(Ready::First(first)) => return Some(first),
+                Some(Ready::Row(row, seen)) => return Some(event(&json_of(row), seen)),
+                None => {}
             }
             let Some(live) = &mut self.live else {
                 self.read_older().await.ok()?;
@@ -144,7 +155,7 @@ impl Stream {
             let is_new = !self.seen.has(event.id);
             self.seen.add_all(&event.position);
             if is_new {
-                return Some(self.event(&event.data));
+                return Some(self::event(&event.data, self.seen.to_string()));
             }
         }
     }
@@ -157,23 +168,18 @@ impl Stream {
             self.live = Some(live);
             return Ok(());
         };
-        let rows = between(self.api.store(), first..=last, PAGE).await?;
-        let is_page = rows.len() == PAGE;
+        let turn = self.api.turns.of_stream().await;
+        let rows = between(self.api.store(), first..=last, OLDER).await?;
+        drop(turn);
+        let is_page = rows.len() == OLDER;
         for row in rows {
             self.seen.add(first, row.id);
-            let event = self.event(&json_of(row));
-            self.ready.push_back(event);
+            self.ready.push_back(Ready::Row(row, self.seen.to_string()));
         }
         if !is_page {
             self.seen.add(first, last);
         }
         Ok(())
-    }
-
-    /// An event, whose id is what was seen with it.
-    fn event(&self, data: &str) -> Sent {
-        let event = Sent::default().event("audit").id(self.seen.to_string());
-        event.data(data)
     }
 
     /// Whether the stream's token is still valid.
@@ -184,4 +190,9 @@ impl Stream {
         let token = found.first().filter(|token| token.id == id);
         Ok(token.is_some_and(|token| token.revoked_at.is_none() && token.expires_at > now))
     }
+}
+
+/// An event, whose id is what was seen with it.
+fn event(data: &str, seen: String) -> Sent {
+    Sent::default().event("audit").id(seen).data(data)
 }

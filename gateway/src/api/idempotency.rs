@@ -25,8 +25,8 @@ use utoipa::openapi::{
 
 use super::{
     ApiError, Shared,
-    body::{MAX_BODY_BYTES, body_timeout, check_content_type, read},
-    caller::Caller,
+    body::{MAX_BODY_BYTES, body_timeout, read},
+    caller::{Caller, is_file},
     layers::{Call, rendered},
     problem::{Code, Unchanged},
 };
@@ -82,9 +82,7 @@ async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, Api
     let (mut head, body) = request.into_parts();
     let caller = Caller::from_request_parts(&mut head, api).await?;
     let row = row_key(&head.headers, caller.token.id)?;
-    let is_file = head.headers.contains_key(CONTENT_TYPE)
-        && check_content_type(&head.headers, &["application/json"]).is_err();
-    let (permit, limit) = if is_file {
+    let (permit, limit) = if is_file(&head) {
         let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(api));
         (Some(FILES.try_acquire().map_err(busy)?), MAX_FILE_BYTES)
     } else {
@@ -134,17 +132,17 @@ fn row_key(headers: &HeaderMap, token: i64) -> Result<[u8; 32], ApiError> {
 /// The hashes of what makes the request another one; the first is the one to write. They have a key, since bodies can have
 /// applications' keys.
 fn fingerprints(api: &Shared, head: &Parts, body: &Bytes) -> Vec<[u8; 32]> {
-    let seen = head
-        .headers
-        .get(IF_MATCH)
-        .map_or(&b""[..], HeaderValue::as_bytes);
+    let fields = [IF_MATCH, CONTENT_TYPE].into_iter();
+    let fields = fields.flat_map(|name| head.headers.get_all(name));
+    let fields: Vec<_> = fields.map(HeaderValue::as_bytes).collect();
+    let fields = fields.join(&b'\n');
     let target = head
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
     let hash = |key: hmac::Key| {
         let mut context = hmac::Context::with_key(&key);
-        for part in [target.as_bytes(), b"\n", seen, b"\n", body] {
+        for part in [target.as_bytes(), b"\n", &*fields, b"\n\n", body] {
             context.update(part);
         }
         bytes(context.sign().as_ref())

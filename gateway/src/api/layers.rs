@@ -113,7 +113,10 @@ fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Arc<Beginni
             Body::from_stream(events)
         });
     }
-    response.extensions_mut().insert(UntilSent(in_flight));
+    let extensions = response.extensions_mut();
+    // Of the handler.
+    let until_sent = extensions.remove::<UntilSent>();
+    extensions.insert(UntilSent(Arc::new((in_flight, until_sent))));
     response
 }
 

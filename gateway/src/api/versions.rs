@@ -1,7 +1,10 @@
 //! `/api/v1/versions`: the versions with their backends, and who uses them.
 
-use axum::{Json, extract::State};
+use std::{sync::Arc, time::Duration};
+
+use axum::{Extension, Json, extract::State, response::IntoResponse};
 use serde::Deserialize;
+use signpost_kit::server::listener::UntilSent;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -20,8 +23,11 @@ const DEFAULT_DAYS: u16 = 30;
 /// Limit on what a report reads of clients and applications: some 10 MB of JSON.
 const MAX_ROWS: u32 = 20_000;
 
-/// A report of many applications takes memory: one at a time.
-static TURN: Semaphore = Semaphore::const_new(1);
+/// A report of many applications takes memory until it is sent: so many at a time.
+pub(super) const MAX_REPORTS: usize = 4;
+static REPORTS: Semaphore = Semaphore::const_new(MAX_REPORTS);
+/// When a call that gets no report should try again.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Lists the versions with their dates, and their backends as this gateway sees them.
 #[utoipa::path(get, path = "/api/v1/versions", tag = "versions", params(PageParams), responses((status = OK, description = "The versions.", body = List<ListedVersion>)))]
@@ -52,12 +58,13 @@ pub(super) struct ReportParams {
 pub(super) async fn report(
     State(api): State<Shared>,
     Params(params): Params<ReportParams>,
-) -> Result<Json<Summary>, ApiError> {
+) -> Result<impl IntoResponse, ApiError> {
     let days = params.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=KEEP_DAYS).contains(&days) {
         return Err(ApiError::invalid("days", format!("1 to {KEEP_DAYS}")));
     }
-    let _turn = TURN.acquire().await.map_err(ApiError::internal)?;
+    let busy = |_| ApiError::from(Code::RateLimited).retry_after(RETRY);
+    let place = REPORTS.try_acquire().map_err(busy)?;
     if stored::is_large(api.store(), MAX_ROWS).await? {
         return Err(Code::ReportTooLarge.into());
     }
@@ -73,5 +80,6 @@ pub(super) async fn report(
             ));
         }
     }
-    Ok(Json(summary))
+    let until_sent = UntilSent(Arc::new(place));
+    Ok((Extension(until_sent), Json(summary)))
 }

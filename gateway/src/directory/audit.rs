@@ -12,7 +12,7 @@ use signpost_store::{
 };
 use utoipa::ToSchema;
 
-use super::apps::store::as_rfc3339;
+use super::{apps::store::as_rfc3339, fitting};
 
 /// Limit of a user's name in characters.
 const MAX_NAME_LENGTH: usize = 255;
@@ -71,8 +71,9 @@ pub(crate) async fn page(
     limit: usize,
 ) -> Result<(Vec<AuditItem>, bool), StoreError> {
     let mut rows = audit::page(store, filter, limit + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
+    let fitting = fitting(&rows, limit, |row| row.entry.changes.len());
+    let has_more = rows.len() > fitting;
+    rows.truncate(fitting);
     Ok((rows.into_iter().map(AuditItem::from).collect(), has_more))
 }
 

@@ -108,7 +108,7 @@ pub(in crate::api) async fn export(
                 Ok((lines, None)) => Some((Ok(lines), None)),
                 Ok((lines, Some(listing))) => {
                     // The call that began this is over.
-                    let turn = api.turns.acquire().await;
+                    let turn = api.turns.of_stream().await;
                     let next = piece(&api, listing).await;
                     drop(turn);
                     Some((Ok(lines), Some(next)))

@@ -244,3 +244,46 @@ async fn files_are_imported_whole_or_not_at_all_and_exported_without_keys() {
     let found = scene.get("/api/v1/apps?search=sec", &token).await;
     assert_eq!(found.body["items"][0]["ident"], "two");
 }
+
+/// A page is bounded in bytes, too: an application can have 100 origins of 255 characters.
+#[tokio::test]
+async fn applications_with_many_origins_are_listed_in_shorter_pages() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Operator).await;
+    let host = "x".repeat(60);
+    let origins: Vec<_> = (0..100)
+        .map(|number| format!("https://{host}.{host}.{host}.x{number}.example"))
+        .collect();
+    let line = |number: usize| {
+        let key = "4283fefc63f0cd0e873a0000c6d07ef7";
+        json!({"ident": format!("app-{number}"), "key": key, "name": "Shop", "origins": origins})
+    };
+    let lines: Vec<_> = (0..100).map(|number| line(number).to_string()).collect();
+    let request = Request::post("/api/v1/apps/import")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/jsonl")
+        .body(lines.join("\n").into());
+    let imported = scene.send(request.unwrap()).await;
+    assert_eq!(imported.body["imported"], 100, "{imported:?}");
+    for query in ["", "&search=Shop"] {
+        let (mut found, mut pages, mut after) = (0, 0, String::new());
+        loop {
+            let path = format!("/api/v1/apps?limit=1000{query}{after}");
+            let page = scene.get(&path, &token).await;
+            assert!(
+                page.text.len() < 2 * 1024 * 1024,
+                "{} bytes",
+                page.text.len()
+            );
+            found += page.body["items"].as_array().unwrap().len();
+            pages += 1;
+            match page.body["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, 100);
+        assert!(pages > 1);
+    }
+}

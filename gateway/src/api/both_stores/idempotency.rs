@@ -97,7 +97,7 @@ async fn of_concurrent_requests_with_one_key_one_runs() {
     let new = json!({ "name": "Shop" });
     let all = (0..8).map(|_| scene.post_with("k", CREATE, &token, &new));
     let mut created = 0;
-    for called in futures_util::future::join_all(all).await {
+    for called in join_all(all).await {
         match called.status {
             StatusCode::CREATED => created += 1,
             _ => assert_eq!(called.code(), "idempotency_unfinished"),

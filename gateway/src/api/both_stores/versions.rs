@@ -3,7 +3,7 @@
 use signpost_store::values;
 
 use super::*;
-use crate::observe::usage::stored;
+use crate::{api::versions::MAX_REPORTS, observe::usage::stored};
 
 #[tokio::test]
 async fn the_versions_are_listed_with_their_backends() {
@@ -75,4 +75,26 @@ async fn a_report_of_very_many_applications_is_refused() {
             .unwrap();
     }
     assert!(is_large(4).await && !is_large(5).await);
+}
+
+#[tokio::test]
+async fn reports_that_are_not_read_leave_no_place_to_more() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let viewer = scene.token(Role::Viewer).await;
+    let report = || {
+        Request::get("/api/v1/versions/report")
+            .header(header::AUTHORIZATION, format!("Bearer {viewer}"))
+            .body(Body::empty())
+            .unwrap()
+    };
+    let mut unread = Vec::new();
+    for _ in 0..MAX_REPORTS {
+        let response = scene.respond(report()).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        unread.push(response);
+    }
+    assert_eq!(scene.send(report()).await.code(), "rate_limited");
+    unread.pop();
+    assert_eq!(scene.send(report()).await.status, StatusCode::OK);
 }

@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// The same while more rows are known: streams take them meanwhile.
 const SHORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Rows that are read at once.
-pub(super) const PAGE: usize = 500;
+const PAGE: usize = 500;
 /// Events that a stream can be behind before it is cut off.
 const MAX_BEHIND: usize = 2 * PAGE;
 /// Time for which a missing row delays those behind it: a commit usually takes milliseconds.

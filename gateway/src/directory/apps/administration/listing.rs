@@ -6,7 +6,10 @@ use signpost_protocol::app::AppIdent;
 use signpost_store::tables::applications::{self, ApplicationRow, folded};
 
 use super::Administration;
-use crate::directory::apps::store::{AppStoreError, AppSummary};
+use crate::directory::{
+    apps::store::{AppStoreError, AppSummary},
+    fitting,
+};
 
 /// Maximum number of applications of a [`Page`]: few enough for the shortest statement timeout.
 pub(crate) const MAX_PAGE: usize = 10_000;
@@ -97,8 +100,11 @@ impl Administration {
                 rows
             }
         };
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
+        let fitting = fitting(&rows, limit, |row| {
+            row.settings.return_to_origins.len() + row.name.len()
+        });
+        let has_more = rows.len() > fitting;
+        rows.truncate(fitting);
         let next = rows.last().filter(|_| has_more).map(|row| Cursor {
             id: row.id.get(),
             name: match &listing.search {

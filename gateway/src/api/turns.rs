@@ -1,0 +1,95 @@
+//! The turns of calls: how many run at once, in all and with one token.
+
+use std::{sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::timeout,
+};
+
+use super::{ApiError, problem::Code};
+
+/// Calls that run at once: half of what a SQLite store does at once, so that the other half is left for requests of clients.
+pub(super) const CALLS: usize = 2;
+/// Of them with one token, so that its other calls wait for each other and not in front of other operators.
+const CALLS_OF_TOKEN: usize = 1;
+/// How long a call waits for its turn.
+pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Tokens whose turns are known. Of more, those that called last.
+const MAX_TOKENS: u64 = 1000;
+
+/// The turns.
+pub(super) struct Turns {
+    all: Semaphore,
+    of_tokens: Cache<i64, Arc<Semaphore>>,
+}
+
+/// A call runs until this is dropped.
+pub(super) struct Turn<'t> {
+    _of_token: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'t>,
+}
+
+impl Turns {
+    /// No call runs.
+    pub(super) fn new() -> Self {
+        Self {
+            all: Semaphore::new(CALLS),
+            of_tokens: Cache::new(MAX_TOKENS),
+        }
+    }
+
+    /// Waits until a call with this token may run.
+    pub(super) async fn take(&self, token: i64) -> Result<Turn<'_>, ApiError> {
+        let own = || Arc::new(Semaphore::new(CALLS_OF_TOKEN));
+        let of_token = self.of_tokens.get_with(token, own);
+        let turn = async {
+            let of_token = of_token.acquire_owned().await.ok()?;
+            let of_all = self.all.acquire().await.ok()?;
+            Some(Turn {
+                _of_token: of_token,
+                _of_all: of_all,
+            })
+        };
+        let turn = timeout(TURN_TIMEOUT, turn).await.ok().flatten();
+        turn.ok_or_else(|| ApiError::from(Code::RateLimited).retry_after(TURN_TIMEOUT))
+    }
+
+    /// Waits for a turn of what goes on after its call: a stream.
+    pub(super) async fn of_stream(&self) -> Option<SemaphorePermit<'_>> {
+        self.all.acquire().await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_one_token_do_not_wait_in_front_of_anothers() {
+        let turns = Arc::new(Turns::new());
+        let first = turns.take(1).await.unwrap();
+        // Many more with the same token wait for it.
+        for _ in 0..100 {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move { turns.take(1).await.map(drop) });
+        }
+        tokio::task::yield_now().await;
+        let other = turns.take(2).await.unwrap();
+        drop(first);
+        drop(other);
+        let began = tokio::time::Instant::now();
+        turns.take(2).await.unwrap();
+        assert!(began.elapsed() < TURN_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_gets_no_turn_in_time_is_rejected() {
+        let turns = Turns::new();
+        let _turns = (turns.take(1).await.unwrap(), turns.take(2).await.unwrap());
+        let began = tokio::time::Instant::now();
+        assert!(turns.take(3).await.is_err());
+        assert!(began.elapsed() >= TURN_TIMEOUT);
+    }
+}

@@ -272,7 +272,7 @@ hint_key_in_front = 密钥放在了最前面：拼接为 { $found }，应为 { $
 hint_layout = 参数名、值和密钥拼接为 { $found }；此应用的拼接方式为 { $rule }。
 hint_trailing_newline = 签名文本或密钥以换行符结尾；请去掉它，例如从文件读取的密钥末尾的换行符。
 hint_escape_case = 签名时百分号编码的大小写与发送时不同；请按发送时的原样签名。
-hint_cover = 请只编码一次，并对实际发送的内容签名。{ $found ->
+hint_cover = { $found ->
     [request] 签名文本缺少方法和路径；此应用的规则要求将其放在参数之前（cover = request）：方法、换行符、路径、换行符。
    *[parameters] 签名文本包含方法和路径；此应用的规则只对参数签名（cover = parameters）。
 }
@@ -318,8 +318,8 @@ hint_key_form = 请原样使用签发的密钥文本的字节。{ $found ->
 }
 hint_stray_separator = 签名文本在参数之前有多余的“?”或“&”，或在参数之后有多余的“&”。
 hint_cover_form = 方法和路径未按此应用的要求签名：参数之前应依次是大写的方法、换行符、按发送原样且不含查询串的路径、换行符。
-hint_sign_form =  的十六进制形式，共 { $digits } 位。{ $found ->
-    [base64] “sign”像是 base64；此应用使用 { $rule }
+hint_sign_form = { $found ->
+    [base64] “sign”像是 base64；此应用使用 { $rule } 的十六进制形式，共 { $digits } 位。
     [cut] “sign”只有 16 位十六进制数字，像是截短的 MD5；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
    *[other] “sign”不是哈希值的十六进制形式；此应用使用 { $rule }，共 { $digits } 位十六进制数字。
 }

@@ -272,7 +272,7 @@ hint_key_in_front = 金鑰放在了最前面：串接為 { $found }，應為 { $
 hint_layout = 參數名稱、值與金鑰串接為 { $found }；此應用程式的串接方式為 { $rule }。
 hint_trailing_newline = 簽章文字或金鑰以換行字元結尾；請將其移除，例如從檔案讀取的金鑰末尾的換行字元。
 hint_escape_case = 簽章時百分號編碼的大小寫與傳送時不同；請依傳送時的原樣簽章。
-hint_cover = 請只編碼一次，並對實際傳送的內容簽章。{ $found ->
+hint_cover = { $found ->
     [request] 簽章文字缺少方法與路徑；此應用程式的規則要求將其放在參數之前（cover = request）：方法、換行字元、路徑、換行字元。
    *[parameters] 簽章文字包含方法與路徑；此應用程式的規則只對參數簽章（cover = parameters）。
 }
@@ -318,8 +318,8 @@ hint_key_form = 請原樣使用核發的金鑰文字的位元組。{ $found ->
 }
 hint_stray_separator = 簽章文字在參數之前有多餘的「?」或「&」，或在參數之後有多餘的「&」。
 hint_cover_form = 方法和路徑未按此應用程式的要求簽章：參數之前應依序是大寫的方法、換行字元、按傳送原樣且不含查詢字串的路徑、換行字元。
-hint_sign_form =  的十六進位形式，共 { $digits } 位。{ $found ->
-    [base64] 「sign」像是 base64；此應用程式使用 { $rule }
+hint_sign_form = { $found ->
+    [base64] 「sign」像是 base64；此應用程式使用 { $rule } 的十六進位形式，共 { $digits } 位。
     [cut] 「sign」只有 16 位十六進位數字，像是截短的 MD5；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
    *[other] 「sign」不是雜湊值的十六進位形式；此應用程式使用 { $rule }，共 { $digits } 位十六進位數字。
 }

@@ -28,7 +28,7 @@ use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
 
-use self::{events::Events, failures::Failures, problem::ApiError, turns::Turns};
+use self::{events::Events, failures::Failures, turns::Turns};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -55,6 +55,14 @@ pub(crate) struct Api {
     /// What is written to the audit.
     events: Events,
 }
+
+pub(crate) use self::{
+    body::read as read_body,
+    caller::FromConsole,
+    idempotency::KEY as IDEMPOTENCY_KEY,
+    layers::is_cross_site,
+    problem::{ApiError, Code},
+};
 
 type Shared = Arc<Api>;
 
@@ -110,4 +118,4 @@ pub(crate) fn router(api: &Arc<Api>) -> Router {
 }
 
 #[cfg(test)]
-mod both_stores;
+pub(crate) mod both_stores;

@@ -28,6 +28,7 @@
 mod api;
 pub mod cli;
 mod config;
+mod console;
 mod directory;
 mod downstream;
 mod gateway;

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 14] = [
+const GATEWAY: [&str; 15] = [
     "wire",
     "tls",
     "request",
@@ -23,6 +23,7 @@ const GATEWAY: [&str; 14] = [
     "gateway",
     "downstream",
     "api",
+    "console",
     "process",
     "cli",
 ];

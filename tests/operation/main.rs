@@ -11,6 +11,7 @@ mod card;
 mod commands;
 // Invalid configuration.
 mod configuration;
+mod console;
 // Every key of every example, changed while the program runs.
 mod every_key;
 // Warnings and rejected settings at the start.

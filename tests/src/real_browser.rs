@@ -188,6 +188,22 @@ impl RealBrowser {
         pressed.expect("the browser has a keyboard");
     }
 
+    /// Types a text into what has the focus.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn enter(&self, text: &str) {
+        let mut actions = KeyActions::new("keyboard".to_owned());
+        for value in text.chars() {
+            actions = actions
+                .then(KeyAction::Down { value })
+                .then(KeyAction::Up { value });
+        }
+        let entered = self.client.perform_actions(actions).await;
+        entered.expect("the browser has a keyboard");
+    }
+
     /// The errors and warnings of the page's console, for example a violated policy.
     ///
     /// # Panics

@@ -22,11 +22,15 @@ use signpost_protocol::{
     text::text,
 };
 
-const STYLE: &str = include_str!("page/style.css");
+/// The colours of all pages, light and dark, as CSS variables.
+pub const COLOURS: &str = include_str!("page/colours.css");
+
+static STYLE: LazyLock<String> =
+    LazyLock::new(|| [COLOURS, include_str!("page/style.css")].concat());
 
 /// The Content-Security-Policy. `form-action` and `base-uri` do not fall back to `default-src`, so they are listed.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let style = STANDARD.encode(Sha256::digest(STYLE));
+    let style = STANDARD.encode(Sha256::digest(&*STYLE));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
@@ -95,7 +99,7 @@ fn frame(language: Language, title: &str, content: &Markup) -> String {
                 meta name="robots" content="noindex";
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(&*STYLE)) }
             }
             body {
                 main { (content) }
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_text_has_enough_contrast_in_both_colour_schemes() {
-        let (light, dark) = STYLE.split_once("prefers-color-scheme: dark").unwrap();
+        let (light, dark) = COLOURS.split_once("prefers-color-scheme: dark").unwrap();
         for scheme in [light, dark] {
             let luminance_of = |name: &str| {
                 let (_, rest) = scheme.split_once(&format!("--{name}: ")).unwrap();

@@ -9,6 +9,15 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentB
 
 use crate::language::Language;
 
+/// The texts that are shared by all programs.
+static TEXTS: Texts = Texts::new([
+    include_str!("../languages/en.ftl"),
+    include_str!("../languages/zh-CN.ftl"),
+    include_str!("../languages/zh-TW.ftl"),
+    include_str!("../languages/ja.ftl"),
+    include_str!("../languages/ko.ftl"),
+]);
+
 /// Formats the text of `id` (`message`, or `message.attribute`) with `args`.
 ///
 /// A missing text or argument is replaced by its name, so that users always see some text.
@@ -19,49 +28,60 @@ pub fn text(language: Language, id: &str, args: &[(&str, &str)]) -> String {
 
 /// As [`text`]; `None` if the language has no text for `id`.
 pub fn find(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
-    let bundle = bundle(language);
-    let (message, attribute) = id.split_once('.').unzip();
-    let message = bundle.get_message(message.unwrap_or(id))?;
-    let pattern = match attribute {
-        Some(attribute) => message.get_attribute(attribute)?.value(),
-        None => message.value()?,
-    };
-    let mut values = FluentArgs::with_capacity(args.len());
-    for (name, value) in args {
-        values.set(*name, FluentValue::from(*value));
+    TEXTS.find(language, id, args)
+}
+
+/// A Fluent file for each language.
+pub struct Texts {
+    /// In the order of [`Language::ALL`].
+    sources: [&'static str; Language::ALL.len()],
+    bundles: [OnceLock<FluentBundle<FluentResource>>; Language::ALL.len()],
+}
+
+hide_in_debug!(Texts);
+
+impl Texts {
+    /// The texts of these files, in the order of [`Language::ALL`].
+    #[must_use]
+    pub const fn new(sources: [&'static str; Language::ALL.len()]) -> Self {
+        Self {
+            sources,
+            bundles: [const { OnceLock::new() }; Language::ALL.len()],
+        }
     }
-    let mut missing_args = Vec::new();
-    Some(
-        bundle
-            .format_pattern(pattern, Some(&values), &mut missing_args)
-            .into_owned(),
-    )
-}
 
-fn bundle(language: Language) -> &'static FluentBundle<FluentResource> {
-    static BUNDLES: [OnceLock<FluentBundle<FluentResource>>; Language::ALL.len()] =
-        [const { OnceLock::new() }; Language::ALL.len()];
-    BUNDLES[language as usize].get_or_init(|| {
-        let tag = language.tag().parse().expect("our five tags are BCP 47");
-        let mut bundle = FluentBundle::new_concurrent(vec![tag]);
-        // Isolation marks are for mixed writing directions; all five languages run left to right.
-        bundle.set_use_isolating(false);
-        let resource = FluentResource::try_new(source(language).to_owned())
-            .expect("the embedded files parse: a test reads each");
-        bundle
-            .add_resource(resource)
-            .expect("no key stands twice: a test reads each file");
-        bundle
-    })
-}
+    /// Formats the text of `id` with `args`; `None` if the language has no text for it.
+    pub fn find(&self, language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
+        let bundle = self.bundle(language);
+        let (message, attribute) = id.split_once('.').unzip();
+        let message = bundle.get_message(message.unwrap_or(id))?;
+        let pattern = match attribute {
+            Some(attribute) => message.get_attribute(attribute)?.value(),
+            None => message.value()?,
+        };
+        let mut values = FluentArgs::with_capacity(args.len());
+        for (name, value) in args {
+            values.set(*name, FluentValue::from(*value));
+        }
+        let mut missing_args = Vec::new();
+        let text = bundle.format_pattern(pattern, Some(&values), &mut missing_args);
+        Some(text.into_owned())
+    }
 
-fn source(language: Language) -> &'static str {
-    match language {
-        Language::En => include_str!("../languages/en.ftl"),
-        Language::ZhCn => include_str!("../languages/zh-CN.ftl"),
-        Language::ZhTw => include_str!("../languages/zh-TW.ftl"),
-        Language::Ja => include_str!("../languages/ja.ftl"),
-        Language::Ko => include_str!("../languages/ko.ftl"),
+    fn bundle(&self, language: Language) -> &FluentBundle<FluentResource> {
+        self.bundles[language as usize].get_or_init(|| {
+            let tag = language.tag().parse().expect("our five tags are BCP 47");
+            let mut bundle = FluentBundle::new_concurrent(vec![tag]);
+            // Isolation marks are for mixed writing directions; all five languages run left to right.
+            bundle.set_use_isolating(false);
+            let source = self.sources[language as usize].to_owned();
+            let resource = FluentResource::try_new(source)
+                .expect("the embedded files parse: a test reads each");
+            bundle
+                .add_resource(resource)
+                .expect("no key stands twice: a test reads each file");
+            bundle
+        })
     }
 }
 
@@ -71,15 +91,21 @@ mod tests {
 
     use super::*;
 
+    /// The folders with texts: ours, and the gateway's console.
+    const FOLDERS: [&str; 2] = ["languages", "../src/console/languages"];
+
+    fn source(folder: &str, language: Language) -> &'static str {
+        let root = env!("CARGO_MANIFEST_DIR");
+        let path = format!("{root}/{folder}/{}.ftl", language.tag());
+        std::fs::read_to_string(path).unwrap().leak()
+    }
+
     /// Every message and attribute of a file, with the names of its arguments and of the variants it chooses from.
-    fn keys(language: Language) -> BTreeMap<String, BTreeSet<String>> {
+    fn keys(source: &str) -> BTreeMap<String, BTreeSet<String>> {
         let mut keys = BTreeMap::new();
         let mut message = String::new();
         let mut last = String::new();
-        for line in source(language)
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-        {
+        for line in source.lines().filter(|line| !line.starts_with('#')) {
             if let Some((attribute, _)) = line
                 .trim_start()
                 .strip_prefix('.')
@@ -110,16 +136,16 @@ mod tests {
 
     #[test]
     fn every_language_has_the_same_texts_with_the_same_arguments() {
-        let english = keys(Language::En);
-        assert!(english.len() > 80);
-        for language in Language::ALL {
-            assert_eq!(keys(language), english, "{}", language.tag());
-            for id in english.keys() {
-                assert!(
-                    find(language, id, &[]).is_some(),
-                    "{id} in {}",
-                    language.tag()
-                );
+        for folder in FOLDERS {
+            let texts = Texts::new(Language::ALL.map(|language| source(folder, language)));
+            let english = keys(source(folder, Language::En));
+            assert!(english.len() > 80);
+            for language in Language::ALL {
+                let tag = language.tag();
+                assert_eq!(keys(source(folder, language)), english, "{tag}");
+                for id in english.keys() {
+                    assert!(texts.find(language, id, &[]).is_some(), "{id} in {tag}");
+                }
             }
         }
     }
@@ -129,12 +155,10 @@ mod tests {
         let is_wide = |letter| matches!(letter, '\u{3041}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}');
         let is_latin = |letter: char| letter.is_ascii_alphanumeric() || "{}".contains(letter);
         for language in [Language::ZhCn, Language::ZhTw, Language::Ja] {
-            for line in source(language)
-                .lines()
-                .filter(|line| !line.starts_with('#'))
-            {
+            let lines = FOLDERS.map(|folder| source(folder, language).lines());
+            for line in lines.into_iter().flatten() {
                 let letters: Vec<_> = line.chars().collect();
-                for pair in letters.windows(2) {
+                for pair in letters.windows(2).filter(|_| !line.starts_with('#')) {
                     let is_tight = is_wide(pair[0]) && is_latin(pair[1])
                         || is_latin(pair[0]) && is_wide(pair[1]);
                     assert!(!is_tight, "{pair:?} in {}: {line}", language.tag());
@@ -146,7 +170,25 @@ mod tests {
     #[test]
     fn korean_needs_no_choice_of_particles() {
         for choice in ["이(가)", "은(는)", "을(를)", "와(과)", "(으)로"] {
-            assert!(!source(Language::Ko).contains(choice), "{choice}");
+            for folder in FOLDERS {
+                assert!(!source(folder, Language::Ko).contains(choice), "{choice}");
+            }
+        }
+    }
+
+    /// A part of a text that was moved in front of another one.
+    #[test]
+    fn no_text_begins_with_a_space_or_with_the_words_of_another_one() {
+        for language in Language::ALL {
+            let shown = |id: &str| text(language, id, &[("found", "request")]);
+            for id in keys(source(FOLDERS[0], language)).keys() {
+                let text = shown(id);
+                assert!(!text.starts_with(' '), "{id}: {text}");
+            }
+            let (cover, twice) = (shown("hint_cover"), shown("hint_encoded_twice"));
+            let begins = |sentence: &&str| !sentence.is_empty() && cover.starts_with(*sentence);
+            let mut sentences = twice.split_inclusive(['.', '。']);
+            assert_eq!(sentences.find(begins), None, "{}", language.tag());
         }
     }
 

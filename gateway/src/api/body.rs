@@ -113,7 +113,7 @@ pub(super) fn check_content_type(headers: &HeaderMap, allowed: &[&str]) -> Resul
 }
 
 /// Reads a body whole.
-pub(super) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<Bytes, ApiError> {
     let too_large = || ApiError::from(Code::BodyTooLarge).arg("limit", limit.to_string());
     // A declared length says it at once.
     if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length > limit) {

@@ -49,13 +49,13 @@ use crate::{
 };
 
 /// An API, and a token for each role.
-pub(super) struct Scene {
+pub(crate) struct Scene {
     api: Arc<Api>,
-    router: Router,
+    pub(crate) router: Router,
     /// The folder of its file, `gateway.toml`.
     pub(super) folder: TempDir,
     pub(super) reload: ReloadHandle,
-    pub(super) current: Arc<ArcSwap<Gateway>>,
+    pub(crate) current: Arc<ArcSwap<Gateway>>,
     pub(super) store: Store,
     pub(super) apps: StoredApps,
     pub(super) tokens: Tokens,
@@ -113,7 +113,7 @@ impl Called {
 }
 
 impl Scene {
-    pub(super) async fn new(test_store: &TestStore) -> Self {
+    pub(crate) async fn new(test_store: &TestStore) -> Self {
         let store = test_store.open().await;
         let (apps, tokens) = (sealed_apps(store.clone()), Tokens::new(store.clone()));
         let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
@@ -142,7 +142,7 @@ impl Scene {
     }
 
     /// The text of a new token with this role.
-    pub(super) async fn token(&self, role: Role) -> String {
+    pub(crate) async fn token(&self, role: Role) -> String {
         self.token_of(&format!("the {}", role.as_str()), role).await
     }
 

@@ -31,7 +31,13 @@ pub(crate) struct Caller {
     pub address: SocketAddr,
     /// When the call began.
     pub at: Timestamp,
+    /// Through what: `api` or `console`.
+    face: &'static str,
 }
+
+/// Marks a call that the console makes for its user.
+#[derive(Clone, Copy)]
+pub(crate) struct FromConsole;
 
 impl Caller {
     /// The author of a change by this call.
@@ -39,7 +45,7 @@ impl Caller {
         let reason = reason.map(|text| parsed::<Reason>("reason", text));
         Ok(Author {
             actor: self.token.name.clone(),
-            origin: format!("api {}", self.address.ip().to_canonical()),
+            origin: format!("{} {}", self.face, self.address.ip().to_canonical()),
             reason: reason.transpose()?.map(String::from),
         })
     }
@@ -67,8 +73,12 @@ pub(super) async fn require(
     next: Next,
 ) -> Response {
     let (mut head, body) = request.into_parts();
+    let face = match head.extensions.get::<FromConsole>() {
+        Some(FromConsole) => "console",
+        None => "api",
+    };
     let allowed = async {
-        let caller = authenticate(&api, role, address, &head.headers).await?;
+        let caller = authenticate(&api, role, address, &head.headers, face).await?;
         let token = caller.token.id;
         head.extensions.insert(caller);
         // A file of an import is read later, by the one import that runs.
@@ -98,6 +108,7 @@ async fn authenticate(
     needed: Role,
     address: SocketAddr,
     headers: &HeaderMap,
+    face: &'static str,
 ) -> Result<Caller, ApiError> {
     let given = bearer(headers).ok_or(Code::TokenMissing)?;
     let at = api.current.load().state.clock.now();
@@ -116,7 +127,12 @@ async fn authenticate(
             .arg("role", token.role.as_str())
             .arg("needed", needed.as_str()));
     }
-    Ok(Caller { token, address, at })
+    Ok(Caller {
+        token,
+        address,
+        at,
+        face,
+    })
 }
 
 /// The token of the only `Authorization` field. RFC 6750 section 2.1.

@@ -33,7 +33,7 @@ use super::{
 use crate::directory::apps::import::MAX_FILE_BYTES;
 
 /// The header with the key.
-const KEY: &str = "idempotency-key";
+pub(crate) const KEY: &str = "idempotency-key";
 /// Limit of a key's length.
 const MAX_KEY_LENGTH: usize = 255;
 /// The header of a response that was kept.

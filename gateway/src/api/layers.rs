@@ -132,7 +132,7 @@ fn without_head(allow: &HeaderValue) -> &'static str {
 /// Whether a page of another site calls. It has no token, but could use one that it was tricked out of an operator.
 ///
 /// Browsers send `Sec-Fetch-Site`; old ones only `Origin`, whose host is that of the call if the site is the same.
-fn is_cross_site(headers: &HeaderMap) -> bool {
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site != "same-origin" && site != "none";
     }

@@ -124,6 +124,13 @@ impl PartialSchema for Code {
 
 impl ToSchema for Code {}
 
+impl Problem {
+    /// The status of its response.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.code.status()
+    }
+}
+
 /// A problem: the body of each response that is no success.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
@@ -232,21 +239,6 @@ impl ApiError {
                 "a call of the management API failed"
             );
         }
-        let id = self.code.as_str();
-        let arguments = self.arguments.iter();
-        let arguments = arguments.map(|(name, value)| (*name, &**value));
-        let methods = allowed.map(|methods| ("methods", methods));
-        let arguments: Vec<_> = arguments.chain(methods).collect();
-        let status = self.code.status();
-        let problem = Problem {
-            r#type: self.code.type_uri(),
-            title: text(language, id, &[]),
-            status: status.as_u16(),
-            code: self.code,
-            detail: text(language, &format!("{id}.detail"), &arguments),
-            request_id: request_id.to_owned(),
-            members: self.members.clone(),
-        };
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
             (
@@ -254,6 +246,8 @@ impl ApiError {
                 HeaderValue::from_static(language.tag()),
             ),
         ];
+        let status = self.code.status();
+        let problem = self.problem(language, request_id, allowed);
         let mut response = (status, headers, axum::Json(problem)).into_response();
         if self.is_unchanged {
             response.extensions_mut().insert(Unchanged);
@@ -271,6 +265,29 @@ impl ApiError {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
+    }
+
+    /// The problem in this language.
+    pub(crate) fn problem(
+        &self,
+        language: Language,
+        request_id: &str,
+        allowed: Option<&'static str>,
+    ) -> Problem {
+        let id = self.code.as_str();
+        let arguments = self.arguments.iter();
+        let arguments = arguments.map(|(name, value)| (*name, &**value));
+        let methods = allowed.map(|methods| ("methods", methods));
+        let arguments: Vec<_> = arguments.chain(methods).collect();
+        Problem {
+            r#type: self.code.type_uri(),
+            title: text(language, id, &[]),
+            status: self.code.status().as_u16(),
+            code: self.code,
+            detail: text(language, &format!("{id}.detail"), &arguments),
+            request_id: request_id.to_owned(),
+            members: self.members.clone(),
+        }
     }
 }
 

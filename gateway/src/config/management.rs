@@ -22,6 +22,8 @@ pub(crate) struct Management {
     pub tls: Option<Arc<Tls>>,
     /// Whether it serves the management API.
     pub api: bool,
+    /// Whether it serves the console, too.
+    pub console: bool,
 }
 
 impl Management {
@@ -45,7 +47,16 @@ impl Management {
             // Not in the handshake: who asks for /readyz has no certificate.
             read_tls(section, Ok(Protocols::Http1), ClientAuth::ByRequest).map(Arc::new)
         });
-        let api = api(section, has_store);
+        let api = table(section, "api");
+        if api == Ok(true) && !has_store {
+            let allowed = "with [applications] only: the API changes those of the store";
+            return Err(section.problem("api", "a table", allowed));
+        }
+        let console = table(section, "console");
+        if console == Ok(true) && api == Ok(false) {
+            let allowed = "with [management.api] only: the console makes calls of the API";
+            return Err(section.problem("console", "a table", allowed));
+        }
         let settings = settings?.ok_or(Invalid)?;
         let listen = settings.listen;
         if api == Ok(true) && !has_tls && !listen.ip().is_loopback() {
@@ -56,22 +67,18 @@ impl Management {
             settings,
             tls: tls?,
             api: api?,
+            console: console?,
         })
     }
 }
 
-/// Whether there is a table `[management.api]`.
-fn api(section: &mut Section<'_>, has_store: bool) -> Read<bool> {
-    const KEY: &str = "api";
-    let table = section.find(KEY, "a table without keys");
+/// Whether there is a table without keys.
+fn table(section: &mut Section<'_>, key: &'static str) -> Read<bool> {
+    let table = section.find(key, "a table without keys");
     let is_on = table.is_some();
     if let Some(table) = table {
         table.section(|_| Ok(()))?;
-        if !has_store {
-            let allowed = "with [applications] only: the API changes those of the store";
-            return Err(section.problem(KEY, "a table", allowed));
-        }
     }
-    section.set(KEY, if is_on { "on" } else { "off" });
+    section.set(key, if is_on { "on" } else { "off" });
     Ok(is_on)
 }

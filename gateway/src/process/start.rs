@@ -35,6 +35,7 @@ use tokio::{
 use crate::{
     api::{self, Api},
     config::Config,
+    console,
     directory::apps::{
         loader::AppLoader,
         open::{OpenApps, open_apps},
@@ -118,7 +119,13 @@ pub(crate) fn run(
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api.map(|apps| api::router(&Arc::new(Api::new(apps, &current, reload)))),
+        other: api.map(|apps| {
+            let api = api::router(&Arc::new(Api::new(apps, &current, reload)));
+            match management.console {
+                true => console::router(api, &current),
+                false => api,
+            }
+        }),
         readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };

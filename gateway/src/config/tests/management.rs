@@ -86,4 +86,9 @@ fn the_api_needs_the_store_and_beyond_loopback_tls() {
     assert!(report.contains("management.api: found"), "{report}");
     let report = problems(&format!("{MULTI}[management.api]\ntokens = 1\n"));
     assert!(report.contains("management.api.tokens"), "{report}");
+    let both = load(&format!("{MULTI}[management.api]\n[management.console]\n"));
+    assert!(both.unwrap().management.console);
+    let report = problems(&format!("{MULTI}[management.console]\n"));
+    let expected = "management.console: found a table; allowed: with [management.api] only";
+    assert!(report.contains(expected), "{report}");
 }

@@ -1,0 +1,112 @@
+//! What a page says when a call of the API fails: its problem.
+
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header::RETRY_AFTER};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::{
+    links::session_ended,
+    page::{Reader, page},
+    parts::problem_lines,
+};
+use crate::api::{ApiError, Code};
+
+/// A call that failed, and for whom it was made.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    /// The problem, RFC 9457.
+    pub problem: Value,
+    reader: Reader,
+}
+
+impl Failure {
+    pub(super) const fn new(status: StatusCode, problem: Value, reader: Reader) -> Self {
+        Self {
+            status,
+            problem,
+            reader,
+        }
+    }
+
+    /// Of a call that was not made.
+    pub(super) fn of_error(error: &ApiError, reader: Reader) -> Self {
+        let problem = error.problem(reader.language, "", None);
+        Self::new(problem.status(), json!(problem), reader)
+    }
+
+    /// No page has that path.
+    pub(super) fn not_found(reader: Reader) -> Self {
+        Self::of_error(&Code::NotFound.into(), reader)
+    }
+
+    /// A page of another site has sent a form.
+    pub(super) fn cross_site(reader: Reader) -> Self {
+        Self::of_error(&Code::CrossSite.into(), reader)
+    }
+
+    /// A bug of Signpost.
+    pub(super) fn internal(reader: Reader) -> Self {
+        Self::of_error(&Code::Internal.into(), reader)
+    }
+
+    /// The problem's code.
+    pub(super) fn code(&self) -> &str {
+        self.problem["code"].as_str().unwrap_or_default()
+    }
+
+    /// Whether the form can be filled in otherwise: then it is shown again.
+    pub(super) fn is_of_input(&self) -> bool {
+        self.status.is_client_error()
+            && !self.needs_sign_in()
+            && self.status != StatusCode::NOT_FOUND
+    }
+
+    /// The session's token has ended.
+    pub(super) fn needs_sign_in(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// The problem, for a page that has more to say.
+    pub(super) fn banner(&self) -> Markup {
+        let (title, detail) = (&self.problem["title"], &self.problem["detail"]);
+        let request = self.problem["request_id"].as_str();
+        html! {
+            div.problem role="alert" {
+                h2 { (title.as_str().unwrap_or_default()) }
+                p { (detail.as_str().unwrap_or_default()) }
+                (problem_lines(&self.problem["problems"]))
+                p.quiet {
+                    (self.reader.text("console_problem_code")) " " code { (self.code()) }
+                    @if let Some(id) = request.filter(|id| !id.is_empty()) {
+                        " · " (self.reader.text("console_problem_request")) " " code { (id) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The page of a form that was not accepted, with the problem's status.
+    pub(super) fn with_page(&self, page: Response) -> Response {
+        (self.status, page).into_response()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        if self.needs_sign_in() {
+            return session_ended();
+        }
+        let title = self.problem["title"].as_str().unwrap_or_default();
+        let content = html! {
+            (self.banner())
+            p { a href="/" { (self.reader.text("console_problem_back")) } }
+        };
+        let mut response = self.with_page(page(&self.reader, None, title, &content));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, 1.into());
+        }
+        response
+    }
+}

@@ -1,0 +1,67 @@
+//! The fields of a form.
+
+use axum::extract::{FromRequest, Request};
+use serde_json::{Map, Value, json};
+use url::form_urlencoded;
+
+use super::{Shared, failure::Failure, page::Reader};
+use crate::api;
+
+/// Limit of a form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
+const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;
+
+/// The fields of a form, `application/x-www-form-urlencoded`.
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl FromRequest<Shared> for Fields {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Failure> {
+        let (head, body) = request.into_parts();
+        let reader = Reader::of_session(&console.sessions, &head.headers);
+        let timeout = console.current.load().policy.bounds.timeouts.body;
+        let read = api::read_body(body, MAX_FORM_BYTES, timeout).await;
+        let bytes = read.map_err(|error| Failure::of_error(&error, reader))?;
+        let fields = form_urlencoded::parse(&bytes);
+        Ok(Self(fields.into_owned().collect()))
+    }
+}
+
+impl Fields {
+    /// A field's text without white space around it; empty without the field.
+    pub(super) fn get(&self, name: &str) -> &str {
+        let mut fields = self.0.iter();
+        let field = fields.find(|(field, _)| field == name);
+        field.map_or("", |(_, value)| value.trim())
+    }
+
+    /// A field that says something.
+    pub(super) fn given(&self, name: &str) -> Option<&str> {
+        Some(self.get(name)).filter(|value| !value.is_empty())
+    }
+
+    /// The lines of a field, without empty ones.
+    pub(super) fn lines(&self, name: &str) -> Vec<&str> {
+        let lines = self.get(name).lines().map(str::trim);
+        lines.filter(|line| !line.is_empty()).collect()
+    }
+
+    /// A JSON object of the fields that say something.
+    pub(super) fn object(&self, names: &[&str]) -> Map<String, Value> {
+        let given = names
+            .iter()
+            .filter_map(|name| Some((*name, self.given(name)?)));
+        given
+            .map(|(name, value)| (name.to_owned(), json!(value)))
+            .collect()
+    }
+
+    /// A field's number. What is none stays text, which the API names in its problem.
+    pub(super) fn number(&self, name: &str) -> Option<Value> {
+        let text = self.given(name)?;
+        Some(
+            text.parse::<u64>()
+                .map_or_else(|_| json!(text), |number| json!(number)),
+        )
+    }
+}

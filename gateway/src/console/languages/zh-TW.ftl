@@ -1,0 +1,219 @@
+# 主控台的文字（繁體中文）。API 的用詞（例如狀態）是以該詞為名的屬性。
+
+## The frame
+
+console_skip = 跳到內容
+console_navigation = 主控台導覽
+console_overview = 總覽
+console_apps = 應用程式
+console_versions = 版本
+console_audit = 稽核
+console_settings = 設定
+console_sign_out = 登出
+console_problem_code = 錯誤碼
+console_problem_request = 請求編號
+console_problem_back = 返回總覽
+console_next_page = 下一頁
+console_copy = 複製
+console_copied = 已複製
+console_done = 完成
+    .signed-out = 您已登出。
+    .session-ended = 您的權杖已過期或已被撤銷。請重新登入。
+    .app-update = 應用程式已變更。
+    .app-end-overlap = 舊金鑰已失效。
+    .app-enable = 應用程式的請求重新被接受。
+    .app-disable = 應用程式的請求從現在起會遭到拒絕。
+    .app-delete = 應用程式已刪除。
+    .drain = 該位址不再收到新請求。
+    .undrain = 該位址重新收到請求。
+    .reloaded = 設定已重新載入。
+    .token-revoked = 權杖已撤銷。所有閘道都會拒絕它。
+
+## Sign in
+
+console_sign_in = 登入
+console_sign_in_how = 請用管理 API 的權杖登入。權杖可由管理員為您建立，也可由您在閘道所在的機器上建立：
+console_sign_in_button = 登入
+
+## Overview
+
+console_attention = 需要注意
+console_attention_none = 無：所有閘道皆已就緒，所有位址皆在接收請求。
+console_attention_brownout = 版本 { $version } 已暫時關閉，其請求目前會遭到拒絕。
+console_attention_address = 後端 { $backend } 的位址 { $address }：{ $health }。
+console_attention_readiness = { $host } 上的閘道回報：{ $readiness }
+console_attention_differs = { $host } 上的閘道與其他閘道的設定不同。
+console_attention_reload = { $host } 上的閘道拒絕了最近一次設定重新載入。
+console_gateways = 閘道
+console_last_changes = 最近的變更
+console_all_changes = 此應用程式的全部變更
+console_host = 主機
+console_ready = 狀態
+console_release = 程式版本
+console_started = 啟動時間
+console_configuration = 設定內容
+console_certificates = 憑證
+console_readiness = 閘道的狀態
+    .ready = 就緒
+    .not-ready = 未就緒
+    .gone = 離線
+    .differs = 不一致
+
+## Applications
+
+console_search_apps = 識別碼，或名稱的開頭
+console_search = 搜尋
+console_new_app = 新增應用程式
+console_import = 匯入
+console_apps_none = 還沒有應用程式。請建立第一個應用程式，或匯入既有的應用程式。
+console_apps_not_found = 沒有應用程式使用此識別碼，也沒有應用程式的名稱以此開頭。大小寫須相符。
+console_name = 名稱
+console_ident = 識別碼
+console_key = 金鑰
+console_state = 狀態
+    .active = 已啟用
+    .disabled = 已停用
+    .revoked = 已撤銷
+console_default_version = 預設版本
+console_created = 建立時間
+console_rate_limit = 速率限制
+console_profile = 簽章規則
+console_return_to = 登入可返回的來源
+console_overlap = 舊金鑰有效期至
+console_revision = 修訂號
+console_as_gateway = 與閘道相同
+console_unchanged = 不變更
+console_create = 建立
+console_created_app = 已建立 { $name }
+console_rotated = 已為 { $name } 產生新金鑰
+console_key_once = 金鑰只在此時顯示。請將其存放到用戶端讀取金鑰的位置。
+console_try = 試試看
+console_to_app = 前往 { $name }
+console_rotate_how = 用戶端從現在起用新金鑰簽章。舊金鑰在幾小時內繼續有效，以便所有用戶端完成更換。
+console_end_overlap_how = 仍用舊金鑰簽章的用戶端會立即遭到拒絕。
+console_disable_how = 在重新啟用之前，應用程式的所有請求都會遭到拒絕。其金鑰與設定會保留。
+console_enable_how = 應用程式的請求會重新被接受，金鑰不變。
+console_delete_how = 應用程式及其金鑰與設定會永久刪除。其用戶端會遭到拒絕。
+console_delete_other_name = 未作任何刪除：您輸入的名稱不是該應用程式的名稱。
+console_stale = 期間有人變更了此應用程式。上方是其目前的內容，表單中是您填寫的內容。請對照；如仍需變更，請再次送出表單。
+console_import_how = 每行一個應用程式，格式為 CSV 或 JSON Lines，各含識別碼與金鑰。只會全部匯入或全不匯入；未匯入時會顯示哪一行有什麼問題。
+console_imported = 已匯入：{ $number }。
+console_allow_weak_key = 接受不足 128 位元的金鑰
+console_field_name = 名稱
+    .hint = 1 到 64 個字元。使用者登入時會看到它。
+console_field_default_version = 未指明版本的請求所用的版本
+console_field_rate_limit = 單獨的速率限制
+    .hint = 例如 100/200：每秒請求數與突發請求數。或：unlimited。留空：與閘道相同。
+console_field_return_to = 登入可返回的來源
+    .hint = 每行一個，例如 https://shop.example。
+console_field_preset = 正規化字串
+console_field_algorithm = 演算法
+console_field_cover = 簽章範圍
+console_field_replay = 重複的請求
+console_field_overlap_hours = 舊金鑰繼續有效的小時數
+    .hint = 0 到 720。
+console_field_confirm = 請輸入應用程式的名稱
+console_field_reason = 原因
+    .hint = 供稽核使用，可留空。
+console_field_file = 各行內容
+console_field_token = 權杖
+    .hint = 以 sp_ 開頭。
+console_change = 變更
+    .update = 變更設定
+    .rotate = 產生新金鑰
+    .end-overlap = 使舊金鑰失效
+    .enable = 啟用
+    .disable = 停用
+    .delete = 刪除
+    .drain = 摘除
+    .undrain = 恢復
+    .revoke = 撤銷
+
+## Versions
+
+console_version = 版本
+console_stage = 階段
+console_stage_of = 版本的階段
+    .current = 現行
+    .deprecated = 已棄用
+    .brownout = 暫時關閉
+    .past-sunset = 已過停止服務時間
+    .retired = 已停止服務
+console_default = 預設
+console_deprecated = 棄用時間
+console_sunset = 停止服務時間
+console_after_sunset = 停止服務時間之後
+console_after = 停止服務時間之後
+    .serve = 請求照常處理
+    .gone = 請求傳回 410
+console_brownout = 暫時關閉
+console_addresses = 位址
+console_used_by = 最近 30 天：{ $requests } 個請求，占全部的 { $percent }%，來自 { $applications } 個應用程式。
+console_share = 占全部請求的比例
+console_users = 仍在使用的應用程式
+console_requests = 請求數
+console_client = 最近的用戶端
+console_until = 直到
+console_force = 即使沒有其他位址也摘除：此後端的請求隨後會遭到拒絕
+console_field_minutes = 自動恢復前的分鐘數
+console_kind = 請求的計數對象
+    .callbacks = 登入回呼
+    .others = 其他應用程式
+console_part = 版本的組成部分
+    .own = 版本本身
+    .canary = 金絲雀
+    .route = 路由
+console_health = 位址的健康狀態
+    .healthy = 健康
+    .unhealthy = 不健康
+    .unreachable = 無法連線
+    .drained = 已摘除
+    .unchecked = 未檢查
+    .unknown = 未知
+
+## Audit
+
+console_audit_none = 沒有記錄。
+console_filter = 篩選
+console_when = 時間
+console_who = 操作者
+console_action = 操作
+console_subject = 對象
+console_changes = 變更前 → 變更後
+console_reason = 原因
+console_field_since = 起始時間
+    .hint = 例如 7d、12h 或 2026-11-26。
+console_field_actor = 操作者
+console_field_subject = 對象
+
+## Settings
+
+console_tokens = 權杖
+console_reload = 重新載入設定
+console_configuration_how = 此閘道執行時所用的設定。它來自閘道的檔案，此處不會更動這些檔案。機密值已隱藏。
+console_setting = 鍵
+console_value = 值
+console_source = 來源
+console_source_of = 值的來源
+    .file = 設定檔
+    .environment = 環境變數
+    .secret-file = 單獨的檔案
+    .default = 預設值
+console_before = 變更前
+console_afterwards = 變更後
+console_reload_changes = 重新載入會變更
+console_reload_later = 以下變更需要新的處理程序
+console_reload_nothing = 檔案與生效的設定一致：重新載入不會變更任何內容。
+console_reload_rejected = 重新載入會遭到拒絕，生效的設定保持不變。請先修正檔案：
+console_role = 角色
+    .viewer = 檢視者
+    .operator = 維運人員
+    .admin = 管理員
+console_last_used = 最近使用
+console_ends = 到期時間
+console_new_token = 新增權杖
+console_created_token = 已建立權杖 { $name }
+console_token_once = 權杖只在此時顯示。請透過安全的方式交給使用者。
+console_field_role = 角色
+console_field_days = 有效天數
+    .hint = 1 到 366。

@@ -1,0 +1,146 @@
+//! Signing in with a token of the API, and out.
+
+use std::net::SocketAddr;
+
+use axum::{
+    body::Body,
+    extract::{ConnectInfo, RawQuery, State},
+    response::{IntoResponse, Redirect, Response},
+};
+use http::{HeaderMap, Method, header};
+use maud::{Markup, html};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::{
+    Shared,
+    failure::Failure,
+    fields::Fields,
+    links::{address, parameter},
+    page::{Reader, page},
+    parts::{Field, said},
+    session::Session,
+    visitor::{call, request},
+};
+use crate::directory::tokens::Role;
+
+/// The page to sign in.
+pub(super) async fn form(headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let reader = Reader::of_request(&headers);
+    let to = parameter(query.as_deref(), "to");
+    sign_in_page(&reader, &to, &said(&reader, query.as_deref()))
+}
+
+fn sign_in_page(reader: &Reader, to: &str, banner: &Markup) -> Response {
+    let token = Field {
+        kind: "password",
+        ..Field::line("token", "").required()
+    };
+    let content = html! {
+        (banner)
+        p { (reader.text("console_sign_in_how")) }
+        pre { code { "signpost token create --name NAME --role viewer" } }
+        form.fields method="post" action="/sign-in" {
+            (token.show(reader))
+            input type="hidden" name="to" value=(own_path(to));
+            button { (reader.text("console_sign_in_button")) }
+        }
+    };
+    page(reader, None, &reader.text("console_sign_in"), &content)
+}
+
+/// What a session knows of its token.
+#[derive(Deserialize)]
+struct Known {
+    name: String,
+    role: Role,
+}
+
+/// Begins a session. One that the browser has had ends.
+pub(super) async fn sign_in(
+    State(console): State<Shared>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let reader = Reader::of_request(&headers);
+    let token = Zeroizing::new(fields.get("token").to_owned());
+    let whoami = request(
+        Method::GET,
+        "/api/v1/whoami",
+        Body::empty(),
+        &token,
+        &reader,
+        address,
+    );
+    // What cannot be a header is no token.
+    let whoami = whoami.or_else(|_| {
+        request(
+            Method::GET,
+            "/api/v1/whoami",
+            Body::empty(),
+            "-",
+            &reader,
+            address,
+        )
+    });
+    let whoami = whoami.map_err(|_| Failure::internal(reader.clone()))?;
+    let known = match call(&console, whoami, &reader).await {
+        Ok(known) => serde_json::from_value::<Known>(known),
+        Err(failure) if failure.is_of_input() || failure.needs_sign_in() => {
+            let page = sign_in_page(&reader, fields.get("to"), &failure.banner());
+            return Ok(failure.with_page(page));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let internal = || Failure::internal(reader.clone());
+    let Known { name, role } = known.map_err(|_| internal())?;
+    let _ = console.sessions.end(&headers);
+    let cookie = console.sessions.begin(Session { token, name, role });
+    let cookie = cookie.map_err(|_| internal())?;
+    let to = Redirect::to(&own_path(fields.get("to")));
+    Ok(([(header::SET_COOKIE, cookie)], to).into_response())
+}
+
+/// Ends the session.
+pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) -> Response {
+    let cookie = console.sessions.end(&headers);
+    let to = Redirect::to(&address("/sign-in", &[("done", "signed_out")]));
+    ([(header::SET_COOKIE, cookie)], to).into_response()
+}
+
+/// A path of the console; the first page if it is none: nobody else chooses where a sign-in leads to.
+fn own_path(to: &str) -> String {
+    let base = || "http://console/".parse::<url::Url>().ok();
+    let joined = base().and_then(|base| base.join(to).ok());
+    let own = joined.filter(|url| {
+        url.origin() == base().map_or(url::Origin::new_opaque(), |base| base.origin())
+    });
+    own.map_or_else(
+        || "/".to_owned(),
+        |url| url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_leads_to_a_path_of_the_console_only() {
+        for (to, expected) in [
+            ("", "/"),
+            ("/apps?search=a%20b&after=x", "/apps?search=a%20b&after=x"),
+            ("/apps#there", "/apps"),
+            ("//attacker.example/", "/"),
+            ("/\\attacker.example/", "/"),
+            ("\\\\attacker.example", "/"),
+            ("https://attacker.example/", "/"),
+            ("javascript:alert(1)", "/"),
+            ("/\t/attacker.example", "/"),
+            ("/a\r\nSet-Cookie: x=y", "/aSet-Cookie:%20x=y"),
+        ] {
+            assert_eq!(own_path(to), expected, "{to:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Versions: their stage and dates, who uses them, their backends, and addresses to take out.
+
+use axum::{
+    extract::{Path, RawQuery},
+    response::Response,
+};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use super::{
+    failure::Failure,
+    fields::Fields,
+    links::segment,
+    page::{Reader, Section, page},
+    parts::{Field, done, items_of, of_change, said, state, text_of, time},
+    visitor::Visitor,
+};
+use crate::directory::tokens::Role;
+
+/// Applications of a version that the page names.
+const MAX_SHOWN_APPS: usize = 20;
+
+/// Shows all versions.
+pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+    let banner = said(&visitor.reader, query.as_deref());
+    show_with(&visitor, &banner).await
+}
+
+async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failure> {
+    let reader = &visitor.reader;
+    let (versions, backends) = tokio::try_join!(
+        visitor.get("/api/v1/versions?limit=1000"),
+        visitor.get("/api/v1/backends?limit=1000"),
+    )?;
+    // A report that is too large for the API is no reason to show nothing.
+    let report = visitor.get("/api/v1/versions/report").await;
+    let (report, problem) = match report {
+        Ok(report) => (report, None),
+        Err(failure) if failure.is_of_input() => (Value::Null, Some(failure)),
+        Err(failure) => return Err(failure),
+    };
+    let all = items_of(&report, "versions").iter();
+    let all: u64 = all.filter_map(|version| version["requests"].as_u64()).sum();
+    let content = html! {
+        (banner)
+        @if let Some(problem) = &problem { (problem.banner()) }
+        @for version in items_of(&versions, "items") {
+            @let name = text_of(version, "version");
+            @let mut reported = items_of(&report, "versions").iter();
+            @let usage = reported.find(|one| one["version"] == version["version"]).unwrap_or(&Value::Null);
+            section.card aria-labelledby={ "version-" (name) } {
+                h2 id={ "version-" (name) } {
+                    (name) " " (state(reader, "stage_of", &text_of(version, "stage")))
+                    @if version["is_default"] == true { " " span.quiet { (reader.text("console_default")) } }
+                }
+                (dates(reader, version))
+                (users(reader, usage, all))
+                @for backend in items_of(version, "backends") { (self::backend(reader, backend, &backends)) }
+            }
+        }
+    };
+    let title = reader.text("console_versions");
+    Ok(page(reader, Some(Section::Versions), &title, &content))
+}
+
+fn dates(reader: &Reader, version: &Value) -> Markup {
+    html! {
+        dl.facts {
+            @for member in ["deprecated", "sunset"] { @if !version[member].is_null() {
+                dt { (reader.text(&format!("console_{member}"))) } dd { (time(&version[member])) }
+            } }
+            @if !version["after_sunset"].is_null() {
+                dt { (reader.text("console_after_sunset")) }
+                dd { (reader.word("after", &text_of(version, "after_sunset"))) }
+            }
+            @for brownout in items_of(version, "brownouts") {
+                dt { (reader.text("console_brownout")) }
+                dd { (time(&brownout["start"])) " – " (time(&brownout["end"])) }
+            }
+        }
+    }
+}
+
+/// Who still uses a version, by the report of the last 30 days.
+fn users(reader: &Reader, usage: &Value, all: u64) -> Markup {
+    let requests = usage["requests"].as_u64().unwrap_or_default();
+    let percent = (requests * 100)
+        .checked_div(all)
+        .unwrap_or_default()
+        .to_string();
+    let apps = items_of(usage, "applications");
+    let args = [
+        ("requests", &*requests.to_string()),
+        ("percent", &percent),
+        ("applications", &apps.len().to_string()),
+    ];
+    html! {
+        p {
+            (reader.tell("console_used_by", &args))
+            " " meter min="0" max="100" value=(percent) aria-label=(reader.text("console_share")) {}
+        }
+        @if !apps.is_empty() {
+            details {
+                summary { (reader.text("console_users")) }
+                div.scroll { table {
+                    thead { tr {
+                        th { (reader.text("console_name")) }
+                        th { (reader.text("console_requests")) }
+                        th { (reader.text("console_client")) }
+                    } }
+                    tbody { @for app in apps.iter().take(MAX_SHOWN_APPS) { tr {
+                        th scope="row" { (user(reader, app)) }
+                        td.number { (text_of(app, "requests")) }
+                        td { (text_of(&app["client"], "user_agent")) }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// An application of the report, with a link to its page while it exists.
+fn user(reader: &Reader, app: &Value) -> Markup {
+    let (kind, ident) = (text_of(app, "kind"), text_of(app, "ident"));
+    html! {
+        @if let Some(name) = app["name"].as_str() {
+            a href={ "/apps/" (segment(&ident)) } { (crate::directory::printable::printable(name)) }
+        } @else if kind == "application" { code { (ident) } } @else { (reader.word("kind", &kind)) }
+    }
+}
+
+/// A backend's addresses, each with what can be done with it.
+fn backend(reader: &Reader, backend: &Value, backends: &Value) -> Markup {
+    let name = text_of(backend, "backend");
+    let known = items_of(backends, "items").iter();
+    let known = known
+        .into_iter()
+        .find(|one| one["backend"] == backend["backend"]);
+    let addresses = items_of(known.unwrap_or(backend), "addresses");
+    html! {
+        h3 {
+            (name) " " span.quiet {
+                (reader.word("part", &text_of(backend, "part")))
+                @if let Some(percent) = backend["percent"].as_u64() { " " (percent) " %" }
+            }
+        }
+        ul.addresses { @for address in addresses { li {
+            code { (text_of(address, "address")) } " "
+            (state(reader, "health", &text_of(address, "health"))) " "
+            @if !address["drained_until"].is_null() {
+                span.quiet { (reader.text("console_until")) " " (time(&address["drained_until"])) } " "
+            }
+            @if reader.may(Role::Operator) { (drain(reader, &name, address)) }
+        } } }
+    }
+}
+
+fn drain(reader: &Reader, backend: &str, address: &Value) -> Markup {
+    let is_drained = !address["drained_until"].is_null();
+    let change = if is_drained { "undrain" } else { "drain" };
+    let text = reader.word("change", change);
+    html! {
+        details {
+            summary { (text) }
+            form.fields method="post" action={ "/versions/" (change) } {
+                input type="hidden" name="backend" value=(backend);
+                input type="hidden" name="address" value=(text_of(address, "address"));
+                @if !is_drained {
+                    (Field::number("minutes", "30").required().show(reader))
+                    label.check {
+                        input type="checkbox" name="force" value="true";
+                        span { (reader.text("console_force")) }
+                    }
+                }
+                (of_change(reader))
+                button { (text) }
+            }
+        }
+    }
+}
+
+/// Takes an address out, or back.
+pub(super) async fn change(
+    visitor: Visitor,
+    Path(change): Path<String>,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let mut body: Map<_, _> = fields.object(&["backend", "address", "reason"]);
+    match &*change {
+        "drain" => {
+            let minutes = fields.number("minutes").unwrap_or_default();
+            let seconds = minutes.as_u64().map(|minutes| minutes.saturating_mul(60));
+            body.insert(
+                "seconds".to_owned(),
+                seconds.map_or(minutes, |seconds| json!(seconds)),
+            );
+            body.insert("force".to_owned(), json!(fields.get("force") == "true"));
+        }
+        "undrain" => {}
+        _ => return Err(Failure::not_found(visitor.reader)),
+    }
+    let path = format!("/api/v1/backends/{change}");
+    match visitor
+        .post(&path, &Value::Object(body), fields.get("once"))
+        .await
+    {
+        Ok(_) => Ok(done("/versions", &change)),
+        Err(failure) if failure.is_of_input() => {
+            let page = show_with(&visitor, &failure.banner()).await?;
+            Ok(failure.with_page(page))
+        }
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,145 @@
+//! A user who has signed in, and calls of the API on their behalf.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{ConnectInfo, FromRequestParts, Request},
+    response::Response,
+};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::{Shared, failure::Failure, links::to_sign_in, page::Reader, session::Session};
+use crate::api::{FromConsole, IDEMPOTENCY_KEY};
+
+/// A user who has signed in.
+pub(super) struct Visitor {
+    /// How pages are written for them.
+    pub reader: Reader,
+    console: Shared,
+    session: Arc<Session>,
+    address: SocketAddr,
+}
+
+impl FromRequestParts<Shared> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Shared) -> Result<Self, Response> {
+        let session = console.sessions.find(&parts.headers);
+        let address = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        match session.zip(address) {
+            Some((session, address)) => Ok(Self {
+                reader: Reader::new(&parts.headers, &session),
+                console: Arc::clone(console),
+                session,
+                address: address.0,
+            }),
+            None => Err(to_sign_in(&parts.method, &parts.uri)),
+        }
+    }
+}
+
+/// A value that the API has to change something.
+pub(super) struct Change<'c> {
+    /// The path, from `/api/v1` on.
+    pub path: &'c str,
+    /// The media type of the body.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Bytes,
+    /// Of the form: a form that is sent twice changes something once.
+    pub key: &'c str,
+}
+
+impl Visitor {
+    /// Reads something of the API. `path` begins with `/api/v1`.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call(self.request(Method::GET, path, Body::empty())?)
+            .await
+    }
+
+    /// Changes something by a JSON body.
+    pub(super) async fn post(&self, path: &str, body: &Value, key: &str) -> Result<Value, Failure> {
+        let body = body.to_string().into();
+        let content_type = "application/json";
+        self.change(Change {
+            path,
+            content_type,
+            body,
+            key,
+        })
+        .await
+    }
+
+    /// Changes something.
+    pub(super) async fn change(&self, change: Change<'_>) -> Result<Value, Failure> {
+        let mut request = self.request(Method::POST, change.path, Body::from(change.body))?;
+        let headers = request.headers_mut();
+        let content_type = HeaderValue::from_static(change.content_type);
+        headers.insert(header::CONTENT_TYPE, content_type);
+        if !change.key.is_empty() {
+            let key = HeaderValue::from_str(change.key);
+            let key = key.map_err(|_| Failure::internal(self.reader.clone()))?;
+            headers.insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
+        }
+        self.call(request).await
+    }
+
+    fn request(&self, method: Method, path: &str, body: Body) -> Result<Request, Failure> {
+        request(
+            method,
+            path,
+            body,
+            &self.session.token,
+            &self.reader,
+            self.address,
+        )
+        .map_err(|_| Failure::internal(self.reader.clone()))
+    }
+
+    async fn call(&self, request: Request) -> Result<Value, Failure> {
+        call(&self.console, request, &self.reader).await
+    }
+}
+
+/// A call of the API with a token.
+pub(super) fn request(
+    method: Method,
+    path: &str,
+    body: Body,
+    token: &str,
+    reader: &Reader,
+    address: SocketAddr,
+) -> Result<Request, http::Error> {
+    let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
+    bearer.set_sensitive(true);
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::AUTHORIZATION, bearer)
+        .header(header::ACCEPT_LANGUAGE, reader.language.tag())
+        .extension(ConnectInfo(address))
+        .extension(FromConsole)
+        .body(body)
+}
+
+/// Calls the API.
+pub(super) async fn call(
+    console: &Shared,
+    request: Request,
+    reader: &Reader,
+) -> Result<Value, Failure> {
+    let Ok(response) = console.api.clone().oneshot(request).await;
+    let status = response.status();
+    // A page of the API's list, or what it has made for this call: both are bounded there.
+    let bytes = to_bytes(response.into_body(), usize::MAX).await;
+    let bytes = bytes.map_err(|_| Failure::internal(reader.clone()))?;
+    let value = serde_json::from_slice(&bytes).unwrap_or_default();
+    match status {
+        StatusCode::OK | StatusCode::CREATED => Ok(value),
+        _ => Err(Failure::new(status, value, reader.clone())),
+    }
+}

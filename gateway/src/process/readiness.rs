@@ -92,7 +92,13 @@ impl MasterKeyCheck {
 impl GatewayReadiness {
     /// The store that requests need, if any.
     fn store_of<'a>(&'a self, gateway: &'a Gateway) -> Option<&'a Store> {
-        let accounts = || gateway.state.accounts.get().map(|accounts| &accounts.store);
+        let accounts = || {
+            gateway
+                .state
+                .accounts
+                .get()
+                .map(|accounts| &accounts.probed)
+        };
         let needs_accounts = gateway.policy.backends.versions.check_accounts();
         let of_accounts = || needs_accounts.then(accounts).flatten();
         self.store.as_ref().or_else(of_accounts)

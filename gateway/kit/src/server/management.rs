@@ -33,10 +33,6 @@ use crate::{
 /// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How much lower the priority of its threads is than that of the workers, which go first where processors are short.
-/// Health checks still get a tenth of a busy processor.
-const NICENESS: i32 = 10;
-
 /// Settings of a management listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementSettings {
@@ -154,8 +150,6 @@ impl<R: Readiness> Management<R> {
         // The runtime is made within the thread: on an error it would be dropped here, at which tokio panics in
         // asynchronous code.
         let serve = move || {
-            // Also of the threads that this one starts. If it is refused, they have the priority of the others.
-            let _ = rustix::process::nice(NICENESS);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();

@@ -15,16 +15,19 @@ pub struct OpenAccounts {
     pub(crate) directory: Arc<AccountDirectory>,
     /// The database.
     pub(crate) store: Store,
+    /// The database, for health checks, on a connection that no client's request waits for.
+    pub(crate) probed: Store,
     /// Keeps the subscription to the store's changes alive; `None` if that of the applications serves the accounts, too.
     _watch: Option<Watch>,
 }
 
 impl OpenAccounts {
     /// The accounts in the store of the applications, whose subscriber notifies `directory`.
-    pub(crate) fn beside_apps(directory: Arc<AccountDirectory>, store: &Store) -> Self {
+    pub(crate) fn beside_apps(directory: Arc<AccountDirectory>, store: Store) -> Self {
         Self {
             directory,
-            store: store.with_own_pool(1),
+            probed: store.with_own_pool(1),
+            store,
             _watch: None,
         }
     }
@@ -53,7 +56,8 @@ pub(crate) fn open_accounts(settings: &StoreSettings) -> anyhow::Result<OpenAcco
         .context("cannot subscribe to the store's change feed")?;
     Ok(OpenAccounts {
         directory,
-        store: store.with_own_pool(1),
+        probed: store.with_own_pool(1),
+        store,
         _watch: Some(watch),
     })
 }

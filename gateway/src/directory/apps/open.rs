@@ -120,7 +120,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         .context("cannot subscribe to the store's change feed")?;
     Ok(OpenApps {
         directory: AppDirectory::Multi(apps),
-        accounts: Some(OpenAccounts::beside_apps(accounts, &database)),
+        accounts: Some(OpenAccounts::beside_apps(accounts, database.clone())),
         store: Some(database),
         stored,
         rate_key: sealer.map(|sealer| sealer.rate_key()),

@@ -248,7 +248,7 @@ async fn no_kill_of_the_store_parts_a_change_from_its_row() {
 #[tokio::test]
 async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice() {
     let backend = RecordingBackend::start().await;
-    let (mut stack, token) = start(Stack::builder().in_front_of(&backend)).await;
+    let (mut stack, _) = start(Stack::builder().in_front_of(&backend)).await;
     let origin = format!("http://{}", stack.addresses().management);
     let responses = Arc::new(AtomicU64::new(0));
     let mut callers: Vec<_> = (0..CALLERS)
@@ -256,7 +256,8 @@ async fn no_kill_parts_a_change_from_its_row_or_lets_a_repeated_key_change_twice
             number,
             http: Client::new(),
             origin: origin.clone(),
-            token: token.clone(),
+            // Calls with one token wait for each other.
+            token: stack.create_named_token(&format!("caller {number}"), "operator"),
             pending: None,
             app: None,
             calls: 0,

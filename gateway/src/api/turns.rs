@@ -1,11 +1,11 @@
-//! The turns of calls: how many run at once, in all and with one token.
+//! The turns of calls: how many run at once, in all and with one token, and how soon the next one does.
 
 use std::{sync::Arc, time::Duration};
 
 use moka::sync::Cache;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
-    time::timeout,
+    time::{Instant, sleep, timeout},
 };
 
 use super::{ApiError, problem::Code};
@@ -14,6 +14,11 @@ use super::{ApiError, problem::Code};
 pub(super) const CALLS: usize = 2;
 /// Of them with one token, so that its other calls wait for each other and not in front of other operators.
 const CALLS_OF_TOKEN: usize = 1;
+/// A token's next call waits this many times as long as the last one took. So a script that calls in a loop takes at most a
+/// quarter of a processor's time, and less where workers need it: then its calls take longer.
+const PAUSES: u32 = 3;
+/// Limit of that wait.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// How long a call waits for its turn.
 pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Tokens whose turns are known. Of more, those that called last.
@@ -27,8 +32,24 @@ pub(super) struct Turns {
 
 /// A call runs until this is dropped.
 pub(super) struct Turn<'t> {
-    _of_token: OwnedSemaphorePermit,
+    of_token: Option<OwnedSemaphorePermit>,
     _of_all: SemaphorePermit<'t>,
+    begun: Instant,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let (of_token, pause) = (self.of_token.take(), pause_after(self.begun));
+        tokio::spawn(async move {
+            sleep(pause).await;
+            drop(of_token);
+        });
+    }
+}
+
+/// The wait after what has begun then.
+pub(super) fn pause_after(begun: Instant) -> Duration {
+    (begun.elapsed() * PAUSES).min(MAX_PAUSE)
 }
 
 impl Turns {
@@ -48,8 +69,9 @@ impl Turns {
             let of_token = of_token.acquire_owned().await.ok()?;
             let of_all = self.all.acquire().await.ok()?;
             Some(Turn {
-                _of_token: of_token,
+                of_token: Some(of_token),
                 _of_all: of_all,
+                begun: Instant::now(),
             })
         };
         let turn = timeout(TURN_TIMEOUT, turn).await.ok().flatten();
@@ -79,16 +101,36 @@ mod tests {
         let other = turns.take(2).await.unwrap();
         drop(first);
         drop(other);
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         turns.take(2).await.unwrap();
         assert!(began.elapsed() < TURN_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_call_of_a_token_waits_by_how_long_the_last_one_took() {
+        let turns = Turns::new();
+        for (took, pause) in [(0, 0), (10, 30), (100, 300), (5000, 1000)] {
+            let turn = turns.take(1).await.unwrap();
+            sleep(Duration::from_millis(took)).await;
+            drop(turn);
+            let ended = Instant::now();
+            drop(turns.take(2).await.unwrap());
+            assert_eq!(ended.elapsed(), Duration::ZERO, "another token");
+            turns.take(1).await.unwrap();
+            let waited = ended.elapsed();
+            let expected = Duration::from_millis(pause);
+            assert!(
+                waited >= expected && waited < expected + Duration::from_millis(5),
+                "{waited:?}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_gets_no_turn_in_time_is_rejected() {
         let turns = Turns::new();
         let _turns = (turns.take(1).await.unwrap(), turns.take(2).await.unwrap());
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         assert!(turns.take(3).await.is_err());
         assert!(began.elapsed() >= TURN_TIMEOUT);
     }

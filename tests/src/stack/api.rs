@@ -13,7 +13,17 @@ impl Stack {
     /// When the command fails.
     #[must_use]
     pub fn create_token(&self, role: &str) -> String {
-        let create = ["token", "create", "--name", role, "--role", role, "--json"];
+        self.create_named_token(role, role)
+    }
+
+    /// Creates a token with this name and role, and returns its text.
+    ///
+    /// # Panics
+    ///
+    /// When the command fails.
+    #[must_use]
+    pub fn create_named_token(&self, name: &str, role: &str) -> String {
+        let create = ["token", "create", "--name", name, "--role", role, "--json"];
         let created = printed_json(&self.command(&create));
         created["token"].as_str().expect("a token").to_owned()
     }

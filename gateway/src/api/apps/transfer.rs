@@ -10,7 +10,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Deserialize;
-use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
+use tokio::{
+    runtime::Handle,
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
 
 use crate::{
     api::{
@@ -18,6 +23,7 @@ use crate::{
         body::{Params, body_timeout, check_content_type, read},
         caller::Caller,
         problem::Code,
+        turns::pause_after,
     },
     directory::apps::{
         administration::{ImportSummary, Listing},
@@ -109,8 +115,10 @@ pub(in crate::api) async fn export(
                 Ok((lines, Some(listing))) => {
                     // The call that began this is over.
                     let turn = api.turns.of_stream().await;
+                    let begun = Instant::now();
                     let next = piece(&api, listing).await;
                     drop(turn);
+                    sleep(pause_after(begun)).await;
                     Some((Ok(lines), Some(next)))
                 }
             }

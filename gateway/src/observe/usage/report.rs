@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{
     config::{Stage, UnknownVersion, Versions},
+    directory::apps::store::as_rfc3339,
     observe::usage::{
         Counts, NO_APPLICATION, OTHER_APPLICATIONS,
         day::Day,
@@ -31,7 +32,8 @@ pub(crate) struct Summary {
     /// The last one: today.
     pub last_day: String,
     /// When counting began; `None` if no gateway has counted yet.
-    #[schema(value_type = Option<i64>)]
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub counted_since: Option<Timestamp>,
     /// Whether all days of the report were counted.
     pub is_complete: bool,
@@ -78,7 +80,8 @@ pub(crate) struct Requests {
     #[serde(skip)]
     signed_sources: Counts,
     /// When the last one was counted.
-    #[schema(value_type = Option<i64>)]
+    #[serde(serialize_with = "as_rfc3339")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_seen: Option<Timestamp>,
 }
 

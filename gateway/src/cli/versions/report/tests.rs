@@ -4,7 +4,7 @@ use signpost_kit::clock::Timestamp;
 
 use super::*;
 use crate::{
-    config::tests::versions,
+    config::{rfc3339, tests::versions},
     observe::usage::{
         NO_APPLICATION, OTHER_APPLICATIONS,
         stored::{StoredApp, StoredClient, StoredCount, StoredUsage},
@@ -117,7 +117,7 @@ fn numbers_are_summed_by_version_and_application() {
     let shop = json!({
         "kind": "application", "ident": "shop", "name": "Name of shop", "state": "active", "requests": 100, "signed": 90,
         "sources": {"header": 10, "app": 0, "default": 90, "unknown": 0, "state": 0},
-        "last_seen": TODAY.as_millis(),
+        "last_seen": rfc3339(TODAY),
         "client": {"address": "192.0.2.1", "user_agent": "app/1.0 ?[2J?", "is_signed": true},
     });
     assert_eq!(v1["applications"][0], shop);

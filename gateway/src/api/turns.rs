@@ -11,7 +11,7 @@ use tokio::{
 use super::{ApiError, problem::Code};
 
 /// Calls that run at once: half of what a SQLite store does at once, so that the other half is left for requests of clients.
-pub(super) const CALLS: usize = 2;
+const CALLS: usize = 2;
 /// Of them with one token, so that its other calls wait for each other and not in front of other operators.
 const CALLS_OF_TOKEN: usize = 1;
 /// A token's next call waits this many times as long as the last one took. So a script that calls in a loop takes at most a

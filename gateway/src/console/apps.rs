@@ -16,7 +16,7 @@ use super::{
     fields::Fields,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, choice, items_of, next_page, of_change, said, state, text_of, time},
+    parts::{Field, choice, items_of, next_page, of_change, said, state, table_of, text_of, time},
     visitor::Visitor,
 };
 use crate::directory::tokens::Role;
@@ -59,22 +59,17 @@ fn table(reader: &Reader, apps: &Value, is_search: bool) -> Markup {
     };
     html! {
         @if items.is_empty() { p.empty { (reader.text(none)) } } @else {
-            div.scroll { table {
-                thead { tr {
-                    th { (reader.text("console_name")) }
-                    th { (reader.text("console_ident")) }
-                    th { (reader.text("console_state")) }
-                    th { (reader.text("console_default_version")) }
-                    th { (reader.text("console_created")) }
-                } }
-                tbody { @for app in items { tr {
+            (table_of(reader, &[
+                "console_name", "console_ident", "console_state", "console_default_version", "console_created",
+            ], &html! {
+                @for app in items { tr {
                     th scope="row" { a href=(path_of(app)) { (text_of(app, "name")) } }
                     td { code { (text_of(app, "ident")) } }
                     td { (state(reader, "state", &text_of(app, "state"))) }
                     td { (text_of(app, "default_version")) }
                     td { (time(&app["created_at"])) }
-                } } }
-            } }
+                } }
+            }))
         }
     }
 }
@@ -240,11 +235,11 @@ pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response,
         .await
     {
         Ok(created) => Ok(new_key(&visitor.reader, &created, "console_created_app")),
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             let page = new_page(&visitor, &failure.banner(), Some(&fields)).await?;
             Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     failure::Failure,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, items_of, next_page, text_of, time},
+    parts::{Field, items_of, next_page, table_of, text_of, time},
     visitor::Visitor,
 };
 use crate::directory::printable::printable;
@@ -26,8 +26,7 @@ pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
     let found = visitor.get(&address("/api/v1/audit", &call)).await;
     let (status, rows) = match found {
         Ok(rows) => (None, rows),
-        Err(failure) if failure.is_of_input() => (Some(failure), Value::Null),
-        Err(failure) => return Err(failure),
+        Err(failure) => (Some(failure.of_input()?), Value::Null),
     };
     let content = html! {
         @if let Some(failure) = &status { (failure.banner()) }
@@ -55,24 +54,18 @@ pub(super) fn table(reader: &Reader, rows: &Value) -> Markup {
     let items = items_of(rows, "items");
     html! {
         @if items.is_empty() { p.empty { (reader.text("console_audit_none")) } } @else {
-            div.scroll { table {
-                thead { tr {
-                    th { (reader.text("console_when")) }
-                    th { (reader.text("console_who")) }
-                    th { (reader.text("console_action")) }
-                    th { (reader.text("console_subject")) }
-                    th { (reader.text("console_changes")) }
-                    th { (reader.text("console_reason")) }
-                } }
-                tbody { @for row in items { tr {
+            (table_of(reader, &[
+                "console_when", "console_who", "console_action", "console_subject", "console_changes", "console_reason",
+            ], &html! {
+                @for row in items { tr {
                     td { (time(&row["at"])) }
                     td { (text_of(row, "actor")) " " span.quiet { (text_of(row, "origin")) } }
                     td { code { (text_of(row, "action")) } }
                     td { (subject(row)) }
                     td { (changes(&row["changes"])) }
                     td { (text_of(row, "reason")) }
-                } } }
-            } }
+                } }
+            }))
         }
     }
 }
@@ -83,7 +76,7 @@ fn subject(row: &Value) -> Markup {
     let path = match action.split('.').next() {
         Some("app") if action != "app.delete" => Some(format!("/apps/{}", segment(&subject))),
         Some("token") => Some("/settings/tokens".to_owned()),
-        Some("backend" | "address") => Some("/versions".to_owned()),
+        Some("backend") => Some("/versions".to_owned()),
         Some("config") => Some("/settings".to_owned()),
         _ => None,
     };

@@ -17,7 +17,7 @@ use crate::api::{ApiError, Code};
 pub(super) struct Failure {
     status: StatusCode,
     /// The problem, RFC 9457.
-    pub problem: Value,
+    problem: Value,
     reader: Reader,
 }
 
@@ -56,11 +56,16 @@ impl Failure {
         self.problem["code"].as_str().unwrap_or_default()
     }
 
-    /// Whether the form can be filled in otherwise: then it is shown again.
-    pub(super) fn is_of_input(&self) -> bool {
-        self.status.is_client_error()
+    /// Itself, if the form can be filled in otherwise: then it is shown again.
+    ///
+    /// # Errors
+    ///
+    /// It is of another kind.
+    pub(super) fn of_input(self) -> Result<Self, Self> {
+        let is_of_input = self.status.is_client_error()
             && !self.needs_sign_in()
-            && self.status != StatusCode::NOT_FOUND
+            && self.status != StatusCode::NOT_FOUND;
+        if is_of_input { Ok(self) } else { Err(self) }
     }
 
     /// The session's token has ended.

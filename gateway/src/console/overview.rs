@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     failure::Failure,
     page::{Reader, Section, page},
-    parts::{items_of, said, state, text_of, time},
+    parts::{items_of, said, state, table_of, text_of, time},
     visitor::Visitor,
 };
 
@@ -110,14 +110,10 @@ fn sentences(reader: &Reader, versions: &Value, gateways: &Value) -> Vec<Markup>
 
 fn version_table(reader: &Reader, versions: &Value) -> Markup {
     html! {
-        div.scroll { table {
-            thead { tr {
-                th { (reader.text("console_version")) }
-                th { (reader.text("console_stage")) }
-                th { (reader.text("console_sunset")) }
-                th { (reader.text("console_addresses")) }
-            } }
-            tbody { @for version in items_of(versions, "items") { tr {
+        (table_of(reader, &[
+            "console_version", "console_stage", "console_sunset", "console_addresses",
+        ], &html! {
+            @for version in items_of(versions, "items") { tr {
                 th scope="row" {
                     a href="/versions" { (text_of(version, "version")) }
                     @if version["is_default"] == true { " " span.quiet { (reader.text("console_default")) } }
@@ -127,23 +123,17 @@ fn version_table(reader: &Reader, versions: &Value) -> Markup {
                 td { @for backend in items_of(version, "backends") { @for address in items_of(backend, "addresses") {
                     (state(reader, "health", &text_of(address, "health"))) " "
                 } } }
-            } } }
-        } }
+            } }
+        }))
     }
 }
 
 fn gateway_table(reader: &Reader, gateways: &Value) -> Markup {
     html! {
-        div.scroll { table {
-            thead { tr {
-                th { (reader.text("console_host")) }
-                th { (reader.text("console_ready")) }
-                th { (reader.text("console_release")) }
-                th { (reader.text("console_started")) }
-                th { (reader.text("console_configuration")) }
-                th { (reader.text("console_certificates")) }
-            } }
-            tbody { @for gateway in items_of(gateways, "items") { tr {
+        (table_of(reader, &[
+            "console_host", "console_ready", "console_release", "console_started", "console_configuration", "console_certificates",
+        ], &html! {
+            @for gateway in items_of(gateways, "items") { tr {
                 th scope="row" { (text_of(gateway, "host")) " " span.quiet { (text_of(gateway, "process")) } }
                 td { (state(reader, "readiness", readiness(gateway))) }
                 td { (text_of(gateway, "release")) }
@@ -155,8 +145,8 @@ fn gateway_table(reader: &Reader, gateways: &Value) -> Markup {
                 td { @for certificate in items_of(gateway, "certificates") {
                     div { (text_of(certificate, "file")) ": " (time(&certificate["expires"])) }
                 } }
-            } } }
-        } }
+            } }
+        }))
     }
 }
 

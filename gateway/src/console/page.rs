@@ -7,10 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use ring::digest;
 use signpost_kit::page::COLOURS;
-use signpost_protocol::{
-    language::Language,
-    text::{Texts, text},
-};
+use signpost_protocol::{language::Language, text::Texts};
 
 use super::session::{Session, Sessions};
 use crate::directory::tokens::Role;
@@ -30,14 +27,14 @@ pub(super) const SCRIPT_PATH: &str = "/console.js";
 /// The style sheet, and the words that a browser keeps it by.
 static STYLE: LazyLock<(String, String)> = LazyLock::new(|| {
     let style = [COLOURS, include_str!("style.css")].concat();
-    let address = address(STYLE_PATH, &style);
+    let address = versioned(STYLE_PATH, &style);
     (style, address)
 });
 const SCRIPT: &str = include_str!("console.js");
-static SCRIPT_ADDRESS: LazyLock<String> = LazyLock::new(|| address(SCRIPT_PATH, SCRIPT));
+static SCRIPT_ADDRESS: LazyLock<String> = LazyLock::new(|| versioned(SCRIPT_PATH, SCRIPT));
 
 /// Changes with the content, so that a browser can keep it for ever.
-fn address(path: &str, content: &str) -> String {
+fn versioned(path: &str, content: &str) -> String {
     let hash = digest::digest(&digest::SHA256, content.as_bytes());
     format!("{path}?{}", hex::encode(&hash.as_ref()[..8]))
 }
@@ -46,7 +43,7 @@ fn address(path: &str, content: &str) -> String {
 #[derive(Clone)]
 pub(super) struct Reader {
     pub language: Language,
-    /// `None`: nobody has signed in.
+    /// `None` without a session.
     pub session: Option<Arc<Session>>,
 }
 
@@ -85,15 +82,18 @@ impl Reader {
     /// A text of the console with arguments.
     pub(super) fn tell(&self, id: &str, args: &[(&str, &str)]) -> String {
         let found = TEXTS.find(self.language, id, args);
-        found.unwrap_or_else(|| text(self.language, id, args))
+        found.unwrap_or_else(|| id.to_owned())
+    }
+
+    /// A text of the console, if there is one.
+    pub(super) fn find(&self, id: &str) -> Option<String> {
+        TEXTS.find(self.language, id, &[])
     }
 
     /// A text for a word of the API, for example of a state; the word itself if there is none.
     pub(super) fn word(&self, kind: &str, word: &str) -> String {
         let id = format!("console_{kind}.{}", word.replace(['_', '.'], "-"));
-        TEXTS
-            .find(self.language, &id, &[])
-            .unwrap_or_else(|| word.to_owned())
+        self.find(&id).unwrap_or_else(|| word.to_owned())
     }
 
     /// Whether the user's role allows what this role does.

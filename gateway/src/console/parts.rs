@@ -39,11 +39,21 @@ pub(super) fn time(value: &Value) -> Markup {
 pub(super) fn state(reader: &Reader, kind: &str, word: &str) -> Markup {
     let class = match word {
         "active" | "healthy" | "current" | "ready" => "good",
-        "unhealthy" | "unreachable" | "retired" | "revoked" | "rejected" => "bad",
+        "unhealthy" | "unreachable" | "retired" | "revoked" => "bad",
         "disabled" | "drained" | "deprecated" | "brownout" | "past_sunset" | "not_ready" => "warn",
         _ => "quiet",
     };
     html! { span class={ "state " (class) } { (reader.word(kind, word)) } }
+}
+
+/// A table that scrolls where it is wider than the screen. `heads` are the texts of its columns; an empty one has none.
+pub(super) fn table_of(reader: &Reader, heads: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { @for head in heads { th { (reader.text(head)) } } } }
+            tbody { (rows) }
+        } }
+    }
 }
 
 /// The lines of a problem that has several, for example of a file.
@@ -133,7 +143,7 @@ impl<'f> Field<'f> {
 
     pub(super) fn show(&self, reader: &Reader) -> Markup {
         let text = format!("console_field_{}", self.name);
-        let hint = reader.text(&format!("{text}.hint"));
+        let hint = reader.find(&format!("{text}.hint"));
         html! {
             label {
                 span { (reader.text(&text)) }
@@ -142,7 +152,7 @@ impl<'f> Field<'f> {
                 } @else {
                     input type=(self.kind) name=(self.name) value=(self.value) autocomplete="off" required[self.is_required];
                 }
-                @if !hint.ends_with(".hint") { small { (hint) } }
+                @if let Some(hint) = hint { small { (hint) } }
             }
         }
     }

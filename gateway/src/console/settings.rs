@@ -11,7 +11,7 @@ use super::{
     fields::Fields,
     links::{address, parameter},
     page::{Reader, Section, page},
-    parts::{done, items_of, next_page, of_change, problem_lines, said, text_of},
+    parts::{done, items_of, next_page, of_change, problem_lines, said, table_of, text_of},
     visitor::Visitor,
 };
 use crate::directory::tokens::Role;
@@ -30,18 +30,13 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
         }
         h2 { (reader.text("console_configuration")) }
         p.quiet { (reader.text("console_configuration_how")) }
-        div.scroll { table {
-            thead { tr {
-                th { (reader.text("console_setting")) }
-                th { (reader.text("console_value")) }
-                th { (reader.text("console_source")) }
-            } }
-            tbody { @for setting in items_of(&settings, "items") { tr {
+        (table_of(reader, &["console_setting", "console_value", "console_source"], &html! {
+            @for setting in items_of(&settings, "items") { tr {
                 th scope="row" { code { (text_of(setting, "key")) } }
                 td { code { (text_of(setting, "value")) } }
                 td { (reader.word("source_of", &text_of(setting, "source"))) }
-            } } }
-        } }
+            } }
+        }))
         (next_page(reader, "/settings", &[], &settings))
     };
     let title = reader.text("console_settings");
@@ -91,18 +86,13 @@ async fn check_page(visitor: &Visitor, banner: &Markup) -> Result<Response, Fail
 
 fn differences(reader: &Reader, changes: &[Value]) -> Markup {
     html! {
-        div.scroll { table {
-            thead { tr {
-                th { (reader.text("console_setting")) }
-                th { (reader.text("console_before")) }
-                th { (reader.text("console_afterwards")) }
-            } }
-            tbody { @for change in changes { tr {
+        (table_of(reader, &["console_setting", "console_before", "console_afterwards"], &html! {
+            @for change in changes { tr {
                 th scope="row" { code { (text_of(change, "key")) } }
                 td { code { (text_of(change, "from")) } }
                 td { code { (text_of(change, "to")) } }
-            } } }
-        } }
+            } }
+        }))
     }
 }
 
@@ -114,10 +104,10 @@ pub(super) async fn reload(visitor: Visitor, fields: Fields) -> Result<Response,
         .await
     {
         Ok(_) => Ok(done("/settings", "reloaded")),
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             let page = check_page(&visitor, &failure.banner()).await?;
             Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }

@@ -7,9 +7,10 @@ use axum::{
     extract::{ConnectInfo, RawQuery, State},
     response::{IntoResponse, Redirect, Response},
 };
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use maud::{Markup, html};
 use serde::Deserialize;
+use url::{Position, Url};
 use zeroize::Zeroizing;
 
 use super::{
@@ -64,34 +65,23 @@ pub(super) async fn sign_in(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let reader = Reader::of_request(&headers);
-    let token = Zeroizing::new(fields.get("token").to_owned());
-    let whoami = request(
-        Method::GET,
-        "/api/v1/whoami",
-        Body::empty(),
-        &token,
-        &reader,
-        address,
-    );
+    let given = fields.get("token");
     // What cannot be a header is no token.
-    let whoami = whoami.or_else(|_| {
-        request(
-            Method::GET,
-            "/api/v1/whoami",
-            Body::empty(),
-            "-",
-            &reader,
-            address,
-        )
-    });
+    let token = HeaderValue::from_str(given).map_or("-", |_| given);
+    let token = Zeroizing::new(token.to_owned());
+    let (path, body) = ("/api/v1/whoami", Body::empty());
+    let whoami = request(Method::GET, path, body, &token, &reader, address);
     let whoami = whoami.map_err(|_| Failure::internal(reader.clone()))?;
     let known = match call(&console, whoami, &reader).await {
         Ok(known) => serde_json::from_value::<Known>(known),
-        Err(failure) if failure.is_of_input() || failure.needs_sign_in() => {
+        Err(failure) => {
+            let failure = match failure.needs_sign_in() {
+                true => failure,
+                false => failure.of_input()?,
+            };
             let page = sign_in_page(&reader, fields.get("to"), &failure.banner());
             return Ok(failure.with_page(page));
         }
-        Err(failure) => return Err(failure),
     };
     let internal = || Failure::internal(reader.clone());
     let Known { name, role } = known.map_err(|_| internal())?;
@@ -109,17 +99,15 @@ pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) 
     ([(header::SET_COOKIE, cookie)], to).into_response()
 }
 
-/// A path of the console; the first page if it is none: nobody else chooses where a sign-in leads to.
+/// The path if it is one of the console, otherwise `/`: a link cannot choose another place for a sign-in to lead to.
 fn own_path(to: &str) -> String {
-    let base = || "http://console/".parse::<url::Url>().ok();
-    let joined = base().and_then(|base| base.join(to).ok());
-    let own = joined.filter(|url| {
-        url.origin() == base().map_or(url::Origin::new_opaque(), |base| base.origin())
-    });
-    own.map_or_else(
-        || "/".to_owned(),
-        |url| url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
-    )
+    let own = || {
+        let base = Url::parse("http://console/").ok()?;
+        let url = base.join(to).ok()?;
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        (url.origin() == base.origin()).then(|| path.to_owned())
+    };
+    own().unwrap_or_else(|| "/".to_owned())
 }
 
 #[cfg(test)]

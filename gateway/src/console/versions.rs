@@ -12,7 +12,7 @@ use super::{
     fields::Fields,
     links::segment,
     page::{Reader, Section, page},
-    parts::{Field, done, items_of, of_change, said, state, text_of, time},
+    parts::{Field, done, items_of, of_change, said, state, table_of, text_of, time},
     visitor::Visitor,
 };
 use crate::directory::tokens::Role;
@@ -36,8 +36,7 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
     let report = visitor.get("/api/v1/versions/report").await;
     let (report, problem) = match report {
         Ok(report) => (report, None),
-        Err(failure) if failure.is_of_input() => (Value::Null, Some(failure)),
-        Err(failure) => return Err(failure),
+        Err(failure) => (Value::Null, Some(failure.of_input()?)),
     };
     let all = items_of(&report, "versions").iter();
     let all: u64 = all.filter_map(|version| version["requests"].as_u64()).sum();
@@ -102,18 +101,13 @@ fn users(reader: &Reader, usage: &Value, all: u64) -> Markup {
         @if !apps.is_empty() {
             details {
                 summary { (reader.text("console_users")) }
-                div.scroll { table {
-                    thead { tr {
-                        th { (reader.text("console_name")) }
-                        th { (reader.text("console_requests")) }
-                        th { (reader.text("console_client")) }
-                    } }
-                    tbody { @for app in apps.iter().take(MAX_SHOWN_APPS) { tr {
+                (table_of(reader, &["console_name", "console_requests", "console_client"], &html! {
+                    @for app in apps.iter().take(MAX_SHOWN_APPS) { tr {
                         th scope="row" { (user(reader, app)) }
                         td.number { (text_of(app, "requests")) }
                         td { (text_of(&app["client"], "user_agent")) }
-                    } } }
-                } }
+                    } }
+                }))
             }
         }
     }
@@ -205,10 +199,10 @@ pub(super) async fn change(
         .await
     {
         Ok(_) => Ok(done("/versions", &change)),
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             let page = show_with(&visitor, &failure.banner()).await?;
             Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }

@@ -1,9 +1,6 @@
 //! Changes of an application.
 
-use axum::{
-    extract::Path,
-    response::{IntoResponse, Response},
-};
+use axum::{extract::Path, response::Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -118,7 +115,8 @@ pub(in crate::console) async fn change(
             &format!("/apps/{}", segment(&ident)),
             &format!("app_{change}"),
         )),
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             // What others have changed meanwhile is shown above the form, which keeps what was filled in.
             let banner = html! {
                 (failure.banner())
@@ -126,9 +124,8 @@ pub(in crate::console) async fn change(
             };
             let given = (change == "update").then_some(&fields);
             let page = show_with(&visitor, &ident, &banner, given).await?;
-            Ok(failure.with_page(page).into_response())
+            Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }
 

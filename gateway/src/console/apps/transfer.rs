@@ -76,10 +76,10 @@ pub(in crate::console) async fn import(
                 &content,
             ))
         }
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             let page = import_page(&visitor, &failure.banner(), file);
             Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }

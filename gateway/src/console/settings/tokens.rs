@@ -14,7 +14,10 @@ use crate::{
         fields::Fields,
         links::{address, parameter, segment},
         page::{Reader, Section, page},
-        parts::{Field, choice, done, items_of, next_page, of_change, said, state, text_of, time},
+        parts::{
+            Field, choice, done, items_of, next_page, of_change, said, state, table_of, text_of,
+            time,
+        },
         visitor::Visitor,
     },
     directory::tokens::Role,
@@ -42,16 +45,10 @@ async fn list_with(
         .await?;
     let content = html! {
         (banner)
-        div.scroll { table {
-            thead { tr {
-                th { (reader.text("console_name")) }
-                th { (reader.text("console_role")) }
-                th { (reader.text("console_created")) }
-                th { (reader.text("console_last_used")) }
-                th { (reader.text("console_ends")) }
-                th {}
-            } }
-            tbody { @for token in items_of(&tokens, "items") { tr {
+        (table_of(reader, &[
+            "console_name", "console_role", "console_created", "console_last_used", "console_ends", "",
+        ], &html! {
+            @for token in items_of(&tokens, "items") { tr {
                 th scope="row" { (text_of(token, "name")) }
                 td { (reader.word("role", &text_of(token, "role"))) }
                 td { (time(&token["created_at"])) " " span.quiet { (text_of(token, "created_by")) } }
@@ -61,8 +58,8 @@ async fn list_with(
                     @else { (state(reader, "state", "revoked")) " " (time(&token["revoked_at"])) }
                 }
                 td { @if reader.may(Role::Admin) && token["revoked_at"].is_null() { (revocation(reader, token)) } }
-            } } }
-        } }
+            } }
+        }))
         (next_page(reader, "/settings/tokens", &[], &tokens))
         @if reader.may(Role::Admin) { (new_form(reader, given)) }
     };
@@ -121,11 +118,11 @@ pub(in crate::console) async fn create(
             let title = reader.tell("console_created_token", &[("name", &name)]);
             Ok(page(reader, Some(Section::Settings), &title, &content))
         }
-        Err(failure) if failure.is_of_input() => {
+        Err(failure) => {
+            let failure = failure.of_input()?;
             let page = list_with(&visitor, "", &failure.banner(), Some(&fields)).await?;
             Ok(failure.with_page(page))
         }
-        Err(failure) => Err(failure),
     }
 }
 

@@ -379,11 +379,11 @@ async fn every_limit_is_reloaded_and_what_was_used_stays() {
 }
 
 /// Number of client addresses in the flood.
-const ADDRESSES: u32 = 200_000;
+const ADDRESSES: u32 = 100_000;
 /// Requests sent at once: request and answers fit the buffers of both sides.
 const BATCH: u32 = 200;
 /// The tables' 1.1 MB, and what the allocator keeps of the traffic.
-const MAX_GROWTH_KIB: u64 = 8 * 1024;
+const MAX_GROWTH_KIB: u64 = 4 * 1024;
 
 /// Sends a request of each address, which the gateway answers itself after counting it.
 async fn flood_of_addresses(gateway: SocketAddr, addresses: std::ops::Range<u32>) {

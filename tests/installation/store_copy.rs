@@ -230,11 +230,19 @@ async fn programs_still_running_on_the_source_are_reported() {
 
 #[test]
 fn a_copy_that_is_killed_leaves_nothing_and_can_be_run_again() {
-    const MANY: i64 = 60_000;
+    const MANY: i64 = 1000;
+    /// The copy of the events takes ten seconds at least.
+    const SLOW_EVENTS: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END'; \
+        CREATE TRIGGER slow BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION slow()";
     let folder = Folder::create();
     let target = PostgresStore::create(&shared_server());
     let file = folder.path().join(FILE);
+    fill(&folder, &file, 0);
+    let empty = copy(folder.path(), &file, &target);
+    assert!(empty.status.success(), "{:?}", stdout_and_stderr(&empty));
     fill(&folder, &file, MANY);
+    target.query(SLOW_EVENTS);
     let mut child = Program::Gateway
         .command(folder.path())
         .args(arguments(folder.path(), &file, &target))
@@ -250,6 +258,8 @@ fn a_copy_that_is_killed_leaves_nothing_and_can_be_run_again() {
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().code(), None, "it ended by itself");
     assert_eq!(counts(&target), [0; 5]);
+    // This waits until the server has rolled back.
+    target.query("DROP TRIGGER slow ON events");
     let again = copy(folder.path(), &file, &target);
     assert!(again.status.success(), "{:?}", stdout_and_stderr(&again));
     assert_eq!(counts(&target), [0, MANY, 0, 0, 2 * MANY]);
@@ -271,7 +281,8 @@ fn fill(folder: &Folder, file: &Path, accounts: i64) {
     );
     let rows = format!(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {accounts}) \
-         INSERT INTO accounts (provider, kind, username, created_at) SELECT 'p', 'k', 'user' || n, n FROM numbers; \
+         INSERT INTO accounts (provider, kind, username, created_at) SELECT 'p', 'k', 'user' || n, n FROM numbers \
+         WHERE n <= {accounts}; \
          INSERT INTO events (account_id, application_id, event, data, received_at) \
          SELECT id, 1, 'seen', 'some data', created_at FROM accounts; \
          INSERT INTO events (account_id, application_id, event, data, received_at) \

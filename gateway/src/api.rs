@@ -9,6 +9,7 @@ mod backends;
 mod body;
 mod caller;
 mod config;
+mod doctor;
 mod events;
 mod failures;
 mod gateways;
@@ -16,8 +17,11 @@ mod idempotency;
 mod layers;
 mod openapi;
 mod problem;
+mod requests;
 mod routes;
+mod streams;
 mod tokens;
+mod traffic;
 mod turns;
 mod versions;
 
@@ -28,7 +32,7 @@ use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_store::Store;
 
-use self::{events::Events, failures::Failures, turns::Turns};
+use self::{events::Events, streams::Streams, turns::Turns};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -54,11 +58,14 @@ pub(crate) struct Api {
     reload: ReloadHandle,
     /// What is written to the audit.
     events: Events,
+    /// The streams that run.
+    streams: Streams,
 }
 
 pub(crate) use self::{
     body::read as read_body,
-    caller::FromConsole,
+    caller::{FromConsole, SignedIn},
+    failures::{Failure as FailedAttempt, Failures},
     idempotency::KEY as IDEMPOTENCY_KEY,
     layers::is_cross_site,
     problem::{ApiError, Code},
@@ -76,8 +83,12 @@ impl Api {
         let store = apps.database();
         Self {
             tokens: Tokens::new(store.clone()),
-            failures: Failures::new(Instant::now()),
+            failures: Failures::new(
+                Instant::now(),
+                "wrong tokens were sent to the management API",
+            ),
             events: Events::new(store.clone()),
+            streams: Streams::default(),
             turns: Turns::new(),
             apps,
             current: Arc::clone(current),

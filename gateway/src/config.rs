@@ -22,7 +22,7 @@ pub(crate) use self::{
     cors::{AllowedOrigins, Cors, OriginPattern},
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
-    management::Management,
+    management::{ConsoleAccount, ConsoleSettings, Management, Role},
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned, weaknesses},
     version::{

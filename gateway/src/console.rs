@@ -7,26 +7,32 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`session`] | who has signed in |
+//! | [`account`] | signing in by the login service |
 //! | [`visitor`] | a signed-in user, and the calls on their behalf |
 //! | [`failure`] | what a page says when a call fails |
 //! | [`page`] | the frame of every page, and the texts |
 //! | [`parts`] | tables, times, forms |
 //! | [`links`] | paths with their parameters |
 //! | [`layers`] | headers of each response; requests of other sites |
-//! | `sign_in`, `overview`, `apps`, `versions`, `audit`, `settings` | the pages |
+//! | [`traffic`] | the chart of the last hour |
+//! | `sign_in`, `overview`, `apps`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
 
+mod account;
 mod apps;
 mod audit;
+mod doctor;
 mod failure;
 mod fields;
 mod layers;
 mod links;
+mod live;
 mod overview;
 mod page;
 mod parts;
 mod session;
 mod settings;
 mod sign_in;
+mod traffic;
 mod versions;
 mod visitor;
 
@@ -42,6 +48,7 @@ use axum::{
 };
 use tower::ServiceExt;
 
+pub(crate) use self::account::Accounts;
 use self::{failure::Failure, page::Reader, session::Sessions};
 use crate::gateway::Gateway;
 
@@ -50,6 +57,8 @@ struct Console {
     /// The management API, with all its layers.
     api: Router,
     sessions: Sessions,
+    /// Signs users in by the login service; `None` if they need a token.
+    accounts: Option<Accounts>,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
 }
@@ -57,16 +66,23 @@ struct Console {
 type Shared = Arc<Console>;
 
 /// The console's pages, and behind them `api`, which they call.
-pub(crate) fn router(api: Router, current: &Arc<ArcSwap<Gateway>>) -> Router {
+pub(crate) fn router(
+    api: Router,
+    accounts: Option<Accounts>,
+    current: &Arc<ArcSwap<Gateway>>,
+) -> Router {
     let console = Arc::new(Console {
         api,
         sessions: Sessions::default(),
+        accounts,
         current: Arc::clone(current),
     });
     Router::new()
         .route("/", get(overview::show))
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
+        .route(account::BEGIN, get(account::begin))
+        .route(account::RETURN, get(account::come_back))
         .route("/apps", get(apps::list))
         .route("/apps/new", get(apps::new_form).post(apps::create))
         .route(
@@ -77,6 +93,10 @@ pub(crate) fn router(api: Router, current: &Arc<ArcSwap<Gateway>>) -> Router {
         .route("/apps/{ident}/{change}", post(apps::change::change))
         .route("/versions", get(versions::show))
         .route("/versions/{change}", post(versions::change))
+        .route("/doctor", get(doctor::form).post(doctor::examine))
+        .route("/doctor/{id}", get(doctor::rejection))
+        .route("/live", get(live::show))
+        .route("/live/stream", get(live::stream))
         .route("/audit", get(audit::list))
         .route("/settings", get(settings::show))
         .route(

@@ -8,6 +8,8 @@
 //! | [`gateways`] | the gateways of a store |
 //! | [`metrics`] | counts requests for `/metrics` |
 //! | [`spans`] | the spans of a sampled request |
+//! | [`traffic`] | the requests of the last hour, by minute |
+//! | [`watch`] | requests that operators watch, and the last ones that were rejected |
 
 pub(crate) mod access_log;
 pub(crate) mod failure_log;
@@ -16,4 +18,6 @@ pub(crate) mod metrics;
 pub(crate) mod outcome;
 pub(crate) mod per_thread;
 pub(crate) mod spans;
+pub(crate) mod traffic;
 pub(crate) mod usage;
+pub(crate) mod watch;

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use end_to_end::{program::Program, recording_backend::RecordingBackend, stack::Stack};
+use end_to_end::{
+    program::Program, recording_backend::RecordingBackend, stack::Stack, waiting::until,
+};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -90,4 +92,23 @@ async fn what_one_gateway_changes_is_streamed_by_both_within_a_second() {
     scene.stack.running(Program::Gateway.number(1)).terminate();
     scene.stack.wait_for_exit(Program::Gateway.number(1)).await;
     while let Ok(Some(_)) = streams[1].chunk().await {}
+}
+
+#[tokio::test]
+async fn each_gateway_shows_the_traffic_of_both() {
+    let scene = Scene::start().await;
+    let app = scene.stack.create_application("one", &[]);
+    for gateway in 0..2 {
+        let client = scene.stack.client_of_at(&app, gateway);
+        let response = client.get("/orders").param("a", "1").send().await;
+        assert_eq!(response.status, 200);
+    }
+    for gateway in 0..2 {
+        until("both requests to be counted", || async {
+            let traffic: Value = scene.get(gateway, "traffic").await.json().await.unwrap();
+            let answered = traffic["versions"][0]["answered"].as_array()?.iter();
+            (answered.filter_map(Value::as_u64).sum::<u64>() == 2).then_some(())
+        })
+        .await;
+    }
 }

@@ -1,11 +1,16 @@
 //! The console in a real browser.
 
-use std::{fs, path::PathBuf};
+use std::{env, fs, path::Path};
 
 use end_to_end::{
+    clock::now_ms,
+    documents::root,
     real_browser::{Key, RealBrowser},
     recording_backend::RecordingBackend,
+    signed_client::http_client,
+    signer::{Profile, Values},
     stack::Stack,
+    store::StoreKind,
     waiting::until,
 };
 use serde_json::{Value, json};
@@ -20,17 +25,20 @@ const OVERFLOW: &str = "const page = document.documentElement;\
 struct Console {
     stack: Stack,
     browser: RealBrowser,
+    _backend: RecordingBackend,
 }
 
 impl Console {
     async fn start() -> Self {
         let backend = RecordingBackend::start().await;
-        let keys = "[management.api]\n[management.console]\n";
+        let keys = "[management.api]\n[management.console]\n\
+                    [versions.v1]\ndeprecated = \"2026-09-01\"\nsunset = \"2099-03-01\"\n";
         let stack = Stack::builder().multi().gateway(keys);
         let stack = stack.in_front_of(&backend).start().await;
         let console = Self {
             browser: RealBrowser::start("en").await,
             stack,
+            _backend: backend,
         };
         let token = console.stack.create_token("admin");
         console.open("/apps").await;
@@ -65,6 +73,62 @@ impl Console {
         path.as_str().unwrap().to_owned()
     }
 
+    /// What axe-core finds on the shown page.
+    async fn found_by_axe(&self) -> Value {
+        if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
+            return json!([]);
+        }
+        let axe = root().join("target/examples/axe/node_modules/axe-core/axe.min.js");
+        let axe = fs::read_to_string(axe).unwrap();
+        let run = "return axe.run().then(({ violations }) => violations.map(({ id, nodes }) => \
+                   [id, ...nodes.map(({ target, failureSummary }) => [target, failureSummary])]))";
+        self.browser.run(&format!("{axe};\n{run}")).await
+    }
+
+    /// Makes the pictures that the documents show: `conf/guides/pictures` has copies.
+    async fn keep_readme_pictures(&self) {
+        let minute = now_ms() / 60_000;
+        // What another gateway has counted in its hour: more than a test has time for.
+        let minutes = (0..60).map(|number| {
+            let (rising, falling) = (90 + 7 * number + number % 7 * 9, 400 - 5 * number + number % 5 * 11);
+            json!({ "at": minute - 60 + number, "counted": {
+                "versions": { "v1": [falling, number % 3, 0], "v2": [rising, number % 4, u8::from(number == 41) * 25] },
+                "problems": { "sign_mismatch": number % 3, "time_out_of_window": number % 4, "backend_timeout": u8::from(number == 41) * 25 },
+            } })
+        });
+        let hour = json!(minutes.collect::<Vec<_>>()).to_string();
+        let id = "01".repeat(16);
+        let id = match self.stack.store().kind() {
+            StoreKind::Sqlite => format!("x'{id}'"),
+            StoreKind::Postgres => format!("'\\x{id}'"),
+        };
+        let row = format!("INSERT INTO gateways (id, traffic, seen_at) VALUES ({id}, '{hour}', 0)");
+        self.stack.store().query(&row);
+        let apps =
+            ["Mobile app", "Partner sync"].map(|name| self.stack.create_application(name, &[]));
+        for (number, app) in apps.iter().enumerate() {
+            let client = self.stack.client_of(app);
+            for call in 0..30 - 20 * number {
+                let call = client.get("/orders").param("id", &call.to_string());
+                call.version(if number == 0 { "v2" } else { "v1" })
+                    .send()
+                    .await;
+            }
+        }
+        self.open("/versions").await;
+        until("the requests to be counted", || async {
+            self.browser.reload().await;
+            let text = self.browser.text().await;
+            text.contains("30 requests").then_some(())
+        })
+        .await;
+        for (page, path) in [("overview", "/"), ("versions", "/versions")] {
+            self.open(path).await;
+            self.browser.show_as(1280, false).await;
+            keep_picture(&self.browser, &format!("readme-{page}")).await;
+        }
+    }
+
     /// Creates an application by the keyboard alone, and shows it.
     async fn create(&self, name: &str) {
         self.open("/apps").await;
@@ -82,11 +146,12 @@ impl Console {
     }
 }
 
-/// Where the pictures of the pages are kept.
-fn pictures() -> PathBuf {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/pictures"));
-    fs::create_dir_all(&folder).unwrap();
-    folder
+/// Keeps a picture of the page, to be looked at.
+async fn keep_picture(browser: &RealBrowser, name: &str) {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/pictures"));
+    fs::create_dir_all(folder).unwrap();
+    let file = folder.join(format!("{name}.png"));
+    fs::write(file, browser.picture().await).unwrap();
 }
 
 #[tokio::test]
@@ -135,6 +200,8 @@ async fn every_page_fits_each_screen_in_every_language_light_and_dark() {
         ("new-app", "/apps/new"),
         ("import", "/apps/import"),
         ("versions", "/versions"),
+        ("doctor", "/doctor"),
+        ("live", "/live"),
         ("audit", "/audit"),
         ("settings", "/settings"),
         ("reload", "/settings/reload"),
@@ -142,7 +209,8 @@ async fn every_page_fits_each_screen_in_every_language_light_and_dark() {
         ("not-found", "/nothing"),
         ("sign-in", "/sign-in"),
     ];
-    let (browser, folder) = (&console.browser, pictures());
+    let browser = &console.browser;
+    let mut found = Vec::new();
     for language in LANGUAGES {
         browser.prefer(language).await;
         for (name, path) in pages {
@@ -152,22 +220,162 @@ async fn every_page_fits_each_screen_in_every_language_light_and_dark() {
             browser
                 .run("document.querySelectorAll('details').forEach(one => one.open = true)")
                 .await;
-            for (width, is_dark) in [(360, false), (1280, true), (1280, false), (360, true)] {
-                browser.show_as(width, is_dark).await;
+            for width in [360, 1280] {
+                browser.show_as(width, false).await;
                 let widths = browser.run(OVERFLOW).await;
                 assert_eq!(widths, json!([width, 0]), "{name} in {language}");
-                // Machines for tests have no fonts of the other languages.
-                if language != "en" || is_dark == (width == 360) {
-                    continue;
+                keep_picture(browser, &format!("console-{name}-{language}-{width}")).await;
+                // Dark colours do not change the layout, and what axe-core finds does not depend on the language.
+                if language == "en" {
+                    found.push((name, console.found_by_axe().await));
+                    browser.show_as(width, true).await;
+                    found.push((name, console.found_by_axe().await));
+                    keep_picture(browser, &format!("console-{name}-dark-{width}")).await;
                 }
-                let file = format!("console-{name}-{width}.png");
-                fs::write(folder.join(file), browser.picture().await).unwrap();
             }
         }
     }
+    found.retain(|(_, found)| *found != json!([]));
+    assert!(found.is_empty(), "{found:#?}");
     let errors = browser.console_errors().await;
     let errors: Vec<_> = errors.iter().filter(|line| !line.contains("404")).collect();
     assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[tokio::test]
+async fn requests_are_shown_as_they_come_and_a_rejected_one_is_explained() {
+    let console = Console::start().await;
+    let app = console.stack.create_application("The shop", &[]);
+    let client = console.stack.client_of(&app);
+    let browser = &console.browser;
+    console.open("/").await;
+    browser.wait_for_text("No request has come").await;
+    // The page shows them by itself.
+    let call = client.get("/orders").param("id", "hidden-4711");
+    assert_eq!(call.send().await.status, 200);
+    browser.wait_for_text("Up to 1 requests a minute").await;
+
+    console.open("/live").await;
+    browser
+        .wait_for_text("requests appear here as they end")
+        .await;
+    client
+        .get("/orders")
+        .param("id", "hidden-4711")
+        .send()
+        .await;
+    let shown = browser.wait_for_text("GET /orders").await;
+    let other = "00112233445566778899aabbccddeeff";
+    let wrong = client.with_key(other);
+    let call = wrong.get("/cart").param("id", "hidden-4711");
+    let rejected = call.send().await;
+    let problem = rejected.problem(403, "sign_mismatch");
+    let live = browser.wait_for_text("sign_mismatch").await;
+    for text in [shown, live] {
+        assert!(!text.contains("hidden-4711"), "{text}");
+    }
+    let id = problem["request_id"].as_str().unwrap();
+    console.open(&format!("/doctor/{id}")).await;
+    let text = browser.wait_for_text("GET /cart").await;
+    assert!(text.contains(&app.ident), "{text}");
+
+    // A client that signs decoded values; and what would have been right.
+    let decoding = client.with_profile(Profile {
+        values: Values::Decoded,
+        ..Profile::default()
+    });
+    let call = decoding
+        .get("/orders")
+        .param("name", "Ada L")
+        .param("id", "4711");
+    console.tab_to("[name=request]").await;
+    let sent = format!("curl '{}' -H 'Acme-X-App: {}'", call.url(), app.ident);
+    browser.enter(&sent).await;
+    console.tab_to("form[action=\"/doctor\"] button").await;
+    browser.press(&[Key::Enter]).await;
+    let found = browser
+        .wait_for_text("The gateway rejects this request.")
+        .await;
+    assert!(found.contains("Decoded values were signed"), "{found}");
+    let right = browser
+        .run("return document.getElementById('right-request').textContent")
+        .await;
+    let target = right
+        .as_str()
+        .unwrap()
+        .split('\'')
+        .nth(1)
+        .unwrap()
+        .to_owned();
+    let call = http_client().get(console.stack.url(&target));
+    let response = call.header("Acme-X-App", &app.ident).send().await.unwrap();
+    assert_eq!(response.status(), 200, "{target}");
+    browser.show_as(1280, false).await;
+    keep_picture(browser, "readme-doctor").await;
+    console.keep_readme_pictures().await;
+}
+
+/// The sandbox provider's identifier of its user ada.
+const ADA: &str = "{fdee430d-40bd-57de-eac1-86cd9790033d}";
+
+/// Opens the console, and lets the sandbox's first user log in.
+async fn sign_in_by_account(stack: &Stack, browser: &RealBrowser) {
+    let address = stack.addresses().management;
+    browser.open(&format!("http://{address}/sign-in")).await;
+    browser.click("a[href=\"/sign-in/account\"]").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    browser.click("button[value=allow]").await;
+}
+
+#[tokio::test]
+async fn an_account_that_the_file_allows_signs_in_by_the_login_service() {
+    let start = async |username: &str| {
+        let keys = format!(
+            "[management.api]\n[management.console]\napplication = \"console\"\n\
+             [management.console.accounts.Ada]\nkind = \"bitbucket\"\nusername = \"{username}\"\nrole = \"operator\"\n"
+        );
+        let stack = Stack::builder().multi().gateway(&keys).start().await;
+        let origin = format!("http://{}", stack.addresses().management);
+        let app = json!({
+            "ident": "console", "key": "00112233445566778899aabbccddeeff", "name": "Console", "return_to": [origin],
+        });
+        let file = stack.folder().join("console.jsonl");
+        fs::write(&file, format!("{app}\n")).unwrap();
+        let imported = stack.command(&["app", "import", &file.display().to_string()]);
+        assert!(imported.status.success(), "{imported:?}");
+        stack
+    };
+    let browser = RealBrowser::start("en").await;
+    let stack = start(ADA).await;
+    sign_in_by_account(&stack, &browser).await;
+    let page = browser.wait_for_text("What needs attention").await;
+    assert!(page.contains("Ada · operator"), "{page}");
+    let address = stack.addresses().management;
+    browser.open(&format!("http://{address}/apps/new")).await;
+    browser.click("[name=name]").await;
+    browser.enter("By an account").await;
+    browser.press(&[Key::Enter]).await;
+    browser.wait_for_text("was created").await;
+    let audit = stack.command(&["audit", "--json", "--actor", "Ada"]);
+    let audit = String::from_utf8_lossy(&audit.stdout).into_owned();
+    assert!(audit.contains("console 127.0.0.1"), "{audit}");
+    // Its login has ended: nobody has a credential of it.
+    let credentials = stack
+        .store()
+        .query("SELECT count(*) FROM credentials WHERE revoked_at IS NULL");
+    assert_eq!(credentials.number(), 0);
+    // What another browser has begun, this one does not finish.
+    browser
+        .open(&format!(
+            "http://{address}/sign-in/return?state=00&ticket=x"
+        ))
+        .await;
+    browser.wait_for_text("begun in another browser").await;
+
+    let stack = start("{somebody-else}").await;
+    sign_in_by_account(&stack, &browser).await;
+    let page = browser.wait_for_text("may not sign in").await;
+    assert!(page.contains(ADA), "{page}");
 }
 
 #[tokio::test]

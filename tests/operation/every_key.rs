@@ -152,6 +152,11 @@ const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ),
     ("management.tls.client_ca", "'ca.pem'"),
     ("management.tls.client_auth", "'optional'"),
+    ("management.console.application", "'other'"),
+    ("management.console.provider", "'other'"),
+    ("management.console.accounts.ada.kind", "'other'"),
+    ("management.console.accounts.ada.username", "'other'"),
+    ("management.console.accounts.ada.role", "'viewer'"),
     ("threads", "3"),
     ("store", "'sqlite:other.db'"),
     ("postgres.password", "'hush'"),
@@ -269,7 +274,7 @@ const GATEWAYS: [Case; 2] = [
         program: Program::Gateway,
         example: "gateway-multi.toml",
         arguments: &["run"],
-        further: "",
+        further: "[management.api]\n",
         reloaded: GATEWAY_KEYS,
         restart: GATEWAY_RESTART_KEYS,
     },
@@ -502,6 +507,9 @@ fn the_command_keys_says_which_keys_a_reload_applies() {
             let mut parts: Vec<_> = key.split('.').collect();
             if matches!(parts[0], "versions" | "providers" | "provider_kinds") {
                 parts[1] = "NAME";
+            }
+            if parts.contains(&"accounts") {
+                parts[3] = "NAME";
             }
             let name = parts.join(".");
             let found = keys.iter().find(|key| key["key"] == *name);

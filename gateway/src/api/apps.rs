@@ -174,7 +174,7 @@ pub(super) async fn create(
 }
 
 /// The ident of a path: what is none names no application.
-fn known_ident(text: &str) -> Result<AppIdent, ApiError> {
+pub(super) fn known_ident(text: &str) -> Result<AppIdent, ApiError> {
     text.parse().map_err(|_| Code::AppNotFound.into())
 }
 

@@ -6,6 +6,7 @@ mod backends;
 mod config;
 mod events;
 mod idempotency;
+mod requests;
 mod roles;
 mod tokens;
 mod versions;
@@ -56,7 +57,7 @@ pub(crate) struct Scene {
     pub(super) folder: TempDir,
     pub(super) reload: ReloadHandle,
     pub(crate) current: Arc<ArcSwap<Gateway>>,
-    pub(super) store: Store,
+    pub(crate) store: Store,
     pub(super) apps: StoredApps,
     pub(super) tokens: Tokens,
 }
@@ -116,7 +117,10 @@ impl Scene {
     pub(crate) async fn new(test_store: &TestStore) -> Self {
         let store = test_store.open().await;
         let (apps, tokens) = (sealed_apps(store.clone()), Tokens::new(store.clone()));
-        let current = Arc::new(ArcSwap::from_pointee(gateway(load(MINIMAL).unwrap())));
+        let mut gateway = gateway(load(MINIMAL).unwrap());
+        let state = Arc::get_mut(&mut gateway.state).unwrap();
+        state.records.watch = Some(Arc::default());
+        let current = Arc::new(ArcSwap::from_pointee(gateway));
         let (folder, reload) = config::reload_of(MINIMAL);
         let api = Api::new(apps.clone(), &current, reload.clone());
         let api = Arc::new(api);

@@ -39,6 +39,37 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy)]
 pub(crate) struct FromConsole;
 
+/// Who has signed in to the console by an account, and not with a token. Only the console adds it to a call, in the process.
+#[derive(Clone)]
+pub(crate) struct SignedIn {
+    /// Tells accounts apart; below 0, as no token's number is.
+    pub id: i64,
+    /// The actor.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// When it has signed in.
+    pub at: Timestamp,
+    /// When that ends.
+    pub until: Timestamp,
+}
+
+impl SignedIn {
+    /// What stands for its token.
+    fn token(&self, now: Timestamp) -> Token {
+        Token {
+            id: self.id,
+            name: self.name.clone(),
+            role: self.role,
+            created_at: self.at,
+            created_by: self.name.clone(),
+            expires_at: self.until,
+            last_used_at: Some(now),
+            revoked_at: None,
+        }
+    }
+}
+
 impl Caller {
     /// The author of a change by this call.
     pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
@@ -78,7 +109,8 @@ pub(super) async fn require(
         None => "api",
     };
     let allowed = async {
-        let caller = authenticate(&api, role, address, &head.headers, face).await?;
+        let signed_in = head.extensions.remove::<SignedIn>();
+        let caller = authenticate(&api, role, address, (&head.headers, signed_in), face).await?;
         let token = caller.token.id;
         head.extensions.insert(caller);
         // A file of an import is read later, by the one import that runs.
@@ -107,21 +139,14 @@ async fn authenticate(
     api: &Shared,
     needed: Role,
     address: SocketAddr,
-    headers: &HeaderMap,
+    (headers, signed_in): (&HeaderMap, Option<SignedIn>),
     face: &'static str,
 ) -> Result<Caller, ApiError> {
-    let given = bearer(headers).ok_or(Code::TokenMissing)?;
     let at = api.current.load().state.clock.now();
-    let lookup = api.tokens.authenticate(given, at);
-    let client = address.ip().to_canonical();
-    let token = api.failures.count(client, Instant::now(), lookup).await;
-    let token = token.map_err(|failure| match failure {
-        Failure::Wrong => Code::TokenInvalid.into(),
-        Failure::Limited(exceeded) => {
-            ApiError::from(Code::RateLimited).retry_after(exceeded.retry_after)
-        }
-        Failure::NotFound(error) => error.into(),
-    })?;
+    let token = match signed_in {
+        Some(signed_in) => signed_in.token(at),
+        None => by_token(api, address, headers, at).await?,
+    };
     if token.role < needed {
         return Err(ApiError::from(Code::RoleInsufficient)
             .arg("role", token.role.as_str())
@@ -132,6 +157,26 @@ async fn authenticate(
         address,
         at,
         face,
+    })
+}
+
+/// The valid token of a call.
+async fn by_token(
+    api: &Shared,
+    address: SocketAddr,
+    headers: &HeaderMap,
+    at: Timestamp,
+) -> Result<Token, ApiError> {
+    let given = bearer(headers).ok_or(Code::TokenMissing)?;
+    let lookup = api.tokens.authenticate(given, at);
+    let client = address.ip().to_canonical();
+    let token = api.failures.count(client, Instant::now(), lookup).await;
+    token.map_err(|failure| match failure {
+        Failure::Wrong => Code::TokenInvalid.into(),
+        Failure::Limited(exceeded) => {
+            ApiError::from(Code::RateLimited).retry_after(exceeded.retry_after)
+        }
+        Failure::NotFound(error) => error.into(),
     })
 }
 

@@ -2,10 +2,8 @@
 //!
 //! | what | limit |
 //! | --- | --- |
-//! | streams; of them with one token | 32; 8 |
 //! | rows that a stream can be behind; then it is cut off | 1000 |
 //! | time for which a row that is not committed yet delays those behind it | 2 s |
-//! | time after which an ended or revoked token ends its stream | 5 s |
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -15,41 +13,30 @@
 pub(super) mod feed;
 mod position;
 
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
-use axum::{
-    extract::State,
-    response::{
-        IntoResponse,
-        sse::{KeepAlive, Sse},
-    },
-};
+use axum::{extract::State, response::IntoResponse};
 use futures_util::stream;
 use http::{HeaderMap, HeaderName};
 use signpost_store::{
     StoreError,
     tables::audit::{AuditRow, between, newest_ids},
 };
-use tokio::{
-    sync::broadcast::Receiver,
-    time::{Instant, timeout_at},
-};
+use tokio::{sync::broadcast::Receiver, time::timeout_at};
 
 pub(crate) use self::feed::Events;
 use self::{
-    feed::{Event, Place, json_of},
+    feed::{Event, json_of},
     position::Position,
 };
-use super::{ApiError, Shared, caller::Caller, problem::Code};
+use super::{
+    ApiError, Shared,
+    caller::Caller,
+    streams::{self, Place, RETRY},
+};
 
-/// When a client that gets no stream should try again; also what browsers wait before they connect again.
-const RETRY: Duration = Duration::from_secs(5);
 /// Older rows that a stream reads at once, and holds.
 const OLDER: usize = 50;
-/// Time from one comment to the next, while there are no events.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Time from one check of the token to the next.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -74,15 +61,10 @@ pub(super) async fn stream(
             position::ParsePositionError,
         ));
     }
-    let place = Place::take(&api.events.places, caller.token.id);
-    let place = place.ok_or_else(|| ApiError::from(Code::RateLimited).retry_after(RETRY))?;
+    let place = api.streams.take(caller.token.id)?;
     let stream = Stream::begin(api, id.flatten(), place).await?;
-    let next = async |mut stream: Stream| {
-        let event = stream.next().await?;
-        Some((Ok::<_, Infallible>(event), stream))
-    };
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(stream::unfold(stream, next)).keep_alive(keep_alive))
+    let next = async |mut stream: Stream| Some((stream.next().await?, stream));
+    Ok(streams::response(stream::unfold(stream, next)))
 }
 
 /// An event as it is sent.
@@ -98,8 +80,6 @@ enum Ready {
 /// The events of one client.
 struct Stream {
     api: Shared,
-    /// When the token is checked again.
-    check_at: Instant,
     /// What the client has got once `ready` is sent.
     seen: Position,
     ready: VecDeque<Ready>,
@@ -123,7 +103,6 @@ impl Stream {
         let first = Sent::default().id(seen.to_string()).retry(RETRY);
         Ok(Self {
             api,
-            check_at: Instant::now() + CHECK_INTERVAL,
             seen,
             ready: [Ready::First(first)].into(),
             live,
@@ -134,10 +113,7 @@ impl Stream {
     /// The next event; `None` ends the stream: its client is too slow, its token has ended, or the store does not answer.
     async fn next(&mut self) -> Option<Sent> {
         loop {
-            if Instant::now() >= self.check_at {
-                self.check_token().await.ok().filter(|is_valid| *is_valid)?;
-                self.check_at = Instant::now() + CHECK_INTERVAL;
-            }
+            self.place.check(&self.api).await?;
             match self.ready.pop_front() {
                 Some(Ready::First(first)) => return Some(first),
                 Some(Ready::Row(row, seen)) => return Some(event(&json_of(row), seen)),
@@ -148,7 +124,7 @@ impl Stream {
                 continue;
             };
             // Without an event until then, the token is checked.
-            let Ok(event) = timeout_at(self.check_at, live.recv()).await else {
+            let Ok(event) = timeout_at(self.place.check_at, live.recv()).await else {
                 continue;
             };
             let event = event.ok()?;
@@ -180,15 +156,6 @@ impl Stream {
             self.seen.add(first, last);
         }
         Ok(())
-    }
-
-    /// Whether the stream's token is still valid.
-    async fn check_token(&self) -> Result<bool, StoreError> {
-        let now = self.api.current.load().state.clock.now();
-        let id = self.place.token;
-        let (found, _) = self.api.tokens.list(Some(id - 1), 1).await?;
-        let token = found.first().filter(|token| token.id == id);
-        Ok(token.is_some_and(|token| token.revoked_at.is_none() && token.expires_at > now))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Limits attempts with a wrong token, by their client's network. A right token always passes, also from a network that has
-//! sent too many wrong ones.
+//! sent too many wrong ones. The console limits sign-ins by the login service so, too.
 
 use std::{net::IpAddr, time::Instant};
 
@@ -22,13 +22,15 @@ pub(crate) struct Failures {
     rate: Rate,
     /// Tokens of clients over the limit are looked up one at a time, so that a flood costs the store little.
     queue: Semaphore,
-    /// Lines about wrong tokens.
+    /// Lines about them.
     logged: OnceAMinute,
+    /// What they say.
+    what: &'static str,
 }
 
 /// Why there is no token.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failure<E> {
+pub(crate) enum Failure<E> {
     /// It is wrong.
     Wrong,
     /// It is wrong, as were too many before.
@@ -38,18 +40,19 @@ pub(super) enum Failure<E> {
 }
 
 impl Failures {
-    /// No failures yet.
-    pub(crate) fn new(now: Instant) -> Self {
+    /// No failures yet. `what` is what the log says of them.
+    pub(crate) fn new(now: Instant, what: &'static str) -> Self {
         Self {
             table: RateTable::new(now),
             rate: Rate::new(PER_SECOND, BURST).expect("neither is 0"),
             queue: Semaphore::new(1),
             logged: OnceAMinute::new(),
+            what,
         }
     }
 
     /// What `lookup` finds for a client; `None` of it is a failure.
-    pub(super) async fn count<T, E>(
+    pub(crate) async fn count<T, E>(
         &self,
         client: IpAddr,
         now: Instant,
@@ -68,7 +71,7 @@ impl Failures {
         if matches!(found, Ok(None))
             && let Some(times) = self.logged.count(now)
         {
-            tracing::warn!(%client, times, "wrong tokens were sent to the management API; the last one by this client");
+            tracing::warn!(%client, times, "{}; the last one by this client", self.what);
         }
         match (found, counted) {
             (Ok(Some(found)), _) => Ok(found),
@@ -97,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn too_many_wrong_tokens_are_limited_and_a_right_one_always_passes() {
         let now = Instant::now();
-        let failures = Failures::new(now);
+        let failures = Failures::new(now, "");
         let count = async |client: IpAddr, found: Found, now| {
             failures.count(client, now, ready(found)).await
         };
@@ -127,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn a_flood_is_looked_up_one_at_a_time_and_delays_no_other_client() {
         let now = Instant::now();
-        let failures = Failures::new(now);
+        let failures = Failures::new(now, "");
         for _ in 0..BURST {
             let wrong: Found = Ok(None);
             failures.count(CLIENT, now, ready(wrong)).await.unwrap_err();

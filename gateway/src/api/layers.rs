@@ -32,8 +32,8 @@ impl IntoResponse for ApiError {
 /// What the problems of a call are written with.
 #[derive(Clone)]
 pub(super) struct Call {
-    id: RequestId,
-    language: Language,
+    pub id: RequestId,
+    pub language: Language,
 }
 
 /// The response, with its problem written.

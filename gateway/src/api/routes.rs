@@ -14,8 +14,8 @@ use utoipa_axum::{
 };
 
 use super::{
-    Shared, apps, audit, backends, caller::require, config, events, gateways, idempotency, openapi,
-    tokens, versions,
+    Shared, apps, audit, backends, caller::require, config, doctor, events, gateways, idempotency,
+    openapi, requests, tokens, traffic, versions,
 };
 use crate::directory::tokens::Role;
 
@@ -44,6 +44,11 @@ pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
         .viewer(routes!(config::check))
         .operator(routes!(config::reload))
         .viewer(routes!(events::stream))
+        .viewer(routes!(traffic::show))
+        .viewer(routes!(requests::stream))
+        .viewer(routes!(requests::rejections))
+        .viewer(routes!(requests::rejection))
+        .asked_by_viewer(routes!(doctor::examine))
         .viewer(routes!(tokens::list))
         .viewer(routes!(tokens::whoami))
         .admin(routes!(tokens::create))
@@ -68,28 +73,36 @@ impl Routes {
 
     /// A route that sees.
     fn viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Viewer, route)
+        self.add(Role::Viewer, route, true)
+    }
+
+    /// A route that sees by a POST: nothing is kept for a repetition.
+    fn asked_by_viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
+        self.add(Role::Viewer, route, false)
     }
 
     /// A route that changes applications, backends or the configuration in force.
     fn operator(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Operator, route)
+        self.add(Role::Operator, route, true)
     }
 
     /// A route that changes who may call.
     fn admin(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Admin, route)
+        self.add(Role::Admin, route, true)
     }
 
     fn add(
         mut self,
         role: Role,
-        (schemas, mut paths, methods): UtoipaMethodRouter<Shared>,
+        (schemas, mut paths, mut methods): UtoipaMethodRouter<Shared>,
+        is_repeatable: bool,
     ) -> Self {
         for (path, item) in &mut paths.paths {
             if let Some(post) = &mut item.post {
-                let parameters = post.parameters.get_or_insert_default();
-                parameters.push(idempotency::parameter());
+                if is_repeatable {
+                    let parameters = post.parameters.get_or_insert_default();
+                    parameters.push(idempotency::parameter());
+                }
                 let body = post.request_body.as_mut();
                 if let Some(body) = body.filter(|body| needs_no_member(body, &schemas)) {
                     body.required = Some(Required::False);
@@ -99,9 +112,10 @@ impl Routes {
             operations.for_each(|operation| describe(path, operation, role));
         }
         let api = || Arc::clone(&self.api);
-        let methods = methods
-            .route_layer(from_fn_with_state(api(), idempotency::once))
-            .route_layer(from_fn_with_state((api(), role), require));
+        if is_repeatable {
+            methods = methods.route_layer(from_fn_with_state(api(), idempotency::once));
+        }
+        let methods = methods.route_layer(from_fn_with_state((api(), role), require));
         self.router = self.router.routes((schemas, paths, methods));
         self
     }

@@ -9,10 +9,12 @@ use tokio::sync::Semaphore;
 
 use super::{
     ApiError, Shared,
+    apps::known_ident,
     body::{List, PageParams, Params},
     problem::Code,
 };
 use crate::{
+    directory::apps::store::AppStore as _,
     observe::usage::{KEEP_DAYS, report::Summary, stored},
     upstream::listing::ListedVersion,
 };
@@ -51,6 +53,8 @@ pub(super) struct ReportParams {
     days: Option<u16>,
     /// Only this version.
     version: Option<String>,
+    /// Only the application with this ident, in versions that are configured.
+    app: Option<String>,
 }
 
 /// Reports who uses each version, and what retiring it would break. Of very many applications, only the command does.
@@ -65,12 +69,16 @@ pub(super) async fn report(
     }
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(RETRY);
     let place = REPORTS.try_acquire().map_err(busy)?;
-    if stored::is_large(api.store(), MAX_ROWS).await? {
-        return Err(Code::ReportTooLarge.into());
-    }
+    let app = match &params.app {
+        Some(ident) => Some(internal_id(&api, ident).await?),
+        None if stored::is_large(api.store(), MAX_ROWS).await? => {
+            return Err(Code::ReportTooLarge.into());
+        }
+        None => None,
+    };
     let gateway = api.current.load_full();
     let (versions, now) = (&gateway.policy.backends.versions, gateway.state.clock.now());
-    let mut summary = Summary::read(api.store(), days, now, versions).await?;
+    let mut summary = Summary::read(api.store(), days, now, versions, app).await?;
     if let Some(version) = &params.version {
         summary.versions.retain(|one| one.version == *version);
         if summary.versions.is_empty() {
@@ -82,4 +90,10 @@ pub(super) async fn report(
     }
     let until_sent = UntilSent(Arc::new(place));
     Ok((Extension(until_sent), Json(summary)))
+}
+
+async fn internal_id(api: &Shared, ident: &str) -> Result<i64, ApiError> {
+    let found = api.apps.find(known_ident(ident)?).await?;
+    let app = found.ok_or_else(|| ApiError::from(Code::AppNotFound))?;
+    Ok(app.id.get())
 }

@@ -1,11 +1,14 @@
 //! `[management]`: the listener for operators, its TLS, and whether it serves the management API.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, str::FromStr, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use signpost_kit::{
     config::{Invalid, Read, Section, shared_keys},
     server::{health::HealthAddress, management::ManagementSettings},
 };
+use signpost_protocol::{app::AppIdent, label_enum};
+use utoipa::ToSchema;
 
 use super::listen::{Protocols, read_tls};
 use crate::tls::{ClientAuth, Tls};
@@ -22,9 +25,64 @@ pub(crate) struct Management {
     pub tls: Option<Arc<Tls>>,
     /// Whether it serves the management API.
     pub api: bool,
-    /// Whether it serves the console, too.
-    pub console: bool,
+    /// The console, if it serves that, too.
+    pub console: Option<ConsoleSettings>,
 }
+
+/// `[management.console]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConsoleSettings {
+    /// The application by which the console logs users in; `None` if they sign in with tokens only.
+    pub application: Option<AppIdent>,
+    /// The name of the provider that they log in with; `None`: the only or the default one.
+    pub provider: Option<String>,
+    /// Who may sign in by the login service.
+    pub accounts: Vec<ConsoleAccount>,
+}
+
+/// An account that may sign in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConsoleAccount {
+    /// The actor of what is done, in the audit.
+    pub name: String,
+    /// The provider's kind, as the login result has it.
+    pub kind: String,
+    /// The provider's identifier of the user.
+    pub username: String,
+    /// What it may do.
+    pub role: Role,
+}
+
+label_enum! {
+    /// What a user of the management API may do. Each role may do what those before it may.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Role {
+        /// See everything but secrets.
+        Viewer = "viewer",
+        /// Change applications, drain backends, reload.
+        Operator = "operator",
+        /// Create and revoke tokens.
+        Admin = "admin",
+    }
+}
+
+/// What the file may have for a role.
+const ROLES: &str = "\"viewer\", \"operator\" or \"admin\"";
+
+impl FromStr for Role {
+    type Err = ParseRoleError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|role| role.as_str() == word);
+        found.ok_or(ParseRoleError)
+    }
+}
+
+/// The text is not a role.
+#[derive(Debug, thiserror::Error)]
+#[error("{ROLES}")]
+pub(crate) struct ParseRoleError;
 
 impl Management {
     /// Where `/readyz` is.
@@ -52,8 +110,8 @@ impl Management {
             let allowed = "with [applications] only: the API changes those of the store";
             return Err(section.problem("api", "a table", allowed));
         }
-        let console = table(section, "console");
-        if console == Ok(true) && api == Ok(false) {
+        let console = read_console(section);
+        if matches!(console, Ok(Some(_))) && api == Ok(false) {
             let allowed = "with [management.api] only: the console makes calls of the API";
             return Err(section.problem("console", "a table", allowed));
         }
@@ -81,4 +139,49 @@ fn table(section: &mut Section<'_>, key: &'static str) -> Read<bool> {
     }
     section.set(key, if is_on { "on" } else { "off" });
     Ok(is_on)
+}
+
+fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
+    let console = section.optional_section("console", |section| {
+        let ident = "the ident of an application, by which the console logs users in";
+        let application = section.optional("application", ident);
+        let provider = section.optional("provider", "the name of a provider of the login service");
+        let accounts = section.sections("accounts", read_account)?;
+        let accounts = accounts.into_iter();
+        let accounts = accounts.map(|(_, account)| account.ok_or(Invalid));
+        let accounts = accounts.collect::<Read<Vec<_>>>()?;
+        for (place, one) in accounts.iter().enumerate() {
+            let before = accounts[..place].iter();
+            if before
+                .into_iter()
+                .any(|other| (&other.kind, &other.username) == (&one.kind, &one.username))
+            {
+                return Err(section.problem("accounts", &one.name, "each account once"));
+            }
+        }
+        let application = application?;
+        if application.is_none() && !accounts.is_empty() {
+            return Err(section.missing("application", ident));
+        }
+        Ok(ConsoleSettings {
+            application,
+            provider: provider?,
+            accounts,
+        })
+    });
+    let shown = matches!(console, Ok(Some(_)));
+    section.set("console", if shown { "on" } else { "off" });
+    console
+}
+
+fn read_account(name: &str, section: &mut Section<'_>) -> Read<ConsoleAccount> {
+    let kind = section.required("kind", "the kind of the provider, as the account has it");
+    let username = section.required("username", "the provider's identifier of the user");
+    let role = section.required("role", ROLES);
+    Ok(ConsoleAccount {
+        name: name.to_owned(),
+        kind: kind?,
+        username: username?,
+        role: role?,
+    })
 }

@@ -104,15 +104,28 @@ async fn show_with(
         format!("/api/v1/apps/{}", segment(ident)),
         address("/api/v1/audit", &[("subject", ident), ("limit", "10")]),
     );
-    let (app, changes, versions) = tokio::try_join!(
+    let of_report = address("/api/v1/versions/report", &[("app", ident)]);
+    let of_rejections = address("/api/v1/rejections", &[("app", ident), ("limit", "10")]);
+    let (app, changes, versions, rejections) = tokio::try_join!(
         visitor.get(&of_app),
         visitor.get(&of_audit),
         visitor.get("/api/v1/versions?limit=1000"),
+        visitor.get(&of_rejections),
     )?;
+    // A report that is refused now is no reason to show nothing.
+    let report = visitor.get(&of_report).await.unwrap_or_default();
     let name = text_of(&app, "name");
     let content = html! {
         (banner)
         (facts(reader, &app))
+        section aria-labelledby="usage" {
+            h2 id="usage" { (reader.text("console_app_versions")) }
+            (usage(reader, &report))
+        }
+        section aria-labelledby="rejections" {
+            h2 id="rejections" { (reader.text("console_live_rejected")) }
+            (super::live::table(reader, &rejections))
+        }
         @if reader.may(Role::Operator) { (change::forms(reader, &app, &versions, given)) }
         section aria-labelledby="changes" {
             h2 id="changes" { (reader.text("console_last_changes")) }
@@ -121,6 +134,26 @@ async fn show_with(
         }
     };
     Ok(page(reader, Some(Section::Apps), &name, &content))
+}
+
+/// The versions that an application calls, by the report of the last 30 days.
+fn usage(reader: &Reader, report: &Value) -> Markup {
+    let versions = items_of(report, "versions").iter();
+    let used: Vec<_> = versions
+        .filter_map(|version| Some((version, items_of(version, "applications").first()?)))
+        .collect();
+    html! {
+        @if used.is_empty() { p.empty { (reader.text("console_app_unused")) } } @else {
+            (table_of(reader, &["console_version", "console_requests", "console_last_used", "console_client"], &html! {
+                @for (version, usage) in used { tr {
+                    th scope="row" { (text_of(version, "version")) }
+                    td.number { (text_of(usage, "requests")) }
+                    td { (time(&usage["last_seen"])) }
+                    td { (text_of(&usage["client"], "user_agent")) }
+                } }
+            }))
+        }
+    }
 }
 
 fn facts(reader: &Reader, app: &Value) -> Markup {

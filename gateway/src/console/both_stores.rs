@@ -8,6 +8,7 @@ use axum::{
     extract::{ConnectInfo, Request},
 };
 use http::{HeaderMap, StatusCode, header};
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::language::Language;
 use signpost_store::testing::TestStore;
 use tower::ServiceExt;
@@ -52,7 +53,7 @@ impl Browser {
     async fn new(test_store: &TestStore) -> Self {
         let scene = Scene::new(test_store).await;
         Self {
-            router: router(scene.router.clone(), &scene.current),
+            router: router(scene.router.clone(), None, &scene.current),
             scene,
             cookie: String::new(),
             language: "en",
@@ -117,10 +118,12 @@ impl Browser {
     }
 }
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 10] = [
     "/",
     "/apps",
     "/versions",
+    "/live",
+    "/doctor/none",
     "/audit",
     "/settings",
     "/settings/reload",
@@ -155,7 +158,9 @@ async fn every_page_is_shown_in_every_language_and_no_viewer_gets_a_form_of_a_ch
         let shown = viewer.open(path).await;
         assert_eq!(shown.status, StatusCode::OK, "{path}");
         let forms = shown.text.matches("method=\"post\"").count();
-        assert_eq!(forms, 1, "it only signs out: {path}: {shown:?}");
+        // What the doctor examines, it does not change.
+        let expected = if path.starts_with("/doctor") { 2 } else { 1 };
+        assert_eq!(forms, expected, "it only signs out: {path}: {shown:?}");
     }
     let created = viewer.send("/apps/new", &[("name", "x")]).await;
     assert_eq!(created.status, StatusCode::FORBIDDEN);
@@ -411,4 +416,59 @@ async fn pages_cannot_be_framed_and_take_no_forms_of_other_sites() {
         browser.open("/problems/app_not_found").await.status,
         StatusCode::OK
     );
+}
+
+#[tokio::test]
+async fn the_doctor_shows_what_is_wrong_and_the_right_request() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let request = "/user?b=%3Cb%3E&time=1600000000000&sign=00112233445566778899aabbccddeeff";
+    let found = browser.send("/doctor", &[("request", request)]).await;
+    assert_eq!(found.status, StatusCode::OK, "{found:?}");
+    for text in [
+        "The gateway rejects this request.",
+        "time_out_of_window",
+        "sign_mismatch",
+        "b=%3Cb%3E&amp;time=1600000000000&lt;APP_KEY&gt;",
+        "<code>&lt;b&gt;</code>",
+        "id=\"right-request\"",
+    ] {
+        assert!(found.text.contains(text), "{text}: {found:?}");
+    }
+    let other = browser.send("/doctor", &[("request", "hello")]).await;
+    assert_eq!(other.status, StatusCode::BAD_REQUEST);
+    assert!(other.text.contains(">hello</textarea>"), "{other:?}");
+    let gone = browser.open("/doctor?request_id=%3Cb%3E").await;
+    assert!(gone.text.contains("does not have this request"), "{gone:?}");
+}
+
+#[tokio::test]
+async fn what_strangers_send_is_shown_as_text() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let app = browser.create("Shop").await;
+    browser.scene.end("0001", 400);
+    let day = SystemClock.now().as_millis() / 86_400_000;
+    let id = "SELECT id FROM applications";
+    for rows in [
+        format!(
+            "INSERT INTO usage_counts (day, version, application, is_signed, source, requests) VALUES ({day}, 'v1', ({id}), $1, 'default', 1)"
+        ),
+        format!(
+            "INSERT INTO usage_clients (version, application, is_signed, last_seen, address, user_agent) VALUES ('v1', ({id}), $1, 1, '::1', '<b>agent</b>')"
+        ),
+    ] {
+        let values = signpost_store::values![true];
+        browser.scene.store.execute(&rows, values).await.unwrap();
+    }
+    for (path, shown) in [
+        ("/live", "/a\\u{202e}&lt;b&gt;"),
+        ("/doctor/0001", "/a\\u{202e}&lt;b&gt;"),
+        ("/versions", "&lt;b&gt;agent"),
+        (&*app, "&lt;b&gt;agent"),
+    ] {
+        let page = browser.open(path).await;
+        assert!(page.text.contains(shown), "{path}: {page:?}");
+        assert!(!page.text.contains("<b>"), "{path}: {page:?}");
+    }
 }

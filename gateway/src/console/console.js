@@ -1,17 +1,20 @@
-// What makes pages easier where a browser runs scripts. Everything works without it, but copying.
+// What makes pages easier where a browser runs scripts. Everything works without it, but copying and what is live.
+
+const language = document.documentElement.lang;
+const zoned = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+const clock = new Intl.DateTimeFormat(language, { timeStyle: "medium" });
 
 // Times of the reader's zone, beside those of UTC.
-const zoned = new Intl.DateTimeFormat(document.documentElement.lang, {
-  dateStyle: "medium",
-  timeStyle: "short",
-});
-for (const time of document.querySelectorAll("time[datetime]")) {
-  const date = new Date(time.dateTime);
-  if (!Number.isNaN(date.getTime())) {
-    time.title = time.textContent;
-    time.textContent = `${zoned.format(date)} (${time.title.slice(-9)})`;
+function showZoned(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const date = new Date(time.dateTime);
+    if (!Number.isNaN(date.getTime())) {
+      time.title = time.textContent;
+      time.textContent = `${zoned.format(date)} (${time.title.slice(-9)})`;
+    }
   }
 }
+showZoned(document);
 
 // Buttons that copy a value.
 for (const button of document.querySelectorAll("button[data-copy]")) {
@@ -21,4 +24,68 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
     button.textContent = button.dataset.done;
   });
+}
+
+// Parts that are shown anew, while somebody looks.
+const REFRESH_MS = 10000;
+async function refresh() {
+  if (document.hidden) return;
+  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  // The session has ended.
+  if (response.redirected) return location.assign(response.url);
+  if (!response.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const part of document.querySelectorAll("[data-refresh]")) {
+    const next = page.getElementById(part.id);
+    if (!next) continue;
+    showZoned(next);
+    part.replaceChildren(...next.childNodes);
+  }
+}
+if (document.querySelector("[data-refresh]")) {
+  // Without a connection, what was shown last stays.
+  setInterval(() => refresh().catch(() => {}), REFRESH_MS);
+}
+
+// Requests as they come, the newest on top.
+const MAX_ROWS = 200;
+for (const section of document.querySelectorAll("[data-stream]")) {
+  const status = section.querySelector("[role=status]");
+  const rows = section.querySelector("tbody");
+  const say = (text) => {
+    if (status.textContent !== text) status.textContent = text;
+  };
+  let source;
+  const open = () => {
+    source = new EventSource(section.dataset.stream);
+    source.addEventListener("open", () => say(status.dataset.on));
+    source.addEventListener("error", () => {
+      say(source.readyState === EventSource.CLOSED ? status.dataset.ended : status.dataset.off);
+    });
+    source.addEventListener("missed", (event) => {
+      say(status.dataset.missed.replace("#", JSON.parse(event.data).requests));
+    });
+    source.addEventListener("request", (event) => {
+      rows.prepend(row(JSON.parse(event.data)));
+      while (rows.children.length > MAX_ROWS) rows.lastElementChild.remove();
+    });
+  };
+  // A browser has few connections to a host: a tab that nobody looks at keeps none.
+  document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : open()));
+  if (!document.hidden) open();
+}
+
+function row(seen) {
+  const line = document.createElement("tr");
+  const cells = [
+    clock.format(new Date(seen.at)),
+    `${seen.method} ${seen.path}`,
+    seen.app,
+    seen.version,
+    seen.status,
+    seen.duration_ms,
+    [seen.code, seen.hint].filter(Boolean).join(" "),
+  ];
+  for (const text of cells) line.insertCell().textContent = text ?? "";
+  return line;
 }

@@ -14,7 +14,8 @@ use super::{
 /// Shows it.
 pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let (versions, gateways, changes) = tokio::try_join!(
+    let (traffic, versions, gateways, changes) = tokio::try_join!(
+        visitor.get("/api/v1/traffic"),
         visitor.get("/api/v1/versions?limit=1000"),
         visitor.get("/api/v1/gateways?limit=1000"),
         visitor.get("/api/v1/audit?limit=5"),
@@ -30,6 +31,7 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
                 ul.attention { @for sentence in &sentences { li { (sentence) } } }
             }
         }
+        (super::traffic::section(reader, &traffic))
         section aria-labelledby="versions" {
             h2 id="versions" { (reader.text("console_versions")) }
             (version_table(reader, &versions))

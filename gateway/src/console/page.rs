@@ -110,14 +110,18 @@ pub(super) enum Section {
     Overview,
     Apps,
     Versions,
+    Doctor,
+    Live,
     Audit,
     Settings,
 }
 
-const SECTIONS: [(Section, &str, &str); 5] = [
+const SECTIONS: [(Section, &str, &str); 7] = [
     (Section::Overview, "/", "console_overview"),
     (Section::Apps, "/apps", "console_apps"),
     (Section::Versions, "/versions", "console_versions"),
+    (Section::Doctor, "/doctor", "console_doctor"),
+    (Section::Live, "/live", "console_live"),
     (Section::Audit, "/audit", "console_audit"),
     (Section::Settings, "/settings", "console_settings"),
 ];

@@ -46,11 +46,24 @@ pub(super) fn state(reader: &Reader, kind: &str, word: &str) -> Markup {
     html! { span class={ "state " (class) } { (reader.word(kind, word)) } }
 }
 
-/// A table that scrolls where it is wider than the screen. `heads` are the texts of its columns; an empty one has none.
+/// The heads of columns of numbers.
+const NUMBERS: [&str; 5] = [
+    "console_answered",
+    "console_duration",
+    "console_failed",
+    "console_rejected",
+    "console_requests",
+];
+
+/// A table that scrolls where it is wider than the screen, also by the keyboard. `heads` are the texts of its columns; an empty one has none.
 pub(super) fn table_of(reader: &Reader, heads: &[&str], rows: &Markup) -> Markup {
     html! {
-        div.scroll { table {
-            thead { tr { @for head in heads { th { (reader.text(head)) } } } }
+        div.scroll tabindex="0" { table {
+            thead { tr { @for head in heads {
+                @if head.is_empty() { td {} } @else {
+                    th.number[NUMBERS.contains(head)] { (reader.text(head)) }
+                }
+            } } }
             tbody { (rows) }
         } }
     }

@@ -4,18 +4,22 @@
 //! | --- | --- |
 //! | sessions; beyond it, those that were not used for the longest time end | 10,000 |
 //! | time from the sign-in to the end | 12 h |
-//! | time without a request | 30 min |
+//! | time without a page that its user has asked for | 30 min |
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderValue, header};
-use moka::sync::Cache;
+use moka::{policy::EvictionPolicy, sync::Cache};
+use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-use crate::directory::tokens::Role;
+use crate::{api::SignedIn, directory::tokens::Role};
 
 const MAX_SESSIONS: u64 = 10_000;
-const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// A browser sends a cookie with this prefix only to the host that has set it, and accepts it only over TLS or from the
@@ -24,16 +28,30 @@ const COOKIE: &str = "__Host-signpost";
 
 /// Who has signed in, and with what.
 pub(super) struct Session {
-    /// The token's text: each call of the API is made with it, so that it ends with the token.
-    pub token: Zeroizing<String>,
-    /// The token's name.
+    /// With what: each call of the API is made with it.
+    pub proof: Proof,
+    /// The token's or the account's name.
     pub name: String,
-    /// What it may do.
+    /// What they may do.
     pub role: Role,
 }
 
+/// What a user has signed in with.
+pub(super) enum Proof {
+    /// A token's text: the session ends with the token.
+    Token(Zeroizing<String>),
+    /// An account of the login service.
+    Account(SignedIn),
+}
+
 /// The sessions of this process.
-pub(super) struct Sessions(Cache<String, Arc<Session>>);
+pub(super) struct Sessions(Cache<String, Arc<Known>>);
+
+/// A session, and when its user has used it last.
+struct Known {
+    session: Arc<Session>,
+    used_at: Mutex<Instant>,
+}
 
 impl Default for Sessions {
     fn default() -> Self {
@@ -41,6 +59,7 @@ impl Default for Sessions {
             .max_capacity(MAX_SESSIONS)
             .time_to_live(LIFETIME)
             .time_to_idle(IDLE_TIMEOUT)
+            .eviction_policy(EvictionPolicy::lru())
             .build();
         Self(sessions)
     }
@@ -53,13 +72,40 @@ impl Sessions {
         getrandom::fill(&mut random)?;
         let id = hex::encode(random);
         let cookie = set_cookie(&id, LIFETIME);
-        self.0.insert(id, Arc::new(session));
+        let known = Known {
+            session: Arc::new(session),
+            used_at: Mutex::new(Instant::now()),
+        };
+        self.0.insert(id, Arc::new(known));
         Ok(cookie)
     }
 
-    /// The session that a request belongs to.
+    /// The session that a request belongs to. What a page asks for by itself does not prolong it.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
-        self.0.get(id(headers)?)
+        let id = id(headers)?;
+        let known = self.0.get(id)?;
+        let used_at = known.used_at.lock();
+        let mut used_at = used_at.unwrap_or_else(PoisonError::into_inner);
+        if used_at.elapsed() >= IDLE_TIMEOUT {
+            self.0.invalidate(id);
+            return None;
+        }
+        if headers
+            .get("sec-fetch-dest")
+            .is_none_or(|dest| dest != "empty")
+        {
+            *used_at = Instant::now();
+        }
+        Some(Arc::clone(&known.session))
+    }
+
+    /// Whether the session that a request belongs to still lives. This does not prolong it.
+    pub(super) fn lives(&self, headers: &HeaderMap) -> bool {
+        let known = id(headers).and_then(|id| self.0.get(id));
+        known.is_some_and(|known| {
+            let used_at = known.used_at.lock().unwrap_or_else(PoisonError::into_inner);
+            used_at.elapsed() < IDLE_TIMEOUT
+        })
     }
 
     /// Ends the session that a request belongs to, and returns the header that removes its cookie.
@@ -72,9 +118,15 @@ impl Sessions {
 }
 
 fn set_cookie(id: &str, lifetime: Duration) -> HeaderValue {
+    cookie(COOKIE, id, lifetime, "Strict")
+}
+
+/// The header that sets a cookie of the console.
+pub(super) fn cookie(name: &str, value: &str, lifetime: Duration, same_site: &str) -> HeaderValue {
     let seconds = lifetime.as_secs();
-    let cookie =
-        format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict");
+    let cookie = format!(
+        "{name}={value}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite={same_site}"
+    );
     let mut cookie =
         HeaderValue::try_from(cookie).expect("hex and our own words are visible ASCII");
     cookie.set_sensitive(true);
@@ -83,10 +135,15 @@ fn set_cookie(id: &str, lifetime: Duration) -> HeaderValue {
 
 /// The id in the cookie of a request.
 fn id(headers: &HeaderMap) -> Option<&str> {
+    value(headers, COOKIE)
+}
+
+/// The value of a cookie.
+pub(super) fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let fields = headers.get_all(header::COOKIE).into_iter();
     let fields = fields.filter_map(|field| field.to_str().ok());
     let mut pairs = fields.flat_map(|field| field.split("; "));
-    pairs.find_map(|pair| pair.strip_prefix(COOKIE)?.strip_prefix('='))
+    pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
 #[cfg(test)]
@@ -102,7 +159,7 @@ mod tests {
 
     fn session() -> Session {
         Session {
-            token: Zeroizing::new("sp_x".to_owned()),
+            proof: Proof::Token(Zeroizing::new("sp_x".to_owned())),
             name: "anna".to_owned(),
             role: Role::Viewer,
         }
@@ -125,6 +182,25 @@ mod tests {
         let removed = sessions.end(&sent);
         assert!(removed.to_str().unwrap().contains("Max-Age=0"));
         assert!(sessions.find(&sent).is_none(), "a cookie that was stolen");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_ends_without_its_user_also_if_a_page_is_left_open() {
+        let sessions = Sessions::default();
+        let cookie = sessions.begin(session()).unwrap();
+        let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+        let user = headers(&[pair]);
+        let mut script = user.clone();
+        script.insert("sec-fetch-dest", HeaderValue::from_static("empty"));
+        let most = IDLE_TIMEOUT - Duration::from_secs(1);
+        tokio::time::advance(most).await;
+        assert!(sessions.find(&user).is_some());
+        tokio::time::advance(most).await;
+        assert!(sessions.find(&script).is_some());
+        assert!(sessions.lives(&script));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!sessions.lives(&user));
+        assert!(sessions.find(&user).is_none());
     }
 
     #[test]

@@ -14,31 +14,39 @@ use url::{Position, Url};
 use zeroize::Zeroizing;
 
 use super::{
-    Shared,
+    Console, Shared, account,
     failure::Failure,
     fields::Fields,
     links::{address, parameter},
     page::{Reader, page},
     parts::{Field, said},
-    session::Session,
+    session::{Proof, Session},
     visitor::{call, request},
 };
 use crate::directory::tokens::Role;
 
 /// The page to sign in.
-pub(super) async fn form(headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+pub(super) async fn form(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
     let reader = Reader::of_request(&headers);
     let to = parameter(query.as_deref(), "to");
-    sign_in_page(&reader, &to, &said(&reader, query.as_deref()))
+    let banner = said(&reader, query.as_deref());
+    sign_in_page(&console, &reader, &to, &banner)
 }
 
-fn sign_in_page(reader: &Reader, to: &str, banner: &Markup) -> Response {
+fn sign_in_page(console: &Console, reader: &Reader, to: &str, banner: &Markup) -> Response {
     let token = Field {
         kind: "password",
         ..Field::line("token", "").required()
     };
     let content = html! {
         (banner)
+        @if console.accounts.is_some() {
+            p { a.button href=(account::BEGIN) { (reader.text("console_sign_in_account")) } }
+        }
         p { (reader.text("console_sign_in_how")) }
         pre { code { "signpost token create --name NAME --role viewer" } }
         form.fields method="post" action="/sign-in" {
@@ -68,9 +76,9 @@ pub(super) async fn sign_in(
     let given = fields.get("token");
     // What cannot be a header is no token.
     let token = HeaderValue::from_str(given).map_or("-", |_| given);
-    let token = Zeroizing::new(token.to_owned());
+    let proof = Proof::Token(Zeroizing::new(token.to_owned()));
     let (path, body) = ("/api/v1/whoami", Body::empty());
-    let whoami = request(Method::GET, path, body, &token, &reader, address);
+    let whoami = request(Method::GET, path, body, &proof, &reader, address);
     let whoami = whoami.map_err(|_| Failure::internal(reader.clone()))?;
     let known = match call(&console, whoami, &reader).await {
         Ok(known) => serde_json::from_value::<Known>(known),
@@ -79,14 +87,14 @@ pub(super) async fn sign_in(
                 true => failure,
                 false => failure.of_input()?,
             };
-            let page = sign_in_page(&reader, fields.get("to"), &failure.banner());
+            let page = sign_in_page(&console, &reader, fields.get("to"), &failure.banner());
             return Ok(failure.with_page(page));
         }
     };
     let internal = || Failure::internal(reader.clone());
     let Known { name, role } = known.map_err(|_| internal())?;
     let _ = console.sessions.end(&headers);
-    let cookie = console.sessions.begin(Session { token, name, role });
+    let cookie = console.sessions.begin(Session { proof, name, role });
     let cookie = cookie.map_err(|_| internal())?;
     let to = Redirect::to(&own_path(fields.get("to")));
     Ok(([(header::SET_COOKIE, cookie)], to).into_response())
@@ -105,7 +113,9 @@ fn own_path(to: &str) -> String {
         let base = Url::parse("http://console/").ok()?;
         let url = base.join(to).ok()?;
         let path = &url[Position::BeforePath..Position::AfterQuery];
-        (url.origin() == base.origin()).then(|| path.to_owned())
+        // Browsers read two slashes as another host.
+        let is_own = url.origin() == base.origin() && !path.starts_with("//");
+        is_own.then(|| path.to_owned())
     };
     own().unwrap_or_else(|| "/".to_owned())
 }
@@ -125,6 +135,10 @@ mod tests {
             ("\\\\attacker.example", "/"),
             ("https://attacker.example/", "/"),
             ("javascript:alert(1)", "/"),
+            ("/.//attacker.example/", "/"),
+            ("/..//attacker.example/", "/"),
+            ("/%2e//attacker.example/", "/"),
+            ("/apps/.././/attacker.example", "/"),
             ("/\t/attacker.example", "/"),
             ("/a\r\nSet-Cookie: x=y", "/aSet-Cookie:%20x=y"),
         ] {

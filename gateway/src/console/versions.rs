@@ -15,7 +15,7 @@ use super::{
     parts::{Field, done, items_of, of_change, said, state, table_of, text_of, time},
     visitor::Visitor,
 };
-use crate::directory::tokens::Role;
+use crate::{config::rfc3339, directory::tokens::Role};
 
 /// Applications of a version that the page names.
 const MAX_SHOWN_APPS: usize = 20;
@@ -40,6 +40,7 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
     };
     let all = items_of(&report, "versions").iter();
     let all: u64 = all.filter_map(|version| version["requests"].as_u64()).sum();
+    let now = rfc3339(visitor.now());
     let content = html! {
         (banner)
         @if let Some(problem) = &problem { (problem.banner()) }
@@ -52,7 +53,7 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
                     (name) " " (state(reader, "stage_of", &text_of(version, "stage")))
                     @if version["is_default"] == true { " " span.quiet { (reader.text("console_default")) } }
                 }
-                (dates(reader, version))
+                (time_line(reader, version, &now))
                 (users(reader, usage, all))
                 @for backend in items_of(version, "backends") { (self::backend(reader, backend, &backends)) }
             }
@@ -62,20 +63,38 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
     Ok(page(reader, Some(Section::Versions), &title, &content))
 }
 
-fn dates(reader: &Reader, version: &Value) -> Markup {
+/// The dates of a version on a time line, and where `now` is on it.
+fn time_line(reader: &Reader, version: &Value, now: &str) -> Markup {
+    let brownouts = items_of(version, "brownouts").iter();
+    let brownouts = brownouts.map(|one| ("console_brownout", &one["start"], &one["end"]));
+    let [deprecated, sunset] = ["deprecated", "sunset"].map(|member| &version[member]);
+    let dates = [
+        ("console_deprecated", deprecated, &Value::Null),
+        ("console_sunset", sunset, &Value::Null),
+    ];
+    let dates = dates.into_iter().chain(brownouts);
+    let mut dates: Vec<_> = dates.filter(|(_, date, _)| date.is_string()).collect();
+    // All are written alike, and in UTC.
+    dates.sort_by_key(|(_, date, _)| date.as_str());
+    let is_past = |date: &Value| date.as_str().is_some_and(|date| date <= now);
+    let past = dates
+        .iter()
+        .take_while(|(_, date, _)| is_past(date))
+        .count();
     html! {
-        dl.facts {
-            @for member in ["deprecated", "sunset"] { @if !version[member].is_null() {
-                dt { (reader.text(&format!("console_{member}"))) } dd { (time(&version[member])) }
-            } }
-            @if !version["after_sunset"].is_null() {
-                dt { (reader.text("console_after_sunset")) }
-                dd { (reader.word("after", &text_of(version, "after_sunset"))) }
+        @if !dates.is_empty() {
+            ol.timeline {
+                @for (place, (text, date, end)) in dates.iter().enumerate() {
+                    @if place == past { li.today { (reader.text("console_today")) } }
+                    li.past[place < past] {
+                        (reader.text(text)) br; (time(date)) @if end.is_string() { " – " (time(end)) }
+                    }
+                }
+                @if past == dates.len() { li.today { (reader.text("console_today")) } }
             }
-            @for brownout in items_of(version, "brownouts") {
-                dt { (reader.text("console_brownout")) }
-                dd { (time(&brownout["start"])) " – " (time(&brownout["end"])) }
-            }
+        }
+        @if !version["after_sunset"].is_null() {
+            p { (reader.text("console_after_sunset")) ": " (reader.word("after", &text_of(version, "after_sunset"))) }
         }
     }
 }

@@ -10,9 +10,16 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use serde_json::Value;
+use signpost_kit::clock::Timestamp;
 use tower::ServiceExt;
 
-use super::{Shared, failure::Failure, links::to_sign_in, page::Reader, session::Session};
+use super::{
+    Shared,
+    failure::Failure,
+    links::to_sign_in,
+    page::Reader,
+    session::{Proof, Session},
+};
 use crate::api::{FromConsole, IDEMPOTENCY_KEY};
 
 /// A user who has signed in.
@@ -55,10 +62,22 @@ pub(super) struct Change<'c> {
 }
 
 impl Visitor {
+    /// The gateway's clock.
+    pub(super) fn now(&self) -> Timestamp {
+        self.console.current.load().state.clock.now()
+    }
+
     /// Reads something of the API. `path` begins with `/api/v1`.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.call(self.request(Method::GET, path, Body::empty())?)
             .await
+    }
+
+    /// The response of the API to a GET, as it comes: a stream.
+    pub(super) async fn open(&self, path: &str) -> Result<Response, Failure> {
+        let request = self.request(Method::GET, path, Body::empty())?;
+        let Ok(response) = self.console.api.clone().oneshot(request).await;
+        Ok(response)
     }
 
     /// Changes something by a JSON body.
@@ -89,15 +108,9 @@ impl Visitor {
     }
 
     fn request(&self, method: Method, path: &str, body: Body) -> Result<Request, Failure> {
-        request(
-            method,
-            path,
-            body,
-            &self.session.token,
-            &self.reader,
-            self.address,
-        )
-        .map_err(|_| Failure::internal(self.reader.clone()))
+        let proof = &self.session.proof;
+        let request = request(method, path, body, proof, &self.reader, self.address);
+        request.map_err(|_| Failure::internal(self.reader.clone()))
     }
 
     async fn call(&self, request: Request) -> Result<Value, Failure> {
@@ -105,25 +118,30 @@ impl Visitor {
     }
 }
 
-/// A call of the API with a token.
+/// A call of the API by somebody who has signed in with this.
 pub(super) fn request(
     method: Method,
     path: &str,
     body: Body,
-    token: &str,
+    proof: &Proof,
     reader: &Reader,
     address: SocketAddr,
 ) -> Result<Request, http::Error> {
-    let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
-    bearer.set_sensitive(true);
-    Request::builder()
+    let request = Request::builder()
         .method(method)
         .uri(path)
-        .header(header::AUTHORIZATION, bearer)
         .header(header::ACCEPT_LANGUAGE, reader.language.tag())
         .extension(ConnectInfo(address))
-        .extension(FromConsole)
-        .body(body)
+        .extension(FromConsole);
+    let request = match proof {
+        Proof::Token(token) => {
+            let mut bearer = HeaderValue::try_from(format!("Bearer {}", **token))?;
+            bearer.set_sensitive(true);
+            request.header(header::AUTHORIZATION, bearer)
+        }
+        Proof::Account(signed_in) => request.extension(signed_in.clone()),
+    };
+    request.body(body)
 }
 
 /// Calls the API.

@@ -5,7 +5,7 @@ use std::fs;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signpost_kit::{clock::Timestamp, config::Change};
-use signpost_protocol::app::shown_name;
+use signpost_protocol::{app::shown_name, log_text};
 use signpost_store::{
     Store, StoreError,
     tables::audit::{self, Action, Audit, AuditRow, Author, Entry, Filter},
@@ -85,6 +85,22 @@ pub(crate) fn of_reload(changes: &Value, number: u64, author: Author, at: Timest
         changes: changes.to_string(),
     };
     Audit::of_one(at, author, Action::ReloadConfig, entry)
+}
+
+/// A row about a request that was signed with an application's key.
+pub(crate) fn of_signing(
+    subject: &str,
+    method: &str,
+    path: &str,
+    author: Author,
+    at: Timestamp,
+) -> Audit {
+    let entry = Entry {
+        subject: subject.to_owned(),
+        revision: 0,
+        changes: json!({ "method": method, "path": log_text::path(path) }).to_string(),
+    };
+    Audit::of_one(at, author, Action::SignRequest, entry)
 }
 
 /// A reload's changes as the audit has them.

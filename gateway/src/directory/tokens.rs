@@ -1,12 +1,12 @@
 //! Tokens of the management API: who may call it, and in which role. Their table has their hashes only. A response that is
 //! kept for an idempotency key can have a token's text, sealed under the master key.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::shown_name, credential::Credential, label_enum};
+use signpost_protocol::{app::shown_name, credential::Credential};
 use signpost_store::{
     Changed, FromRow, Row, Store, StoreError,
     tables::audit::{Action, Audit, Author, Entry},
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use zeroize::Zeroizing;
 
 use super::apps::store::as_rfc3339;
+pub(crate) use crate::config::Role;
 use crate::config::rfc3339;
 
 /// What a token begins with, so that a search for leaked secrets finds it.
@@ -28,34 +29,6 @@ const MAX_VALIDITY: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Time from one write of a token's last use to the next.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
-
-label_enum! {
-    /// What a token may do. Each role may do what those before it may.
-    #[derive(PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-    #[serde(rename_all = "lowercase")]
-    pub(crate) enum Role {
-        /// See everything but secrets.
-        Viewer = "viewer",
-        /// Change applications, drain backends, reload.
-        Operator = "operator",
-        /// Create and revoke tokens.
-        Admin = "admin",
-    }
-}
-
-impl FromStr for Role {
-    type Err = ParseRoleError;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|role| role.as_str() == word);
-        found.ok_or(ParseRoleError)
-    }
-}
-
-/// The text is not a role.
-#[derive(Debug, thiserror::Error)]
-#[error("\"viewer\", \"operator\" or \"admin\"")]
-pub(crate) struct ParseRoleError;
 
 /// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use signpost_kit::{
+    config::origin::Origin,
     server::shutdown::ShutdownSettings,
     trace::{ServiceName, Tracer},
 };
@@ -75,6 +76,8 @@ pub struct Rules {
     pub(crate) response_headers: ResponseHeaders,
     /// Where plain requests are redirected to.
     pub(crate) https_port: u16,
+    /// Where clients call the gateway.
+    pub(crate) public_url: Origin,
 }
 
 /// Limits and durations.
@@ -197,6 +200,7 @@ impl Rules {
             cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
             response_headers: config.response_headers.clone(),
             https_port: https_port(config),
+            public_url: config.public_url.clone(),
         }
     }
 }

@@ -29,6 +29,9 @@ pub(super) fn record<H: Headers>(
     if let Some(spans) = &request.timing.spans {
         spans.record(outcome, recording.access);
     }
+    if let Some(watch) = &records.watch {
+        watch.see(outcome, || gateway.state.clock.now());
+    }
     if let Some(usage) = &records.usage {
         let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);
         usage.count(outcome, || {

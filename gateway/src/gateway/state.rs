@@ -18,7 +18,7 @@ use super::challenge::ChallengeReads;
 use crate::{
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
-    observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage},
+    observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage, watch::Watch},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
     tls::Tls,
     upstream::{drains::DrainedAddress, secret_rejections::SecretRejections},
@@ -63,6 +63,8 @@ pub(crate) struct Records {
     pub limited: LabelCounters<RequestLimit>,
     /// Logs failures.
     pub failures: FailureLog,
+    /// What operators watch; `None` without the management API.
+    pub watch: Option<Arc<Watch>>,
 }
 
 impl State {
@@ -91,6 +93,7 @@ impl State {
                 spans: Arc::default(),
                 limited: LabelCounters::default(),
                 failures: FailureLog::default(),
+                watch: None,
             },
         }
     }

@@ -10,6 +10,7 @@ use signpost_protocol::app::shown_name;
 use signpost_store::{FromRow, Row, Store, StoreError, values};
 use utoipa::ToSchema;
 
+use super::traffic::{Hour, Traffic};
 use crate::directory::apps::store::as_rfc3339;
 
 /// Length of a gateway's id.
@@ -18,7 +19,7 @@ pub(crate) const ID_BYTES: usize = 16;
 /// A gateway that was not seen for longer is gone: it misses three rows before.
 const MAX_AGE: Duration = Duration::from_secs(20);
 
-/// Rows of gateways that are gone are kept for an hour.
+/// Rows of gateways that are gone are kept for an hour: their traffic is in them.
 const RETENTION_MS: i64 = 60 * 60 * 1000;
 
 /// Limit on rows: of more, those seen last are kept and listed.
@@ -104,7 +105,7 @@ impl FromRow for ListedGateway {
     }
 }
 
-/// Writes a gateway's row.
+/// Writes a gateway's row, with its traffic as a [`Recorder`](super::traffic::Recorder) writes it.
 ///
 /// # Errors
 ///
@@ -113,20 +114,22 @@ pub(crate) async fn write(
     store: &Store,
     id: [u8; ID_BYTES],
     state: &GatewayState,
+    traffic: &str,
 ) -> Result<(), StoreError> {
     let now = now(store);
     let sql = format!(
-        "INSERT INTO gateways (id, state, seen_at) VALUES ($1, $2, {now}) \
-         ON CONFLICT (id) DO UPDATE SET state = excluded.state, seen_at = excluded.seen_at"
+        "INSERT INTO gateways (id, state, traffic, seen_at) VALUES ($1, $2, $3, {now}) \
+         ON CONFLICT (id) DO UPDATE SET state = excluded.state, traffic = excluded.traffic, seen_at = excluded.seen_at"
     );
     let state = json!(state).to_string();
-    store.execute(&sql, values![&id, state]).await.map(drop)
+    let values = values![&id, state, traffic];
+    store.execute(&sql, values).await.map(drop)
 }
 
-/// Deletes a gateway's row.
+/// Removes a gateway that has stopped from the list.
 pub(crate) async fn remove(store: &Store, id: [u8; ID_BYTES]) -> Result<(), StoreError> {
-    let delete = "DELETE FROM gateways WHERE id = $1";
-    store.execute(delete, values![&id]).await.map(drop)
+    let update = "UPDATE gateways SET state = NULL WHERE id = $1";
+    store.execute(update, values![&id]).await.map(drop)
 }
 
 /// Deletes the rows of gateways that have long been gone, and the oldest of too many.
@@ -139,11 +142,22 @@ pub(crate) async fn delete_gone(store: &Store) -> Result<(), StoreError> {
     store.execute(&delete, Vec::new()).await.map(drop)
 }
 
+/// The requests of the last hour, also of gateways that are gone.
+pub(crate) async fn traffic(store: &Store, now: Timestamp) -> Result<Traffic, StoreError> {
+    let query = format!("SELECT traffic FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}");
+    let rows: Vec<(String,)> = store.rows(&query, Vec::new()).await?;
+    // That of another release may be written in another way.
+    let hours = rows
+        .iter()
+        .filter_map(|(hour,)| serde_json::from_str::<Hour>(hour).ok());
+    Ok(Traffic::of(hours, now))
+}
+
 /// All gateways, by host and start.
 pub(crate) async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError> {
     let now = now(store);
     let query = format!(
-        "SELECT id, state, seen_at, {now} - seen_at AS age FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}"
+        "SELECT id, state, seen_at, {now} - seen_at AS age FROM gateways WHERE state IS NOT NULL ORDER BY seen_at DESC LIMIT {MAX_ROWS}"
     );
     let mut all: Vec<ListedGateway> = store.rows(&query, Vec::new()).await?;
     all.sort_by_cached_key(|one| {
@@ -191,7 +205,7 @@ mod both_stores {
 
     /// Writes the row of a gateway with this configuration.
     async fn write_with(store: &Store, number: u8, config: &str) {
-        write(store, [number; ID_BYTES], &state(config))
+        write(store, [number; ID_BYTES], &state(config), "[]")
             .await
             .unwrap();
     }
@@ -254,7 +268,7 @@ mod both_stores {
             readiness: "stopping".to_owned(),
             ..state("b")
         };
-        write(&store, [1; ID_BYTES], &changed).await.unwrap();
+        write(&store, [1; ID_BYTES], &changed, "[]").await.unwrap();
         assert_eq!(marks(&store).await, "aa-");
         let first = list(&store).await.unwrap().swap_remove(0).state;
         assert_eq!((first.is_ready, &*first.readiness), (false, "stopping"));
@@ -272,7 +286,7 @@ mod both_stores {
         for number in 0..MAX_ROWS + 2 {
             let mut id = [1; ID_BYTES];
             id[..8].copy_from_slice(&number.to_be_bytes());
-            write(&store, id, &state("a")).await.unwrap();
+            write(&store, id, &state("a"), "[]").await.unwrap();
         }
         write_with(&store, 2, "a").await;
         let update = "UPDATE gateways SET seen_at = seen_at - 1000 WHERE id <> $1";

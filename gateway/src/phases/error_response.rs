@@ -65,22 +65,18 @@ pub(crate) fn error_response(
     let Some(code) = rejection.code() else {
         return bare_400();
     };
+    let language = format.language;
     let arguments = arguments(rejection, names);
+    let problem = || problem(rejection, code, &arguments, language, request_id);
     let (mut headers, body) = if format.wants_page {
-        let page = page::problem(&problem(
-            rejection,
-            code,
-            &arguments,
-            format.language,
-            request_id,
-        ));
+        let page = page::problem(&problem());
         let headers = page::headers(format.language);
         (headers.to_vec(), page.into_bytes())
     } else if arguments.is_empty() && rejection.hint().is_none() {
         let body = problem::plain_json(code, format.language, request_id);
         (json_headers(format.language), body)
     } else {
-        let body = problem(rejection, code, &arguments, format.language, request_id).to_json();
+        let body = problem().to_json();
         (json_headers(format.language), body)
     };
     match rejection {
@@ -106,6 +102,17 @@ pub(crate) fn error_response(
         headers,
         body: body.into(),
     }
+}
+
+/// The problem of a rejection; `None` if the request is not HTTP, or is gone.
+pub(crate) fn problem_of(
+    rejection: &Rejection,
+    names: &HeaderNames,
+    language: Language,
+    request_id: &RequestId,
+) -> Option<Problem> {
+    let (code, arguments) = (rejection.code()?, arguments(rejection, names));
+    Some(problem(rejection, code, &arguments, language, request_id))
 }
 
 fn json_headers(language: Language) -> Vec<(HeaderName, HeaderValue)> {

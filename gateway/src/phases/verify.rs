@@ -181,7 +181,7 @@ impl Verifier {
         };
         let given = self
             .check_window(time, now)
-            .and_then(|()| self.check_sign(request));
+            .and_then(|()| self.check_sign(request, || self.may_search(request)));
         if let Some(clock_skew) = &self.clock_skew {
             clock_skew.observe(time, now, given.is_ok());
         }
@@ -192,8 +192,28 @@ impl Verifier {
         Ok(VerifiedRequest(Verified::Signed(app)))
     }
 
+    /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
+    pub(crate) fn examine(
+        &self,
+        app: &App,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> [Result<(), Rejection>; 2] {
+        let time = read_time(params).and_then(|time| self.check_window(time, now));
+        let request = SignedRequest {
+            app,
+            method,
+            target,
+            params,
+            now,
+        };
+        [time, self.check_sign(request, || true).map(drop)]
+    }
+
     /// The application's sign profile, or the gateway's.
-    fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
+    pub(crate) fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
         app.profile.as_deref().unwrap_or(&self.config.profile)
     }
 
@@ -211,14 +231,18 @@ impl Verifier {
         }
     }
 
-    /// Checks the signature, and returns it.
-    fn check_sign(&self, request: SignedRequest<'_, '_>) -> Result<Sign, Rejection> {
+    /// Checks the signature, and returns it. If it does not match, `may_search` is asked whether to look for the mistake.
+    fn check_sign(
+        &self,
+        request: SignedRequest<'_, '_>,
+        may_search: impl FnOnce() -> bool,
+    ) -> Result<Sign, Rejection> {
         let SignedRequest { app, params, .. } = request;
         let digits = single(params, SIGN)?.ok_or(Rejection::SignMissing)?.value();
         let Some(given) = Sign::from_hex(&digits) else {
             // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
             let explanation = match GivenSign::new(&digits) {
-                Some(given) => self.explain(&given, None, request),
+                Some(given) => self.explain(&given, None, request, may_search),
                 None => explain_form(self.profile_of(app)),
             };
             return Err(explanation.into());
@@ -237,7 +261,7 @@ impl Verifier {
         if matches(&app.key) || overlapping.is_some_and(matches) {
             return Ok(given);
         }
-        let explanation = self.explain(&GivenSign::from(given), expired, request);
+        let explanation = self.explain(&GivenSign::from(given), expired, request, may_search);
         Err(explanation.into())
     }
 

@@ -22,8 +22,9 @@ use crate::{
     config::rfc3339,
     directory::apps::stored::StoredApps,
     gateway::Gateway,
-    observe::gateways::{
-        CertificateEnd, GatewayState, ID_BYTES, delete_gone, host_name, remove, write,
+    observe::{
+        gateways::{CertificateEnd, GatewayState, ID_BYTES, delete_gone, host_name, remove, write},
+        traffic::Recorder,
     },
     process::{certificate_watch::certificates, readiness::GatewayReadiness},
 };
@@ -55,7 +56,7 @@ pub(crate) struct Presence {
 pub(crate) struct OwnRow {
     store: Store,
     id: [u8; ID_BYTES],
-    /// Whether it was deleted. Held while it is written.
+    /// Whether it was removed. Held while it is written.
     is_removed: Mutex<bool>,
 }
 
@@ -90,14 +91,17 @@ impl Presence {
     /// Writes until the process ends. `reloads` knows the settings in force.
     pub(crate) async fn run(self, reloads: ReloadHandle) {
         let mut rows: u32 = 0;
+        let metrics = || Arc::clone(&self.current.load().state.records.metrics);
+        let mut traffic = Recorder::new(&metrics());
         loop {
             let state = self.state(&reloads).await;
+            let traffic = traffic.record(&metrics(), SystemClock.now());
             let interval = match state.is_ready {
                 true => INTERVAL,
                 false => SHORT_INTERVAL,
             };
             let is_deletion_due = rows.is_multiple_of(ROWS_PER_DELETION);
-            match self.row.write(&state, is_deletion_due).await {
+            match self.row.write(&state, &traffic, is_deletion_due).await {
                 Ok(()) => rows = rows.wrapping_add(1),
                 // The change feed reports that the store does not answer.
                 Err(error) => tracing::debug!(
@@ -134,10 +138,15 @@ impl Presence {
 }
 
 impl OwnRow {
-    async fn write(&self, state: &GatewayState, is_deletion_due: bool) -> Result<(), StoreError> {
+    async fn write(
+        &self,
+        state: &GatewayState,
+        traffic: &str,
+        is_deletion_due: bool,
+    ) -> Result<(), StoreError> {
         let is_removed = self.is_removed.lock().await;
         if !*is_removed {
-            write(&self.store, self.id, state).await?;
+            write(&self.store, self.id, state, traffic).await?;
             if is_deletion_due {
                 delete_gone(&self.store).await?;
             }

@@ -35,7 +35,7 @@ use tokio::{
 use crate::{
     api::{self, Api},
     config::Config,
-    console,
+    console::{self, Accounts},
     directory::apps::{
         loader::AppLoader,
         open::{OpenApps, open_apps},
@@ -116,16 +116,22 @@ pub(crate) fn run(
     };
     let reload = control.start(reload, writers)?;
     let api = apps.stored.take().filter(|_| management.api);
+    let has_tls = management.tls.is_some();
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api.map(|apps| {
-            let api = api::router(&Arc::new(Api::new(apps, &current, reload)));
-            match management.console {
-                true => console::router(api, &current),
-                false => api,
-            }
-        }),
+        other: api
+            .map(|apps| -> anyhow::Result<_> {
+                let api = api::router(&Arc::new(Api::new(apps, &current, reload)));
+                Ok(match management.console {
+                    Some(settings) => {
+                        let accounts = Accounts::new(settings, has_tls)?;
+                        console::router(api, accounts, &current)
+                    }
+                    None => api,
+                })
+            })
+            .transpose()?,
         readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };
@@ -185,6 +191,7 @@ fn first_gateway(
     let management = &config.management;
     let tls = management.tls.clone();
     state.management_tls = tls.map(|tls| (management.settings.listen, tls));
+    state.records.watch = management.api.then(Arc::default);
     let gateway = Gateway::new(config, apps.directory.clone(), state)?;
     if let Some(accounts) = apps.accounts.take() {
         // It was empty.

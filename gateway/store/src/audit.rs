@@ -38,6 +38,8 @@ label_enum! {
         DisableApp = "app.disable",
         /// An application is deleted.
         DeleteApp = "app.delete",
+        /// A request is signed with an application's key, to show how it is right.
+        SignRequest = "app.sign",
         /// A token of the management API is created.
         CreateToken = "token.create",
         /// A token is no longer valid.

@@ -2,9 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{
-    AppKey, SIGN, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
-};
+use super::{AppKey, SignAlgorithm, SignCover, SignLayout, SignProfile, SignValues};
 use crate::param::{Param, Params};
 
 /// Buffer size: nearly every canonical string fits, with the key.
@@ -122,7 +120,7 @@ impl<'a, 'p> Canonical<'a, 'p> {
     fn put_pairs(&self, out: &mut Buffered<'_>) -> bool {
         let mut pairs = SmallVec::<[&Param<'_>; 16]>::new();
         for param in self.params.iter() {
-            if self.is_signed(param) {
+            if self.profile.signs(param) {
                 pairs.push(param);
             }
         }
@@ -171,14 +169,5 @@ impl<'a, 'p> Canonical<'a, 'p> {
                 param.decoded_value().for_each(|byte| out.put_byte(byte))
             }
         }
-    }
-
-    fn is_signed(&self, param: &Param<'_>) -> bool {
-        let is_dropped = self.profile.empty == SignEmpty::Drop && param.wire_value().is_empty();
-        let mut left_out = self.profile.leave_out.iter();
-        let mut is_left_out = || {
-            param.is_named(SIGN.as_bytes()) || left_out.any(|key| param.is_named(key.as_bytes()))
-        };
-        !is_dropped && !is_left_out()
     }
 }

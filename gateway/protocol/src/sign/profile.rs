@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::SIGN;
+use crate::param::Param;
+
 /// The rules for building and hashing the canonical string, and for replays.
 ///
 /// Serialized as a table of the contract's own words. Omitted keys have their defaults.
@@ -56,6 +59,17 @@ impl SignProfile {
             },
             _ => return None,
         })
+    }
+
+    /// Whether a pair is signed.
+    #[must_use]
+    pub fn signs(&self, param: &Param<'_>) -> bool {
+        let is_dropped = self.empty == SignEmpty::Drop && param.wire_value().is_empty();
+        let mut left_out = self.leave_out.iter();
+        let mut is_left_out = || {
+            param.is_named(SIGN.as_bytes()) || left_out.any(|key| param.is_named(key.as_bytes()))
+        };
+        !is_dropped && !is_left_out()
     }
 }
 

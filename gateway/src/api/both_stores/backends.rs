@@ -90,7 +90,9 @@ async fn gateways_are_listed() {
         certificates: Vec::new(),
     };
     for id in [1, 2] {
-        write(&scene.store, [id; ID_BYTES], &state).await.unwrap();
+        write(&scene.store, [id; ID_BYTES], &state, "[]")
+            .await
+            .unwrap();
     }
     let listed = scene.get("/api/v1/gateways?limit=1", &token).await;
     let one = &listed.body["items"][0];

@@ -6,7 +6,7 @@ use signpost_store::tables::audit::{self, Action, Audit, Entry};
 use tokio::time::timeout;
 
 use super::*;
-use crate::api::events::feed::{MAX_STREAMS, MAX_STREAMS_OF_TOKEN};
+use crate::api::streams::{MAX_STREAMS, MAX_STREAMS_OF_TOKEN};
 
 const LONG: Duration = Duration::from_secs(30);
 

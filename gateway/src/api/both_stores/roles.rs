@@ -39,6 +39,7 @@ async fn a_route_serves_its_role_and_those_above_it_only() {
         let needed = operation["x-role"].as_str().expect("each route has a role");
         let needed: Role = needed.parse().unwrap();
         let path = path.replace("{ident}", "none").replace("{id}", "0");
+        let path = path.replace("{request_id}", "none");
         for (role, token) in &tokens {
             let called = scene.call(&method, &path, token, json!({})).await;
             let case = format!("{method} {path} by {}: {}", role.as_str(), called.text);

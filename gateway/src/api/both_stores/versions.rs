@@ -56,6 +56,44 @@ async fn the_report_is_of_the_days_and_the_version_that_are_asked_for() {
 }
 
 #[tokio::test]
+async fn a_report_of_one_application_has_its_requests_only() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let operator = scene.token(Role::Operator).await;
+    let mut idents = Vec::new();
+    for name in ["one", "two"] {
+        let created = scene.post("/api/v1/apps/create", &operator, json!({ "name": name }));
+        idents.push(
+            created.await.body["app"]["ident"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
+    }
+    let day = SystemClock.now().as_millis() / 86_400_000;
+    let counts = "INSERT INTO usage_counts (day, version, application, is_signed, source, requests) \
+                  SELECT $1, $2, id, $3, 'default', 7 * id FROM applications";
+    for (day, version) in [(day, "v1"), (day - 29, "v1"), (day - 30, "v1"), (day, "v9")] {
+        let values = values![day, version, true];
+        scene.store.execute(counts, values).await.unwrap();
+    }
+    let path = format!("/api/v1/versions/report?app={}", idents[1]);
+    let report = scene.get(&path, &operator).await;
+    let versions = report.body["versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 1, "{}", report.text);
+    let apps = versions[0]["applications"].as_array().unwrap();
+    assert_eq!(apps.len(), 1, "{}", report.text);
+    assert_eq!(
+        (&apps[0]["name"], &apps[0]["requests"]),
+        (&json!("two"), &json!(2 * 14))
+    );
+    for unknown in ["none", "%20"] {
+        let path = format!("/api/v1/versions/report?app={unknown}");
+        assert_eq!(scene.get(&path, &operator).await.code(), "app_not_found");
+    }
+}
+
+#[tokio::test]
 async fn a_report_of_very_many_applications_is_refused() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;

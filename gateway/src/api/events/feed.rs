@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -22,10 +22,6 @@ use tokio::{
 use super::position::Position;
 use crate::directory::{audit::AuditItem, printable::printable_json};
 
-/// Limit on streams.
-pub(in crate::api) const MAX_STREAMS: usize = 32;
-/// Limit on streams with one token: others get some, too.
-pub(in crate::api) const MAX_STREAMS_OF_TOKEN: usize = 8;
 /// Time from one look at the audit to the next.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// The same while more rows are known: streams take them meanwhile.
@@ -59,45 +55,10 @@ pub(super) fn json_of(row: AuditRow) -> String {
     printable_json(&json!(AuditItem::from(row)).to_string())
 }
 
-/// The tokens of the streams, one for each.
-pub(super) type Places = StdMutex<Vec<i64>>;
-
-/// The place of a stream, until it is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
-    /// The id of its token.
-    pub(super) token: i64,
-}
-
-impl Place {
-    /// A place, unless this token or all have as many as they may.
-    pub(super) fn take(places: &Arc<Places>, token: i64) -> Option<Self> {
-        let mut taken = places.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = taken.iter().filter(|one| **one == token).count();
-        if taken.len() >= MAX_STREAMS || own >= MAX_STREAMS_OF_TOKEN {
-            return None;
-        }
-        taken.push(token);
-        let places = Arc::clone(places);
-        Some(Self { places, token })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = taken.iter().position(|one| *one == self.token) {
-            taken.swap_remove(place);
-        }
-    }
-}
-
 /// The events of a store.
 pub(crate) struct Events {
     store: Store,
     running: Arc<Mutex<Option<Running>>>,
-    /// The streams.
-    pub(super) places: Arc<Places>,
 }
 
 /// The running reader.
@@ -113,7 +74,6 @@ impl Events {
         Self {
             store,
             running: Arc::default(),
-            places: Arc::default(),
         }
     }
 

@@ -40,7 +40,7 @@ impl Report {
         raise_statement_timeout(&mut config.store);
         let store = Store::open(&config.store).await?;
         let now = SystemClock.now();
-        let mut summary = Summary::read(&store, self.days, now, &config.versions).await?;
+        let mut summary = Summary::read(&store, self.days, now, &config.versions, None).await?;
         if let Some(version) = &self.version {
             summary
                 .versions

@@ -6,6 +6,7 @@ use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
 use super::{MINIMAL, load, problems};
+use crate::config::{ConsoleAccount, Role};
 
 const MULTI: &str = "prefix = 'Acme'\n[applications]\n[versions.v1]\nbackend = '127.0.0.1:7001'\n";
 
@@ -87,8 +88,52 @@ fn the_api_needs_the_store_and_beyond_loopback_tls() {
     let report = problems(&format!("{MULTI}[management.api]\ntokens = 1\n"));
     assert!(report.contains("management.api.tokens"), "{report}");
     let both = load(&format!("{MULTI}[management.api]\n[management.console]\n"));
-    assert!(both.unwrap().management.console);
+    assert!(both.unwrap().management.console.is_some());
     let report = problems(&format!("{MULTI}[management.console]\n"));
     let expected = "management.console: found a table; allowed: with [management.api] only";
     assert!(report.contains(expected), "{report}");
+}
+
+#[test]
+fn who_may_sign_in_to_the_console_is_an_account_with_a_role() {
+    let with = |keys: &str| format!("{MULTI}[management.api]\n[management.console]\n{keys}");
+    let account =
+        "[management.console.accounts.ada]\nkind = 'bitbucket'\nusername = '{1}'\nrole = 'admin'\n";
+    let config = load(&with(&format!("application = 'console'\n{account}"))).unwrap();
+    let console = config.management.console.unwrap();
+    assert_eq!(console.application.unwrap().as_str(), "console");
+    let expected = ConsoleAccount {
+        name: "ada".to_owned(),
+        kind: "bitbucket".to_owned(),
+        username: "{1}".to_owned(),
+        role: Role::Admin,
+    };
+    assert_eq!(console.accounts, [expected]);
+    for (keys, expected) in [
+        (
+            account.to_owned(),
+            "management.console.application: missing",
+        ),
+        (
+            format!(
+                "application = 'c'\n{}",
+                account.replace("'admin'", "'root'")
+            ),
+            "management.console.accounts.ada.role: found 'root'; allowed: \"viewer\"",
+        ),
+        (
+            format!(
+                "application = 'c'\n{account}{}",
+                account.replace(".ada]", ".eve]")
+            ),
+            "management.console.accounts: found eve; allowed: each account once",
+        ),
+        (
+            "application = 'c'\n[management.console.accounts.ada]\n".to_owned(),
+            "management.console.accounts.ada.username: missing",
+        ),
+    ] {
+        let report = problems(&with(&keys));
+        assert!(report.contains(expected), "{report}");
+    }
 }

@@ -34,6 +34,12 @@ console_done = Done
 console_sign_in = Sign in
 console_sign_in_how = Sign in with a token of the management API. An administrator creates one for you, or you do it on the gateway's machine:
 console_sign_in_button = Sign in
+console_sign_in_account = Sign in with an account
+console_account_failed = The sign-in has failed, or was not confirmed. Begin again.
+console_account_other_browser = This sign-in was begun in another browser, or too long ago. Begin again.
+console_account_busy = Many people sign in right now. Begin again in some seconds.
+console_account_no_app = The application by which the console logs users in does not exist, or is disabled: management.console.application in the gateway's file.
+console_account_unknown = The account { $username } of { $kind } may not sign in. An administrator allows it in the gateway's file, in management.console.accounts.
 
 ## Overview
 
@@ -146,6 +152,7 @@ console_after_sunset = After it
 console_after = After a sunset
     .serve = requests are served
     .gone = requests get 410
+console_today = today
 console_brownout = Brown-out
 console_addresses = Addresses
 console_used_by = Last 30 days: { $requests } requests, { $percent } % of all, by { $applications } applications.
@@ -217,3 +224,75 @@ console_token_once = The token is shown only now. Hand it to its user on a safe 
 console_field_role = Role
 console_field_days = Days for which it is valid
     .hint = 1 to 366.
+
+## Traffic
+
+console_traffic = Requests of the last hour
+console_traffic_none = No request has come in the last hour. A gateway shows its requests here some seconds after it has got them.
+console_traffic_most = Up to { $requests } requests a minute
+console_traffic_begin = an hour ago
+console_traffic_end = now
+console_no_version = without a version
+console_answered = Answered
+console_rejected = Rejected
+console_failed = Failed
+console_causes = Why requests were rejected or failed
+
+## Sign Doctor
+
+console_doctor = Sign Doctor
+console_doctor_paste = A request that was rejected
+console_doctor_by_id = A rejected request by its id
+console_examine = Examine
+console_find = Find
+console_field_request = Request
+    .hint = As it is sent, from its request line on; or a curl command; or a URL.
+console_field_app = Application
+    .hint = Its ident, if the request does not name it.
+console_field_canonical = The string that the client signs
+    .hint = May be empty. The first difference is then shown.
+console_field_version = Version
+console_field_status = Status
+console_field_request_id = Request id
+    .hint = As X-Request-Id or the error says it.
+console_rejection_gone = This gateway does not have this request any more, or has not rejected it. Paste the request instead.
+console_rejection_how = Values of parameters are not kept. To see each step, paste the request itself.
+console_client_address = Client
+console_doctor_wrong = The gateway rejects this request.
+console_doctor_right = Method, application, parameters, time and signature are right. Version, limits and repetitions are not checked here.
+console_step = A step of the gateway
+    .request = Method, headers and body
+    .app = Application
+    .params = Parameters
+    .time = Time
+    .sign = Signature
+console_doctor_params = Parameters in the order in which they are signed
+console_doctor_sent = As sent
+console_doctor_signed = Signed
+console_yes = yes
+console_no = no
+console_doctor_canonical = The string to sign
+console_doctor_difference = The client's string differs after { $at } characters:
+console_doctor_expected = Right
+console_doctor_found = The client's
+console_doctor_request = The right request, with the present time
+
+## Live
+
+console_live = Live
+console_live_now = Requests as they come
+console_live_script = Requests appear here in a browser that runs scripts.
+console_live_on = This gateway's requests appear here as they end.
+console_live_off = The connection is lost. The browser tries again.
+console_live_ended = The gateway has ended the connection: the session is over, or too many pages are live. Reload the page.
+console_live_missed = Many requests come: # of the last second are left out. A filter shows what you look for.
+console_live_rejected = Rejected lately
+console_rejections_none = No request was rejected since the gateway has started.
+console_explain = Explain { $id }
+console_all = all
+console_request = Request
+console_app = Application
+console_status = Status
+console_duration = ms
+console_app_versions = Versions that it has called in the last 30 days
+console_app_unused = It has called none.

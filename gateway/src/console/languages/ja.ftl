@@ -34,6 +34,12 @@ console_done = 完了
 console_sign_in = ログイン
 console_sign_in_how = 管理 API のトークンでログインしてください。トークンは管理者に作成してもらうか、ゲートウェイのマシンで次のコマンドを実行して作成してください。
 console_sign_in_button = ログイン
+console_sign_in_account = アカウントでサインイン
+console_account_failed = サインインに失敗したか、確認されませんでした。最初からやり直してください。
+console_account_other_browser = このサインインは別のブラウザーで始められたか、時間が経ちすぎています。最初からやり直してください。
+console_account_busy = 現在多くの人がサインインしています。数秒後にやり直してください。
+console_account_no_app = コンソールのログインに使うアプリケーションが存在しないか、無効です。ゲートウェイのファイルの management.console.application を確認してください。
+console_account_unknown = { $kind } のアカウント { $username } はサインインできません。管理者は、ゲートウェイのファイルの management.console.accounts で許可できます。
 
 ## Overview
 
@@ -146,6 +152,7 @@ console_after_sunset = 終了予定日以降
 console_after = 終了予定日以降
     .serve = リクエストを処理
     .gone = リクエストに 410 を返す
+console_today = 今日
 console_brownout = 一時停止
 console_addresses = アドレス
 console_used_by = 過去 30 日間: リクエスト { $requests } 件、全体の { $percent }%、アプリケーション { $applications } 個。
@@ -217,3 +224,75 @@ console_token_once = トークンが表示されるのは今だけです。安�
 console_field_role = ロール
 console_field_days = 有効日数
     .hint = 1～366。
+
+## トラフィック
+
+console_traffic = 直近 1 時間のリクエスト
+console_traffic_none = 直近 1 時間のリクエストはありません。ゲートウェイが受けたリクエストは、数秒後にここに表示されます。
+console_traffic_most = 1 分あたり最大 { $requests } 件
+console_traffic_begin = 1 時間前
+console_traffic_end = 現在
+console_no_version = バージョンなし
+console_answered = 応答
+console_rejected = 拒否
+console_failed = 失敗
+console_causes = リクエストが拒否または失敗した理由
+
+## 署名診断
+
+console_doctor = 署名診断
+console_doctor_paste = 拒否されたリクエスト
+console_doctor_by_id = 拒否されたリクエストを ID で探す
+console_examine = 診断する
+console_find = 探す
+console_field_request = リクエスト
+    .hint = リクエスト行から始まる送信内容、curl コマンド、または URL。
+console_field_app = アプリケーション
+    .hint = リクエストに含まれていない場合の識別子。
+console_field_canonical = クライアントが署名する文字列
+    .hint = 空でもかまいません。入力すると、最初の違いを表示します。
+console_field_version = バージョン
+console_field_status = ステータス
+console_field_request_id = リクエスト ID
+    .hint = X-Request-Id またはエラーにあるもの。
+console_rejection_gone = このゲートウェイは、このリクエストをもう保持していないか、拒否していません。代わりにリクエストを貼り付けてください。
+console_rejection_how = パラメーターの値は保持されません。各手順を見るには、リクエスト自体を貼り付けてください。
+console_client_address = クライアント
+console_doctor_wrong = ゲートウェイはこのリクエストを拒否します。
+console_doctor_right = メソッド、アプリケーション、パラメーター、時刻、署名は正しいものです。バージョン、制限、繰り返しはここでは確認されません。
+console_step = ゲートウェイの手順
+    .request = メソッド、ヘッダー、本文
+    .app = アプリケーション
+    .params = パラメーター
+    .time = 時刻
+    .sign = 署名
+console_doctor_params = 署名される順のパラメーター
+console_doctor_sent = 送信された形
+console_doctor_signed = 署名の対象
+console_yes = はい
+console_no = いいえ
+console_doctor_canonical = 署名する文字列
+console_doctor_difference = クライアントの文字列は { $at } 文字目の後で異なります。
+console_doctor_expected = 正しいもの
+console_doctor_found = クライアントのもの
+console_doctor_request = 現在の時刻での正しいリクエスト
+
+## ライブ
+
+console_live = ライブ
+console_live_now = 到着するリクエスト
+console_live_script = スクリプトを実行するブラウザーでは、リクエストがここに表示されます。
+console_live_on = このゲートウェイのリクエストが、終わるたびにここに表示されます。
+console_live_off = 接続が切れました。ブラウザーが再接続します。
+console_live_ended = ゲートウェイが接続を終了しました。セッションが終わったか、ライブのページが多すぎます。ページを再読み込みしてください。
+console_live_missed = リクエストが多いため、直近 1 秒の # 件を省略しました。絞り込むと、探しているものが表示されます。
+console_live_rejected = 最近拒否されたリクエスト
+console_rejections_none = ゲートウェイの起動後に拒否されたリクエストはありません。
+console_explain = { $id } を説明する
+console_all = すべて
+console_request = リクエスト
+console_app = アプリケーション
+console_status = ステータス
+console_duration = ミリ秒
+console_app_versions = 直近 30 日に呼び出したバージョン
+console_app_unused = 呼び出したものはありません。

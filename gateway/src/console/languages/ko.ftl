@@ -34,6 +34,12 @@ console_done = 완료
 console_sign_in = 로그인
 console_sign_in_how = 관리 API의 토큰으로 로그인하세요. 토큰은 관리자에게 요청하거나 게이트웨이 컴퓨터에서 다음 명령으로 직접 만드세요.
 console_sign_in_button = 로그인
+console_sign_in_account = 계정으로 로그인
+console_account_failed = 로그인에 실패했거나 확인되지 않았습니다. 처음부터 다시 시작하세요.
+console_account_other_browser = 이 로그인은 다른 브라우저에서 시작되었거나 너무 오래되었습니다. 처음부터 다시 시작하세요.
+console_account_busy = 지금 많은 사람이 로그인하고 있습니다. 몇 초 뒤에 다시 시작하세요.
+console_account_no_app = 콘솔이 로그인에 사용하는 애플리케이션이 없거나 비활성화되었습니다. 게이트웨이 파일에서 확인할 키: management.console.application.
+console_account_unknown = 허용되지 않은 계정입니다: { $username } ({ $kind }). 관리자가 게이트웨이 파일의 management.console.accounts 에서 허용할 수 있습니다.
 
 ## Overview
 
@@ -146,6 +152,7 @@ console_after_sunset = 종료 예정일 이후
 console_after = 종료 예정일 이후
     .serve = 요청을 처리함
     .gone = 요청에 410 응답
+console_today = 오늘
 console_brownout = 일시 중단
 console_addresses = 주소
 console_used_by = 최근 30일: 요청 { $requests }건, 전체의 { $percent }%, 애플리케이션 { $applications }개.
@@ -217,3 +224,75 @@ console_token_once = 토큰은 지금만 표시됩니다. 안전한 방법으로
 console_field_role = 역할
 console_field_days = 유효 일수
     .hint = 1~366.
+
+## 트래픽
+
+console_traffic = 지난 한 시간의 요청
+console_traffic_none = 지난 한 시간 동안 요청이 없습니다. 게이트웨이가 받은 요청은 몇 초 뒤 여기에 표시됩니다.
+console_traffic_most = 분당 최대 { $requests } 건
+console_traffic_begin = 한 시간 전
+console_traffic_end = 지금
+console_no_version = 버전 없음
+console_answered = 응답
+console_rejected = 거부
+console_failed = 실패
+console_causes = 요청이 거부되거나 실패한 이유
+
+## 서명 진단
+
+console_doctor = 서명 진단
+console_doctor_paste = 거부된 요청
+console_doctor_by_id = 거부된 요청을 ID 로 찾기
+console_examine = 진단
+console_find = 찾기
+console_field_request = 요청
+    .hint = 요청 줄부터 시작하는 원본 요청, curl 명령 또는 URL.
+console_field_app = 애플리케이션
+    .hint = 요청에 없을 때 사용할 식별자.
+console_field_canonical = 클라이언트가 서명하는 문자열
+    .hint = 비워 두어도 됩니다. 입력하면 첫 번째 차이를 표시합니다.
+console_field_version = 버전
+console_field_status = 상태 코드
+console_field_request_id = 요청 ID
+    .hint = X-Request-Id 또는 오류에 있는 값.
+console_rejection_gone = 이 게이트웨이에는 이 요청이 더 이상 없거나, 거부한 적이 없습니다. 대신 요청을 붙여 넣으세요.
+console_rejection_how = 매개변수의 값은 보관되지 않습니다. 각 단계를 보려면 요청 자체를 붙여 넣으세요.
+console_client_address = 클라이언트
+console_doctor_wrong = 게이트웨이가 이 요청을 거부합니다.
+console_doctor_right = 메서드, 애플리케이션, 매개변수, 시간, 서명이 올바릅니다. 버전, 제한, 반복은 여기에서 확인하지 않습니다.
+console_step = 게이트웨이의 단계
+    .request = 메서드, 헤더, 본문
+    .app = 애플리케이션
+    .params = 매개변수
+    .time = 시간
+    .sign = 서명
+console_doctor_params = 서명되는 순서의 매개변수
+console_doctor_sent = 전송된 형태
+console_doctor_signed = 서명 대상
+console_yes = 예
+console_no = 아니요
+console_doctor_canonical = 서명할 문자열
+console_doctor_difference = 클라이언트의 문자열은 { $at } 번째 문자 다음부터 다릅니다.
+console_doctor_expected = 올바른 것
+console_doctor_found = 클라이언트의 것
+console_doctor_request = 현재 시간으로 만든 올바른 요청
+
+## 실시간
+
+console_live = 실시간
+console_live_now = 들어오는 요청
+console_live_script = 스크립트를 실행하는 브라우저에서 요청이 여기에 표시됩니다.
+console_live_on = 이 게이트웨이의 요청이 끝나는 대로 여기에 표시됩니다.
+console_live_off = 연결이 끊어졌습니다. 브라우저가 다시 시도합니다.
+console_live_ended = 게이트웨이가 연결을 끝냈습니다. 세션이 끝났거나 실시간 페이지가 너무 많습니다. 페이지를 다시 불러오세요.
+console_live_missed = 요청이 많아 지난 1 초의 # 건을 생략했습니다. 필터를 쓰면 찾는 요청이 표시됩니다.
+console_live_rejected = 최근 거부된 요청
+console_rejections_none = 게이트웨이가 시작된 뒤 거부된 요청이 없습니다.
+console_explain = { $id } 설명
+console_all = 전체
+console_request = 요청
+console_app = 애플리케이션
+console_status = 상태 코드
+console_duration = 밀리초
+console_app_versions = 지난 30 일 동안 호출한 버전
+console_app_unused = 호출한 버전이 없습니다.

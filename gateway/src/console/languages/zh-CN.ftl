@@ -34,6 +34,12 @@ console_done = 完成
 console_sign_in = 登录
 console_sign_in_how = 请用管理 API 的令牌登录。令牌可由管理员为您创建，也可由您在网关所在的机器上创建：
 console_sign_in_button = 登录
+console_sign_in_account = 使用账号登录
+console_account_failed = 登录失败，或未被确认。请重新开始。
+console_account_other_browser = 此登录是在另一个浏览器中开始的，或已超时。请重新开始。
+console_account_busy = 目前登录的人很多。请几秒后重新开始。
+console_account_no_app = 控制台用于登录的应用不存在或已停用：网关文件中的 management.console.application。
+console_account_unknown = { $kind } 的账号 { $username } 不能登录。管理员可在网关文件的 management.console.accounts 中允许它。
 
 ## Overview
 
@@ -146,6 +152,7 @@ console_after_sunset = 停服时间之后
 console_after = 停服时间之后
     .serve = 请求照常处理
     .gone = 请求返回 410
+console_today = 今天
 console_brownout = 暂时关闭
 console_addresses = 地址
 console_used_by = 最近 30 天：{ $requests } 个请求，占全部的 { $percent }%，来自 { $applications } 个应用。
@@ -217,3 +224,75 @@ console_token_once = 令牌只在此时显示。请通过安全的方式交给�
 console_field_role = 角色
 console_field_days = 有效天数
     .hint = 1 到 366。
+
+## 流量
+
+console_traffic = 最近一小时的请求
+console_traffic_none = 最近一小时没有请求。网关收到请求几秒后会显示在这里。
+console_traffic_most = 每分钟最多 { $requests } 个请求
+console_traffic_begin = 一小时前
+console_traffic_end = 现在
+console_no_version = 没有版本
+console_answered = 已响应
+console_rejected = 已拒绝
+console_failed = 失败
+console_causes = 请求被拒绝或失败的原因
+
+## 签名诊断
+
+console_doctor = 签名诊断
+console_doctor_paste = 被拒绝的请求
+console_doctor_by_id = 按请求 ID 查找被拒绝的请求
+console_examine = 诊断
+console_find = 查找
+console_field_request = 请求
+    .hint = 从请求行开始的原始请求，或 curl 命令，或 URL。
+console_field_app = 应用
+    .hint = 请求中没有应用时，填写其标识。
+console_field_canonical = 客户端签名的字符串
+    .hint = 可以为空。填写后显示第一处差异。
+console_field_version = 版本
+console_field_status = 状态码
+console_field_request_id = 请求 ID
+    .hint = 见 X-Request-Id 或错误响应。
+console_rejection_gone = 本网关已不再保留此请求，或没有拒绝过它。请改为粘贴请求。
+console_rejection_how = 参数的值不会被保留。要查看每一步，请粘贴请求本身。
+console_client_address = 客户端
+console_doctor_wrong = 网关会拒绝此请求。
+console_doctor_right = 方法、应用、参数、时间和签名都正确。此处不检查版本、限制和重复。
+console_step = 网关的步骤
+    .request = 方法、标头和正文
+    .app = 应用
+    .params = 参数
+    .time = 时间
+    .sign = 签名
+console_doctor_params = 按签名顺序排列的参数
+console_doctor_sent = 发送的形式
+console_doctor_signed = 参与签名
+console_yes = 是
+console_no = 否
+console_doctor_canonical = 待签名的字符串
+console_doctor_difference = 客户端的字符串在第 { $at } 个字符之后不同：
+console_doctor_expected = 正确
+console_doctor_found = 客户端
+console_doctor_request = 使用当前时间的正确请求
+
+## 实时
+
+console_live = 实时
+console_live_now = 实时请求
+console_live_script = 在启用脚本的浏览器中，请求会显示在这里。
+console_live_on = 本网关的请求结束后会显示在这里。
+console_live_off = 连接已断开。浏览器会重试。
+console_live_ended = 网关已结束连接：会话已结束，或实时页面过多。请重新加载页面。
+console_live_missed = 请求很多：最近一秒有 # 个未显示。请用筛选查看所需的请求。
+console_live_rejected = 最近被拒绝的请求
+console_rejections_none = 网关启动以来没有拒绝过请求。
+console_explain = 解释 { $id }
+console_all = 全部
+console_request = 请求
+console_app = 应用
+console_status = 状态码
+console_duration = 毫秒
+console_app_versions = 最近 30 天调用过的版本
+console_app_unused = 没有调用过。

@@ -34,6 +34,12 @@ console_done = 完成
 console_sign_in = 登入
 console_sign_in_how = 請用管理 API 的權杖登入。權杖可由管理員為您建立，也可由您在閘道所在的機器上建立：
 console_sign_in_button = 登入
+console_sign_in_account = 使用帳號登入
+console_account_failed = 登入失敗，或未被確認。請重新開始。
+console_account_other_browser = 此登入是在另一個瀏覽器中開始的，或已逾時。請重新開始。
+console_account_busy = 目前登入的人很多。請數秒後重新開始。
+console_account_no_app = 主控台用於登入的應用程式不存在或已停用：閘道檔案中的 management.console.application。
+console_account_unknown = { $kind } 的帳號 { $username } 不能登入。管理員可在閘道檔案的 management.console.accounts 中允許它。
 
 ## Overview
 
@@ -146,6 +152,7 @@ console_after_sunset = 停止服務時間之後
 console_after = 停止服務時間之後
     .serve = 請求照常處理
     .gone = 請求傳回 410
+console_today = 今天
 console_brownout = 暫時關閉
 console_addresses = 位址
 console_used_by = 最近 30 天：{ $requests } 個請求，占全部的 { $percent }%，來自 { $applications } 個應用程式。
@@ -217,3 +224,75 @@ console_token_once = 權杖只在此時顯示。請透過安全的方式交給�
 console_field_role = 角色
 console_field_days = 有效天數
     .hint = 1 到 366。
+
+## 流量
+
+console_traffic = 最近一小時的請求
+console_traffic_none = 最近一小時沒有請求。閘道收到請求數秒後會顯示在這裡。
+console_traffic_most = 每分鐘最多 { $requests } 個請求
+console_traffic_begin = 一小時前
+console_traffic_end = 現在
+console_no_version = 沒有版本
+console_answered = 已回應
+console_rejected = 已拒絕
+console_failed = 失敗
+console_causes = 請求被拒絕或失敗的原因
+
+## 簽章診斷
+
+console_doctor = 簽章診斷
+console_doctor_paste = 被拒絕的請求
+console_doctor_by_id = 依請求 ID 尋找被拒絕的請求
+console_examine = 診斷
+console_find = 尋找
+console_field_request = 請求
+    .hint = 從請求列開始的原始請求，或 curl 指令，或 URL。
+console_field_app = 應用程式
+    .hint = 請求中沒有應用程式時，填寫其識別碼。
+console_field_canonical = 用戶端簽章的字串
+    .hint = 可以留空。填寫後顯示第一處差異。
+console_field_version = 版本
+console_field_status = 狀態碼
+console_field_request_id = 請求 ID
+    .hint = 見 X-Request-Id 或錯誤回應。
+console_rejection_gone = 本閘道已不再保留此請求，或沒有拒絕過它。請改為貼上請求。
+console_rejection_how = 參數的值不會保留。要查看每一步，請貼上請求本身。
+console_client_address = 用戶端
+console_doctor_wrong = 閘道會拒絕此請求。
+console_doctor_right = 方法、應用程式、參數、時間與簽章都正確。此處不檢查版本、限制與重複。
+console_step = 閘道的步驟
+    .request = 方法、標頭與本文
+    .app = 應用程式
+    .params = 參數
+    .time = 時間
+    .sign = 簽章
+console_doctor_params = 依簽章順序排列的參數
+console_doctor_sent = 傳送的形式
+console_doctor_signed = 納入簽章
+console_yes = 是
+console_no = 否
+console_doctor_canonical = 待簽章的字串
+console_doctor_difference = 用戶端的字串在第 { $at } 個字元之後不同：
+console_doctor_expected = 正確
+console_doctor_found = 用戶端
+console_doctor_request = 使用目前時間的正確請求
+
+## 即時
+
+console_live = 即時
+console_live_now = 即時請求
+console_live_script = 在啟用指令碼的瀏覽器中，請求會顯示在這裡。
+console_live_on = 本閘道的請求結束後會顯示在這裡。
+console_live_off = 連線已中斷。瀏覽器會重試。
+console_live_ended = 閘道已結束連線：工作階段已結束，或即時頁面過多。請重新載入頁面。
+console_live_missed = 請求很多：最近一秒有 # 個未顯示。請用篩選查看所需的請求。
+console_live_rejected = 最近被拒絕的請求
+console_rejections_none = 閘道啟動以來沒有拒絕過請求。
+console_explain = 說明 { $id }
+console_all = 全部
+console_request = 請求
+console_app = 應用程式
+console_status = 狀態碼
+console_duration = 毫秒
+console_app_versions = 最近 30 天呼叫過的版本
+console_app_unused = 沒有呼叫過。

@@ -198,7 +198,12 @@ pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
     request_line(&buffer[..line_end]).ok().map(|(line, _)| line)
 }
 
-fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
+/// Checks path and query of a target.
+///
+/// # Errors
+///
+/// The query is too long, or there is a character that RFC 3986 does not allow there.
+pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
     let (path, query) = match memchr(b'?', target) {
         Some(mark) => (&target[..mark], &target[mark + 1..]),
         None => (target, &b""[..]),

@@ -14,7 +14,7 @@ use crate::{
     observe::usage::{
         Counts, NO_APPLICATION, OTHER_APPLICATIONS,
         day::Day,
-        stored::{self, StoredApp, StoredClient, StoredCount, StoredUsage},
+        stored::{self, Only, StoredApp, StoredClient, StoredCount, StoredUsage},
     },
 };
 
@@ -147,7 +147,7 @@ pub(crate) struct Retiring {
 }
 
 impl Summary {
-    /// Reads and summarises the last days, `now` included.
+    /// Reads and summarises the last days, `now` included: of all applications, or of the one with this internal id.
     ///
     /// # Errors
     ///
@@ -157,9 +157,17 @@ impl Summary {
         days: u16,
         now: Timestamp,
         configured: &Versions,
+        app: Option<i64>,
     ) -> Result<Self, StoreError> {
         let last = Day::at(now);
-        let usage = stored::read(store, last.minus(days - 1), last).await?;
+        let only = app.map(|application| Only {
+            application,
+            versions: configured
+                .iter()
+                .map(|one| (**one.name()).clone())
+                .collect(),
+        });
+        let usage = stored::read(store, last.minus(days - 1), last, only.as_ref()).await?;
         Ok(Self::new(&usage, days, now, configured))
     }
 

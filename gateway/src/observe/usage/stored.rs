@@ -1,6 +1,7 @@
 //! What the report reads from the store.
 
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
 use signpost_store::{Store, StoreError, from_row};
 
 use super::day::Day;
@@ -67,28 +68,82 @@ pub(crate) struct StoredApp {
     pub default_version: Option<String>,
 }
 
-/// Reads the days from `first` to `last`, both included.
+/// One application, and the versions to look for: both keys of the tables, which also find few rows among many.
+#[derive(Clone, Debug)]
+pub(crate) struct Only {
+    /// The application's internal id.
+    pub application: i64,
+    /// The names of the versions.
+    pub versions: Vec<Version>,
+}
+
+impl Only {
+    /// The condition, without the days.
+    fn condition(&self) -> String {
+        // The names of versions have no quotes.
+        let versions = self.versions.iter().map(|version| format!("'{version}'"));
+        let versions = versions.collect::<Vec<_>>().join(", ");
+        format!(
+            "version IN ({versions}) AND application = {}",
+            self.application
+        )
+    }
+}
+
+/// Reads the days from `first` to `last`, both included: of all applications, or of one.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
-pub(crate) async fn read(store: &Store, first: Day, last: Day) -> Result<StoredUsage, StoreError> {
+pub(crate) async fn read(
+    store: &Store,
+    first: Day,
+    last: Day,
+    only: Option<&Only>,
+) -> Result<StoredUsage, StoreError> {
     let (first, last) = (first.number(), last.number());
     let of_period = format!("day BETWEEN {first} AND {last}");
+    let Some(only) = only else {
+        let apps = format!(
+            "default_version IS NOT NULL OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
+        );
+        return read_where(store, &of_period, "true", &apps).await;
+    };
+    // By each day, the primary key finds them.
+    let days = (first..=last).map(|day| day.to_string());
+    let days = days.collect::<Vec<_>>().join(", ");
+    let (clients, apps) = (only.condition(), format!("id = {}", only.application));
+    read_where(
+        store,
+        &format!("day IN ({days}) AND {clients}"),
+        &clients,
+        &apps,
+    )
+    .await
+}
+
+/// Reads what these conditions choose of counts, clients and applications.
+async fn read_where(
+    store: &Store,
+    counts: &str,
+    clients: &str,
+    apps: &str,
+) -> Result<StoredUsage, StoreError> {
     let counts = format!(
         "SELECT version, application, is_signed, source, CAST(sum(requests) AS bigint) AS requests \
-         FROM usage_counts WHERE {of_period} GROUP BY version, application, is_signed, source"
+         FROM usage_counts WHERE {counts} GROUP BY version, application, is_signed, source"
     );
-    let clients = "SELECT version, application, is_signed, ident, last_seen, address, user_agent FROM usage_clients";
-    let applications = format!(
-        "SELECT id, ident, name, state, default_version FROM applications WHERE default_version IS NOT NULL \
-         OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
+    let clients = format!(
+        "SELECT version, application, is_signed, ident, last_seen, address, user_agent \
+         FROM usage_clients WHERE {clients}"
     );
+    let applications =
+        format!("SELECT id, ident, name, state, default_version FROM applications WHERE {apps}");
     let began_at = store.row::<(_,)>("SELECT began_at FROM usage_start", Vec::new());
     Ok(StoredUsage {
         began_at: began_at.await?.map(|(began_at,)| began_at),
         counts: store.rows(&counts, Vec::new()).await?,
-        clients: store.rows(clients, Vec::new()).await?,
+        clients: store.rows(&clients, Vec::new()).await?,
         applications: store.rows(&applications, Vec::new()).await?,
     })
 }

@@ -92,7 +92,9 @@ impl Counting {
 
     async fn stored(&self, store: &Store) -> StoredUsage {
         let day = Day::at(self.clock.now());
-        read(store, day.minus(KEEP_DAYS - 1), day).await.unwrap()
+        read(store, day.minus(KEEP_DAYS - 1), day, None)
+            .await
+            .unwrap()
     }
 }
 
@@ -321,13 +323,16 @@ mod both_stores {
         let day = Duration::from_secs(86_400);
         let second = Day::at(counting.clock.now());
         for (day, expected) in [(first, 1), (second, 2)] {
-            assert_eq!(total(&read(&store, day, day).await.unwrap()), expected);
+            assert_eq!(
+                total(&read(&store, day, day, None).await.unwrap()),
+                expected
+            );
         }
         for (days, counted) in [(u32::from(KEEP_DAYS) - 2, 3), (1, 2), (1, 0)] {
             counting.clock.advance(day * days);
             // A writer that starts now deletes at its first turn.
             counting.writer(&store).turn().await;
-            let stored = read(&store, first, Day::at(counting.clock.now()))
+            let stored = read(&store, first, Day::at(counting.clock.now()), None)
                 .await
                 .unwrap();
             assert_eq!(total(&stored), counted);

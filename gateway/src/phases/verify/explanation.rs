@@ -97,17 +97,22 @@ impl SecondCounter {
 }
 
 impl Verifier {
+    /// Counts a search for a request, if its application may have one.
+    pub(super) fn may_search(&self, request: SignedRequest<'_, '_>) -> bool {
+        self.state.searches.count(request.app.id, request.now)
+    }
+
     /// The mistake that explains a mismatched signature, or why none was searched.
     pub(super) fn explain(
         &self,
         given: &GivenSign,
         expired_key: Option<&AppKey>,
         request: SignedRequest<'_, '_>,
+        may_search: impl FnOnce() -> bool,
     ) -> Explanation {
         let SignedRequest { app, params, .. } = request;
         let signed = (request.method.as_str(), request.target.path);
         let profile = self.profile_of(app);
-        let is_allowed = || self.state.searches.count(app.id, request.now);
         explain(
             given,
             profile,
@@ -115,7 +120,7 @@ impl Verifier {
             expired_key,
             signed,
             params,
-            is_allowed,
+            may_search,
         )
     }
 }

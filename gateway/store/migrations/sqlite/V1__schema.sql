@@ -18,6 +18,8 @@ CREATE TABLE applications (
 ) STRICT;
 
 CREATE INDEX applications_by_name ON applications (name_folded);
+-- For reports: few have one.
+CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 
 -- Who changed what: a row is written together with its change, and is never updated.
 CREATE TABLE audit (
@@ -75,7 +77,8 @@ CREATE TABLE drains (
 -- The gateways, as each describes itself every few seconds. Rows of those that are gone are deleted after an hour.
 CREATE TABLE gateways (
     id       BLOB    PRIMARY KEY CHECK (length(id) = 16), -- random, of the process
-    state    TEXT    NOT NULL, -- JSON
+    state    TEXT,             -- JSON; NULL of one that has stopped
+    traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
 

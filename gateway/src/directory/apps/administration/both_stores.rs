@@ -279,6 +279,7 @@ const fn next(action: Action) -> Option<Action> {
         Action::DisableApp => Some(Action::EnableApp),
         Action::EnableApp => Some(Action::DeleteApp),
         Action::DeleteApp
+        | Action::SignRequest
         | Action::CreateToken
         | Action::RevokeToken
         | Action::RotateMasterKey
@@ -320,7 +321,8 @@ async fn act(apps: &Administration, action: Action, app: &NewApp, request: Chang
             .await
             .is_ok(),
         Action::DeleteApp => apps.delete(ident, request).await.is_ok(),
-        Action::CreateToken
+        Action::SignRequest
+        | Action::CreateToken
         | Action::RevokeToken
         | Action::RotateMasterKey
         | Action::ReloadConfig

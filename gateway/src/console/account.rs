@@ -1,0 +1,385 @@
+//! Signing in by the login service, with an account that the configuration allows. The console is a client of the gateway as any
+//! other: it logs its user in by a redirect, exchanges the ticket, and ends the login at once. CONTRACT 8.
+//!
+//! | what | limit |
+//! | --- | --- |
+//! | exchanges at once; further ones are refused | 2 |
+//! | failed exchanges of a client network | 10 at once, then 1 a second |
+//! | time of a call | 10 s |
+//! | time from the beginning of a sign-in to its end | 10 min |
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use axum::{
+    extract::{ConnectInfo, RawQuery, State},
+    response::{AppendHeaders, IntoResponse, Redirect, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use maud::{Markup, html};
+use reqwest::{Client, RequestBuilder, redirect};
+use ring::digest;
+use serde::Deserialize;
+use serde_json::Value;
+use signpost_kit::log::once_a_minute::OnceAMinute;
+use signpost_protocol::{
+    app::AppIdent,
+    param::Params,
+    sign::{TIME, sign},
+};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use url::{Url, form_urlencoded};
+
+use super::{
+    Console, Shared,
+    failure::Failure,
+    links::parameter,
+    page::{Reader, page},
+    session::{LIFETIME, Proof, Session, cookie, value},
+};
+use crate::{
+    api::{FailedAttempt, Failures, SignedIn},
+    config::{ConsoleAccount, ConsoleSettings},
+    directory::apps::{App, AppState, directory::AppDirectory},
+    directory::printable::printable,
+};
+
+/// Where a sign-in begins, and where the login service sends the browser back to.
+pub(super) const BEGIN: &str = "/sign-in/account";
+pub(super) const RETURN: &str = "/sign-in/return";
+
+/// Ties a sign-in to the browser that has begun it. `Lax`: the browser comes back from another site.
+const COOKIE: &str = "__Host-signpost-sign-in";
+const BEGIN_LIFETIME: Duration = Duration::from_secs(10 * 60);
+
+const MAX_EXCHANGES: usize = 2;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Limit of a response.
+const MAX_RESPONSE: usize = 16 * 1024;
+
+/// Who may sign in by the login service, and how.
+pub(crate) struct Accounts {
+    application: AppIdent,
+    provider: Option<String>,
+    allowed: Vec<ConsoleAccount>,
+    /// Of the management listener.
+    scheme: &'static str,
+    client: Client,
+    exchanges: Semaphore,
+    failures: Failures,
+    /// Lines about calls that failed.
+    logged: OnceAMinute,
+}
+
+/// An account as the login result has it: `type` in v1, `provider` since.
+#[derive(Deserialize)]
+struct Account {
+    username: String,
+    #[serde(alias = "type", alias = "provider")]
+    kind: String,
+}
+
+/// Why nobody was signed in.
+enum Refused {
+    /// A sentence that says what to do.
+    Because(&'static str),
+    /// The account is not allowed.
+    Account(Account),
+}
+
+impl Accounts {
+    /// `None` if the configuration names no application.
+    ///
+    /// # Errors
+    ///
+    /// The client for the exchange cannot be created.
+    pub(crate) fn new(settings: ConsoleSettings, has_tls: bool) -> anyhow::Result<Option<Self>> {
+        let Some(application) = settings.application else {
+            return Ok(None);
+        };
+        // Fails only if a provider is installed already, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .redirect(redirect::Policy::none())
+            .timeout(TIMEOUT)
+            .no_proxy();
+        let what = "sign-ins to the console by the login service failed";
+        Ok(Some(Self {
+            application,
+            provider: settings.provider,
+            allowed: settings.accounts,
+            scheme: if has_tls { "https" } else { "http" },
+            client: client.build().context("management.console.application")?,
+            exchanges: Semaphore::new(MAX_EXCHANGES),
+            failures: Failures::new(Instant::now(), what),
+            logged: OnceAMinute::new(),
+        }))
+    }
+
+    /// The account's entry in the configuration.
+    fn find(&self, account: &Account) -> Option<&ConsoleAccount> {
+        let mut allowed = self.allowed.iter();
+        allowed.find(|one| one.kind == account.kind && one.username == account.username)
+    }
+}
+
+/// Begins a login: leads the browser to the gateway.
+pub(super) async fn begin(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let reader = Reader::of_request(&headers);
+    let Some(accounts) = &console.accounts else {
+        return Err(Failure::not_found(reader));
+    };
+    let internal = || Failure::internal(reader.clone());
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|_| internal())?;
+    let state = hex::encode(random);
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let scheme = accounts.scheme;
+    let return_to = format!(
+        "{scheme}://{}{RETURN}?state={state}",
+        host.unwrap_or_default()
+    );
+    let app = match console.application(accounts).await {
+        Ok(app) => app,
+        Err(refused) => return Ok(refused_page(&reader, &refused)),
+    };
+    let mut pairs = vec![
+        ("app", accounts.application.as_str()),
+        ("return_to", &return_to),
+    ];
+    pairs.extend(accounts.provider.as_deref().map(|name| ("provider", name)));
+    let query = console.signed(&app, "GET", "/login", &pairs);
+    let mut login = console.gateway("/login");
+    login.set_query(Some(&query));
+    let cookie = cookie(COOKIE, &state, BEGIN_LIFETIME, "Lax");
+    // When the browser comes back, it does not send the cookie of a session that it has had: it ends now.
+    let ended = console.sessions.end(&headers);
+    let cookies = AppendHeaders([(header::SET_COOKIE, cookie), (header::SET_COOKIE, ended)]);
+    Ok((cookies, Redirect::to(login.as_str())).into_response())
+}
+
+/// The browser comes back from the login service: begins its session.
+pub(super) async fn come_back(
+    State(console): State<Shared>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Failure> {
+    let reader = Reader::of_request(&headers);
+    let Some(accounts) = &console.accounts else {
+        return Err(Failure::not_found(reader));
+    };
+    let of = |name| parameter(query.as_deref(), name);
+    let (state, ticket) = (of("state"), of("ticket"));
+    let begun = value(&headers, COOKIE).unwrap_or_default();
+    let is_own = !begun.is_empty() && bool::from(begun.as_bytes().ct_eq(state.as_bytes()));
+    let account = match is_own {
+        true if ticket.is_empty() => Err(Refused::Because("console_account_failed")),
+        true => console.exchange(accounts, &ticket, address.ip()).await,
+        false => Err(Refused::Because("console_account_other_browser")),
+    };
+    let allowed = account.and_then(|account| {
+        let allowed = accounts.find(&account).cloned();
+        allowed.ok_or(Refused::Account(account))
+    });
+    let mut response = match allowed {
+        Ok(account) => signed_in(&console, &reader, account)?,
+        Err(refused) => refused_page(&reader, &refused),
+    };
+    let removed = cookie(COOKIE, "", Duration::ZERO, "Lax");
+    response.headers_mut().append(header::SET_COOKIE, removed);
+    Ok(response)
+}
+
+/// Begins a session. The browser sends its cookie only if a page of the console leads to the next one.
+fn signed_in(
+    console: &Console,
+    reader: &Reader,
+    account: ConsoleAccount,
+) -> Result<Response, Failure> {
+    let now = console.current.load().state.clock.now();
+    let known = digest::digest(
+        &digest::SHA256,
+        format!("{}\0{}", account.kind, account.username).as_bytes(),
+    );
+    let number = known
+        .as_ref()
+        .first_chunk()
+        .map_or(0, |bytes| i64::from_be_bytes(*bytes));
+    tracing::info!(actor = %account.name, role = account.role.as_str(), "signed in to the console by an account");
+    let session = Session {
+        name: account.name.clone(),
+        role: account.role,
+        proof: Proof::Account(SignedIn {
+            id: number | i64::MIN,
+            name: account.name,
+            role: account.role,
+            at: now,
+            until: now.plus(LIFETIME),
+        }),
+    };
+    let cookie = console.sessions.begin(session);
+    let cookie = cookie.map_err(|_| Failure::internal(reader.clone()))?;
+    let content = html! {
+        meta http-equiv="refresh" content="0;url=/";
+        p { a href="/" { (reader.text("console_problem_back")) } }
+    };
+    let mut response = page(reader, None, &reader.text("console_sign_in"), &content);
+    response.headers_mut().append(header::SET_COOKIE, cookie);
+    Ok(response)
+}
+
+fn refused_page(reader: &Reader, refused: &Refused) -> Response {
+    let text: Markup = match refused {
+        Refused::Because(text) => html! { (reader.text(text)) },
+        Refused::Account(account) => {
+            let (kind, username) = (printable(&account.kind), printable(&account.username));
+            let args = [("kind", &*kind), ("username", &username)];
+            html! { (reader.tell("console_account_unknown", &args)) }
+        }
+    };
+    let content = html! {
+        p.problem role="alert" { (text) }
+        p { a href="/sign-in" { (reader.text("console_sign_in")) } }
+    };
+    let page = page(reader, None, &reader.text("console_sign_in"), &content);
+    (StatusCode::FORBIDDEN, page).into_response()
+}
+
+impl Console {
+    /// The application by which users log in.
+    async fn application(&self, accounts: &Accounts) -> Result<Arc<App>, Refused> {
+        let refused = || Refused::Because("console_account_no_app");
+        let gateway = self.current.load_full();
+        let AppDirectory::Multi(apps) = &gateway.policy.apps else {
+            return Err(refused());
+        };
+        let found = apps.find(accounts.application).await.ok().flatten();
+        let active = found.filter(|app| app.state == AppState::Active);
+        active.ok_or_else(refused)
+    }
+
+    /// Pairs with time and signature, as a query or a form.
+    fn signed(&self, app: &App, method: &str, path: &str, pairs: &[(&str, &str)]) -> String {
+        let gateway = self.current.load();
+        let time = gateway.state.clock.now().as_millis().to_string();
+        let mut encoded = form_urlencoded::Serializer::new(String::new());
+        let unsigned = encoded
+            .extend_pairs(pairs)
+            .append_pair(TIME, &time)
+            .finish();
+        let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX).unwrap_or_default();
+        let profile = gateway.policy.verifier.profile_of(app);
+        let sign = sign(profile, &app.key, method, path, &params).to_hex();
+        format!("{unsigned}&sign={sign}")
+    }
+
+    /// The address of a path at the gateway, as its clients call it.
+    fn gateway(&self, path: &str) -> Url {
+        let mut url = self.current.load().policy.rules.public_url.to_url();
+        url.set_path(path);
+        url
+    }
+
+    /// Exchanges a ticket for the account, and ends its login. Anybody can send a wrong one.
+    async fn exchange(
+        &self,
+        accounts: &Accounts,
+        ticket: &str,
+        client: IpAddr,
+    ) -> Result<Account, Refused> {
+        let busy = || Refused::Because("console_account_busy");
+        let exchanged = async {
+            let _place = accounts.exchanges.try_acquire().map_err(|_| busy())?;
+            let app = self.application(accounts).await?;
+            let form = self.signed(&app, "POST", "/user/login", &[("ticket", ticket)]);
+            let login = self.call(accounts, "/user/login", Sent::Form(form)).await;
+            Ok(login)
+        };
+        let failures = &accounts.failures;
+        let login = failures.count(client.to_canonical(), Instant::now(), exchanged);
+        let login = login.await.map_err(|failure| match failure {
+            FailedAttempt::Wrong => Refused::Because("console_account_failed"),
+            FailedAttempt::Limited(_) => busy(),
+            FailedAttempt::NotFound(refused) => refused,
+        })?;
+        if let Some(credential) = login["authorization"].as_str() {
+            // If that fails, the credential ends by itself: nobody has it.
+            let _ = self
+                .call(accounts, "/user/logout", Sent::Credential(credential))
+                .await;
+        }
+        let account = Account::deserialize(&login["account"]);
+        account.map_err(|_| Refused::Because("console_account_failed"))
+    }
+
+    /// Calls the gateway; `None` if it does not answer with a success.
+    async fn call(&self, accounts: &Accounts, path: &str, sent: Sent<'_>) -> Option<Value> {
+        let gateway = self.current.load_full();
+        let names = &gateway.policy.rules.admission.names;
+        let request = accounts.client.post(self.gateway(path));
+        let request = request.header(&names.app, accounts.application.as_str());
+        let request = match sent {
+            Sent::Form(form) => request
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(form),
+            Sent::Credential(credential) => {
+                let mut value = HeaderValue::try_from(credential).ok()?;
+                value.set_sensitive(true);
+                request.header(&names.authorization, value)
+            }
+        };
+        match read(request).await {
+            Ok(body) => Some(body),
+            Err(cause) => {
+                if let Some(times) = accounts.logged.count(Instant::now()) {
+                    tracing::warn!(
+                        cause,
+                        path,
+                        times,
+                        "the console's call of the gateway at public_url failed"
+                    );
+                }
+                None
+            }
+        }
+    }
+}
+
+/// What a call of the gateway sends.
+enum Sent<'s> {
+    Form(String),
+    Credential(&'s str),
+}
+
+/// The JSON of a success; otherwise what was wrong, without a secret.
+async fn read(request: RequestBuilder) -> Result<Value, String> {
+    let no_response = |error: reqwest::Error| error.without_url().to_string();
+    let mut response = request.send().await.map_err(no_response)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(no_response)? {
+        body.extend_from_slice(&piece);
+        if body.len() > MAX_RESPONSE {
+            return Err("a response of more than 16 KiB".to_owned());
+        }
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match status.is_success() {
+        true => Ok(body),
+        false => Err(format!(
+            "{status} {}",
+            printable(body["code"].as_str().unwrap_or_default())
+        )),
+    }
+}

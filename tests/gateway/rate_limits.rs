@@ -379,7 +379,7 @@ async fn every_limit_is_reloaded_and_what_was_used_stays() {
 }
 
 /// Number of client addresses in the flood.
-const ADDRESSES: u32 = 100_000;
+const ADDRESSES: u32 = 60_000;
 /// Requests sent at once: request and answers fit the buffers of both sides.
 const BATCH: u32 = 200;
 /// The tables' 1.1 MB, and what the allocator keeps of the traffic.

@@ -1,22 +1,22 @@
 //! `/api/v1/doctor`: examines a request that a client has sent, step by step, and says what is wrong with it.
 
 mod paste;
+mod signing;
 
 use std::{net::Ipv4Addr, sync::Arc};
 
 use axum::{Extension, Json, extract::State};
-use http::HeaderName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{
-    param::Params,
-    sign::{SIGN, SignProfile, TIME, canonical_for_display, sign},
-};
+use signpost_protocol::{param::Params, sign::canonical_for_display};
 use signpost_store::tables::audit::add;
 use utoipa::ToSchema;
 
-use self::paste::Pasted;
+use self::{
+    paste::Pasted,
+    signing::{Difference, Param, Signed, Signing, difference, signed_params},
+};
 use super::{
     ApiError, Shared,
     body::{Input, parsed},
@@ -38,8 +38,6 @@ use crate::{
     request::{BodyLength, Method, Target, client::ConnectionInfo, rejection::Rejection},
 };
 
-/// Characters around a difference that are shown.
-const SHOWN: usize = 24;
 /// Stands for the key in a canonical string.
 const KEY: &str = "<APP_KEY>";
 
@@ -101,44 +99,6 @@ enum StepName {
     Time,
     /// The parameter `sign`.
     Sign,
-}
-
-/// A parameter.
-#[derive(Serialize, ToSchema)]
-struct Param {
-    /// The decoded key.
-    key: String,
-    /// The decoded value.
-    value: String,
-    /// The pair as sent.
-    sent: String,
-    /// Whether it is in the string to sign.
-    is_signed: bool,
-}
-
-/// The first difference between two strings to sign.
-#[derive(Serialize, ToSchema)]
-struct Difference {
-    /// Characters before it.
-    at: usize,
-    /// What the string to sign has from a little before it on.
-    expected: String,
-    /// What the client's has there.
-    found: String,
-}
-
-/// A signed request.
-#[derive(Serialize, ToSchema)]
-struct Signed {
-    /// The value of `sign`.
-    sign: String,
-    /// Path and query.
-    target: String,
-    /// The form, if there is one.
-    #[schema(required)]
-    form: Option<String>,
-    /// A command of curl that sends it. `$GATEWAY` is the gateway's address.
-    curl: String,
 }
 
 /// Examines a request that a client has sent, step by step, and says what is wrong with it. It is not forwarded, and may have been
@@ -330,135 +290,15 @@ impl Patient<'_> {
         findings.difference = own.and_then(|own| difference(&canonical, &own));
         findings.params = signed_params(profile, params);
         findings.canonical = Some(canonical);
-        findings.signed = self.may_sign.then(|| self.sign(app, profile, method));
-    }
-
-    /// The request with the present time and the right signature, in the form if it has one.
-    fn sign(&self, app: &App, profile: &SignProfile, method: Method) -> Signed {
-        let target = self.target();
-        let (mut query, mut form) = (unsigned(target.query), unsigned(&self.pasted.body));
-        let has_form = method == Method::Post && !form.is_empty();
-        let time = format!("{TIME}={}", self.now().as_millis());
-        push_pair(if has_form { &mut form } else { &mut query }, &time);
-        let params = Params::parse(query.as_bytes(), form.as_bytes(), usize::MAX);
-        let params = params.unwrap_or_default();
-        let sign = sign(profile, &app.key, method.as_str(), target.path, &params).to_hex();
-        drop(params);
-        let pair = format!("{SIGN}={sign}");
-        push_pair(if has_form { &mut form } else { &mut query }, &pair);
-        let target = match &*query {
-            "" => target.path.to_owned(),
-            query => format!("{}?{query}", target.path),
-        };
-        let form = has_form.then_some(form);
-        Signed {
-            curl: self.curl(&target, form.as_deref()),
-            sign,
-            target,
-            form,
-        }
-    }
-
-    fn curl(&self, target: &str, form: Option<&str>) -> String {
         let names = &self.gateway.policy.rules.admission.names;
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-        let mut command = format!("curl \"$GATEWAY\"{}", quoted(target));
-        let is_ours = |name: &str| {
-            let ours: [&HeaderName; 2] = [&names.app, &names.version];
-            ours.into_iter()
-                .any(|our| our.as_str().eq_ignore_ascii_case(name))
-        };
-        for (name, value) in self.pasted.headers.iter().filter(|(name, _)| is_ours(name)) {
-            command += &format!(" -H {}", quoted(&format!("{name}: {value}")));
-        }
-        if let Some(form) = form {
-            command += &format!(" --data-raw {}", quoted(form));
-        } else if self.pasted.method == "POST" {
-            command += " -X POST";
-        }
-        command
-    }
-}
-
-/// The pairs without `time` and `sign`, as they were sent.
-fn unsigned(pairs: &str) -> String {
-    let is_own = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        name == TIME || name == SIGN
-    };
-    let others = pairs
-        .split('&')
-        .filter(|pair| !pair.is_empty() && !is_own(pair));
-    others.collect::<Vec<_>>().join("&")
-}
-
-fn push_pair(pairs: &mut String, pair: &str) {
-    if !pairs.is_empty() {
-        pairs.push('&');
-    }
-    pairs.push_str(pair);
-}
-
-/// The parameters in the order in which they are signed.
-fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<Param> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let mut shown: Vec<_> = params.iter().collect();
-    shown.sort_by(|one, other| one.key().cmp(other.key()));
-    let shown = shown.into_iter().map(|param| Param {
-        key: text(param.key()),
-        value: text(&param.value()),
-        sent: format!("{}={}", text(param.wire_key()), text(param.wire_value())),
-        is_signed: profile.signs(param),
-    });
-    shown.collect()
-}
-
-/// The first difference of two strings.
-fn difference(expected: &str, found: &str) -> Option<Difference> {
-    let at = {
-        let pairs = expected.chars().zip(found.chars());
-        pairs.take_while(|(one, other)| one == other).count()
-    };
-    let around = |text: &str| {
-        let around = text.chars().skip(at.saturating_sub(SHOWN));
-        around.take(2 * SHOWN).collect()
-    };
-    (expected != found).then(|| Difference {
-        at,
-        expected: around(expected),
-        found: around(found),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_difference_of_two_strings_is_shown_with_what_is_around_it() {
-        for (expected, found, shown) in [
-            ("a=1", "a=1", None),
-            ("a=1&b=2", "a=1&b=3", Some((6, "a=1&b=2", "a=1&b=3"))),
-            ("a=1", "a=1&", Some((3, "a=1", "a=1&"))),
-            ("é=1", "é", Some((1, "é=1", "é"))),
-        ] {
-            let difference = difference(expected, found);
-            let parts = difference
-                .as_ref()
-                .map(|one| (one.at, &*one.expected, &*one.found));
-            assert_eq!(parts, shown, "{found}");
-        }
-    }
-
-    #[test]
-    fn a_request_is_signed_anew_without_what_signed_it_before() {
-        for (pairs, expected) in [
-            ("", ""),
-            ("time=1&sign=2", ""),
-            ("a=1&time=1&&b=%20&sign=2", "a=1&b=%20"),
-            ("signs=1&timely", "signs=1&timely"),
-        ] {
-            assert_eq!(unsigned(pairs), expected, "{pairs}");
-        }
+        let now = self.now();
+        findings.signed = self.may_sign.then(|| {
+            let signing = Signing {
+                names,
+                profile,
+                app,
+            };
+            signing.sign(self.pasted, method, self.target(), now)
+        });
     }
 }

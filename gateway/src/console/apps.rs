@@ -17,6 +17,7 @@ use super::{
     links::{address, parameter, segment},
     page::{Reader, Section, page},
     parts::{Field, choice, items_of, next_page, of_change, said, state, table_of, text_of, time},
+    samples::samples,
     visitor::Visitor,
 };
 use crate::directory::tokens::Role;
@@ -290,6 +291,7 @@ fn new_key(reader: &Reader, created: &Value, title: &str) -> Response {
         }
         h2 { (reader.text("console_try")) }
         pre { code { "signpost call --app " (ident) " --key file:app.key /user" } }
+        (samples(reader))
         p { a href=(path_of(app)) { (reader.tell("console_to_app", &[("name", &name)])) } }
     };
     let title = reader.tell(title, &[("name", &name)]);

@@ -14,6 +14,7 @@ use super::{
     links::{parameter, segment},
     page::{Reader, Section, page},
     parts::{Field, items_of, table_of, text_of, time},
+    samples::samples,
     visitor::Visitor,
 };
 
@@ -196,6 +197,7 @@ fn signed(reader: &Reader, signed: &Value) -> Markup {
                 dt { "sign" } dd { (copied(reader, "right-sign", &text_of(signed, "sign"))) }
             }
             pre { (copied(reader, "right-request", &text_of(signed, "curl"))) }
+            (samples(reader))
         }
     }
 }

@@ -90,6 +90,8 @@ impl Only {
     }
 }
 
+const APPS: &str = "SELECT id, ident, name, state, default_version FROM applications WHERE";
+
 /// Reads the days from `first` to `last`, both included: of all applications, or of one.
 ///
 /// # Errors
@@ -104,25 +106,28 @@ pub(crate) async fn read(
     let (first, last) = (first.number(), last.number());
     let of_period = format!("day BETWEEN {first} AND {last}");
     let Some(only) = only else {
-        let apps = format!(
-            "default_version IS NOT NULL OR id IN (SELECT application FROM usage_counts WHERE {of_period})"
-        );
+        // Not one condition with OR: SQLite would read every application.
+        let used = format!("id IN (SELECT application FROM usage_counts WHERE {of_period})");
+        let apps = format!("{APPS} default_version IS NOT NULL UNION {APPS} {used}");
         return read_where(store, &of_period, "true", &apps).await;
     };
     // By each day, the primary key finds them.
     let days = (first..=last).map(|day| day.to_string());
     let days = days.collect::<Vec<_>>().join(", ");
-    let (clients, apps) = (only.condition(), format!("id = {}", only.application));
+    let (of_app, apps) = (
+        only.condition(),
+        format!("{APPS} id = {}", only.application),
+    );
     read_where(
         store,
-        &format!("day IN ({days}) AND {clients}"),
-        &clients,
+        &format!("day IN ({days}) AND {of_app}"),
+        &of_app,
         &apps,
     )
     .await
 }
 
-/// Reads what these conditions choose of counts, clients and applications.
+/// Reads what these conditions choose of counts and clients, and what this query finds of applications.
 async fn read_where(
     store: &Store,
     counts: &str,
@@ -137,14 +142,12 @@ async fn read_where(
         "SELECT version, application, is_signed, ident, last_seen, address, user_agent \
          FROM usage_clients WHERE {clients}"
     );
-    let applications =
-        format!("SELECT id, ident, name, state, default_version FROM applications WHERE {apps}");
     let began_at = store.row::<(_,)>("SELECT began_at FROM usage_start", Vec::new());
     Ok(StoredUsage {
         began_at: began_at.await?.map(|(began_at,)| began_at),
         counts: store.rows(&counts, Vec::new()).await?,
         clients: store.rows(&clients, Vec::new()).await?,
-        applications: store.rows(&applications, Vec::new()).await?,
+        applications: store.rows(apps, Vec::new()).await?,
     })
 }
 

@@ -106,9 +106,11 @@ pub(crate) async fn read(
     let (first, last) = (first.number(), last.number());
     let of_period = format!("day BETWEEN {first} AND {last}");
     let Some(only) = only else {
-        // Not one condition with OR: SQLite would read every application.
-        let used = format!("id IN (SELECT application FROM usage_counts WHERE {of_period})");
-        let apps = format!("{APPS} default_version IS NOT NULL UNION {APPS} {used}");
+        // Neither OR nor UNION: for both, SQLite reads every application.
+        let apps = format!(
+            "{APPS} id IN (SELECT id FROM applications WHERE default_version IS NOT NULL \
+             UNION ALL SELECT application FROM usage_counts WHERE {of_period})"
+        );
         return read_where(store, &of_period, "true", &apps).await;
     };
     // By each day, the primary key finds them.

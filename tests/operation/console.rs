@@ -380,7 +380,7 @@ async fn an_account_that_the_file_allows_signs_in_by_the_login_service() {
     let audit = stack.command(&["audit", "--json", "--actor", "Ada"]);
     let audit = String::from_utf8_lossy(&audit.stdout).into_owned();
     assert!(audit.contains("console 127.0.0.1"), "{audit}");
-    // Its login has ended: nobody has a credential of it.
+    // Its login has ended: no credential of it is valid.
     let credentials = stack
         .store()
         .query("SELECT count(*) FROM credentials WHERE revoked_at IS NULL");
@@ -393,7 +393,7 @@ async fn an_account_that_the_file_allows_signs_in_by_the_login_service() {
         .await;
     browser.wait_for_text("begun in another browser").await;
 
-    let stack = start("{somebody-else}").await;
+    let stack = start("{another-user}").await;
     sign_in_by_account(&stack, &browser).await;
     let page = browser.wait_for_text("may not sign in").await;
     assert!(page.contains(ADA), "{page}");

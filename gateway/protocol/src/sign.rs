@@ -23,7 +23,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use self::canonical::Canonical;
-use crate::param::{Params, hex_value};
+use crate::param::{Params, ParamsError, hex_value};
 
 /// The parameter with the signature.
 pub const SIGN: &str = "sign";
@@ -107,6 +107,22 @@ pub fn sign(
 ) -> Sign {
     let canonical = Canonical::new(profile, (method, path), params);
     digest(profile.algorithm, key, |sink| canonical.write(key, sink))
+}
+
+/// Signs encoded pairs that are a request's whole query or form: appends `sign`.
+///
+/// # Errors
+///
+/// The pairs are malformed.
+pub fn signed(
+    profile: &SignProfile,
+    key: &AppKey,
+    (method, path): (&str, &str),
+    unsigned: &str,
+) -> Result<String, ParamsError> {
+    let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX)?;
+    let sign = sign(profile, key, method, path, &params);
+    Ok(format!("{unsigned}&{SIGN}={}", sign.to_hex()))
 }
 
 /// The canonical string with `<APP_KEY>` in place of the key, for developers who compare theirs with it.

@@ -136,7 +136,7 @@ pub(super) async fn examine(
             .map_or("application", |ident| ident.as_str());
         let (method, path) = (&findings.method, &findings.path);
         let row = audit::of_signing(subject, method, path, caller.author(None)?, caller.at);
-        // Without its row, nobody gets a signature.
+        // The response has a signature only if its row was written.
         add(api.store(), row).await?;
     }
     Ok(Json(findings))

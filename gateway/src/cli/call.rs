@@ -7,14 +7,14 @@ use reqwest::{Client, RequestBuilder, Response, header};
 use signpost_kit::secret::SecretSource;
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
-    sign::{AppKey, SignProfile},
+    sign::{AppKey, SignProfile, signed},
 };
 use url::Url;
 
 use super::{
     connect::ConnectOptions,
     print_error, print_line,
-    sign::{SignRules, signed, with_time},
+    sign::{SignRules, with_time},
     source::{read_key, read_secret},
 };
 use crate::config::{Applications, Config};
@@ -167,7 +167,10 @@ impl CallTarget {
             }
             None => None,
         };
-        let sign = |key| signed(&with_time(params)?, &self.profile, key, &method, url.path());
+        let sign = |key| {
+            let (target, unsigned) = ((&*method, url.path()), with_time(params)?);
+            signed(&self.profile, key, target, &unsigned).context("the parameters")
+        };
         let signed = key.map(sign).transpose()?;
         let mut request = match method.as_str() {
             "GET" => {

@@ -11,9 +11,7 @@ use signpost_kit::{
 };
 use signpost_protocol::{
     param::Params,
-    sign::{
-        AppKey, ReplayPolicy, SignAlgorithm, SignCover, SignProfile, canonical_for_display, sign,
-    },
+    sign::{ReplayPolicy, SignAlgorithm, SignCover, SignProfile, canonical_for_display, signed},
 };
 
 use super::{print_error, print_line, source::read_key};
@@ -92,13 +90,8 @@ pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
             canonical_for_display(&profile, &arguments.method, &arguments.path, &params);
         print_error(&String::from_utf8_lossy(&canonical));
     }
-    print_line(&signed(
-        &unsigned,
-        &profile,
-        &key,
-        &arguments.method,
-        &arguments.path,
-    )?);
+    let target = (&*arguments.method, &*arguments.path);
+    print_line(&signed(&profile, &key, target, &unsigned).context("the parameters")?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,19 +113,6 @@ pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
         );
     }
     Ok(encoded.finish())
-}
-
-/// Appends `sign`.
-pub(super) fn signed(
-    unsigned: &str,
-    profile: &SignProfile,
-    key: &AppKey,
-    method: &str,
-    path: &str,
-) -> anyhow::Result<String> {
-    let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX).context("the parameters")?;
-    let sign = sign(profile, key, method, path, &params);
-    Ok(format!("{unsigned}&sign={}", sign.to_hex()))
 }
 
 fn preset() -> impl TypedValueParser<Value = SignProfile> {

@@ -28,8 +28,7 @@ use serde_json::Value;
 use signpost_kit::log::once_a_minute::OnceAMinute;
 use signpost_protocol::{
     app::AppIdent,
-    param::Params,
-    sign::{TIME, sign},
+    sign::{TIME, signed},
 };
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -40,7 +39,7 @@ use super::{
     failure::Failure,
     links::parameter,
     page::{Reader, page},
-    session::{LIFETIME, Proof, Session, cookie, value},
+    session::{LIFETIME, Proof, Session, cookie, random_id, value},
 };
 use crate::{
     api::{FailedAttempt, Failures, SignedIn},
@@ -84,7 +83,7 @@ struct Account {
     kind: String,
 }
 
-/// Why nobody was signed in.
+/// Why a sign-in is refused.
 enum Refused {
     /// A sentence that says what to do.
     Because(&'static str),
@@ -137,10 +136,7 @@ pub(super) async fn begin(
     let Some(accounts) = &console.accounts else {
         return Err(Failure::not_found(reader));
     };
-    let internal = || Failure::internal(reader.clone());
-    let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|_| internal())?;
-    let state = hex::encode(random);
+    let state = random_id().map_err(|_| Failure::internal(reader.clone()))?;
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
@@ -278,10 +274,9 @@ impl Console {
             .extend_pairs(pairs)
             .append_pair(TIME, &time)
             .finish();
-        let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX).unwrap_or_default();
         let profile = gateway.policy.verifier.profile_of(app);
-        let sign = sign(profile, &app.key, method, path, &params).to_hex();
-        format!("{unsigned}&sign={sign}")
+        let signed = signed(profile, &app.key, (method, path), &unsigned);
+        signed.expect("the pairs were encoded here")
     }
 
     /// The address of a path at the gateway, as its clients call it.
@@ -291,7 +286,7 @@ impl Console {
         url
     }
 
-    /// Exchanges a ticket for the account, and ends its login. Anybody can send a wrong one.
+    /// Exchanges a ticket for the account, and ends its login. A client without a session can send a wrong ticket.
     async fn exchange(
         &self,
         accounts: &Accounts,
@@ -314,7 +309,7 @@ impl Console {
             FailedAttempt::NotFound(refused) => refused,
         })?;
         if let Some(credential) = login["authorization"].as_str() {
-            // If that fails, the credential ends by itself: nobody has it.
+            // If the logout fails, the credential expires: it was not passed on.
             let _ = self
                 .call(accounts, "/user/logout", Sent::Credential(credential))
                 .await;

@@ -16,7 +16,10 @@ use super::{
     fields::Fields,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, choice, items_of, next_page, of_change, said, state, table_of, text_of, time},
+    parts::{
+        Field, choice, items_of, next_page, of_change, said, state, table_of, text_of, time,
+        version_choice,
+    },
     samples::samples,
     visitor::Visitor,
 };
@@ -219,10 +222,6 @@ async fn new_page(
 
 /// The settings that a form of a new application and one of a change have alike.
 fn settings<'f>(reader: &Reader, versions: &Value, of: impl Fn(&'static str) -> &'f str) -> Markup {
-    let names = items_of(versions, "items").iter();
-    let names: Vec<_> = names.map(|version| text_of(version, "version")).collect();
-    let mut options = vec![("", reader.text("console_as_gateway"))];
-    options.extend(names.iter().map(|name| (&**name, name.clone())));
     let word = |words: &[&'static str]| {
         let unset = std::iter::once(("", reader.text("console_unchanged")));
         let words = words.iter().map(|word| (*word, (*word).to_owned()));
@@ -231,7 +230,7 @@ fn settings<'f>(reader: &Reader, versions: &Value, of: impl Fn(&'static str) -> 
     let mut presets = word(&SignProfile::PRESETS);
     presets.push((GATEWAY_PROFILE, reader.text("console_as_gateway")));
     html! {
-        (choice(reader, "default_version", &options, of("default_version")))
+        (version_choice(reader, "default_version", "console_as_gateway", versions, of("default_version")))
         (Field::line("rate_limit", of("rate_limit")).show(reader))
         (Field::lines("return_to", of("return_to")).show(reader))
         fieldset {

@@ -26,7 +26,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
-// Parts that are shown anew, while somebody looks.
+// Parts that refresh while the page is visible.
 const REFRESH_MS = 10000;
 async function refresh() {
   if (document.hidden) return;
@@ -70,7 +70,7 @@ for (const section of document.querySelectorAll("[data-stream]")) {
       while (rows.children.length > MAX_ROWS) rows.lastElementChild.remove();
     });
   };
-  // A browser has few connections to a host: a tab that nobody looks at keeps none.
+  // Browsers limit the connections to a host: a hidden tab closes its stream.
   document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : open()));
   if (!document.hidden) open();
 }

@@ -18,7 +18,7 @@ use super::{
     failure::Failure,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, choice, items_of, table_of, text_of, time},
+    parts::{Field, choice, items_of, table_of, text_of, time, version_choice},
     visitor::Visitor,
 };
 
@@ -91,16 +91,13 @@ fn with(path: &str, given: &[String; 3]) -> String {
 }
 
 fn filter(reader: &Reader, versions: &Value, given: &[String; 3]) -> Markup {
-    let names = items_of(versions, "items").iter();
-    let names: Vec<_> = names.map(|version| text_of(version, "version")).collect();
-    let all = || ("", reader.text("console_all"));
-    let mut options = vec![all()];
-    options.extend(names.iter().map(|name| (&**name, name.clone())));
     let statuses = ["2", "3", "4", "5"].map(|class| (class, format!("{class}xx")));
-    let statuses: Vec<_> = std::iter::once(all()).chain(statuses).collect();
+    let statuses: Vec<_> = std::iter::once(("", reader.text("console_all")))
+        .chain(statuses)
+        .collect();
     html! {
         form.fields.bar action="/live" {
-            (choice(reader, "version", &options, &given[0]))
+            (version_choice(reader, "version", "console_all", versions, &given[0]))
             (Field::line("app", &given[1]).show(reader))
             (choice(reader, "status", &statuses, &given[2]))
             button { (reader.text("console_filter")) }

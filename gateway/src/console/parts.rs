@@ -190,6 +190,21 @@ pub(super) fn choice(
     }
 }
 
+/// A choice of a version, before which stands what no version means.
+pub(super) fn version_choice(
+    reader: &Reader,
+    name: &str,
+    none: &str,
+    versions: &Value,
+    chosen: &str,
+) -> Markup {
+    let versions = items_of(versions, "items").iter();
+    let names: Vec<_> = versions.map(|one| text_of(one, "version")).collect();
+    let none = std::iter::once(("", reader.text(none)));
+    let options = none.chain(names.iter().map(|name| (&**name, name.clone())));
+    choice(reader, name, &options.collect::<Vec<_>>(), chosen)
+}
+
 /// What every form of a change has besides its own fields: the reason, and a key by which it is made once.
 pub(super) fn of_change(reader: &Reader) -> Markup {
     let mut random = [0; 16];

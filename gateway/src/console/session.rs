@@ -68,9 +68,7 @@ impl Default for Sessions {
 impl Sessions {
     /// Begins a session, and returns the header that sets its cookie.
     pub(super) fn begin(&self, session: Session) -> Result<HeaderValue, getrandom::Error> {
-        let mut random = [0; 32];
-        getrandom::fill(&mut random)?;
-        let id = hex::encode(random);
+        let id = random_id()?;
         let cookie = set_cookie(&id, LIFETIME);
         let known = Known {
             session: Arc::new(session),
@@ -119,6 +117,13 @@ impl Sessions {
 
 fn set_cookie(id: &str, lifetime: Duration) -> HeaderValue {
     cookie(COOKIE, id, lifetime, "Strict")
+}
+
+/// 256 random bits, in hex.
+pub(super) fn random_id() -> Result<String, getrandom::Error> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random)?;
+    Ok(hex::encode(random))
 }
 
 /// The header that sets a cookie of the console.

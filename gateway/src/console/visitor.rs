@@ -118,7 +118,7 @@ impl Visitor {
     }
 }
 
-/// A call of the API by somebody who has signed in with this.
+/// A call of the API with what a session has signed in with.
 pub(super) fn request(
     method: Method,
     path: &str,

@@ -29,10 +29,6 @@ pub(crate) struct RequestFacts<'r> {
 /// Writes the line of a request.
 pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
     let (learnt, sent, rejection) = (&outcome.learnt, &outcome.sent, outcome.rejection);
-    let ident = learnt.app.and_then(|app| app.ident.as_ref());
-    let ident = ident.map(|ident| ident.as_str());
-    // Of an application that is unknown or disabled.
-    let claimed = || rejection.and_then(Rejection::app_ident);
     let hint = rejection.and_then(Rejection::hint).map(Hint::name);
     let limit = rejection.and_then(Rejection::limit);
     // What the problem code does not say.
@@ -48,7 +44,7 @@ pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
         {
         request.id = %outcome.request_id,
         client.addr = %outcome.client,
-        app.ident = ident.or_else(claimed).map(display),
+        app.ident = outcome.app_ident().map(display),
         version = learnt.route.map(|route| display(route.version.name())),
         version.source = learnt.route.map(|route| route.source.as_str()),
         version.requested = facts.version.map(log_text::ident),
@@ -74,6 +70,6 @@ pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
 }
 
 /// Milliseconds, in whole microseconds: more digits say nothing.
-fn milliseconds(duration: Duration) -> f64 {
+pub(super) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

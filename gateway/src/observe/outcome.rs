@@ -134,6 +134,14 @@ impl Outcome<'_> {
         self.rejection.is_some() || self.sent.status == 0 || self.sent.status >= 400
     }
 
+    /// The ident of the application that the request names, also of one that is unknown or disabled.
+    #[must_use]
+    pub(crate) fn app_ident(&self) -> Option<&str> {
+        let known = self.learnt.app.and_then(|app| app.ident.as_ref());
+        let claimed = || self.rejection.and_then(Rejection::app_ident);
+        known.map(|ident| ident.as_str()).or_else(claimed)
+    }
+
     /// The problem code of the response: the gateway's, or the backend's.
     #[must_use]
     pub(crate) fn problem_code(&self) -> Option<&str> {

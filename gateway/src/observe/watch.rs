@@ -28,7 +28,7 @@ use tokio::{
 };
 use utoipa::ToSchema;
 
-use super::{outcome::Outcome, per_thread::PerThread};
+use super::{access_log::milliseconds, outcome::Outcome, per_thread::PerThread};
 use crate::{
     directory::apps::store::as_rfc3339,
     request::rejection::{Hint, Rejection},
@@ -78,20 +78,16 @@ pub(crate) struct SeenRequest {
 impl SeenRequest {
     fn new(outcome: &Outcome<'_>, at: Timestamp) -> Self {
         let (learnt, rejection) = (&outcome.learnt, outcome.rejection);
-        let ident = learnt.app.and_then(|app| app.ident.as_ref());
-        let claimed = || rejection.and_then(Rejection::app_ident);
-        let ident = ident.map(|ident| ident.as_str()).or_else(claimed);
-        let milliseconds = outcome.times.whole().as_secs_f64() * 1e3;
         Self {
             at,
             request_id: outcome.request_id.as_str().to_owned(),
             client: outcome.client.to_string(),
             method: log_text::method(outcome.method_text()).into_owned(),
             path: log_text::path(outcome.path).into_owned(),
-            app: ident.map(str::to_owned),
+            app: outcome.app_ident().map(str::to_owned),
             version: learnt.route.map(|route| route.version.name().to_string()),
             status: outcome.sent.status,
-            duration_ms: (milliseconds * 1e3).round() / 1e3,
+            duration_ms: milliseconds(outcome.times.whole()),
             code: outcome.problem_code().map(str::to_owned),
             hint: rejection
                 .and_then(Rejection::hint)
@@ -121,11 +117,6 @@ impl Filter {
                 .route
                 .map(|route| route.version.name().as_str())
         };
-        let app = || {
-            let app = outcome.learnt.app.and_then(|app| app.ident.as_ref());
-            let claimed = || outcome.rejection.and_then(Rejection::app_ident);
-            app.map(|ident| ident.as_str()).or_else(claimed)
-        };
         self.status.is_none_or(is_status)
             && self
                 .version
@@ -134,7 +125,7 @@ impl Filter {
             && self
                 .app
                 .as_deref()
-                .is_none_or(|wanted| app() == Some(wanted))
+                .is_none_or(|wanted| outcome.app_ident() == Some(wanted))
     }
 }
 

@@ -35,8 +35,9 @@ const LOGIN: [&str; 12] = [
 ];
 
 /// The crates that are shipped.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "gateway",
+    "gateway/bridge",
     "gateway/kit",
     "gateway/protocol",
     "gateway/release",

@@ -1,0 +1,157 @@
+//! Changes JSON bodies by a list of operations.
+
+use std::borrow::Cow;
+
+use crate::{
+    document::{Members, Node, Place},
+    not_applied::NotApplied,
+    operation::{Container, Operation},
+    path::Step,
+    raw::{self, JsonType},
+    walk,
+};
+
+/// Changes a body by these operations, one after the other: either by all or not at all.
+///
+/// Containers that no operation touches keep their bytes; the others lose their white space. Space and time are
+/// proportional to the body for each operation, except that copies of copies add up.
+///
+/// # Errors
+///
+/// When the body is not JSON, or an operation cannot be applied to it: [`Operation`] says when.
+pub fn apply(operations: &[Operation], body: &[u8]) -> Result<Vec<u8>, NotApplied> {
+    let not_json = || NotApplied::at(&[], NotApplied::NOT_JSON);
+    let mut document = Node::read(body).ok_or_else(not_json)?;
+    for operation in operations {
+        change(operation, &mut document)?;
+    }
+    Ok(document.write().into_bytes())
+}
+
+fn change<'d>(operation: &'d Operation, document: &mut Node<'d>) -> Result<(), NotApplied> {
+    let path = operation.path().steps();
+    let fails = |reason| NotApplied::at(path, reason);
+    (operation.check_paths()).map_err(|_| fails(NotApplied::NOT_ALLOWED))?;
+    match operation {
+        Operation::Rename { to, .. } => {
+            let target = [walk::parent(path), &[Step::Member(to.clone())]].concat();
+            walk::each_object(document, path, &mut |members, place| {
+                let is_free = rename(members, place, to);
+                let exists = || NotApplied::at(&target, NotApplied::EXISTS);
+                is_free.then_some(()).ok_or_else(exists)
+            })
+        }
+        Operation::Move { to, .. } => walk::transfer(document, path, to.steps(), Members::remove),
+        Operation::Copy { to, .. } => walk::transfer(document, path, to.steps(), Members::copy),
+        Operation::Remove { .. } => walk::each_object(document, path, &mut |members, place| {
+            if let Some(at) = place {
+                members.remove(at);
+            }
+            Ok(())
+        }),
+        Operation::Default { value, .. } => set(document, path, value, false),
+        Operation::Constant { value, .. } => set(document, path, value, true),
+        Operation::Map { .. }
+        | Operation::ToText { .. }
+        | Operation::ToNumber { .. }
+        | Operation::Wrap { .. }
+        | Operation::Unwrap { .. } => walk::each(document, path, &mut |node| {
+            replace(operation, node).map_err(fails)
+        }),
+    }
+}
+
+/// Adds a member to every object that may have it; if `replaces`, also in place of one that exists.
+fn set<'d>(
+    document: &mut Node<'d>,
+    path: &[Step],
+    value: &'d str,
+    replaces: bool,
+) -> Result<(), NotApplied> {
+    let no_value = || NotApplied::at(path, NotApplied::NO_VALUE);
+    let new = Node::read(value.as_bytes()).ok_or_else(no_value)?;
+    walk::each_object(document, path, &mut |members, place| {
+        match place {
+            None => _ = members.add(walk::name(path), new.clone()),
+            Some(at) if replaces => *members.value(at) = new.clone(),
+            Some(_) => {}
+        }
+        Ok(())
+    })
+}
+
+fn rename(members: &mut Members<'_>, place: Option<usize>, to: &str) -> bool {
+    let is_free = members.find(to) == Place::Absent;
+    if let Some(at) = place.filter(|_| is_free) {
+        members.rename(at, to);
+    }
+    is_free
+}
+
+/// Replaces a value by what an operation makes of it.
+fn replace<'d>(operation: &'d Operation, node: &mut Node<'d>) -> Result<(), &'static str> {
+    *node = match operation {
+        Operation::Wrap { within, .. } => wrapped(node.take().into_text(), within),
+        Operation::Unwrap { within, .. } => unwrapped(node, within)?,
+        _ if node.is_null() => return Ok(()),
+        Operation::Map { values, .. } => mapped(node, values)?,
+        Operation::ToText { .. } => {
+            let digits = node
+                .text()
+                .filter(|text| JsonType::of(text) == JsonType::Number);
+            Node::string(digits.ok_or(NotApplied::NOT_A_NUMBER)?)
+        }
+        _ => {
+            let digits = string(node)?.filter(|text| raw::is_number(text));
+            Node::owned(&digits.ok_or(NotApplied::NOT_NUMERIC)?)
+        }
+    };
+    Ok(())
+}
+
+fn wrapped<'d>(value: Node<'d>, within: &Container) -> Node<'d> {
+    match within {
+        Container::Array => Node::Array(vec![value]),
+        Container::Object(name) => {
+            let mut members = Members::default();
+            members.add(name, value);
+            Node::Object(members)
+        }
+    }
+}
+
+fn unwrapped<'d>(node: &mut Node<'d>, within: &Container) -> Result<Node<'d>, &'static str> {
+    match within {
+        Container::Array => {
+            let items = node.items().ok_or(NotApplied::NOT_AN_ARRAY)?;
+            let item = items.pop().filter(|_| items.is_empty());
+            item.ok_or(NotApplied::NOT_ONE_ITEM)
+        }
+        Container::Object(name) => {
+            let members = node.members().ok_or(NotApplied::NOT_AN_OBJECT)?;
+            match members.find(name) {
+                Place::At(at) => Ok(members.remove(at)),
+                Place::Absent => Err(NotApplied::NO_MEMBER),
+                Place::Twice => Err(NotApplied::TWO_MEMBERS),
+            }
+        }
+    }
+}
+
+fn mapped<'d>(node: &Node<'_>, values: &'d [(String, String)]) -> Result<Node<'d>, &'static str> {
+    let text = string(node)?.ok_or(NotApplied::NOT_IN_MAP)?;
+    let entry = values.iter().find(|(of, _)| *of == text);
+    let (_, value) = entry.ok_or(NotApplied::NOT_IN_MAP)?;
+    Node::read(value.as_bytes()).ok_or(NotApplied::NO_VALUE)
+}
+
+/// What a string stands for. `None` if that is no Unicode text.
+fn string<'n>(node: &'n Node<'_>) -> Result<Option<Cow<'n, str>>, &'static str> {
+    let text = node
+        .text()
+        .filter(|text| JsonType::of(text) == JsonType::String);
+    text.map(raw::decoded).ok_or(NotApplied::NOT_A_STRING)
+}
+
+#[cfg(test)]
+mod tests;

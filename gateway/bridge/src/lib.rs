@@ -1,0 +1,24 @@
+//! Bodies of two versions: what changes one into the other, and what differs between them.
+//!
+//! No I/O, no async, no clock. Bodies are private: no error, path or count of this crate has a value of one.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`path`] | the place of values in JSON bodies: `$.items[].id` |
+//! | [`operation`] | the closed list of changes, what each may say, and what undoes it |
+//! | [`apply()`] | changes a body; all that no operation touches keeps its bytes |
+
+mod apply;
+mod document;
+mod not_applied;
+pub mod operation;
+pub mod path;
+mod raw;
+mod walk;
+
+pub use self::{
+    apply::apply,
+    not_applied::NotApplied,
+    operation::{Container, Operation},
+    path::{JsonPath, ParsePathError},
+};

@@ -1,0 +1,259 @@
+//! The closed list of changes to JSON bodies: what each may say, and what undoes it.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    path::{JsonPath, Step, is_name},
+    raw::{self, JsonType},
+};
+
+/// A change of a JSON body. Where the path has `[]`, it changes each item.
+///
+/// If a member on the way is absent or null, the operation does nothing. It is not applied if a value has another type
+/// than it needs, or if an object has a member on the way twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Gives a member another name, in the same place. Not applied if a member with that name exists, even if there is
+    /// nothing to rename: so that the opposite change restores the body.
+    Rename {
+        /// The member.
+        path: JsonPath,
+        /// Its new name.
+        to: String,
+    },
+    /// Puts a member elsewhere, as the last member of its new object. Missing objects on the way there are created. Not
+    /// applied if the target exists, even if there is nothing to move.
+    Move {
+        /// The member.
+        path: JsonPath,
+        /// Where it is put.
+        to: JsonPath,
+    },
+    /// As [`Self::Move`], but the member also stays where it is.
+    Copy {
+        /// The member.
+        path: JsonPath,
+        /// Where its copy is put.
+        to: JsonPath,
+    },
+    /// Removes a member.
+    Remove {
+        /// The member.
+        path: JsonPath,
+    },
+    /// Adds a member if it is absent and its object exists. Null is a value.
+    Default {
+        /// The member.
+        path: JsonPath,
+        /// JSON text.
+        value: String,
+    },
+    /// Sets a member, whether it exists or not, if its object exists.
+    Constant {
+        /// The member.
+        path: JsonPath,
+        /// JSON text.
+        value: String,
+    },
+    /// Replaces a string by the value that belongs to it. Null stays. Not applied if no value belongs to it.
+    Map {
+        /// The string.
+        path: JsonPath,
+        /// Pairs of what the string stands for and the JSON text of its replacement. The first pair counts.
+        values: Vec<(String, String)>,
+    },
+    /// Changes a number into the string with the same digits. Null stays.
+    ToText {
+        /// The number.
+        path: JsonPath,
+    },
+    /// Changes a string that is a JSON number into that number. Null stays.
+    ToNumber {
+        /// The string.
+        path: JsonPath,
+    },
+    /// Puts a value, also null, into a new container.
+    Wrap {
+        /// The value.
+        path: JsonPath,
+        /// The new container, in the value's place.
+        within: Container,
+    },
+    /// Puts a container's value in the container's place. Not applied if an array has other than one item, or an object
+    /// lacks the member. All other members are dropped.
+    Unwrap {
+        /// The container.
+        path: JsonPath,
+        /// What it is.
+        within: Container,
+    },
+}
+
+/// What [`Operation::Wrap`] puts a value into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// An array with the value as its one item.
+    Array,
+    /// An object with the value as the member of this name.
+    Object(String),
+}
+
+impl Operation {
+    /// The path of what is changed.
+    #[must_use]
+    pub const fn path(&self) -> &JsonPath {
+        match self {
+            Self::Rename { path, .. }
+            | Self::Move { path, .. }
+            | Self::Copy { path, .. }
+            | Self::Remove { path }
+            | Self::Default { path, .. }
+            | Self::Constant { path, .. }
+            | Self::Map { path, .. }
+            | Self::ToText { path }
+            | Self::ToNumber { path }
+            | Self::Wrap { path, .. }
+            | Self::Unwrap { path, .. } => path,
+        }
+    }
+
+    /// Checks what a configuration says.
+    ///
+    /// # Errors
+    ///
+    /// Says what is allowed instead.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.check_paths()?;
+        match self {
+            Self::Default { value, .. } | Self::Constant { value, .. } => check_json(value),
+            Self::Map { values, .. } => check_map(values),
+            _ => Ok(()),
+        }
+    }
+
+    /// The part of [`Self::check`] that does not depend on values.
+    pub(crate) fn check_paths(&self) -> Result<(), &'static str> {
+        match self {
+            Self::Rename { path, to } => {
+                let (_, name) = check_member(path)?;
+                check_name(to)?;
+                (name != to)
+                    .then_some(())
+                    .ok_or("the new name must differ from the old one")
+            }
+            Self::Move { path, to } | Self::Copy { path, to } => check_target(path, to),
+            Self::Remove { path } | Self::Default { path, .. } | Self::Constant { path, .. } => {
+                check_member(path).map(|_| ())
+            }
+            Self::Wrap { within, .. } | Self::Unwrap { within, .. } => match within {
+                Container::Array => Ok(()),
+                Container::Object(name) => check_name(name),
+            },
+            Self::Map { .. } | Self::ToText { .. } | Self::ToNumber { .. } => Ok(()),
+        }
+    }
+
+    /// The operation that restores every body which this one was applied to. The order of members is not restored.
+    /// `None` if there is no such operation.
+    #[must_use]
+    pub fn inverse(&self) -> Option<Self> {
+        match self.clone() {
+            Self::Rename { path, to } => {
+                let (parent, name) = path.parent_and_name()?;
+                let renamed = [parent, &[Step::Member(to.clone())]].concat();
+                let path = is_name(&to).then(|| JsonPath::from_steps(&renamed))?;
+                let to = name.to_owned();
+                Some(Self::Rename { path, to })
+            }
+            Self::Move { path, to } => {
+                let (path, to) = (target_exists(&path, &to).then_some(to)?, path);
+                Some(Self::Move { path, to })
+            }
+            Self::Copy { path, to } => {
+                let path = target_exists(&path, &to).then_some(to)?;
+                Some(Self::Remove { path })
+            }
+            Self::Map { path, values } => {
+                let values = inverse_map(&values)?;
+                Some(Self::Map { path, values })
+            }
+            Self::ToText { path } => Some(Self::ToNumber { path }),
+            Self::ToNumber { path } => Some(Self::ToText { path }),
+            Self::Wrap { path, within } => Some(Self::Unwrap { path, within }),
+            Self::Unwrap { path, within } => {
+                (within == Container::Array).then_some(Self::Wrap { path, within })
+            }
+            Self::Remove { .. } | Self::Default { .. } | Self::Constant { .. } => None,
+        }
+    }
+}
+
+fn check_member(path: &JsonPath) -> Result<(&[Step], &str), &'static str> {
+    path.parent_and_name()
+        .ok_or("the path must end with a member, as $.name does")
+}
+
+fn check_name(name: &str) -> Result<(), &'static str> {
+    is_name(name).then_some(()).ok_or(
+        "a name must have no dots, brackets, quotation marks or white space, and must not be empty",
+    )
+}
+
+fn check_target(path: &JsonPath, to: &JsonPath) -> Result<(), &'static str> {
+    check_member(path)?;
+    check_member(to)?;
+    let shared = path.last_items();
+    if shared != to.last_items() || path.steps()[..shared] != to.steps()[..shared] {
+        return Err("both paths must be the same up to the last []");
+    }
+    let (from, to) = (path.steps(), to.steps());
+    if to.starts_with(from) || from.starts_with(to) {
+        return Err("neither of both paths may be inside the other");
+    }
+    Ok(())
+}
+
+fn check_json(value: &str) -> Result<(), &'static str> {
+    raw::value(value.as_bytes())
+        .map(|_| ())
+        .ok_or("the value must be JSON")
+}
+
+fn check_map(values: &[(String, String)]) -> Result<(), &'static str> {
+    let mut texts = BTreeSet::new();
+    for (text, value) in values {
+        check_json(value)?;
+        if !texts.insert(text) {
+            return Err("each text must be there once");
+        }
+    }
+    (!texts.is_empty())
+        .then_some(())
+        .ok_or("the map must have an entry")
+}
+
+/// Whether the target's object exists wherever the source does: no object has to be created.
+fn target_exists(path: &JsonPath, to: &JsonPath) -> bool {
+    let parents = path.parent_and_name().zip(to.parent_and_name());
+    check_target(path, to).is_ok()
+        && parents.is_some_and(|((source, _), (target, _))| source.starts_with(target))
+}
+
+/// The map in the other direction. `None` if two texts have the same value, or a value is no string.
+fn inverse_map(values: &[(String, String)]) -> Option<Vec<(String, String)>> {
+    let mut seen = BTreeSet::new();
+    let mut inverse = Vec::with_capacity(values.len());
+    for (text, value) in values {
+        let value = raw::value(value.as_bytes())?;
+        let is_string = JsonType::of(value) == JsonType::String;
+        let decoded = raw::decoded(value).filter(|_| is_string)?.into_owned();
+        if !seen.insert(decoded.clone()) {
+            return None;
+        }
+        inverse.push((decoded, raw::string(text)));
+    }
+    Some(inverse)
+}
+
+#[cfg(test)]
+mod tests;

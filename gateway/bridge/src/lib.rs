@@ -7,18 +7,28 @@
 //! | [`path`] | the place of values in JSON bodies: `$.items[].id` |
 //! | [`operation`] | the closed list of changes, what each may say, and what undoes it |
 //! | [`apply()`] | changes a body; all that no operation touches keeps its bytes |
+//! | [`compare()`] | compares two JSON bodies |
+//! | [`comparison`] | what differs between two responses: paths and shapes, no values |
+//! | [`tally`] | counts of many comparisons |
 
 mod apply;
+mod compare;
+pub mod comparison;
 mod document;
 mod not_applied;
 pub mod operation;
 pub mod path;
 mod raw;
+mod shown;
+pub mod tally;
 mod walk;
 
 pub use self::{
     apply::apply,
+    compare::compare,
+    comparison::{Comparison, Finding, Kind, Kinds},
     not_applied::NotApplied,
     operation::{Container, Operation},
     path::{JsonPath, ParsePathError},
+    tally::{AppTally, PathTally, Rename, Tally},
 };

@@ -1,0 +1,310 @@
+//! Compares two JSON bodies: which paths they have, and at which they differ.
+//!
+//! Numbers are equal if their digits are the same, strings if what they stand for is, objects whatever the order of
+//! their members. If an object has a member twice, the last one counts.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use crate::{
+    comparison::{Comparison, Kind},
+    path::{JsonPath, Step},
+    raw::{self, JsonType},
+    shown::{self, HIDDEN, PathText},
+};
+
+/// Containers that are nested deeper are compared by their text.
+const MAX_DEPTH: usize = 32;
+
+/// Largest number of renames that are found in one object.
+const MAX_RENAMES_OF_OBJECT: usize = 16;
+
+/// Largest number of renames that are found in two documents.
+const MAX_RENAMES: usize = 256;
+
+/// What two documents may cost in the search for renames: bytes of the values that are compared.
+const RENAME_BYTES: usize = 1 << 20;
+
+/// What a comparison of values costs in addition to their bytes.
+const RENAME_BYTES_OF_VALUE: usize = 16;
+
+/// The shape of a missing value.
+const ABSENT: &str = "absent";
+
+/// The shape of a body that is not JSON.
+const NOT_JSON: &str = "not JSON";
+
+/// Compares two bodies, but not what is at an ignored path or below it. In an ignored path, `*` also stands for each
+/// member whose name is not shown.
+#[must_use]
+pub fn compare(one: &[u8], other: &[u8], ignore: &[JsonPath]) -> Comparison {
+    let mut walk = Walk::new();
+    if ignore.iter().any(|path| path.steps().is_empty()) {
+        return walk.comparison;
+    }
+    match (raw::value(one), raw::value(other)) {
+        (Some(one), Some(other)) => walk.values(one, other, &Ignored::all(ignore)),
+        (Some(one), None) => walk.differ(Kind::Type, [&shown::shape(one), NOT_JSON]),
+        (None, Some(other)) => walk.differ(Kind::Type, [NOT_JSON, &shown::shape(other)]),
+        (None, None) if one == other => walk.see(),
+        (None, None) => walk.differ(Kind::Value, [NOT_JSON, NOT_JSON]),
+    }
+    walk.finish()
+}
+
+/// The ignored paths that lead to the value being compared or on from there.
+struct Ignored<'i> {
+    paths: Vec<&'i JsonPath>,
+    /// Number of their steps that lead here. This is also the depth of the value.
+    depth: usize,
+}
+
+impl<'i> Ignored<'i> {
+    fn all(paths: &'i [JsonPath]) -> Self {
+        let paths = paths.iter().collect();
+        Self { paths, depth: 0 }
+    }
+
+    /// Those that lead on by this step. `None` if what it leads to is ignored.
+    fn below(&self, is_next: impl Fn(&Step) -> bool) -> Option<Self> {
+        let depth = self.depth + 1;
+        let leads_on = |path: &&&JsonPath| path.steps().get(self.depth).is_some_and(&is_next);
+        let paths: Vec<_> = self.paths.iter().filter(leads_on).copied().collect();
+        let is_ignored = paths.iter().any(|path| path.steps().len() == depth);
+        (!is_ignored).then_some(Self { paths, depth })
+    }
+}
+
+/// The name of a member.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Name<'d> {
+    Decoded(Cow<'d, str>),
+    /// The text of a name that is no Unicode text.
+    Text(&'d str),
+}
+
+impl<'d> Name<'d> {
+    fn of(text: &'d str) -> Self {
+        raw::decoded(text).map_or(Self::Text(text), Self::Decoded)
+    }
+
+    fn shown(&self) -> &str {
+        match self {
+            Self::Decoded(name) => shown::name(name),
+            Self::Text(_) => HIDDEN,
+        }
+    }
+
+    fn is(&self, step: &Step) -> bool {
+        match (step, self) {
+            (Step::Items, _) => false,
+            (Step::Member(wanted), Self::Decoded(name)) if wanted == name => true,
+            (Step::Member(wanted), _) => wanted == HIDDEN && self.shown() == HIDDEN,
+        }
+    }
+}
+
+/// The members of an object. The last one of a name counts.
+fn by_name(object: &str) -> BTreeMap<Name<'_>, &str> {
+    let members = raw::members(object).unwrap_or_default();
+    let members = members.into_iter();
+    members.map(|(key, value)| (Name::of(key), value)).collect()
+}
+
+/// Whether two values at this depth are equal.
+fn are_equal(one: &str, other: &str, depth: usize) -> bool {
+    if one == other {
+        return true;
+    }
+    match (JsonType::of(one), JsonType::of(other)) {
+        (JsonType::String, JsonType::String) => are_equal_strings(one, other),
+        (JsonType::Array, JsonType::Array) if depth < MAX_DEPTH => {
+            let items = |array| raw::items(array).unwrap_or_default();
+            let (one, other) = (items(one), items(other));
+            let mut pairs = one.iter().zip(&other);
+            one.len() == other.len() && pairs.all(|(one, other)| are_equal(one, other, depth + 1))
+        }
+        (JsonType::Object, JsonType::Object) if depth < MAX_DEPTH => {
+            let (one, other) = (by_name(one), by_name(other));
+            let mut pairs = one.iter().zip(&other);
+            one.len() == other.len()
+                && pairs.all(|((name, one), (other_name, other))| {
+                    name == other_name && are_equal(one, other, depth + 1)
+                })
+        }
+        _ => false,
+    }
+}
+
+fn are_equal_strings(one: &str, other: &str) -> bool {
+    let decoded = raw::decoded(one).zip(raw::decoded(other));
+    one == other || decoded.is_some_and(|(one, other)| one == other)
+}
+
+/// A member that only one of two objects has.
+struct Lone<'d> {
+    path: String,
+    value: &'d str,
+    /// Whether its path names it.
+    is_named: bool,
+}
+
+/// The way through both documents.
+struct Walk {
+    comparison: Comparison,
+    path: PathText,
+    /// How often the values of a missing and an extra path were equal.
+    equal: BTreeMap<(String, String), usize>,
+    /// How often a path is missing.
+    missing: BTreeMap<String, usize>,
+    bytes_left: usize,
+}
+
+impl Walk {
+    fn new() -> Self {
+        Self {
+            comparison: Comparison::default(),
+            path: PathText::root(),
+            equal: BTreeMap::new(),
+            missing: BTreeMap::new(),
+            bytes_left: RENAME_BYTES,
+        }
+    }
+
+    fn finish(mut self) -> Comparison {
+        for ((from, to), times) in self.equal {
+            if self.missing.get(&from) == Some(&times) {
+                self.comparison.renames.push((from, to));
+            }
+        }
+        self.comparison
+    }
+
+    fn see(&mut self) {
+        self.comparison.see(self.path.as_str());
+    }
+
+    fn differ(&mut self, kind: Kind, shapes: [&str; 2]) {
+        self.comparison.add(self.path.as_str(), kind, shapes);
+    }
+
+    fn values(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+        self.see();
+        let (one_type, other_type) = (JsonType::of(one), JsonType::of(other));
+        let is_read = ignored.depth < MAX_DEPTH;
+        let is_equal = match one_type {
+            _ if one_type != other_type => {
+                let shapes = [one, other].map(shown::shape);
+                return self.differ(Kind::Type, [&shapes[0], &shapes[1]]);
+            }
+            JsonType::Object if is_read => return self.objects(one, other, ignored),
+            JsonType::Array if is_read => return self.arrays(one, other, ignored),
+            JsonType::String => are_equal_strings(one, other),
+            _ => one == other,
+        };
+        if !is_equal {
+            let shapes = [one, other].map(shown::shape);
+            self.differ(Kind::Value, [&shapes[0], &shapes[1]]);
+        }
+    }
+
+    fn arrays(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+        let Some(ignored) = ignored.below(|step| *step == Step::Items) else {
+            return;
+        };
+        let items = |array| raw::items(array).unwrap_or_default();
+        let (one, other) = (items(one), items(other));
+        let mark = self.path.push_items();
+        for (one, other) in one.iter().zip(&other) {
+            self.values(one, other, &ignored);
+        }
+        if let Some(missing) = one.get(other.len()) {
+            self.differ(Kind::Missing, [&shown::shape(missing), ABSENT]);
+        }
+        if let Some(extra) = other.get(one.len()) {
+            self.differ(Kind::Extra, [ABSENT, &shown::shape(extra)]);
+        }
+        self.path.reset(mark);
+    }
+
+    fn objects(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+        let mut extra = by_name(other);
+        let mut missing = Vec::new();
+        for (name, one) in by_name(one) {
+            let Some(other) = extra.remove(&name) else {
+                missing.push((name, one));
+                continue;
+            };
+            if let Some(ignored) = ignored.below(|step| name.is(step)) {
+                let mark = self.path.push_member(name.shown());
+                self.values(one, other, &ignored);
+                self.path.reset(mark);
+            }
+        }
+        let missing = self.lone_members(Kind::Missing, missing, ignored);
+        let extra = self.lone_members(Kind::Extra, extra, ignored);
+        for lone in &missing {
+            *self.missing.entry(lone.path.clone()).or_default() += 1;
+        }
+        self.find_renames(&missing, &extra, ignored.depth + 1);
+    }
+
+    /// Notes members that only one of two objects has, and returns those that are not ignored.
+    fn lone_members<'d>(
+        &mut self,
+        kind: Kind,
+        members: impl IntoIterator<Item = (Name<'d>, &'d str)>,
+        ignored: &Ignored<'_>,
+    ) -> Vec<Lone<'d>> {
+        let mut lone = Vec::new();
+        for (name, value) in members {
+            if ignored.below(|step| name.is(step)).is_none() {
+                continue;
+            }
+            let mark = self.path.push_member(name.shown());
+            let shape = shown::shape(value);
+            match kind {
+                Kind::Missing => self.differ(kind, [&shape, ABSENT]),
+                _ => self.differ(kind, [ABSENT, &shape]),
+            }
+            let path = self.path.as_str().to_owned();
+            let is_named = name.shown() != HIDDEN && !self.path.is_cut();
+            lone.push(Lone {
+                path,
+                value,
+                is_named,
+            });
+            self.path.reset(mark);
+        }
+        lone
+    }
+
+    /// Counts the pairs of a missing and an extra member of an object that have equal values.
+    fn find_renames(&mut self, missing: &[Lone<'_>], extra: &[Lone<'_>], depth: usize) {
+        let mut left = MAX_RENAMES_OF_OBJECT;
+        for from in missing.iter().filter(|lone| lone.is_named) {
+            for to in extra.iter().filter(|lone| lone.is_named) {
+                let bytes = from.value.len() + to.value.len() + RENAME_BYTES_OF_VALUE;
+                match self.bytes_left.checked_sub(bytes) {
+                    Some(bytes_left) if left > 0 => self.bytes_left = bytes_left,
+                    _ => return,
+                }
+                if are_equal(from.value, to.value, depth) {
+                    left -= 1;
+                    self.count_equal(from, to);
+                }
+            }
+        }
+    }
+
+    fn count_equal(&mut self, from: &Lone<'_>, to: &Lone<'_>) {
+        let paths = (from.path.clone(), to.path.clone());
+        if let Some(times) = self.equal.get_mut(&paths) {
+            *times += 1;
+        } else if self.equal.len() < MAX_RENAMES {
+            self.equal.insert(paths, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

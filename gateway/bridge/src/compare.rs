@@ -21,8 +21,9 @@ const MAX_RENAMES_OF_OBJECT: usize = 16;
 /// Largest number of renames that are found in two documents.
 const MAX_RENAMES: usize = 256;
 
-/// What two documents may cost in the search for renames: bytes of the values that are compared.
-const RENAME_BYTES: usize = 1 << 20;
+/// What two documents may cost in the search for renames: bytes of the values that are compared. Objects that would
+/// cost more are passed over.
+const RENAME_BYTES: usize = 4 << 20;
 
 /// What a comparison of values costs in addition to their bytes.
 const RENAME_BYTES_OF_VALUE: usize = 16;
@@ -144,8 +145,6 @@ fn are_equal_strings(one: &str, other: &str) -> bool {
 struct Lone<'d> {
     path: String,
     value: &'d str,
-    /// Whether its path names it.
-    is_named: bool,
 }
 
 /// The way through both documents.
@@ -242,13 +241,10 @@ impl Walk {
         }
         let missing = self.lone_members(Kind::Missing, missing, ignored);
         let extra = self.lone_members(Kind::Extra, extra, ignored);
-        for lone in &missing {
-            *self.missing.entry(lone.path.clone()).or_default() += 1;
-        }
         self.find_renames(&missing, &extra, ignored.depth + 1);
     }
 
-    /// Notes members that only one of two objects has, and returns those that are not ignored.
+    /// Notes members that only one of two objects has, without the ignored ones. Returns those that a path names.
     fn lone_members<'d>(
         &mut self,
         kind: Kind,
@@ -266,33 +262,35 @@ impl Walk {
                 Kind::Missing => self.differ(kind, [&shape, ABSENT]),
                 _ => self.differ(kind, [ABSENT, &shape]),
             }
-            let path = self.path.as_str().to_owned();
-            let is_named = name.shown() != HIDDEN && !self.path.is_cut();
-            lone.push(Lone {
-                path,
-                value,
-                is_named,
-            });
+            if name.shown() != HIDDEN && !self.path.is_cut() {
+                let path = self.path.as_str().to_owned();
+                lone.push(Lone { path, value });
+            }
             self.path.reset(mark);
         }
         lone
     }
 
-    /// Counts the pairs of a missing and an extra member of an object that have equal values.
+    /// Counts the missing members of an object, and the extra ones with an equal value.
     fn find_renames(&mut self, missing: &[Lone<'_>], extra: &[Lone<'_>], depth: usize) {
-        let mut left = MAX_RENAMES_OF_OBJECT;
-        for from in missing.iter().filter(|lone| lone.is_named) {
-            for to in extra.iter().filter(|lone| lone.is_named) {
-                let bytes = from.value.len() + to.value.len() + RENAME_BYTES_OF_VALUE;
-                match self.bytes_left.checked_sub(bytes) {
-                    Some(bytes_left) if left > 0 => self.bytes_left = bytes_left,
-                    _ => return,
-                }
-                if are_equal(from.value, to.value, depth) {
-                    left -= 1;
-                    self.count_equal(from, to);
-                }
-            }
+        let bytes = |all: &[Lone<'_>]| -> usize {
+            let bytes = all.iter().map(|lone| lone.value.len());
+            bytes.map(|bytes| bytes + RENAME_BYTES_OF_VALUE).sum()
+        };
+        let cost = missing.len() * bytes(extra) + extra.len() * bytes(missing);
+        let Some(bytes_left) = self.bytes_left.checked_sub(cost) else {
+            return;
+        };
+        self.bytes_left = bytes_left;
+        for from in missing {
+            *self.missing.entry(from.path.clone()).or_default() += 1;
+        }
+        let pairs = missing
+            .iter()
+            .flat_map(|from| extra.iter().map(move |to| (from, to)));
+        let equal = pairs.filter(|(from, to)| are_equal(from.value, to.value, depth));
+        for (from, to) in equal.take(MAX_RENAMES_OF_OBJECT) {
+            self.count_equal(from, to);
         }
     }
 

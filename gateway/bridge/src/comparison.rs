@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Largest number of different paths in one comparison.
 pub const MAX_PATHS: usize = 4096;
 
@@ -24,7 +26,8 @@ impl Kind {
 }
 
 /// A set of kinds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Kinds(u8);
 
 impl Kinds {
@@ -39,9 +42,20 @@ impl Kinds {
         self.0 & (1 << kind as u8) != 0
     }
 
+    /// The kinds that this set has, and the other one has not.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Adds the kinds of another set.
+    pub const fn extend(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
     /// Whether the set has no kind: there is no difference.
     #[must_use]
-    pub const fn is_empty(self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.0 == 0
     }
 }

@@ -24,6 +24,7 @@ impl NotApplied {
     pub(crate) const TWICE: &str = "is there twice";
     pub(crate) const EXISTS: &str = "exists already";
     pub(crate) const NO_VALUE: &str = "has no valid value in the configuration";
+    pub(crate) const TOO_MANY: &str = "leads to more than 10,000 values";
     pub(crate) const NOT_ALLOWED: &str = "has an operation that is not allowed";
 
     pub(crate) fn at(steps: &[Step], reason: &'static str) -> Self {

@@ -43,8 +43,8 @@ impl JsonPath {
         &self.0
     }
 
-    /// The steps to the object that has the member which this path ends with, and that member's name. `None` if the path
-    /// does not end with a member.
+    /// The steps to the object of the member that this path ends with, and that member's name. `None` if the path does
+    /// not end with a member.
     pub(crate) fn parent_and_name(&self) -> Option<(&[Step], &str)> {
         match self.0.split_last() {
             Some((Step::Member(name), parent)) => Some((parent, name)),

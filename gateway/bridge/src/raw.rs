@@ -58,7 +58,8 @@ pub(crate) fn items(text: &str) -> Option<Vec<&str>> {
         .ok()
 }
 
-/// What the text of a JSON string stands for. `None` if that is no Unicode text: half of a surrogate pair may be escaped.
+/// What the text of a JSON string stands for. `None` if that is no Unicode text: an escape may be half of a surrogate
+/// pair.
 pub(crate) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Comparison, Finding, Kind, MAX_PATHS};
+use crate::comparison::{Comparison, Finding, Kind, Kinds, MAX_PATHS};
 
 /// Largest number of pairs of paths that are counted as possible renames.
 pub const MAX_RENAMES: usize = 1024;
@@ -21,6 +21,9 @@ const MIN_MISSING: u64 = 50;
 /// A rename is one only if its values are equal in more than this percentage of the pairs.
 const MIN_EQUAL_PERCENT: u128 = 99;
 
+/// What differs by itself in one pair can differ in so many between two versions: there are few samples of noise.
+const NOISE_FACTOR: u128 = 3;
+
 /// Counts of comparisons. A pair is two responses to the same request.
 ///
 /// Tallies are stored as JSON: unknown fields are ignored, those that are zero or empty are left out.
@@ -33,6 +36,12 @@ pub struct Tally {
     /// Pairs that differ, at a path that was not known as noise at that time.
     #[serde(skip_serializing_if = "is_zero")]
     pub differing: u64,
+    /// Pairs of two responses of the same version: how often noise was looked for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub noise_pairs: u64,
+    /// Requests that could not be compared, since a response is too large or encoded.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub uncompared: u64,
     /// What was found at each path, of which there are at most [`MAX_PATHS`].
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, PathTally>,
@@ -69,6 +78,9 @@ pub struct PathTally {
     /// Pairs of two responses of the same version that differ.
     #[serde(skip_serializing_if = "is_zero")]
     pub noise: u64,
+    /// How these differ: a difference of another kind is none that comes by itself.
+    #[serde(skip_serializing_if = "Kinds::is_empty")]
+    noise_kinds: Kinds,
     /// Both sides of the last difference that was counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shapes: Option<[String; 2]>,
@@ -109,10 +121,11 @@ impl Tally {
         }
         for (path, finding) in comparison.paths() {
             let differs_here = !finding.kinds().is_empty();
+            let (pairs, noise_pairs) = (self.pairs.saturating_add(1), self.noise_pairs);
             match self.path(path) {
                 Some(tally) => {
-                    differs |= differs_here && !tally.is_noise();
                     tally.add(finding);
+                    differs |= differs_here && !tally.is_noise(pairs, noise_pairs);
                 }
                 None => {
                     differs |= differs_here;
@@ -140,11 +153,21 @@ impl Tally {
 
     /// Counts a comparison of two responses of the same version: what differs between them is noise, such as a time.
     pub fn add_noise(&mut self, comparison: &Comparison) {
+        add(&mut self.noise_pairs, 1);
         for (path, finding) in comparison.paths() {
             if !finding.kinds().is_empty()
                 && let Some(tally) = self.path(path)
             {
                 add(&mut tally.noise, 1);
+                tally.noise_kinds.extend(finding.kinds());
+                // What comes and goes is now here, now there.
+                if [Kind::Missing, Kind::Extra]
+                    .into_iter()
+                    .any(|kind| finding.kinds().contains(kind))
+                {
+                    tally.noise_kinds.insert(Kind::Missing);
+                    tally.noise_kinds.insert(Kind::Extra);
+                }
             }
         }
     }
@@ -169,10 +192,25 @@ impl Tally {
         add(&mut self.others, other.others.max(without_room));
         add(&mut self.pairs, other.pairs);
         add(&mut self.differing, other.differing);
+        add(&mut self.noise_pairs, other.noise_pairs);
+        add(&mut self.uncompared, other.uncompared);
     }
 
-    /// The renames that the counts show: the values are equal in more than 99 % of the pairs in which a path is missing,
-    /// and those are at least 50.
+    /// How many counts of paths, applications and renames it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let renames: usize = self.renames.values().map(BTreeMap::len).sum();
+        self.paths.len() + self.apps.len() + renames
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The renames that the counts show: a path is missing in at least 50 pairs, and in more than 99 % of them the
+    /// values are equal.
     #[must_use]
     pub fn renames(&self) -> Vec<Rename> {
         let mut renames = Vec::new();
@@ -197,7 +235,10 @@ impl Tally {
     /// The paths at which pairs differ, each with whether it is noise.
     pub fn differences(&self) -> impl Iterator<Item = (&str, &PathTally, bool)> {
         let differing = self.paths.iter().filter(|(_, tally)| tally.differs());
-        differing.map(|(path, tally)| (path.as_str(), tally, tally.is_noise()))
+        differing.map(|(path, tally)| {
+            let is_noise = tally.is_noise(self.pairs, self.noise_pairs);
+            (path.as_str(), tally, is_noise)
+        })
     }
 
     /// The counts of a path. `None` if there is no room for it.
@@ -239,10 +280,18 @@ impl PathTally {
         self.missing != 0 || self.extra != 0 || self.other_type != 0 || self.value != 0
     }
 
-    /// Whether responses of the same version differ here.
-    #[must_use]
-    pub const fn is_noise(&self) -> bool {
+    /// Whether responses of the same version differ here in each way in which those of both versions do, and often enough to
+    /// explain that: of `noise_pairs`, at least a third as often as those of both versions, of `pairs`.
+    fn is_noise(&self, pairs: u64, noise_pairs: u64) -> bool {
+        let counts = [self.missing, self.extra, self.other_type, self.value];
+        let explains = |count: u64| {
+            let differing = u128::from(count) * u128::from(noise_pairs);
+            differing <= u128::from(self.noise) * u128::from(pairs) * NOISE_FACTOR
+        };
+        let kinds = Kind::ALL.into_iter().zip(counts);
+        let mut differing = kinds.filter(|(_, count)| *count > 0);
         self.noise != 0
+            && differing.all(|(kind, count)| self.noise_kinds.contains(kind) && explains(count))
     }
 
     fn add(&mut self, finding: &Finding) {
@@ -254,6 +303,7 @@ impl PathTally {
             other_type: has(Kind::Type),
             value: has(Kind::Value),
             noise: 0,
+            noise_kinds: Kinds::default(),
             shapes: finding.shapes().cloned(),
         });
     }
@@ -265,6 +315,7 @@ impl PathTally {
         add(&mut self.other_type, other.other_type);
         add(&mut self.value, other.value);
         add(&mut self.noise, other.noise);
+        self.noise_kinds.extend(other.noise_kinds);
         self.shapes = other.shapes.or(self.shapes.take());
     }
 }

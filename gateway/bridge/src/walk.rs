@@ -8,6 +8,9 @@ use crate::{
     path::Step,
 };
 
+/// Limit of the values that one operation changes: what is added to each must not fill the memory.
+const MAX_PLACES: usize = 10_000;
+
 /// A change of a value.
 type Change<'c, 'd> = dyn FnMut(&mut Node<'d>) -> Result<(), NotApplied> + 'c;
 
@@ -37,7 +40,14 @@ pub(crate) fn each<'d>(
     path: &[Step],
     change: &mut Change<'_, 'd>,
 ) -> Result<(), NotApplied> {
-    each_below(document, path, 0, change)
+    let mut places = 0;
+    each_below(document, path, 0, &mut |node| {
+        places += 1;
+        if places > MAX_PLACES {
+            return Err(NotApplied::at(path, NotApplied::TOO_MANY));
+        }
+        change(node)
+    })
 }
 
 fn each_below<'d>(

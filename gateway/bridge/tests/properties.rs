@@ -122,7 +122,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// How many bodies each operation changed, by the operation's name.
 type Changed = BTreeMap<String, u32>;
 
-/// Checks that inverses restore the body, one by one and all together. Operations that cannot be applied are passed over.
+/// Checks that inverses restore the body, one by one and all together. Operations that do not fit are passed over.
 fn check_inverses(
     operations: Vec<Operation>,
     body: &[u8],

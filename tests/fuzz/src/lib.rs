@@ -11,7 +11,9 @@
 //! | [`params()`] | `signpost_protocol::param` | a line with the query, then the form body |
 //! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
 //! | [`response()`] | `gateway`: heads of backends' responses | a head, and what follows it |
+//! | [`bridge()`] | `signpost_bridge` | a line with operations, a line with another body, then the body |
 
+mod bridge;
 mod canonical;
 mod chunked;
 mod head;
@@ -20,22 +22,24 @@ mod params;
 mod response;
 
 pub use self::{
-    canonical::canonical, chunked::chunked, head::head, params::params, response::response,
+    bridge::bridge, canonical::canonical, chunked::chunked, head::head, params::params,
+    response::response,
 };
 
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("head", head),
     ("chunked", chunked),
     ("params", params),
     ("canonical", canonical),
     ("response", response),
+    ("bridge", bridge),
 ];
 
-/// Splits an input into the query, its first line, and the body, the rest.
+/// Splits an input into its first line, often a query, and the rest, often a body.
 fn query_and_body(input: &[u8]) -> (&[u8], &[u8]) {
     match input.iter().position(|&byte| byte == b'\n') {
         Some(end) => (&input[..end], &input[end + 1..]),

@@ -5,6 +5,7 @@
 pub mod canonical;
 pub mod chunked;
 pub mod head;
+pub mod json;
 pub mod params;
 pub mod response;
 mod text;

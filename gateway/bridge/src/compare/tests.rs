@@ -237,7 +237,16 @@ fn the_search_for_renames_is_bounded() {
     let comparison = compare_texts(&objects('x'), &objects('y'), &[]);
     assert_eq!(comparison.renames().len(), MAX_RENAMES);
 
-    let long = format!("\"{}\"", "a".repeat(RENAME_BYTES / 2));
+    let long = format!("\"{}\"", "a".repeat(RENAME_BYTES / 60));
     let comparison = compare_texts(&object('x', &long), &object('y', &long), &[]);
-    assert_eq!(comparison.renames(), []);
+    assert_eq!(comparison.renames(), [], "it would cost too much");
+    let pair = |name: &str| format!("[{},{{\"{name}\":1}}]", object('x', &long));
+    let other = pair("new").replace("\"x", "\"y");
+    let comparison = compare_texts(&pair("old"), &other, &[]);
+    let rename = ("$[].old".to_owned(), "$[].new".to_owned());
+    assert_eq!(
+        comparison.renames(),
+        [rename],
+        "the other object is passed over"
+    );
 }

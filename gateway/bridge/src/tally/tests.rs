@@ -189,3 +189,35 @@ fn what_another_release_stored_is_read() {
     huge.add(&compare(b"1", b"[]", &[]), None);
     assert_eq!(huge.paths["$"].other_type, u64::MAX);
 }
+
+/// One sample of noise does not excuse a difference of all pairs.
+#[test]
+fn noise_must_be_as_frequent_as_what_it_explains() {
+    let (short, long) = (br#"{"a":[1]}"#, br#"{"a":[1,2]}"#);
+    let mut tally = Tally::default();
+    tally.add_noise(&compare(short, long, &[]));
+    for _ in 0..99 {
+        tally.add_noise(&compare(long, long, &[]));
+    }
+    let is_noise = |tally: &Tally| {
+        tally
+            .differences()
+            .map(|(_, _, is_noise)| is_noise)
+            .collect::<Vec<_>>()
+    };
+    // In three of a hundred pairs it may be the same noise.
+    for number in 0..1_000 {
+        let one = if number < 30 { &long[..] } else { &short[..] };
+        tally.add(&compare(one, short, &[]), None);
+    }
+    assert_eq!(is_noise(&tally), [true]);
+    for _ in 0..30 {
+        tally.add(&compare(long, short, &[]), None);
+    }
+    assert_eq!(is_noise(&tally), [false]);
+    // Noise of another kind excuses nothing.
+    let mut tally = Tally::default();
+    tally.add_noise(&compare(br#"{"a":1}"#, br#"{"a":2}"#, &[]));
+    tally.add(&compare(br#"{"a":1}"#, br#"{}"#, &[]), None);
+    assert_eq!((is_noise(&tally), tally.differing), (vec![false], 1));
+}

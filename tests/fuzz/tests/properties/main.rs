@@ -4,6 +4,7 @@
 //! Every run uses the same inputs. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` select others, and more. `scripts/fuzz`
 //! starts from the corpus, guided by coverage. A failure shows the smallest input found: add it to the corpus.
 
+mod bridge;
 mod chunked;
 mod damage;
 mod forms;

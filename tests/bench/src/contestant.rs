@@ -30,6 +30,8 @@ pub enum Contestant {
     Signpost,
     /// Signpost with traces of one request in a hundred. Measured only if it is named.
     SignpostTraced,
+    /// Signpost with v1 over a bridge to v2, which changes each response. Measured only if it is named.
+    SignpostBridged,
     /// pingora with version routing only.
     BarePingora,
     /// nginx with a `map` on the version header.
@@ -78,7 +80,7 @@ impl Environment {
 
 impl Contestant {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Direct,
         Self::NginxMap,
         Self::HaproxyMap,
@@ -87,16 +89,20 @@ impl Contestant {
         Self::BarePingora,
         Self::Signpost,
         Self::SignpostTraced,
+        Self::SignpostBridged,
     ];
 
     /// Whether it is measured without being named.
     pub const fn is_default(self) -> bool {
-        !matches!(self, Self::SignpostTraced)
+        !matches!(self, Self::SignpostTraced | Self::SignpostBridged)
     }
 
     /// Whether it is Signpost, in any configuration.
     pub const fn is_signpost(self) -> bool {
-        matches!(self, Self::Signpost | Self::SignpostTraced)
+        matches!(
+            self,
+            Self::Signpost | Self::SignpostTraced | Self::SignpostBridged
+        )
     }
 
     /// Its title in the tables.
@@ -105,6 +111,7 @@ impl Contestant {
             Self::Direct => "straight to the backend",
             Self::Signpost => "Signpost",
             Self::SignpostTraced => "Signpost, 1 % traced",
+            Self::SignpostBridged => "Signpost, v1 over a bridge",
             Self::BarePingora => "bare pingora",
             Self::NginxMap => "nginx, map",
             Self::NginxLua => "nginx + Lua, verifying",
@@ -152,7 +159,9 @@ impl Contestant {
             Self::NginxLua => Some("nginx-lua.conf"),
             Self::HaproxyMap => Some("haproxy-map.cfg"),
             Self::HaproxyLua => Some("haproxy-lua.cfg"),
-            Self::Signpost | Self::SignpostTraced | Self::BarePingora => None,
+            Self::Signpost | Self::SignpostTraced | Self::SignpostBridged | Self::BarePingora => {
+                None
+            }
         }
     }
 }
@@ -248,7 +257,7 @@ impl Running {
         let path = folder.path();
         let command = match contestant {
             Contestant::Direct => bail!("the backend is running already"),
-            Contestant::Signpost | Contestant::SignpostTraced => {
+            Contestant::Signpost | Contestant::SignpostTraced | Contestant::SignpostBridged => {
                 signpost::configure(contestant, &rendering, environment, keys, path)?
             }
             Contestant::BarePingora => bare_pingora(&rendering, environment)?,

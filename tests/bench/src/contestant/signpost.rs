@@ -35,7 +35,7 @@ pub(super) fn configure(
     fs::write(folder.join(KEY_FILE), keys.single.expose())?;
     keys.tls.write(folder)?;
     let file = folder.join("signpost.toml");
-    let config = config(rendering, folder) + &observability(contestant, rendering);
+    let config = config(contestant, rendering, folder) + &observability(contestant, rendering);
     fs::write(&file, config)?;
     let program = program(environment, "signpost")?;
     if rendering.setup == Setup::Multi {
@@ -47,7 +47,7 @@ pub(super) fn configure(
 }
 
 /// The configuration, without what has its default.
-fn config(rendering: &Rendering, folder: &Path) -> String {
+fn config(contestant: Contestant, rendering: &Rendering, folder: &Path) -> String {
     let path = |name| text(&folder.join(name));
     let Rendering {
         listen,
@@ -74,10 +74,20 @@ fn config(rendering: &Rendering, folder: &Path) -> String {
         Setup::Replay => format!("replay = \"reject\"\nreplay_entries = {REPLAY_ENTRIES}"),
         Setup::Single | Setup::Multi | Setup::Tls => String::new(),
     };
+    let v1 = match contestant {
+        // The backends' responses differ by this member only.
+        Contestant::SignpostBridged => {
+            "bridge = \"v2\"\nchanges = [{ name = \"version\", paths = [\"/\"], \
+             pass_types = [\"application/octet-stream\"], \
+             response = [{ constant = \"$.version\", value = \"v1\" }] }]"
+                .to_owned()
+        }
+        _ => format!("backend = \"{v1}\""),
+    };
     let (store, management) = (path("signpost.db"), free_address());
     format!(
         "prefix = \"Acme\"\n{address}store = \"sqlite:{store}\"\nthreads = {threads}\n\n{listener}\
-         [versions.v1]\nbackend = \"{v1}\"\n\n[versions.v2]\nbackend = \"{v2}\"\n\n{applications}\n\n\
+         [versions.v1]\n{v1}\n\n[versions.v2]\nbackend = \"{v2}\"\n\n{applications}\n\n\
          [sign]\n{sign}\n\n{CLIENT_LIMITS}[management]\nlisten = \"{management}\"\n\n[log]\naccess_sample = 0\n",
     )
 }

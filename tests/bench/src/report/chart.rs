@@ -118,7 +118,9 @@ fn panel(case: Case, bars: &[Bar], left: usize, top: usize) -> String {
 
 const fn colour(contestant: Contestant) -> &'static str {
     match contestant {
-        Contestant::Signpost | Contestant::SignpostTraced => "#1f6feb",
+        Contestant::Signpost | Contestant::SignpostTraced | Contestant::SignpostBridged => {
+            "#1f6feb"
+        }
         Contestant::BarePingora => "#9ec5fe",
         Contestant::NginxLua => "#2da44e",
         Contestant::NginxMap => "#aceebb",

@@ -126,6 +126,7 @@ fn the_route(bencher: Bencher<'_, '_>) {
         .with_inputs(|| verified(&verifier))
         .bench_values(|verified| {
             let wanted = Wanted {
+                method: Method::Get,
                 version: black_box(b"v2"),
                 path: "/orders",
                 client: [127, 0, 0, 1].into(),

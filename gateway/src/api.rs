@@ -19,6 +19,7 @@ mod openapi;
 mod problem;
 mod requests;
 mod routes;
+mod shadows;
 mod streams;
 mod tokens;
 mod traffic;

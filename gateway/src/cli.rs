@@ -10,6 +10,7 @@
 mod app;
 mod audit;
 mod author;
+mod bridge;
 mod call;
 mod connect;
 mod gateways;
@@ -90,6 +91,11 @@ enum Command {
         #[command(subcommand)]
         command: versions::VersionsCommand,
     },
+    /// Check or draft the changes by which one version is served by another (multi-application mode).
+    Bridge {
+        #[command(subcommand)]
+        command: bridge::BridgeCommand,
+    },
     /// Back up, restore or copy the store.
     Store {
         #[command(subcommand)]
@@ -150,6 +156,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Token { command } => wait_for(token::run(command)),
         Command::Gateways(common) => wait_for(gateways::run(common)),
         Command::Versions { command } => wait_for(versions::run(command)),
+        Command::Bridge { command } => wait_for(bridge::run(command)),
         Command::Store { command } => wait_for(store::run(command)),
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),

@@ -23,12 +23,14 @@ pub(crate) use self::{
     limits::{Limits, Timeouts},
     listen::{ListenerSettings, Protocols},
     management::{ConsoleAccount, ConsoleSettings, Management, Role},
+    path_pattern::PathPattern,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned, weaknesses},
     version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
-        HealthChecks, HostPort, LifeCycle, Part, ServedVersion, Stage, StickyBy, UnknownVersion,
-        Upstream, parse_short_duration, parse_since, rfc3339,
+        Change, Changes, HealthChecks, HostPort, LifeCycle, Part, RequestChange, ServedVersion,
+        Shadow, Stage, StickyBy, UnknownVersion, Upstream, parse_short_duration, parse_since,
+        rfc3339,
     },
 };
 pub use self::{
@@ -169,6 +171,7 @@ impl Config {
             unsigned: sign.as_ref().map_or(Unsigned::Unset, |sign| sign.unsigned),
             names: headers.as_ref().ok(),
             response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
+            has_store,
         };
         let versions = Versions::read(root, rules);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);

@@ -33,6 +33,7 @@ mod parts;
 mod samples;
 mod session;
 mod settings;
+mod shadows;
 mod sign_in;
 mod traffic;
 mod versions;

@@ -1,10 +1,12 @@
 //! Serves a request, from its received head to its finished response: calls the phases in the contract's order.
 //!
 //! A [`Gateway`] is the [`Policy`] of one configuration beside the [`State`] of the process. Each step is a function in
-//! its own file: `receive`, `forward`, `relay`, `respond`, `record`.
+//! its own file: `receive`, `forward`, `relay`, `respond`, `record`, `copy`.
 
+mod accepted;
 mod backends;
 mod challenge;
+mod copy;
 mod forward;
 mod listener;
 mod policy;
@@ -20,12 +22,6 @@ pub(crate) mod tests;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 pub use self::state::State;
-pub(crate) use self::{
-    backends::Target,
-    listener::Listener,
-    policy::{Bounds, Policy},
-    respond::{UnparsedHead, reject_bad_head},
-};
 use self::{
     forward::forward,
     receive::receive,
@@ -33,6 +29,11 @@ use self::{
     respond::{
         Failed, redirect_to_https, reject, serve_challenge, serve_own_page, serve_preflight,
     },
+};
+pub(crate) use self::{
+    listener::Listener,
+    policy::{Bounds, Policy},
+    respond::{UnparsedHead, reject_bad_head},
 };
 use crate::{
     config::Config,

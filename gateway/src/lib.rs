@@ -37,6 +37,7 @@ mod observe;
 mod phases;
 mod process;
 mod request;
+mod shadow;
 mod tls;
 mod upstream;
 mod wire;

@@ -16,12 +16,14 @@
 //! | [`verify`] | application and parameters | a [`VerifiedRequest`](verify::VerifiedRequest) |
 //! | [`route`] | a verified request | the [`RoutedRequest`](route::RoutedRequest) |
 //! | [`identify_account`] | a routed request, and its credential | the [`RequestAccount`](identify_account::RequestAccount) |
+//! | [`bridge`] | a routed request of a version with a bridge | the request as the other version gets it, and the response back |
 //! | [`backend_headers`] | a routed request | the head that the backend receives |
 //! | [`response`] | the backend's response | the headers that the client receives |
 //! | [`error_response`] | a [`Rejection`](crate::request::rejection::Rejection) | the problem or page for the client |
 
 pub(crate) mod admit;
 pub(crate) mod backend_headers;
+pub(crate) mod bridge;
 pub(crate) mod callback;
 pub(crate) mod challenge;
 pub(crate) mod cors;

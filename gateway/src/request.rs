@@ -4,6 +4,7 @@ pub(crate) mod client;
 pub(crate) mod drain;
 pub(crate) mod ids;
 pub(crate) mod quotas;
+pub(crate) mod recorder;
 pub(crate) mod rejection;
 #[cfg(test)]
 pub(crate) mod scripted;

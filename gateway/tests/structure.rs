@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 15] = [
+const GATEWAY: [&str; 16] = [
     "wire",
     "tls",
     "request",
@@ -20,6 +20,7 @@ const GATEWAY: [&str; 15] = [
     "phases",
     "upstream",
     "observe",
+    "shadow",
     "gateway",
     "downstream",
     "api",

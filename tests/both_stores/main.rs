@@ -10,6 +10,8 @@
 mod versions;
 // Who uses which version: counts and report.
 mod version_report;
+// Copies of requests to another version, and what differs.
+mod shadows;
 // Login by redirect.
 mod redirect_login;
 // Login by polling.

@@ -5,9 +5,10 @@ use end_to_end::{
     logins::{
         begin_polling, check, confirm_polling, credential, log_in_by_polling, log_in_by_redirect,
     },
+    program::Program,
     recording_backend::RecordingBackend,
     signed_client::SignedClient,
-    stack::Stack,
+    stack::{Stack, is_bridged},
     waiting::until,
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet};
@@ -73,7 +74,7 @@ async fn is_invalid(client: &SignedClient, credential: &str) {
 
 #[tokio::test]
 async fn a_renewal_replaces_the_credential_after_an_overlap() {
-    let stack = Stack::start().await;
+    let mut stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
     let mut browser = Browser::default();
@@ -91,6 +92,9 @@ async fn a_renewal_replaces_the_credential_after_an_overlap() {
     }
     // The overlap is over, at a backend that has not cached the credential.
     end_overlap(&stack);
+    if is_bridged() {
+        stack.restart(Program::V2).await;
+    }
     assert_eq!(status(&client, first, "v2").await, 401);
     let late = client
         .post("/user/renew")

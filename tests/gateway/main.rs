@@ -53,3 +53,5 @@ mod metrics_requests;
 mod rejection_log;
 // A client that does not read its responses.
 mod unread_responses;
+// Versions that another one serves: bridges.
+mod bridges;

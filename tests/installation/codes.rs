@@ -34,7 +34,7 @@ struct World {
     /// Many applications, in front of a backend that records.
     multi: Stack,
     /// Rejects unknown versions and replays. v1 never answers; v2 and both addresses of v3 are down; v4 is retired; v5 has a
-    /// brown-out.
+    /// brown-out; v6 has a bridge to v1.
     strict: Stack,
     // It ends when dropped.
     _backend: RecordingBackend,
@@ -52,7 +52,8 @@ impl World {
              [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}\n\
              [versions.v4]\nbackend = \"{}\"\nsunset = \"2025-01-01\"\nafter_sunset = \"gone\"\n\
-             [versions.v5]\nbackend = \"{}\"\nbrownouts = [\"{}/P2D\"]",
+             [versions.v5]\nbackend = \"{}\"\nbrownouts = [\"{}/P2D\"]\n[versions.v6]\nbridge = \"v1\"\n\
+             [[versions.v6.changes]]\nname = \"a\"\npaths = [\"/x\"]\nrequest = [{{ rename = \"a\", to = \"b\" }}]",
             unused[0],
             unused[1],
             unused[2],
@@ -272,6 +273,15 @@ impl World {
             }
             ProblemCode::BackendUnreachable => {
                 send_in(self.strict.client().get("/x").version("v2"), language).await
+            }
+            ProblemCode::BridgeFailed => {
+                let client = self.strict.client();
+                let call = client
+                    .get("/x")
+                    .version("v6")
+                    .query("a", language.tag())
+                    .query("b", "2");
+                send_in(call, language).await
             }
             ProblemCode::BackendTimeout => send_in(self.strict.client().get("/x"), language).await,
             ProblemCode::ProviderFailed => self.fail_at_provider("profile-500", language).await,

@@ -36,5 +36,7 @@ mod idioms;
 mod mistakes;
 // Backup and restore of a SQLite database.
 mod backup;
+// The example of a bridge between versions 1 and 2.
+mod bridges;
 // Moving from SQLite to Postgres.
 mod store_copy;

@@ -66,6 +66,36 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.headers.response.set", "['X-A: 2']"),
     ("versions.v1.headers.response.add", "['X-B: 2']"),
     ("versions.v1.headers.response.remove", "['X-C']"),
+    ("versions.v1.bridge", "'v2'"),
+    (
+        "versions.v1.changes",
+        "[{ name = 'a', paths = ['/a'], response = [{ remove = '$.a' }] }]",
+    ),
+    ("versions.v1.shadow.to", "'v3'"),
+    ("versions.v1.shadow.percent", "0.5"),
+    ("versions.v1.shadow.noise_percent", "1"),
+    ("versions.v1.shadow.paths", "['/other']"),
+    ("versions.v1.shadow.post_paths", "['/other']"),
+    ("versions.v1.shadow.ignore", "['$.a']"),
+    ("versions.v1.shadow.headers", "['location']"),
+    ("versions.v1.shadow.backend", "'127.0.0.1:2'"),
+    (
+        "versions.v1.shadow.backends",
+        "['127.0.0.1:2', { address = '127.0.0.1:3', weight = 2 }]",
+    ),
+    ("versions.v1.shadow.balance", "'least-connections'"),
+    ("versions.v1.shadow.gateway_secret", "'file:other.key'"),
+    ("versions.v1.shadow.idle_seconds", "3"),
+    ("versions.v1.shadow.health.active", "false"),
+    ("versions.v1.shadow.health.path", "'/up'"),
+    ("versions.v1.shadow.health.interval_seconds", "3"),
+    ("versions.v1.shadow.health.timeout_seconds", "2"),
+    ("versions.v1.shadow.health.unhealthy_after", "4"),
+    ("versions.v1.shadow.health.out_seconds", "3"),
+    ("versions.v1.shadow.tls.server_name", "'login.internal'"),
+    ("versions.v1.shadow.tls.ca", "'ca.pem'"),
+    ("versions.v1.shadow.tls.certificate", "'ca.pem'"),
+    ("versions.v1.shadow.tls.key", "'ca.key'"),
     ("versions.v1.sticky_by", "'app'"),
     (
         "versions.v1.canaries",
@@ -331,8 +361,11 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
     let mut keys = example_keys(&example(case.example));
     keys.retain(|key, value| {
         let is_file = key == "tracing.ca";
-        let is_tls = key.starts_with(TLS) || key.starts_with(MANAGEMENT_TLS);
-        let is_alternative = key == "versions.v1.backends" || is_tls || is_file;
+        let is_tls = [TLS, SHADOW_TLS, MANAGEMENT_TLS]
+            .iter()
+            .any(|table| key.starts_with(table));
+        let is_other = key.ends_with(".backends") || key == BRIDGE;
+        let is_alternative = is_other || is_tls || is_file;
         !value.starts_with("\"env:") && !is_alternative
     });
     keys.insert("listen".to_owned(), format!("'{listen}'"));
@@ -346,6 +379,19 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
 
 /// Keys that need a backend with https, and files.
 const TLS: &str = "versions.v1.tls.";
+const SHADOW_TLS: &str = "versions.v1.shadow.tls.";
+/// It excludes a backend, and what belongs to one.
+const BRIDGE: &str = "versions.v1.bridge";
+const OF_BACKENDS: [&str; 8] = [
+    "backend",
+    "balance",
+    "gateway_secret",
+    "idle_seconds",
+    "sticky_by",
+    "canaries",
+    "health.",
+    "shadow.",
+];
 /// Keys that need files.
 const MANAGEMENT_TLS: &str = "management.tls.";
 
@@ -358,19 +404,33 @@ fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<
         keys.extend(tls.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     }
     keys.insert(key.to_owned(), value.to_owned());
-    if key == "versions.v1.backends" {
-        keys.remove("versions.v1.backend");
+    if let Some(table) = key.strip_suffix("backends") {
+        keys.remove(&format!("{table}backend"));
+    }
+    if key == BRIDGE {
+        keys.retain(|key, _| {
+            let of_version = key.strip_prefix("versions.v1.").unwrap_or_default();
+            !OF_BACKENDS
+                .iter()
+                .any(|start| of_version.starts_with(start))
+        });
+    }
+    if key == "versions.v1.shadow.to" {
+        keys.insert("versions.v3.backend".to_owned(), "'127.0.0.1:3'".to_owned());
     }
     if key == "gateway_secret_next" {
         keys.insert("gateway_secret".to_owned(), "'file:other.key'".to_owned());
     }
-    if let Some(key) = key.strip_prefix(TLS) {
-        let mut set = |key: &str, value: &str| keys.insert(key.to_owned(), value.to_owned());
-        set("versions.v1.backend", "'https://127.0.0.1:1'");
-        set("versions.v1.tls.ca", "'ca.pem'");
-        if matches!(key, "certificate" | "key") {
-            set("versions.v1.tls.certificate", "'ca.pem'");
-            set("versions.v1.tls.key", "'ca.key'");
+    for table in [TLS, SHADOW_TLS] {
+        if let Some(key) = key.strip_prefix(table) {
+            let backend = table.replace("tls.", "backend");
+            let mut set = |key: String, value: &str| keys.insert(key, value.to_owned());
+            set(backend, "'https://127.0.0.1:1'");
+            set(format!("{table}ca"), "'ca.pem'");
+            if matches!(key, "certificate" | "key") {
+                set(format!("{table}certificate"), "'ca.pem'");
+                set(format!("{table}key"), "'ca.key'");
+            }
         }
     }
     keys

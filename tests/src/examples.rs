@@ -18,13 +18,23 @@ pub fn example(name: &str) -> String {
 #[must_use]
 pub fn keys(text: &str) -> BTreeMap<String, String> {
     let mut table = String::new();
-    let mut keys = BTreeMap::new();
+    let mut keys: BTreeMap<String, String> = BTreeMap::new();
     let mut in_list = false;
     for line in text.lines() {
         let line = uncommented(line).unwrap_or(line);
         if let Some(name) = line.strip_prefix("[[") {
             let name = name.split(']').next().unwrap_or_default();
-            keys.insert(name.to_owned(), "[]".to_owned());
+            // A list in the tables of another list is a part of that one.
+            let is_below = |list: &str| {
+                name.strip_prefix(list)
+                    .is_some_and(|rest| rest.starts_with('.'))
+            };
+            if !keys
+                .iter()
+                .any(|(list, value)| value == "[]" && is_below(list))
+            {
+                keys.insert(name.to_owned(), "[]".to_owned());
+            }
             in_list = true;
         } else if let Some(name) = line.strip_prefix('[') {
             in_list = false;

@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use crate::waiting::WAIT_TIMEOUT;
+use crate::{stack::serving, waiting::WAIT_TIMEOUT};
 
 /// A program of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -203,7 +203,7 @@ pub struct Instance {
 
 impl From<Program> for Instance {
     fn from(program: Program) -> Self {
-        program.number(0)
+        serving(program).number(0)
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod api;
 mod application;
+mod bridged;
 mod builder;
 mod files;
 mod reload;
@@ -28,6 +29,7 @@ use serde_json::Value;
 use self::upgrade::Successors;
 pub use self::{
     application::Application,
+    bridged::{is_bridged, serving},
     builder::StackBuilder,
     files::{Addresses, Files},
 };

@@ -38,6 +38,14 @@ pub const X_GATEWAY_CLIENT_CERT_SUBJECT: HeaderName =
 pub const X_GATEWAY_PROBLEM: HeaderName = HeaderName::from_static("x-gateway-problem");
 /// In a response to the gateway: the backend rejected the gateway itself; the value is [`REFUSED_SECRET`]. CONTRACT 9.
 pub const X_GATEWAY_REFUSED: HeaderName = HeaderName::from_static("x-gateway-refused");
+/// The version whose client sent the request, if a bridge changed it.
+pub const X_GATEWAY_BRIDGE: HeaderName = HeaderName::from_static("x-gateway-bridge");
+/// `true` if the request was signed that a bridge changed: it has no `sign` any more.
+pub const X_GATEWAY_SIGNED: HeaderName = HeaderName::from_static("x-gateway-signed");
+/// The version whose client sent the request of which this is a copy.
+pub const X_GATEWAY_SHADOW: HeaderName = HeaderName::from_static("x-gateway-shadow");
+/// The value of [`X_GATEWAY_REFUSED`]: the request is a copy.
+pub const REFUSED_SHADOW: &str = "shadow";
 /// The value of [`X_GATEWAY_REFUSED`]: the request had no `X-Gateway-Secret`, or a wrong one.
 pub const REFUSED_SECRET: &str = "secret";
 /// A [`RequestId`](crate::request_id::RequestId).
@@ -50,6 +58,8 @@ pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-p
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// W3C Trace Context.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What belongs to a `traceparent`. W3C Trace Context section 3.3.
+pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// What a rate limit leaves (draft-ietf-httpapi-ratelimit-headers-10).
 pub const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");

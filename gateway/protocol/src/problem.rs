@@ -142,6 +142,8 @@ problem_codes! {
     Internal = "internal", INTERNAL_SERVER_ERROR, Yes;
     /// The version's backend refused or closed the connection.
     BackendUnreachable = "backend_unreachable", BAD_GATEWAY, Yes;
+    /// A change between two versions does not apply. Argument: `change`, its name.
+    BridgeFailed = "bridge_failed", BAD_GATEWAY, No;
     /// The provider's response is not valid.
     ProviderFailed = "provider_failed", BAD_GATEWAY, NewLogin;
     /// No backend of the version is healthy.

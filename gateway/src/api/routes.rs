@@ -15,7 +15,7 @@ use utoipa_axum::{
 
 use super::{
     Shared, apps, audit, backends, caller::require, config, doctor, events, gateways, idempotency,
-    openapi, requests, tokens, traffic, versions,
+    openapi, requests, shadows, tokens, traffic, versions,
 };
 use crate::directory::tokens::Role;
 
@@ -40,6 +40,7 @@ pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
         .viewer(routes!(audit::list))
         .viewer(routes!(versions::list))
         .viewer(routes!(versions::report))
+        .viewer(routes!(shadows::diff))
         .viewer(routes!(config::list))
         .viewer(routes!(config::check))
         .operator(routes!(config::reload))

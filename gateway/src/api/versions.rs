@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Extension, Json, extract::State, response::IntoResponse};
 use serde::Deserialize;
 use signpost_kit::server::listener::UntilSent;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     ApiError, Shared,
@@ -67,8 +67,7 @@ pub(super) async fn report(
     if !(1..=KEEP_DAYS).contains(&days) {
         return Err(ApiError::invalid("days", format!("1 to {KEEP_DAYS}")));
     }
-    let busy = |_| ApiError::from(Code::RateLimited).retry_after(RETRY);
-    let place = REPORTS.try_acquire().map_err(busy)?;
+    let place = place_of_report()?;
     let app = match &params.app {
         Some(ident) => Some(internal_id(&api, ident).await?),
         None if stored::is_large(api.store(), MAX_ROWS).await? => {
@@ -90,6 +89,12 @@ pub(super) async fn report(
     }
     let until_sent = UntilSent(Arc::new(place));
     Ok((Extension(until_sent), Json(summary)))
+}
+
+/// A place among the reports that are made at a time.
+pub(super) fn place_of_report() -> Result<SemaphorePermit<'static>, ApiError> {
+    let busy = |_| ApiError::from(Code::RateLimited).retry_after(RETRY);
+    REPORTS.try_acquire().map_err(busy)
 }
 
 async fn internal_id(api: &Shared, ident: &str) -> Result<i64, ApiError> {

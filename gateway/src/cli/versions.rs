@@ -1,5 +1,6 @@
 //! `signpost versions …`: the versions, their dates and backends, and who uses them.
 
+pub(super) mod diff;
 mod drain;
 mod list;
 mod report;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use self::{
+    diff::DiffArguments,
     drain::{AddressArguments, DrainArguments},
     list::ListArguments,
     report::Report,
@@ -25,6 +27,9 @@ pub(super) enum VersionsCommand {
     ///
     /// Gateways write their counts to the store every 5 seconds to every minute, and keep them for 90 days (UTC).
     Report(Report),
+    /// Show what differs between two versions, by the responses to copies of requests, and for which applications
+    /// (multi-application mode). Exit code 0 if every route was seen and nothing differs, otherwise 1.
+    Diff(DiffArguments),
     /// Move a version to another address without a failed request: add it, wait until it is healthy, remove the old ones, and
     /// wait until they have no request in flight. If a step fails, the file is restored; exit code 0 or 1.
     Shift(ShiftArguments),
@@ -39,6 +44,7 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
     match command {
         VersionsCommand::List(arguments) => list::run(&arguments),
         VersionsCommand::Report(report) => report.run().await,
+        VersionsCommand::Diff(arguments) => arguments.run().await,
         VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
         VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
         VersionsCommand::Undrain(arguments) => drain::undrain(arguments).await,

@@ -41,7 +41,7 @@ impl PathPattern {
     }
 
     /// Whether it takes every path that `other` takes.
-    pub(super) fn includes(&self, other: &Self) -> bool {
+    pub(crate) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Exact(path)) => self.takes(path),
             (Self::Exact(_), _) => false,

@@ -121,6 +121,13 @@ impl SignConfig {
         })
     }
 
+    /// Whether a request must be signed even without parameters.
+    #[must_use]
+    pub(crate) fn is_always_signed(&self, method: Method, path: &str) -> bool {
+        let mut rules = self.always_signed.iter();
+        rules.any(|rule| rule.method == method && rule.path.takes(path))
+    }
+
     /// Whether each POST to one of these paths must be signed.
     pub(super) fn signs_posts(&self, paths: &PathPattern) -> bool {
         let mut rules = self.always_signed.iter();

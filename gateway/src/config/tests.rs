@@ -138,12 +138,14 @@ fn unsigned_requests_are_limited_unless_disabled() {
 fn every_example_loads() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../conf");
     // The operator creates the key's file.
-    let text = fs::read_to_string(folder.join("gateway.toml")).unwrap();
-    let text = text.replace(
-        "\"file:data/app.key\"",
-        "\"4283fefc63f0cd0e873a0000c6d07ef7\"",
-    );
-    load(&text).unwrap();
+    for name in ["gateway.toml", "gateway-bridge.toml"] {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        let text = text.replace(
+            "\"file:data/app.key\"",
+            "\"4283fefc63f0cd0e873a0000c6d07ef7\"",
+        );
+        load(&text).unwrap();
+    }
     load(&fs::read_to_string(folder.join("gateway-multi.toml")).unwrap()).unwrap();
 }
 

@@ -1,10 +1,13 @@
 //! The versions and their backends. CONTRACT 5.
 
 mod backend;
+mod bridge;
 mod canaries;
+mod changes;
 mod life_cycle;
 mod routes;
 mod served;
+mod shadow;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -26,8 +29,10 @@ pub(crate) use self::{
         Upstream,
     },
     canaries::StickyBy,
+    changes::{Change, Changes, RequestChange},
     life_cycle::{AfterSunset, LifeCycle, Stage, parse_short_duration, parse_since, rfc3339},
     served::{BackendIndex, ServedVersion},
+    shadow::Shadow,
 };
 use super::{
     path_pattern::PathPattern,
@@ -68,6 +73,8 @@ pub(super) struct GatewayRules<'a> {
     pub names: Option<&'a HeaderNames>,
     /// Its fixed headers of responses.
     pub response_headers: ResponseHeaders,
+    /// Whether it has a store.
+    pub has_store: bool,
 }
 
 /// What the versions of a file share while they are read.
@@ -162,9 +169,9 @@ impl Versions {
         let default = all.iter().position(|version| **version.name() == default);
         let common = common?;
         let numbered = all.into_iter().enumerate();
-        let complete = numbered
-            .map(|(number, version)| Arc::new(version.complete(number, &common, of_gateway)));
-        let all: Vec<_> = complete.collect();
+        let complete =
+            numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
+        let all = bridged(complete.collect(), root)?;
         for (index, route) in common.iter().enumerate() {
             let mut backends = all.iter().flat_map(|version| version.backends());
             if !backends.any(|backend| backend.number == route.backend.number) {
@@ -240,7 +247,7 @@ impl Versions {
             .flat_map(|version| version.accepting_by_default());
         let open = accepting.filter(|backend| {
             let paths = match &backend.name.part {
-                Part::Own | Part::Canary(_) => &PathPattern::all(),
+                Part::Own | Part::Canary(_) | Part::Shadow => &PathPattern::all(),
                 Part::Route(path) | Part::CommonRoute { path, .. } => path,
             };
             backend.account.check != AccountCheck::Required && !sign.signs_posts(paths)
@@ -261,6 +268,36 @@ impl Versions {
         let mut backends = self.backends();
         backends.any(|backend| backend.account.check != AccountCheck::None)
     }
+}
+
+/// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.
+fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVersion>>> {
+    let (mut read, mut all) = (Ok(()), all);
+    for index in 0..all.len() {
+        let (bridge, shadow) = (all[index].bridge(), all[index].shadow());
+        let (key, to) = match (bridge, shadow) {
+            (Some(bridge), _) => ("bridge", (*bridge.to).clone()),
+            (None, Some(shadow)) => ("shadow.to", shadow.to.clone()),
+            (None, None) => continue,
+        };
+        let with_backend = |one: &&ServedVersion| one.bridge().is_none();
+        let others = all.iter().filter(with_backend);
+        let others = others.filter(|one| **one.name() != **all[index].name());
+        if !others.clone().any(|one| **one.name() == to) {
+            let names: Vec<_> = others.map(|one| one.name().as_str()).collect();
+            let key = format!("versions.{}.{key}", all[index].name());
+            let allowed = format!("a version with a backend of its own: {}", names.join(", "));
+            read = Err(root.problem(&key, &format!("\"{to}\""), &allowed));
+            continue;
+        }
+        if key == "bridge"
+            && let Some(other) = all.iter().position(|one| **one.name() == to)
+            && let Ok([version, other]) = all.get_disjoint_mut([index, other])
+        {
+            version.bridge_to(other);
+        }
+    }
+    read.map(|()| all.into_iter().map(Arc::new).collect())
 }
 
 #[cfg(test)]

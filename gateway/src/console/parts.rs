@@ -47,10 +47,11 @@ pub(super) fn state(reader: &Reader, kind: &str, word: &str) -> Markup {
 }
 
 /// The heads of columns of numbers.
-const NUMBERS: [&str; 5] = [
+const NUMBERS: [&str; 6] = [
     "console_answered",
     "console_duration",
     "console_failed",
+    "console_pairs",
     "console_rejected",
     "console_requests",
 ];

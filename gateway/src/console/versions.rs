@@ -13,6 +13,7 @@ use super::{
     links::segment,
     page::{Reader, Section, page},
     parts::{Field, done, items_of, of_change, said, state, table_of, text_of, time},
+    shadows::Shadows,
     visitor::Visitor,
 };
 use crate::{config::rfc3339, directory::tokens::Role};
@@ -41,10 +42,14 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
     let all = items_of(&report, "versions").iter();
     let all: u64 = all.filter_map(|version| version["requests"].as_u64()).sum();
     let now = rfc3339(visitor.now());
+    let mut shadows = Vec::new();
+    for version in items_of(&versions, "items") {
+        shadows.push(Shadows::read(visitor, version).await?);
+    }
     let content = html! {
         (banner)
         @if let Some(problem) = &problem { (problem.banner()) }
-        @for version in items_of(&versions, "items") {
+        @for (version, shadows) in items_of(&versions, "items").iter().zip(&shadows) {
             @let name = text_of(version, "version");
             @let mut reported = items_of(&report, "versions").iter();
             @let usage = reported.find(|one| one["version"] == version["version"]).unwrap_or(&Value::Null);
@@ -55,6 +60,7 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
                 }
                 (time_line(reader, version, &now))
                 (users(reader, usage, all))
+                (shadows.show(reader, version))
                 @for backend in items_of(version, "backends") { (self::backend(reader, backend, &backends)) }
             }
         }

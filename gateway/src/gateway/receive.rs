@@ -3,9 +3,12 @@
 use std::{pin::pin, sync::Arc, time::Instant};
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::request_id::RequestId;
 
-use super::{Gateway, request::Received};
+use super::{
+    Gateway,
+    accepted::{Accepted, Outgoing},
+    request::Received,
+};
 use crate::{
     config::{AccountCheck, Backend},
     directory::apps::App,
@@ -15,7 +18,7 @@ use crate::{
     },
     phases::{
         admit::{Admitted, admit},
-        backend_headers::{Identified, write_backend_headers, write_request_line},
+        bridge::bridge,
         callback::match_callback,
         identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
@@ -26,13 +29,11 @@ use crate::{
         verify::VerifiedRequest,
     },
     request::{
-        Head, Method,
+        Head,
         client::{BodyLimits, Client},
-        ids::RequestIds,
         quotas::Quotas,
         rejection::Rejection,
     },
-    upstream::backend::exchange::BackendRequest,
 };
 
 /// Runs the phases up to the account, in the order of CONTRACT 7.
@@ -71,12 +72,15 @@ pub async fn receive<'h, C: Client>(
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &mut admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
+    let sign = verifier.config();
+    let bridged = bridge(&routed, admitted.method, target, &form, sign);
+    let bridged = bridged.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     Ok(Accepted {
         head,
         routed,
         account,
         admitted,
-        form,
+        outgoing: Outgoing::new(form, bridged),
         quotas,
     })
 }
@@ -195,6 +199,7 @@ fn choose_route(
 ) -> Result<RoutedRequest, Box<Rejected>> {
     let wanted = Wanted {
         version: admitted.version,
+        method: admitted.method,
         path,
         client: admitted.origin.client,
     };
@@ -289,66 +294,5 @@ impl From<Rejection> for Box<Rejected> {
             route: None,
             quotas: Quotas::default(),
         })
-    }
-}
-
-/// A request that passed all phases and may be forwarded. Only [`receive`] creates one, so a backend gets
-/// exactly the bytes that were verified.
-pub struct Accepted<'h> {
-    head: &'h Head,
-    routed: RoutedRequest,
-    account: RequestAccount,
-    admitted: Admitted<'h>,
-    form: Vec<u8>,
-    pub(super) quotas: Quotas,
-}
-
-impl Accepted<'_> {
-    /// Its application.
-    pub(super) fn app(&self) -> Option<&Arc<App>> {
-        self.routed.app()
-    }
-
-    /// Its route.
-    pub(super) fn route(&self) -> &Route {
-        self.routed.route()
-    }
-
-    /// What the phases have learnt.
-    pub(super) fn learnt(&self) -> Learnt<'_> {
-        Learnt {
-            app: self.app(),
-            is_signed: self.routed.verified().signed_app().is_some(),
-            route: Some(self.route()),
-        }
-    }
-
-    /// The request to its backend, with this head.
-    pub(super) fn backend_request<'a>(&'a self, head: &'a [u8]) -> BackendRequest<'a> {
-        BackendRequest {
-            head,
-            form: &self.form,
-            is_get: self.admitted.method == Method::Get,
-        }
-    }
-
-    /// Writes the head for the backend.
-    #[must_use]
-    pub fn backend_head(&self, id: &RequestId, ids: &RequestIds) -> Vec<u8> {
-        let mut out = Vec::new();
-        write_request_line(self.head, &self.form, &mut out);
-        write_backend_headers(
-            Identified {
-                routed: &self.routed,
-                account: &self.account,
-            },
-            self.head,
-            &self.admitted,
-            id,
-            ids,
-            &mut out,
-        );
-        out.extend_from_slice(b"\r\n");
-        out
     }
 }

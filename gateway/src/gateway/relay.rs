@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_PROBLEM, X_GATEWAY_REFUSED};
 
-use super::{Gateway, receive::Accepted, request::Received, respond::cors_fields};
+use super::{Gateway, accepted::Accepted, request::Received, respond::cors_fields};
 use crate::{
     observe::outcome::Sent,
     phases::{
@@ -13,16 +13,12 @@ use crate::{
         route::Route,
     },
     request::{
-        BodyLength, Head,
+        Head,
         client::{Client, ResponseHead},
         rejection::Rejection,
     },
     upstream::{
-        backend::{
-            backend_head::{BackendHead, ResponseBody},
-            failure::Failure,
-            upstream::Response,
-        },
+        backend::{backend_head::BackendHead, failure::Failure, upstream::Response},
         secret_rejections::SecretRejections,
     },
     wire::syntax::field::ConnectionOptions,
@@ -66,11 +62,7 @@ pub(super) async fn relay_response<C: Client>(
     let response_head = ResponseHead {
         status: head.status,
         reason: head.reason(bytes),
-        body: match head.body {
-            ResponseBody::None => BodyLength::None,
-            ResponseBody::Length(length) => BodyLength::Known(length),
-            ResponseBody::Chunked | ResponseBody::UntilClose => BodyLength::Unknown,
-        },
+        body: head.body.into(),
     };
     let own = own_fields(&request.id, Some(route), names, &quotas);
     let cors = cors_fields(rules, request.headers);

@@ -108,6 +108,11 @@ impl Timing {
         self.times.forwarded = Some(Instant::now());
     }
 
+    /// Since its head was received.
+    pub(super) fn lasted(&self) -> Duration {
+        self.times.received.elapsed()
+    }
+
     /// The head of the response is complete.
     pub(super) fn begin_response(&mut self) {
         self.times.responded = Some(Instant::now());

@@ -20,6 +20,7 @@ use crate::{
     limits::connections::OpenConnections,
     observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage, watch::Watch},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
+    shadow::Shadows,
     tls::Tls,
     upstream::{drains::DrainedAddress, secret_rejections::SecretRejections},
 };
@@ -45,6 +46,8 @@ pub struct State {
     pub(crate) management_tls: Option<(SocketAddr, Arc<Tls>)>,
     /// The addresses that operators have drained, as last read from the store.
     pub(crate) drained: ArcSwap<Vec<DrainedAddress>>,
+    /// Copies of requests, and what differs.
+    pub(crate) shadows: Arc<Shadows>,
     /// The last reload.
     pub(crate) last_reload: Arc<LastReload>,
     /// What is recorded of requests.
@@ -86,6 +89,7 @@ impl State {
             challenge_reads: ChallengeReads::default(),
             management_tls: None,
             drained: ArcSwap::default(),
+            shadows: Arc::default(),
             last_reload: Arc::default(),
             records: Records {
                 usage,

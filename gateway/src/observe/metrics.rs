@@ -13,7 +13,10 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use signpost_kit::metrics::cells::{Buckets, Counters, Histogram, Observed};
 
@@ -22,7 +25,9 @@ use self::{
     registry::Registry,
 };
 use super::outcome::Outcome;
-use crate::{config::Versions, phases::verify::clock_skew::ClockSkew};
+use crate::{
+    config::Versions, phases::verify::clock_skew::ClockSkew, request::rejection::Rejection,
+};
 
 /// The counts of all requests of the process. They outlive a configuration.
 #[derive(Debug)]
@@ -36,7 +41,14 @@ pub(crate) struct RequestMetrics {
     clock_skew: Arc<ClockSkew>,
     /// Requests of the labels in [`UNNAMED`], by class.
     unnamed: Counters,
+    bridge_failures: Mutex<BridgeFailures>,
 }
+
+/// Limit of the changes whose failures are counted.
+const MAX_CHANGES: usize = 1024;
+
+/// Requests by version and by the change that did not apply: names of the configuration.
+pub(crate) type BridgeFailures = BTreeMap<(String, Box<str>), u64>;
 
 /// What the configuration names.
 #[derive(Debug, Default)]
@@ -77,6 +89,7 @@ impl Default for RequestMetrics {
             verification_failures: Counters::new(CAUSES.len()),
             clock_skew: Arc::default(),
             unnamed: Counters::new(UNNAMED.len() * STATUS_CLASSES.len()),
+            bridge_failures: Mutex::default(),
         }
     }
 }
@@ -120,6 +133,16 @@ impl RequestMetrics {
             && let Some(cause) = labels::verification_failure(rejection)
         {
             self.verification_failures.add(cause, 1);
+        }
+        if let (Some(Rejection::BridgeFailed { change, .. }), Some(route)) =
+            (outcome.rejection, learnt.route)
+        {
+            let key = (route.version.name().to_string(), change.clone());
+            let mut failures = self.lock_bridge_failures();
+            // Reloads can bring other names again and again.
+            if failures.len() < MAX_CHANGES || failures.contains_key(&key) {
+                *failures.entry(key).or_default() += 1;
+            }
         }
         let unnamed = match learnt.app {
             None => 0,
@@ -183,6 +206,17 @@ impl RequestMetrics {
         };
         let causes = CAUSES.iter().enumerate().map(count);
         causes.filter(|(_, count)| *count > 0)
+    }
+
+    /// The changes that did not apply, and how often.
+    pub(crate) fn bridge_failures(&self) -> BridgeFailures {
+        self.lock_bridge_failures().clone()
+    }
+
+    fn lock_bridge_failures(&self) -> MutexGuard<'_, BridgeFailures> {
+        self.bridge_failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The clocks of clients.

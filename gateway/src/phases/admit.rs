@@ -69,6 +69,15 @@ impl Admitted<'_> {
             self.passed_fields.retain(|passed| *passed != index);
         }
     }
+
+    /// Passes the credential on, which may have been withheld from another backend.
+    pub(crate) fn pass_authorization(&mut self) {
+        if let Some(index) = self.authorization
+            && !self.passed_fields.contains(&index)
+        {
+            self.passed_fields.push(index);
+        }
+    }
 }
 
 /// Indices of the headers that are passed to the backend.

@@ -6,21 +6,31 @@ use std::io::Write;
 
 use http::{
     HeaderName,
-    header::{COOKIE, FORWARDED},
+    header::{
+        ACCEPT_ENCODING, COOKIE, FORWARDED, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
+    },
 };
 use signpost_protocol::{
     header::{
-        TRACEPARENT, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, X_GATEWAY_ACCOUNT_ID,
-        X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP, X_GATEWAY_APP_ID,
-        X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_VERSION,
-        X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
+        TRACEPARENT, TRACESTATE, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
+        X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP,
+        X_GATEWAY_APP_ID, X_GATEWAY_BRIDGE, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET,
+        X_GATEWAY_SHADOW, X_GATEWAY_SIGNED, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
+        X_REQUEST_ID,
     },
     login_cookie::without_login_cookies,
     request_id::RequestId,
+    version::Version,
 };
 
-use super::{admit::Admitted, identify_account::RequestAccount, route::RoutedRequest};
+use super::{
+    admit::Admitted,
+    bridge::BridgedRequest,
+    route::{Route, RoutedRequest},
+};
 use crate::{
+    config::Backend,
+    directory::accounts::Account,
     request::{Head, ids::RequestIds, is_named},
     wire::syntax::field::write_line,
 };
@@ -30,16 +40,57 @@ use crate::{
 pub(crate) struct Identified<'r> {
     /// The application and the route.
     pub routed: &'r RoutedRequest,
-    /// The account.
-    pub account: &'r RequestAccount,
+    /// Where it is sent.
+    pub to: To<'r>,
+    /// The account, if it has one for this backend.
+    pub account: Option<&'r Account>,
+    /// The request as the version gets it whose backend it goes to, if that is another one.
+    pub bridged: Option<&'r BridgedRequest>,
+}
+
+/// Where a request is sent.
+#[derive(Clone, Copy)]
+pub(crate) struct To<'r> {
+    /// The backend.
+    pub backend: &'r Backend,
+    /// The backend whose rules hold: another one, if copies have a backend of their own.
+    pub rules: &'r Backend,
+    /// The version whose backend it is.
+    pub version: &'r Version,
+    /// The version whose request it is a copy of, if it is a copy.
+    pub copy_of: Option<&'r Version>,
+}
+
+impl<'r> To<'r> {
+    /// Where a route leads.
+    pub(crate) fn route(route: &'r Route) -> Self {
+        Self {
+            backend: route.backend(),
+            rules: route.backend(),
+            version: route.serving(),
+            copy_of: None,
+        }
+    }
 }
 
 /// Writes the beginning of the head for the backend: request line, `Host`, and the form's length. The other header
-/// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client.
-pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
+/// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client. `target` is that of a changed request.
+pub(crate) fn write_request_line(
+    head: &Head,
+    target: Option<&str>,
+    form: &[u8],
+    out: &mut Vec<u8>,
+) {
     let (line, host) = (head.method_and_target(), head.host());
     out.reserve(line.len() + host.len() + 512);
-    out.extend_from_slice(line);
+    match target {
+        None => out.extend_from_slice(line),
+        Some(target) => {
+            out.extend_from_slice(head.method());
+            out.push(b' ');
+            out.extend_from_slice(target.as_bytes());
+        }
+    }
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     out.extend_from_slice(host);
     out.extend_from_slice(b"\r\n");
@@ -51,11 +102,36 @@ pub(crate) fn write_request_line(head: &Head, form: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the client's fields that pass.
-fn write_passed(routed: &RoutedRequest, head: &Head, admitted: &Admitted<'_>, lines: &mut Vec<u8>) {
+static STATE_OF_TRACE: HeaderName = TRACESTATE;
+
+/// Fields that ask for another form of the response than the whole body as it is: a bridge could not change that. Tags and
+/// dates are those of bodies before or after a change, so a response by them could leave a client with another one.
+static OF_FORM: [HeaderName; 5] = [
+    ACCEPT_ENCODING,
+    RANGE,
+    IF_RANGE,
+    IF_NONE_MATCH,
+    IF_MODIFIED_SINCE,
+];
+
+/// Writes the client's fields that pass. Without those of [`OF_FORM`], if the response may have to be changed.
+fn write_passed(
+    to: To<'_>,
+    changes_response: bool,
+    head: &Head,
+    admitted: &Admitted<'_>,
+    lines: &mut Vec<u8>,
+) {
     // The parser has checked that names and values contain no line ends.
-    let hides_logins = admitted.has_cookies && routed.route().backend().name.is_of_route();
+    let hides_logins = admitted.has_cookies && to.rules.name.is_of_route();
     for (name, value) in head.at(&admitted.passed_fields) {
+        // The copy is no part of the trace of the request.
+        if to.copy_of.is_some() && is_named(name, &STATE_OF_TRACE) {
+            continue;
+        }
+        if changes_response && OF_FORM.iter().any(|one| is_named(name, one)) {
+            continue;
+        }
         if hides_logins && is_named(name, &COOKIE) {
             let others = without_login_cookies(value);
             if !others.is_empty() || value.is_empty() {
@@ -70,31 +146,44 @@ fn write_passed(routed: &RoutedRequest, head: &Head, admitted: &Admitted<'_>, li
 /// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
 /// [`write_request_line`] writes `Host` and the form's length.
 pub(crate) fn write_backend_headers(
-    Identified { routed, account }: Identified<'_>,
+    Identified {
+        routed,
+        to,
+        account,
+        bridged,
+    }: Identified<'_>,
     head: &Head,
     admitted: &Admitted<'_>,
     request_id: &RequestId,
     ids: &RequestIds,
     lines: &mut Vec<u8>,
 ) {
-    write_passed(routed, head, admitted, lines);
+    let changes_response = bridged.is_some_and(|bridged| bridged.changes_response);
+    write_passed(to, changes_response, head, admitted, lines);
+    if changes_response {
+        write_line(lines, ACCEPT_ENCODING.as_str().as_bytes(), b"identity");
+    }
     let mut own = |name: HeaderName, value: &[u8]| {
         write_line(lines, name.as_str().as_bytes(), value);
     };
-    let route = routed.route();
-    if let Some(secret) = &route.backend().secret {
+    if let Some(secret) = &to.backend.secret {
         own(X_GATEWAY_SECRET, secret.expose().as_bytes());
     }
     if let Some(ident) = routed.app().and_then(|app| app.ident.as_ref()) {
         own(X_GATEWAY_APP, ident.as_str().as_bytes());
     }
-    if let Some(account) = account.account() {
-        own(X_GATEWAY_ACCOUNT_ID, account.id.as_bytes());
-        own(X_GATEWAY_ACCOUNT_USERNAME, account.username.as_bytes());
-        own(X_GATEWAY_ACCOUNT_TYPE, account.kind.as_bytes());
+    own(X_GATEWAY_VERSION, to.version.as_str().as_bytes());
+    if let Some(bridged) = bridged {
+        own(X_GATEWAY_BRIDGE, bridged.from.as_str().as_bytes());
+        if routed.verified().signed_app().is_some() {
+            own(X_GATEWAY_SIGNED, b"true");
+        }
     }
-    own(X_GATEWAY_VERSION, route.version.name().as_str().as_bytes());
-    own(X_GATEWAY_VERSION_SOURCE, route.source.as_str().as_bytes());
+    if let Some(version) = to.copy_of {
+        own(X_GATEWAY_SHADOW, version.as_str().as_bytes());
+    }
+    let source = routed.route().source;
+    own(X_GATEWAY_VERSION_SOURCE, source.as_str().as_bytes());
     own(X_REQUEST_ID, request_id.as_bytes());
     match &admitted.traceparent {
         Some(theirs) => own(TRACEPARENT, theirs.as_bytes()),
@@ -112,9 +201,23 @@ pub(crate) fn write_backend_headers(
     for (_, host) in head.at(&[origin.host]) {
         own(X_FORWARDED_HOST, host);
     }
+    if let Some(account) = account {
+        write_account(account, lines);
+    }
     if let Some(app) = routed.app() {
         // Writing to a Vec cannot fail.
         let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
+    }
+}
+
+/// Writes the lines of a verified account.
+pub(crate) fn write_account(account: &Account, lines: &mut Vec<u8>) {
+    for (name, value) in [
+        (X_GATEWAY_ACCOUNT_ID, &account.id),
+        (X_GATEWAY_ACCOUNT_USERNAME, &account.username),
+        (X_GATEWAY_ACCOUNT_TYPE, &account.kind),
+    ] {
+        write_line(lines, name.as_str().as_bytes(), value.as_bytes());
     }
 }
 
@@ -139,11 +242,14 @@ mod tests {
             "GET /a?b=%20 HTTP/1.0\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n",
             "/a?b=%20",
         );
-        write_request_line(&get, b"", &mut out);
+        write_request_line(&get, None, b"", &mut out);
         assert_eq!(out, b"GET /a?b=%20 HTTP/1.1\r\nHost: h:1\r\n");
         out.clear();
         let post = head("POST /p HTTP/1.1\r\nHost: h\r\n\r\n", "/p");
-        write_request_line(&post, b"a=1", &mut out);
+        write_request_line(&post, None, b"a=1", &mut out);
         assert_eq!(out, b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n");
+        out.clear();
+        write_request_line(&post, Some("/q?c=2"), b"a=1", &mut out);
+        assert!(out.starts_with(b"POST /q?c=2 HTTP/1.1\r\nHost: h\r\n"));
     }
 }

@@ -158,6 +158,7 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
             quota: Some(_),
             ..
         } => vec![("limit", limit.as_str().to_owned())],
+        Rejection::BridgeFailed { change, .. } => vec![("change", change.to_string())],
         Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
             let versions = &*migration.versions;

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use ring::digest;
 use signpost_kit::{clock::Timestamp, limits::Network};
-use signpost_protocol::version::VersionSource;
+use signpost_protocol::version::{Version, VersionSource};
 
 use super::verify::VerifiedRequest;
 use crate::{
@@ -13,7 +13,10 @@ use crate::{
         Versions,
     },
     directory::apps::App,
-    request::rejection::{Migration, Rejection},
+    request::{
+        Method,
+        rejection::{Migration, Rejection},
+    },
 };
 
 /// A verified request with its route; only [`route`] creates one.
@@ -75,6 +78,18 @@ impl Route {
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         self.version.backend(self.index)
     }
+
+    /// The version whose backend it is: another one, if the request takes a bridge.
+    #[must_use]
+    pub(crate) fn serving(&self) -> &Arc<Version> {
+        self.version.serving(self.index)
+    }
+
+    /// Whether the backend is that of another version, which gets a changed request.
+    #[must_use]
+    pub(crate) fn is_bridged(&self) -> bool {
+        self.version.is_bridged(self.index)
+    }
 }
 
 /// What the route of a request depends on, beside its application.
@@ -82,6 +97,8 @@ impl Route {
 pub struct Wanted<'r> {
     /// The version header's value, empty if missing.
     pub version: &'r [u8],
+    /// The method.
+    pub method: Method,
     /// The path as sent.
     pub path: &'r str,
     /// The client's address.
@@ -207,10 +224,17 @@ fn choose_backend(
     wanted: Wanted<'_>,
     is_available: impl Fn(&Backend) -> bool,
 ) -> BackendIndex {
-    if verified.callback().is_none()
-        && let Some(routed) = version.routed(wanted.path)
-    {
-        return routed;
+    if verified.callback().is_none() {
+        if let Some(routed) = version.routed(wanted.path) {
+            return routed;
+        }
+        if let Some(bridge) = version.bridge() {
+            let changes = version.changes();
+            let path = changes.and_then(|changes| changes.path(wanted.method, wanted.path));
+            if let Some(routed) = bridge.routed(path.as_deref().unwrap_or(wanted.path)) {
+                return routed;
+            }
+        }
     }
     if version.has_canaries() {
         let place = place(version.sticky_by(), verified.app(), wanted.client);
@@ -274,6 +298,7 @@ mod tests {
     fn wanted<'a>(version: &'a str, path: &'a str) -> Wanted<'a> {
         Wanted {
             version: version.as_bytes(),
+            method: Method::Get,
             path,
             client: IpAddr::from([192, 0, 2, 1]),
         }

@@ -165,7 +165,7 @@ impl Verifier {
         now: SignTime,
     ) -> Result<VerifiedRequest, Rejection> {
         if params.is_empty() {
-            return if self.is_always_signed(method, target) {
+            return if self.config.is_always_signed(method, target.path) {
                 Err(Rejection::SignMissing)
             } else {
                 Ok(VerifiedRequest(Verified::Unsigned(app)))
@@ -215,11 +215,6 @@ impl Verifier {
     /// The application's sign profile, or the gateway's.
     pub(crate) fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
         app.profile.as_deref().unwrap_or(&self.config.profile)
-    }
-
-    fn is_always_signed(&self, method: Method, target: Target<'_>) -> bool {
-        let mut rules = self.config.always_signed.iter();
-        rules.any(|rule| rule.method == method && rule.path.takes(target.path))
     }
 
     fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {

@@ -57,6 +57,7 @@ use crate::{
         stop::Stop,
         upgrade::{NewProcess, TakenOver},
     },
+    shadow::writer::ShadowWriter,
     tls::Tls,
     upstream::routing::monitor::resolve_all,
 };
@@ -219,6 +220,7 @@ struct StoreWriters {
     presence: Option<Presence>,
     rate_limits: Option<RateSharing>,
     usage: Option<UsageWriter>,
+    shadows: Option<ShadowWriter>,
 }
 
 impl StoreWriters {
@@ -240,6 +242,10 @@ impl StoreWriters {
             UsageWriter::new(Arc::clone(usage), store.clone(), clock)
         });
         let (usage, flush) = usage.transpose()?.unzip();
+        let shadows = store.map(|store| {
+            let (shadows, clock) = (Arc::clone(&state.shadows), Arc::clone(&state.clock));
+            ShadowWriter::new(shadows, store.clone(), clock)
+        });
         let stored = apps.stored.as_ref();
         let presence = stored.map(|stored| Presence::new(stored, readiness.clone()));
         let writers = Self {
@@ -251,6 +257,7 @@ impl StoreWriters {
             presence: presence.transpose()?,
             rate_limits,
             usage,
+            shadows: shadows.transpose()?,
         };
         Ok((writers, flush.unwrap_or(UsageFlush::none())))
     }
@@ -313,6 +320,9 @@ impl Control {
             }
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());
+            }
+            if let Some(shadows) = writers.shadows {
+                tokio::spawn(shadows.run());
             }
             let last = Arc::clone(&state.last_reload);
             let reloader = Reloader::new(reload, file, settings, hangups, last);

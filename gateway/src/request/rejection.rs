@@ -245,6 +245,14 @@ pub enum Rejection {
         /// The backend's name.
         backend: String,
     },
+    /// Operator error, or error of the backend: a change between two versions does not apply.
+    #[error("the change {change} does not apply: {why}")]
+    BridgeFailed {
+        /// The name of the change.
+        change: Box<str>,
+        /// The cause, for the log. It contains no value of request or response.
+        why: String,
+    },
     /// Operator error: the backend rejects the gateway's secret.
     #[error("the backend rejects this gateway's gateway_secret")]
     GatewaySecretRejected,
@@ -328,6 +336,7 @@ impl Rejection {
             Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
                 ProblemCode::BackendUnreachable
             }
+            Self::BridgeFailed { .. } => ProblemCode::BridgeFailed,
             Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
             Self::BackendTimeout => ProblemCode::BackendTimeout,
             Self::GatewayStopping => ProblemCode::GatewayStopping,
@@ -383,7 +392,7 @@ impl Rejection {
     pub(crate) const fn failure(&self) -> Option<Failure> {
         match self {
             Self::StoreUnavailable(_) => Some(Failure::Store),
-            Self::BackendUnreachable { .. } => Some(Failure::Backend),
+            Self::BackendUnreachable { .. } | Self::BridgeFailed { .. } => Some(Failure::Backend),
             Self::BackendTimeout => Some(Failure::BackendTimeout),
             Self::Internal(_) => Some(Failure::Internal),
             _ => None,

@@ -31,6 +31,10 @@ pub(crate) struct ListedVersion {
     pub link: Option<String>,
     /// Those that are not over, the next one first.
     pub brownouts: Vec<ListedBrownout>,
+    /// The version whose backends serve its requests, if it has a bridge.
+    pub bridge: Option<String>,
+    /// The version that gets copies of its requests, if one does.
+    pub shadow: Option<String>,
     /// Its backends.
     pub backends: Vec<ListedBackend>,
 }
@@ -98,12 +102,15 @@ impl ListedVersion {
             deprecated: life_cycle.and_then(|one| one.deprecated).map(rfc3339),
             sunset: sunset.map(rfc3339),
             after_sunset: after_sunset.filter(|_| sunset.is_some()),
+            bridge: version.bridge().map(|bridge| bridge.to.to_string()),
+            shadow: version.shadow().map(|shadow| shadow.to.to_string()),
             link: life_cycle
                 .and_then(|one| one.link.as_deref())
                 .map(str::to_owned),
             brownouts: brownouts.collect(),
             backends: version
                 .backends()
+                .chain(version.shadow().and_then(|shadow| shadow.backend.as_ref()))
                 .map(|backend| ListedBackend::new(version, backend, known))
                 .collect(),
         }
@@ -117,6 +124,7 @@ impl ListedBackend {
         let (part, path) = match &backend.name.part {
             Part::Own => ("own", None),
             Part::Canary(_) => ("canary", None),
+            Part::Shadow => ("shadow", None),
             Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
         };
         Self {

@@ -17,7 +17,7 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "applications",
     "audit",
     "tokens",
@@ -32,6 +32,7 @@ const TABLES: [&str; 14] = [
     "usage_start",
     "usage_counts",
     "usage_clients",
+    "shadow_tallies",
 ];
 
 /// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old

@@ -12,9 +12,9 @@ use signpost_protocol::problem::ProblemCode;
 use super::unsuffixed;
 
 /// Labels with any value: names of the configuration or the store, addresses, and bounds of buckets.
-const OPEN: [&str; 11] = [
-    "address", "app", "backend", "endpoint", "file", "instance", "le", "listener", "program",
-    "provider", "version",
+const OPEN: [&str; 12] = [
+    "address", "app", "backend", "change", "endpoint", "file", "instance", "le", "listener",
+    "program", "provider", "version",
 ];
 
 const CLASSES: &[&str] = &["2xx", "3xx", "4xx", "5xx"];
@@ -24,7 +24,7 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 29] = [
+const VALUES: [(&str, &str, &[&str]); 30] = [
     (
         "signpost_requests_total",
         "version_source",
@@ -47,6 +47,19 @@ const VALUES: [(&str, &str, &[&str]); 29] = [
         "signpost_clock_skew_seconds",
         "direction",
         &["ahead", "behind"],
+    ),
+    (
+        "signpost_shadow_copies_total",
+        "result",
+        &[
+            "equal",
+            "different",
+            "failed",
+            "refused",
+            "dropped",
+            "skipped",
+            "noise",
+        ],
     ),
     (
         "signpost_connections",

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr};
 
 use toml::Table;
 
+use super::bridged::{is_bridged, serving};
 use super::{
     Ended, Stack,
     files::{self, Addresses, Files},
@@ -39,8 +40,10 @@ impl StackBuilder {
             Program::V2,
             Program::Provider,
         ];
+        let programs = programs.into_iter();
+        let started = programs.filter(|program| !(is_bridged() && *program == Program::V1));
         Self {
-            programs: programs.map(|program| (program, 1)).into(),
+            programs: started.map(|program| (program, 1)).collect(),
             overrides: BTreeMap::new(),
             overrides_of_one: BTreeMap::new(),
             without: Vec::new(),
@@ -83,7 +86,7 @@ impl StackBuilder {
     /// Starts `count` processes of a program. Every gateway has all backends; the first one's address is public.
     #[must_use]
     pub fn several(mut self, program: Program, count: usize) -> Self {
-        self.programs.insert(program, count);
+        self.programs.insert(serving(program), count);
         self
     }
 
@@ -185,6 +188,9 @@ impl StackBuilder {
         if self.programs.contains_key(&Program::All) {
             addresses.v2 = addresses.v1;
         }
+        if self.has_bridge() {
+            addresses.v1 = addresses.v2;
+        }
         let files = Files {
             store: self.create_store(&folder),
             addresses,
@@ -249,9 +255,13 @@ impl StackBuilder {
     fn file_of(&self, instance: Instance) -> Table {
         let program = instance.program;
         let mut table = files::default_table(program, self.is_multi);
+        if program == Program::Gateway && self.has_bridge() {
+            table["versions"]["v1"] = files::bridged_v1();
+        }
         for (version, backend) in [("v1", Program::V1), ("v2", Program::V2)] {
             let count = self.programs.get(&backend).copied().unwrap_or(1);
-            if program == Program::Gateway && count > 1 {
+            let is_several = count > 1 && !(self.has_bridge() && version == "v1");
+            if program == Program::Gateway && is_several {
                 table["versions"][version] = Table::new().into();
                 files::merge(&mut table, &files::several_backends(version, count));
             }
@@ -264,6 +274,9 @@ impl StackBuilder {
             self.overrides_of_one.get(&instance),
         ] {
             files::merge(&mut table, further.unwrap_or(&Table::new()));
+        }
+        if program == Program::Gateway && self.has_bridge() {
+            files::move_backend_keys(&mut table);
         }
         table
     }
@@ -290,9 +303,15 @@ impl StackBuilder {
     fn overriding(mut self, programs: &[Program], toml: &str) -> Self {
         let table = parse(toml);
         for program in programs {
-            files::merge(self.overrides.entry(*program).or_default(), &table);
+            let program = serving(*program);
+            files::merge(self.overrides.entry(program).or_default(), &table);
         }
         self
+    }
+
+    /// Whether v2 serves version 1.
+    fn has_bridge(&self) -> bool {
+        is_bridged() && self.programs.contains_key(&Program::V2)
     }
 }
 

@@ -178,6 +178,24 @@ pub(super) fn several_backends(version: &str, count: usize) -> Table {
     )])
 }
 
+/// The table of version 1 in the example of its bridge.
+pub(super) fn bridged_v1() -> Value {
+    let mut example = parse(&[include_str!("../../../conf/gateway-bridge.toml")]);
+    let versions = example
+        .remove("versions")
+        .expect("the example has versions");
+    versions["v1"].clone()
+}
+
+/// Moves what a test says of version 1's backend to that of version 2, which serves it.
+pub(super) fn move_backend_keys(table: &mut Table) {
+    let versions = table["versions"].as_table_mut().expect("a table");
+    let v1 = versions["v1"].as_table_mut().expect("a table");
+    let health = v1.remove("health");
+    let v2 = versions["v2"].as_table_mut().expect("a table");
+    v2.extend(health.map(|health| ("health".to_owned(), health)));
+}
+
 /// Merges `above` into `below`, table by table; values of `above` win.
 pub(super) fn merge(below: &mut Table, above: &Table) {
     for (key, value) in above {

@@ -29,7 +29,7 @@ pub use self::{
     user::AuthenticatedUser,
 };
 pub(crate) use self::{
-    application::{named_application, required_application},
+    application::{client_version, named_application, required_application},
     parameters::{BufferedBody, MAX_PARAMETERS},
     user::SentCredential,
 };

@@ -300,6 +300,26 @@ impl<'d> Section<'d> {
         number.ok_or_else(|| self.missing(key, &numbers(range)))
     }
 
+    /// Reads a share in percent, with decimals.
+    ///
+    /// # Errors
+    ///
+    /// The value is not a number from 0 to 100.
+    pub fn percent(&mut self, key: &str, default: f64) -> Read<f64> {
+        const ALLOWED: &str = "a number from 0 to 100, for example 0.5";
+        let percent = match self.find(key, ALLOWED) {
+            None => default,
+            Some(value) => {
+                let found = value.as_decimal();
+                let found = found.ok_or_else(|| value.invalid_unshown(ALLOWED))?;
+                let percent = Some(found).filter(|one| (0.0..=100.0).contains(one));
+                percent.ok_or_else(|| value.invalid(ALLOWED))?
+            }
+        };
+        self.set(key, percent.to_string());
+        Ok(percent)
+    }
+
     /// Reads a duration in whole seconds.
     ///
     /// # Errors

@@ -43,6 +43,16 @@ impl<'d> Value<'d> {
         i64::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
+    /// The number, if the value is one: whole or with decimals.
+    #[must_use]
+    pub fn as_decimal(&self) -> Option<f64> {
+        match self.spanned.get_ref() {
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            DeValue::Integer(integer) => integer.as_str().parse().ok(),
+            _ => None,
+        }
+    }
+
     /// The boolean, if the value is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {

@@ -91,7 +91,9 @@ impl Listing {
         print_table(VERSION_HEADS, versions.clone().map(version_row));
         print_line("");
         let mut backends: Vec<(&str, &ListedBackend)> = Vec::new();
-        for version in versions {
+        // A backend is shown with its own version.
+        let (bridged, own): (Vec<_>, Vec<_>) = versions.partition(|one| one.bridge.is_some());
+        for version in own.into_iter().chain(bridged) {
             for backend in &version.backends {
                 // Several versions share a common route's.
                 if backends
@@ -141,8 +143,16 @@ fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
     let next = version.brownouts.first();
     let next = next.map(|brownout| format!("{} to {}", brownout.start, brownout.end));
     let is_default = if version.is_default { " (default)" } else { "" };
+    let to = |what: &str, version: &Option<String>| {
+        let version = version.as_ref();
+        version.map_or_else(String::new, |version| format!(", {what} {version}"))
+    };
+    let (bridge, shadow) = (
+        to("bridge to", &version.bridge),
+        to("shadow", &version.shadow),
+    );
     [
-        format!("{}{is_default}", version.version),
+        format!("{}{is_default}{bridge}{shadow}", version.version),
         version.stage.replace('_', " "),
         or_dash(version.deprecated.as_deref()),
         or_dash(version.sunset.as_deref()),
@@ -217,6 +227,8 @@ mod tests {
             "deprecated": "2026-10-01T00:00:00Z",
             "sunset": "2027-01-01T00:00:00Z",
             "after_sunset": "gone",
+            "bridge": null,
+            "shadow": null,
             "link": "https://acme.example/v2",
             "brownouts": [
                 { "start": "2026-12-01T10:00:00Z", "end": "2026-12-01T11:00:00Z" },

@@ -53,6 +53,8 @@ pub(crate) enum Part {
     Own,
     /// The share of the canary of this name.
     Canary(Box<str>),
+    /// Copies of requests.
+    Shadow,
     /// Those on the paths of a route.
     Route(PathPattern),
     /// The same, of several versions.
@@ -147,6 +149,7 @@ impl fmt::Display for BackendName {
         match &self.part {
             Part::Own => Ok(()),
             Part::Canary(name) => write!(formatter, " (canary {name})"),
+            Part::Shadow => formatter.write_str(" (shadow)"),
             Part::Route(path) => write!(formatter, " {path}"),
             Part::CommonRoute { path, versions } => {
                 path.fmt(formatter)?;

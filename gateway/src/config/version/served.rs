@@ -8,15 +8,19 @@ use signpost_kit::{
         Invalid, Read, Section,
         shared_keys::{GATEWAY_SECRET, gateway_secret},
     },
+    secret::Secret,
 };
 use signpost_protocol::version::Version;
 
 use super::{
     Reading,
     backend::{AccountRules, Backend, BackendName, Part},
-    canaries::{StickyBy, read_canaries},
+    bridge::{check_no_backend, read_bridge, read_changes},
+    canaries::{Canary, StickyBy, read_canaries},
+    changes::Changes,
     life_cycle::{LifeCycle, Stage},
     routes::{CommonRoute, read_routes},
+    shadow::{Shadow, read_shadow},
 };
 use crate::config::{
     path_pattern::PathPattern,
@@ -40,10 +44,29 @@ pub struct ServedVersion {
     canaries: Vec<(u8, BackendIndex)>,
     sticky_by: StickyBy,
     response_headers: ResponseHeaders,
+    /// What changes its requests and responses into those of another version.
+    changes: Option<Arc<Changes>>,
+    /// The version whose backends serve its requests; `None` if it has a backend of its own.
+    bridge: Option<Bridge>,
+    /// The version that gets copies of its requests.
+    shadow: Option<Arc<Shadow>>,
+    /// How its table takes unsigned requests.
+    unsigned: Unsigned,
+}
+
+/// A version whose backends serve the requests of another one.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    /// Its name.
+    pub to: Arc<Version>,
+    /// The number of its backends, which are the first of the bridged version.
+    backends: u16,
+    /// The paths of its routes, as those of the bridged version.
+    routes: Vec<(PathPattern, BackendIndex)>,
 }
 
 /// A backend, and how it takes unsigned requests of the version.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Destination {
     backend: Arc<Backend>,
     unsigned: Unsigned,
@@ -70,21 +93,33 @@ impl ServedVersion {
         section: &mut Section<'_>,
         reading: &mut Reading<'_>,
     ) -> Read<Self> {
-        let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
-        let secret = gateway_secret(section, GATEWAY_SECRET);
+        let bridge = read_bridge(section);
+        // What is invalid is reported already.
+        let own = match bridge {
+            Ok(None) => OwnBackends::read(section, reading).map(Some),
+            Ok(Some(_)) | Err(Invalid) => check_no_backend(section).map(|()| None),
+        };
         let unsigned = Unsigned::read(section, reading.gateway.unsigned);
-        let canaries = read_canaries(section, reading);
         let routes = read_routes(section, reading);
         let life_cycle = LifeCycle::read(section, reading);
         let names = reading.gateway.names;
         let response_headers =
             section.section("headers", |section| ResponseHeaders::read(section, names));
-        let (upstream, routes, life_cycle) = (upstream?, routes?, life_cycle?);
-        let (secret, unsigned, (sticky_by, canaries)) = (secret?, unsigned?, canaries?);
+        let name: Read<Version> = name.parse().map_err(|_| Invalid);
+        let shadow = read_shadow(section, name.as_ref().ok(), reading);
+        let is_used = !matches!((&bridge, &shadow), (Ok(None), Ok(None)));
+        let changes = read_changes(section, is_used, reading);
+        let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
+        let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
+        if let (Some(_), Some(_)) = (&bridge, &shadow) {
+            let found = "it beside bridge";
+            return Err(section.problem("shadow", found, "a version with a backend of its own"));
+        }
         // `Versions` reports an invalid name.
-        let name: Arc<Version> = Arc::new(name.parse().map_err(|_| Invalid)?);
+        let name = Arc::new(name?);
         let of_routes = unsigned.of_routes(reading.gateway.unsigned);
         let mut destinations = Vec::new();
+        let (mut canaries, mut sticky_by) = (Vec::new(), StickyBy::Client);
         let mut add = |part, upstream, account, secret, unsigned| {
             let index = BackendIndex::next(&destinations);
             let version = Some(Arc::clone(&name));
@@ -93,16 +128,24 @@ impl ServedVersion {
             destinations.push(Destination { backend, unsigned });
             index
         };
-        let account = AccountRules::LOGIN;
-        add(Part::Own, upstream, account, secret.clone(), unsigned);
-        let mut end = 0;
-        let canaries = canaries.into_iter().map(|canary| {
-            end += canary.percent;
-            let secret = canary.secret.or_else(|| secret.clone());
-            let part = Part::Canary(canary.name);
-            (end, add(part, canary.upstream, account, secret, unsigned))
-        });
-        let canaries = canaries.collect();
+        if let Some(own) = own {
+            let account = AccountRules::LOGIN;
+            add(
+                Part::Own,
+                own.upstream,
+                account,
+                own.secret.clone(),
+                unsigned,
+            );
+            let mut end = 0;
+            for canary in own.canaries {
+                end += canary.percent;
+                let secret = canary.secret.or_else(|| own.secret.clone());
+                let part = Part::Canary(canary.name);
+                canaries.push((end, add(part, canary.upstream, account, secret, unsigned)));
+            }
+            sticky_by = own.sticky_by;
+        }
         let routes = routes.into_iter().map(|route| {
             let part = Part::Route(route.path.clone());
             let unsigned = route.unsigned.unwrap_or(of_routes);
@@ -110,6 +153,11 @@ impl ServedVersion {
             (route.path, index)
         });
         let routes = routes.collect();
+        let bridge = bridge.map(|to| Bridge {
+            to: Arc::new(to),
+            backends: 0,
+            routes: Vec::new(),
+        });
         Ok(Self {
             name,
             number: 0,
@@ -119,6 +167,10 @@ impl ServedVersion {
             canaries,
             sticky_by,
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
+            unsigned,
+            changes: changes.map(Arc::new),
+            bridge,
+            shadow: shadow.map(Arc::new),
         })
     }
 
@@ -131,7 +183,7 @@ impl ServedVersion {
         unsigned: Unsigned,
     ) -> Self {
         self.number = number;
-        let of_routes = self.unsigned(BackendIndex::OWN).of_routes(unsigned);
+        let of_routes = self.unsigned.of_routes(unsigned);
         for route in common.iter().filter(|route| route.is_of(&self.name)) {
             if self.routes.iter().all(|(path, _)| *path != route.path) {
                 let index = BackendIndex::next(&self.destinations);
@@ -144,6 +196,27 @@ impl ServedVersion {
         }
         self.routes.sort_by_key(|(path, _)| path.precedence());
         self
+    }
+
+    /// Has the backends of `other` serve what its own routes do not take. Both are complete.
+    pub(super) fn bridge_to(&mut self, other: &Self) {
+        let Some(bridge) = &mut self.bridge else {
+            return;
+        };
+        // A request that is rejected at the other version is rejected here, too.
+        let served = other.destinations.iter().map(|one| Destination {
+            backend: Arc::clone(&one.backend),
+            unsigned: one.unsigned.max(self.unsigned),
+        });
+        let own = std::mem::take(&mut self.destinations);
+        self.destinations = served.chain(own).collect();
+        bridge.backends = BackendIndex::next(&other.destinations).0;
+        bridge.routes.clone_from(&other.routes);
+        for (_, BackendIndex(index)) in &mut self.routes {
+            *index += bridge.backends;
+        }
+        self.canaries.clone_from(&other.canaries);
+        self.sticky_by = other.sticky_by;
     }
 
     /// Its name; the same object for all of its requests.
@@ -184,6 +257,39 @@ impl ServedVersion {
         &self.response_headers
     }
 
+    /// The version whose backend has this index: another one, if the request takes the bridge.
+    #[must_use]
+    pub(crate) fn serving(&self, index: BackendIndex) -> &Arc<Version> {
+        let bridge = self.bridge.as_ref();
+        let bridge = bridge.filter(|bridge| index.0 < bridge.backends);
+        bridge.map_or(&self.name, |bridge| &bridge.to)
+    }
+
+    /// Whether the backend of an index is that of another version.
+    #[must_use]
+    pub(crate) fn is_bridged(&self, index: BackendIndex) -> bool {
+        let bridge = self.bridge.as_ref();
+        bridge.is_some_and(|bridge| index.0 < bridge.backends)
+    }
+
+    /// The bridge to the backends of another version.
+    #[must_use]
+    pub(crate) const fn bridge(&self) -> Option<&Bridge> {
+        self.bridge.as_ref()
+    }
+
+    /// What changes its requests and responses into those of another version.
+    #[must_use]
+    pub(crate) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.changes.as_ref()
+    }
+
+    /// The version that gets copies of its requests.
+    #[must_use]
+    pub(crate) fn shadow(&self) -> Option<&Arc<Shadow>> {
+        self.shadow.as_ref()
+    }
+
     /// Its life cycle, if one is configured.
     #[must_use]
     pub(crate) fn life_cycle(&self) -> Option<&LifeCycle> {
@@ -206,7 +312,7 @@ impl ServedVersion {
     #[must_use]
     pub(crate) fn share(&self, backend: &Backend) -> Option<u8> {
         match backend.name.part {
-            Part::Route(_) | Part::CommonRoute { .. } => None,
+            Part::Route(_) | Part::CommonRoute { .. } | Part::Shadow => None,
             Part::Own => Some(100 - self.canaries.last().map_or(0, |(end, _)| *end)),
             Part::Canary(_) => {
                 let ends = self.canaries.iter().map(|(end, _)| *end);
@@ -221,9 +327,13 @@ impl ServedVersion {
     /// The backend of the longest route that takes `path`; byte for byte, as sent.
     #[must_use]
     pub(crate) fn routed(&self, path: &str) -> Option<BackendIndex> {
-        let mut routes = self.routes.iter();
-        let found = routes.find(|(pattern, _)| pattern.takes(path));
-        found.map(|(_, index)| *index)
+        routed(&self.routes, path)
+    }
+
+    /// Whether one of its routes takes every path of a pattern.
+    #[must_use]
+    pub(crate) fn has_route_for(&self, paths: &PathPattern) -> bool {
+        self.routes.iter().any(|(route, _)| route.includes(paths))
     }
 
     /// Whether a share of its requests goes to a canary.
@@ -252,5 +362,42 @@ impl ServedVersion {
         canaries
             .find(|(end, _)| place < *end)
             .map(|(_, index)| *index)
+    }
+}
+
+impl Bridge {
+    /// The same of the other version's routes; `path` is the path there.
+    #[must_use]
+    pub(crate) fn routed(&self, path: &str) -> Option<BackendIndex> {
+        routed(&self.routes, path)
+    }
+}
+
+fn routed(routes: &[(PathPattern, BackendIndex)], path: &str) -> Option<BackendIndex> {
+    let mut routes = routes.iter();
+    let found = routes.find(|(pattern, _)| pattern.takes(path));
+    found.map(|(_, index)| *index)
+}
+
+/// A version's own backend, and its canaries.
+struct OwnBackends {
+    upstream: Upstream,
+    secret: Option<Secret>,
+    sticky_by: StickyBy,
+    canaries: Vec<Canary>,
+}
+
+impl OwnBackends {
+    fn read(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Self> {
+        let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let secret = gateway_secret(section, GATEWAY_SECRET);
+        let canaries = read_canaries(section, reading);
+        let (upstream, secret, (sticky_by, canaries)) = (upstream?, secret?, canaries?);
+        Ok(Self {
+            upstream,
+            secret,
+            sticky_by,
+            canaries,
+        })
     }
 }

@@ -6,6 +6,7 @@ use http::uri::PathAndQuery;
 
 use super::*;
 
+mod bridges;
 mod parts;
 mod tls;
 

@@ -2,7 +2,7 @@
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
-use signpost_store::{Store, StoreError, from_row};
+use signpost_store::{Store, StoreError, from_row, values};
 
 use super::day::Day;
 
@@ -151,6 +151,24 @@ async fn read_where(
         clients: store.rows(&clients, Vec::new()).await?,
         applications: store.rows(apps, Vec::new()).await?,
     })
+}
+
+/// The number of applications with requests to a version since the day of this time.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub(crate) async fn count_users(
+    store: &Store,
+    version: &str,
+    since: Timestamp,
+) -> Result<u64, StoreError> {
+    let day = Day::at(since).number();
+    // Internal ids of applications begin at 1.
+    let sql = "SELECT count(DISTINCT application) AS number FROM usage_counts \
+               WHERE version = $1 AND day >= $2 AND application > 0";
+    let row = store.row::<(i64,)>(sql, values![version, day]).await?;
+    Ok(row.map_or(0, |(number,)| u64::try_from(number).unwrap_or_default()))
 }
 
 /// Whether a report would have at least `number` clients and applications that have a default version, or about as many.

@@ -89,6 +89,7 @@ impl Fixture {
         let at = SignTime::from_millis(0);
         let verified = verifier.verify(app, Method::Get, target, &Params::default(), at);
         let wanted = Wanted {
+            method: Method::Get,
             version: b"",
             path,
             client: CLIENT,

@@ -22,6 +22,8 @@ families! {
     VERIFICATION_FAILURES = "signpost_verification_failures", "Requests whose verification failed";
     CLOCK_SKEW = "signpost_clock_skew_seconds",
         "How far a request's time is from the gateway's, in seconds";
+    SHADOW_COPIES = "signpost_shadow_copies", "Requests that were chosen to be copied to another version";
+    BRIDGE_FAILURES = "signpost_bridge_failures", "Requests to which a change between two versions did not apply";
 }
 
 /// Writes the families.
@@ -67,6 +69,14 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
             }
         }
         Ok(())
+    })?;
+    scrape.label_counters(SHADOW_COPIES, "result", &gateway.state.shadows.counts)?;
+    scrape.counter(BRIDGE_FAILURES, |sample| {
+        let failures = metrics.bridge_failures();
+        let mut failures = failures.iter();
+        failures.try_for_each(|((version, change), count)| {
+            sample(&[("version", version), ("change", change)], *count)
+        })
     })
 }
 

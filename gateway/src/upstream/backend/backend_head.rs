@@ -8,11 +8,14 @@ use memchr::memchr;
 
 use signpost_protocol::header::X_REQUEST_ID;
 
-use crate::wire::syntax::{
-    bytes::has_control_but_tabs,
-    field::{FieldFault, Fields, NameAndValue, Span, read_fields},
-    framing::FramingFields,
-    scan::{BareLineFeed, HeadScanner},
+use crate::{
+    request::BodyLength,
+    wire::syntax::{
+        bytes::has_control_but_tabs,
+        field::{FieldFault, Fields, NameAndValue, Span, read_fields},
+        framing::FramingFields,
+        scan::{BareLineFeed, HeadScanner},
+    },
 };
 
 /// Limit of a response's head, in bytes: offsets in it have two bytes.
@@ -47,6 +50,16 @@ pub enum ResponseBody {
     Chunked,
     /// It ends when the backend closes the connection.
     UntilClose,
+}
+
+impl From<ResponseBody> for BodyLength {
+    fn from(body: ResponseBody) -> Self {
+        match body {
+            ResponseBody::None => Self::None,
+            ResponseBody::Length(length) => Self::Known(length),
+            ResponseBody::Chunked | ResponseBody::UntilClose => Self::Unknown,
+        }
+    }
 }
 
 /// A response's head: the offsets of its parts in the bytes that it was parsed from.

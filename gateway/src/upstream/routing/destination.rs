@@ -17,6 +17,9 @@ use crate::{
 pub(crate) struct Destination<'g> {
     backend: &'g Backend,
     choice: Choice<'g>,
+    /// Whether what happens to the request changes what is known of the backend: not that of a copy, whose timeouts are
+    /// shorter.
+    is_noted: bool,
 }
 
 enum Choice<'g> {
@@ -62,7 +65,20 @@ impl<'g> Destination<'g> {
             },
             (None, None) => return Err(Rejection::Internal("a version without a balancer".into())),
         };
-        Ok(Self { backend, choice })
+        Ok(Self {
+            backend,
+            choice,
+            is_noted: true,
+        })
+    }
+
+    /// The same, of a copy: only its request in flight is counted.
+    #[must_use]
+    pub(crate) fn of_copy(self) -> Self {
+        Self {
+            is_noted: false,
+            ..self
+        }
     }
 
     /// Chooses the next address: one that the request was not sent to before, unless the address is fixed.
@@ -109,6 +125,9 @@ impl<'g> Destination<'g> {
 
     /// Counts what happened to the backend. A balancer has its counts, too: a request needs no space for both.
     pub(crate) fn count(&self, event: BackendEvent) {
+        if !self.is_noted {
+            return;
+        }
         match &self.choice {
             Choice::Fixed { counts, .. } => counts.count(event),
             Choice::Balanced { balancer, .. } => balancer.counts.count(event),
@@ -129,6 +148,9 @@ impl<'g> Destination<'g> {
     /// Marks the current address as unreachable, after no connection to it could be established, and ejects it unless it is the
     /// only one.
     pub(crate) fn fail(&self, why: &str) {
+        if !self.is_noted {
+            return;
+        }
         match &self.choice {
             Choice::Fixed {
                 endpoint,
@@ -146,6 +168,9 @@ impl<'g> Destination<'g> {
 
     /// Marks the current address as reachable, after a connection to it was established, and ends its ejection.
     pub(crate) fn restore(&self) {
+        if !self.is_noted {
+            return;
+        }
         match &self.choice {
             Choice::Fixed {
                 endpoint,

@@ -210,6 +210,21 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 );
 
+CREATE TABLE shadow_tallies (
+    writer   BYTEA  NOT NULL CHECK (length(writer) = 16),
+    hour     BIGINT NOT NULL,
+    version  TEXT   NOT NULL,
+    target   TEXT   NOT NULL,
+    route    TEXT   NOT NULL,
+    changes  TEXT   NOT NULL,
+    tally    TEXT   NOT NULL,
+    PRIMARY KEY (writer, hour, version, target, route, changes)
+);
+
+CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
+
+CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
 CREATE TABLE usage_writers (
     id          BYTEA  PRIMARY KEY CHECK (length(id) = 16),
     sequence    BIGINT NOT NULL,

@@ -227,6 +227,23 @@ CREATE TABLE usage_clients (
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
 
+-- What differs between two versions, by the hour and by what is compared: `signpost versions diff` adds it up. Rows are
+-- deleted after 30 days.
+CREATE TABLE shadow_tallies (
+    writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
+    hour     INTEGER NOT NULL, -- its first ms, UTC
+    version  TEXT    NOT NULL, -- whose clients got the responses
+    target   TEXT    NOT NULL, -- the version that got copies
+    route    TEXT    NOT NULL, -- an entry of the configuration: GET /orders/
+    changes  TEXT    NOT NULL, -- the digest of the changes that were applied; empty without
+    tally    TEXT    NOT NULL, -- JSON: paths, kinds, counts and shapes, but no value
+    PRIMARY KEY (writer, hour, version, target, route, changes)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX shadow_tallies_by_version ON shadow_tallies (version, target, changes, route, hour, writer);
+
+CREATE INDEX shadow_tallies_by_age ON shadow_tallies (hour);
+
 -- The last batch of each gateway process: if the process did not learn its outcome, it is sent again, and counts once.
 CREATE TABLE usage_writers (
     id          BLOB    PRIMARY KEY CHECK (length(id) = 16),

@@ -21,7 +21,8 @@ use crate::{
     http::{
         Context, Version, pages,
         request::{
-            ClaimedApplication, Parameters, RequestInfo, named_application, required_application,
+            ClaimedApplication, Parameters, RequestInfo, client_version, named_application,
+            required_application,
         },
         views::{LoginResult, PollingLogin},
     },
@@ -41,8 +42,9 @@ pub(crate) async fn login<V: Version>(
     let Some(state) = parameters.optional("state")? else {
         return begin_redirect(&context, &info, application, &parameters, &headers).await;
     };
+    let version = client_version(&headers, &context)?;
     let request = BrowserRequest {
-        version: &context.version,
+        version: &version,
         state,
         application,
         client: info.client_address,
@@ -90,7 +92,7 @@ async fn begin_redirect(
 ) -> Result<Response, LoginError> {
     let application = required_application(context, application).await?;
     let login_request = LoginRequest {
-        version: &context.version,
+        version: &client_version(headers, context)?,
         application: &application,
         provider: parameters.optional("provider")?,
     };
@@ -154,11 +156,12 @@ fn cookie(set_cookie: HeaderValue) -> [(HeaderName, HeaderValue); 1] {
 pub(crate) async fn begin_polling<V: Version>(
     State(context): State<Context>,
     ClaimedApplication { application, .. }: ClaimedApplication,
+    headers: HeaderMap,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
     let service = &context.service;
     let login_request = LoginRequest {
-        version: &context.version,
+        version: &client_version(&headers, &context)?,
         application: &application,
         provider: parameters.optional("provider")?,
     };

@@ -7,7 +7,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, header::CONNECTION};
-use signpost_protocol::header::{REFUSED_SECRET, X_GATEWAY_REFUSED, X_GATEWAY_SECRET};
+use signpost_protocol::header::{
+    REFUSED_SECRET, REFUSED_SHADOW, X_GATEWAY_REFUSED, X_GATEWAY_SECRET, X_GATEWAY_SHADOW,
+};
 
 use crate::{
     error::LoginError,
@@ -17,20 +19,38 @@ use crate::{
 /// Limit of a request's body, as the gateway's. CONTRACT 2.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Passes on requests with the gateway's secret. CONTRACT 9.
+/// Passes on requests with the gateway's secret, but no copies of requests that change something. CONTRACT 9.
 ///
-/// Rejections are marked with a header. It shows the gateway that its secret is wrong, and not the client's request.
+/// Rejections are marked with a header. It shows the gateway that its secret is wrong, or that the request is a copy, and not
+/// the client's request.
 pub(super) async fn require_gateway(
     State(context): State<Context>,
     request: Request,
     next: Next,
 ) -> Response {
     let secret = request.headers().get(X_GATEWAY_SECRET);
-    if context.service.config.gateway.trusts(secret) {
-        return next.run(request).await;
+    if !context.service.config.gateway.trusts(secret) {
+        return refused(REFUSED_SECRET);
     }
+    let is_copy = request.headers().contains_key(X_GATEWAY_SHADOW);
+    if is_copy && CHANGING.contains(&request.uri().path()) {
+        return refused(REFUSED_SHADOW);
+    }
+    next.run(request).await
+}
+
+/// The shared endpoints that begin, end or store something: a copy of a request must not do that once more.
+const CHANGING: [&str; 5] = [
+    "/login",
+    "/user/login",
+    "/user/renew",
+    "/user/logout",
+    "/event/send",
+];
+
+fn refused(why: &'static str) -> Response {
     let mut rejection = closing_response(LoginError::GatewayRequired);
-    let reason = HeaderValue::from_static(REFUSED_SECRET);
+    let reason = HeaderValue::from_static(why);
     rejection.headers_mut().insert(X_GATEWAY_REFUSED, reason);
     rejection
 }

@@ -6,7 +6,8 @@ use axum::extract::FromRequestParts;
 use http::{HeaderMap, HeaderName, HeaderValue, request::Parts};
 use signpost_protocol::{
     app::{AppId, AppIdent},
-    header::{X_GATEWAY_APP, X_GATEWAY_APP_ID},
+    header::{X_GATEWAY_APP, X_GATEWAY_APP_ID, X_GATEWAY_BRIDGE, X_GATEWAY_SIGNED},
+    version::Version as VersionName,
 };
 
 use super::Parameters;
@@ -99,7 +100,9 @@ impl<V: Version> FromRequestParts<HandlerContext<V>> for SignedApplication {
             // unsigned, names no application.
             Gateway::Secret(..) | Gateway::Loopback => {
                 let parameters = Parameters::from_request_parts(parts, context).await?;
-                parameters.optional("sign")?.is_some()
+                let is_signed = gateway_header(&parts.headers, &context.shared, &X_GATEWAY_SIGNED)?;
+                // Over a bridge, the gateway itself says it.
+                parameters.optional("sign")?.is_some() || is_signed.is_some()
             }
         };
         if is_verified {
@@ -119,6 +122,19 @@ pub(crate) fn named_application(
     let id = gateway_header(headers, context, &X_GATEWAY_APP_ID)?;
     let id = id.map(|id| parse(id).ok_or(LoginError::GatewayRequired));
     id.transpose()
+}
+
+/// The version whose client sent the request: that of the service, or the one that it serves over a bridge. Logins are
+/// issued by it, so that their callbacks take the bridge, too. CONTRACT 5.
+pub(crate) fn client_version(
+    headers: &HeaderMap,
+    context: &Context,
+) -> Result<VersionName, LoginError> {
+    let Some(name) = gateway_header(headers, context, &X_GATEWAY_BRIDGE)? else {
+        return Ok(context.version.clone());
+    };
+    let version = name.to_str().ok().and_then(|name| name.parse().ok());
+    version.ok_or(LoginError::GatewayRequired)
 }
 
 /// A header that only the gateway sets, at most once. Without a gateway there is none.

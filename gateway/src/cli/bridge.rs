@@ -1,0 +1,108 @@
+//! `signpost bridge …`: whether a version's changes make another version's responses its own, and a draft of them.
+
+mod draft;
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use signpost_protocol::version::Version;
+use signpost_store::Store;
+
+use super::{
+    print_line,
+    versions::diff::{Period, configured, exit_code, open, print},
+};
+use crate::{
+    config::{Changes, ServedVersion},
+    shadow::report::{Diff, Wanted},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BridgeCommand {
+    /// Check the changes of a version that still has its backend: whether the responses of its shadow, changed, are those that its
+    /// clients got. Exit code 0 if every route was seen and nothing differs, otherwise 1.
+    Check(CheckArguments),
+    /// Print changes to begin with, by what differs: renames and additional members. What it cannot know stands in comments.
+    Draft(BridgeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    #[command(flatten)]
+    bridge: BridgeArguments,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BridgeArguments {
+    /// The version that shall lose its backend. It has a shadow.
+    version: Version,
+    #[command(flatten)]
+    period: Period,
+    /// The gateway's configuration file, which names the store.
+    #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
+    config: PathBuf,
+}
+
+pub(super) async fn run(command: BridgeCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        BridgeCommand::Check(arguments) => check(&arguments.bridge, arguments.json).await,
+        BridgeCommand::Draft(arguments) => draft(&arguments).await,
+    }
+}
+
+async fn check(arguments: &BridgeArguments, as_json: bool) -> anyhow::Result<ExitCode> {
+    let (config, store) = open(&arguments.config).await?;
+    let version = configured(&config, &arguments.version)?;
+    let Some(changes) = version.changes() else {
+        bail!(
+            "{} has no changes to check: signpost versions diff shows what differs without",
+            arguments.version
+        );
+    };
+    let diff = read(&store, arguments, version, Some(changes)).await?;
+    print(&diff, as_json)?;
+    Ok(exit_code(&diff))
+}
+
+async fn draft(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
+    let (config, store) = open(&arguments.config).await?;
+    let version = configured(&config, &arguments.version)?;
+    let diff = read(&store, arguments, version, None).await?;
+    if diff.pairs == 0 {
+        bail!(
+            "no pairs without changes since then: remove the changes of {} for a while, or widen --since",
+            arguments.version
+        );
+    }
+    for line in draft::lines(&diff) {
+        print_line(&line);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn read(
+    store: &Store,
+    arguments: &BridgeArguments,
+    version: &ServedVersion,
+    changes: Option<&Arc<Changes>>,
+) -> anyhow::Result<Diff> {
+    let Some(shadow) = version.shadow() else {
+        bail!(
+            "{} has no [versions.{0}.shadow]: without copies of its requests nothing can be compared",
+            arguments.version
+        );
+    };
+    let wanted = Wanted {
+        version: arguments.version.as_str(),
+        to: shadow.to.as_str(),
+        configured: Some(version),
+        shadow: Some(shadow),
+        changes: changes.map(|changes| &**changes),
+        since: arguments.period.since(),
+    };
+    Ok(Diff::read(store, &wanted).await?)
+}

@@ -1,0 +1,267 @@
+//! `signpost versions diff`: what differs between two versions, by the responses to copies of requests.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
+use signpost_protocol::version::Version;
+use signpost_store::Store;
+
+use crate::{
+    cli::{
+        CommonOptions, many, print_line,
+        table::{printable, printable_json, table_lines},
+    },
+    config::{Config, ServedVersion, parse_since, rfc3339},
+    shadow::report::{Diff, PathDiff, RouteDiff, Wanted},
+};
+
+/// Limit of the applications and paths that are named.
+const MAX_NAMED: usize = 50;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct DiffArguments {
+    /// The version whose clients got the responses.
+    version: Version,
+    /// The version that got the copies.
+    to: Version,
+    #[command(flatten)]
+    period: Period,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// Which hours a report is about.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Period {
+    /// Only pairs since a time, for example 2026-12-01 or 2026-12-01T10:00:00Z, or of the last time: 7d, 12h or 30m. The hour that it
+    /// is in counts as a whole. Pairs are kept for 30 days.
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = since)]
+    since: Timestamp,
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
+}
+
+impl DiffArguments {
+    pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
+        let (config, store) = open(&self.common.config).await?;
+        let version = configured(&config, &self.version)?;
+        let shadow = version.shadow().filter(|shadow| shadow.to == self.to);
+        let wanted = Wanted {
+            version: self.version.as_str(),
+            to: self.to.as_str(),
+            configured: Some(version),
+            shadow: shadow.map(|shadow| &**shadow),
+            changes: None,
+            since: self.period.since,
+        };
+        let diff = Diff::read(&store, &wanted).await?;
+        print(&diff, self.common.json)?;
+        Ok(exit_code(&diff))
+    }
+}
+
+impl Period {
+    pub(in crate::cli) const fn since(&self) -> Timestamp {
+        self.since
+    }
+}
+
+/// The configuration, and its store.
+pub(in crate::cli) async fn open(file: &Path) -> anyhow::Result<(Config, Store)> {
+    let config = Config::load(file)?;
+    let because = "what differs between versions is kept in the store of [applications]";
+    many(&config, file, because)?;
+    let store = Store::open(&config.store).await?;
+    Ok((config, store))
+}
+
+/// The version with this name.
+pub(in crate::cli) fn configured<'c>(
+    config: &'c Config,
+    name: &Version,
+) -> anyhow::Result<&'c ServedVersion> {
+    let Some(version) = config.versions.named(name.as_str().as_bytes()) else {
+        let known: Vec<_> = config
+            .versions
+            .iter()
+            .map(|one| one.name().as_str())
+            .collect();
+        bail!(
+            "there is no version {name}; the file has {}",
+            known.join(", ")
+        );
+    };
+    Ok(version)
+}
+
+/// 0 if there are pairs of every entry, and none differs; otherwise 1.
+pub(in crate::cli) fn exit_code(diff: &Diff) -> ExitCode {
+    match diff.is_proof() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+pub(in crate::cli) fn print(diff: &Diff, as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        print_line(&printable_json(&json!(diff).to_string()));
+    } else {
+        for line in lines(diff) {
+            print_line(&printable(&line));
+        }
+    }
+    Ok(())
+}
+
+fn lines(diff: &Diff) -> Vec<String> {
+    let bridged = if diff.is_bridged {
+        ", changed as configured"
+    } else {
+        ""
+    };
+    let mut lines = vec![format!(
+        "{} as it is, and {} by copies of the same requests{bridged}, since {}",
+        diff.version,
+        diff.to,
+        rfc3339(diff.since)
+    )];
+    for route in &diff.routes {
+        lines.push(String::new());
+        lines.extend(route_lines(route));
+    }
+    lines.push(String::new());
+    lines.push(summary(diff));
+    if !diff.unseen.is_empty() {
+        let unseen = diff.unseen.join(", ");
+        lines.push(format!(
+            "{} not seen: {unseen}",
+            count(diff.unseen.len(), "route was", "routes were")
+        ));
+    }
+    let apps = &diff.applications;
+    if !apps.differing.is_empty() {
+        let named: Vec<_> = apps
+            .differing
+            .iter()
+            .take(MAX_NAMED)
+            .map(String::as_str)
+            .collect();
+        let more = if apps.differing.len() > MAX_NAMED {
+            ", …"
+        } else {
+            ""
+        };
+        lines.push(format!("they are {}{more}", named.join(", ")));
+    }
+    lines
+}
+
+/// One line, which says it all.
+fn summary(diff: &Diff) -> String {
+    let apps = &diff.applications;
+    if diff.pairs == 0 {
+        return "no pairs: nothing was compared".to_owned();
+    }
+    let beyond = if apps.has_more { "at least " } else { "" };
+    let breaks = match apps.differing.len() {
+        0 if diff.differing_paths == 0 => String::new(),
+        breaking => format!(
+            "; breaks for {beyond}{breaking} of {} applications",
+            apps.users.max(apps.compared as u64)
+        ),
+    };
+    format!(
+        "{} compared, {}; {} differ{breaks}",
+        count(diff.paths, "path", "paths"),
+        count(
+            usize::try_from(diff.pairs).unwrap_or(usize::MAX),
+            "pair",
+            "pairs"
+        ),
+        diff.differing_paths
+    )
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+const HEADS: [&str; 8] = [
+    "PATH", "PAIRS", "MISSING", "EXTRA", "TYPE", "VALUE", "HERE", "THERE",
+];
+
+fn route_lines(route: &RouteDiff) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}: {}, {} differ",
+        route.route,
+        count(
+            usize::try_from(route.pairs).unwrap_or(usize::MAX),
+            "pair",
+            "pairs"
+        ),
+        route.differing
+    )];
+    for rename in &route.renames {
+        let (from, to, equal, of) = (&rename.from, &rename.to, rename.equal, rename.of);
+        lines.push(format!("  renamed: {from} → {to}, {equal} of {of}"));
+    }
+    let rows = route.differences.iter().take(MAX_NAMED).map(path_row);
+    if !route.differences.is_empty() {
+        lines.extend(
+            table_lines(HEADS, rows, 1..6)
+                .into_iter()
+                .map(|line| format!("  {line}")),
+        );
+    }
+    if route.differences.len() > MAX_NAMED {
+        lines.push(format!(
+            "  and {} paths more: --json has all",
+            route.differences.len() - MAX_NAMED
+        ));
+    }
+    if !route.noise.is_empty() {
+        let noise: Vec<_> = route
+            .noise
+            .iter()
+            .take(MAX_NAMED)
+            .map(|one| one.path.as_str())
+            .collect();
+        lines.push(format!("  differs by itself: {}", noise.join(", ")));
+    }
+    if route.uncompared > 0 {
+        lines.push(format!(
+            "  {} could not be compared: a response is too large, broken off, or encoded in an unknown way",
+            count(usize::try_from(route.uncompared).unwrap_or(usize::MAX), "request", "requests")
+        ));
+    }
+    if route.beyond_limit > 0 {
+        lines.push(format!(
+            "  {} pairs have paths beyond the limit, which are not told apart",
+            route.beyond_limit
+        ));
+    }
+    lines
+}
+
+fn path_row(diff: &PathDiff) -> [String; HEADS.len()] {
+    let [here, there] = diff.shapes.clone().unwrap_or_default();
+    let number = |number: u64| match number {
+        0 => String::new(),
+        number => number.to_string(),
+    };
+    [
+        diff.path.clone(),
+        number(diff.seen),
+        number(diff.missing),
+        number(diff.extra),
+        number(diff.other_type),
+        number(diff.value),
+        here,
+        there,
+    ]
+}

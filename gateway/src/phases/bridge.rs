@@ -1,0 +1,110 @@
+//! Changes a request of one version into one of the version that serves it, and the response back. CONTRACT 5.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`params`] | the parameters of the request |
+//! | [`response`] | the response |
+
+mod params;
+pub(crate) mod response;
+
+use std::sync::Arc;
+
+use signpost_protocol::version::Version;
+
+use self::params::Pairs;
+use super::route::RoutedRequest;
+use crate::{
+    config::{Change, SignConfig},
+    request::{Method, Target, rejection::Rejection},
+};
+
+/// A request as the other version gets it, with the parameters that were verified and changed; only [`bridge`] and
+/// [`changed`] create one.
+pub(crate) struct BridgedRequest {
+    /// The target: path and query.
+    pub target: String,
+    /// The form.
+    pub form: Vec<u8>,
+    /// The version whose request it was.
+    pub from: Arc<Version>,
+    /// Whether the response may have to be changed.
+    pub changes_response: bool,
+}
+
+// Prints no content, which may include credentials.
+signpost_protocol::hide_in_debug!(BridgedRequest);
+
+/// Changes a routed request, if its version has a bridge and it takes no route of its own. `None` otherwise.
+///
+/// # Errors
+///
+/// A change does not apply; or the request is unsigned, and a change adds parameters, or the path at the other version asks
+/// for a signature.
+pub(crate) fn bridge(
+    routed: &RoutedRequest,
+    method: Method,
+    target: Target<'_>,
+    form: &[u8],
+    sign: &SignConfig,
+) -> Result<Option<Box<BridgedRequest>>, Rejection> {
+    if !routed.route().is_bridged() {
+        return Ok(None);
+    }
+    let bridged = changed(routed, method, target, form, sign)?;
+    Ok(Some(Box::new(bridged)))
+}
+
+/// The same request as the other version gets it, by the changes of the request's version.
+///
+/// # Errors
+///
+/// As [`bridge`].
+pub(crate) fn changed(
+    routed: &RoutedRequest,
+    method: Method,
+    target: Target<'_>,
+    form: &[u8],
+    sign: &SignConfig,
+) -> Result<BridgedRequest, Rejection> {
+    let version = &routed.route().version;
+    // The request of a callback does not change: the provider's parameters belong to the login service. Its response does.
+    let is_callback = routed.verified().callback().is_some();
+    let changes = version.changes().map(|changes| &**changes);
+    let mut path = None;
+    let mut pairs = Pairs::read(target.query, form);
+    pairs.remove_signature();
+    if let Some(changes) = changes.filter(|_| !is_callback) {
+        path = changes.path(method, target.path);
+        for change in changes.of(method, target.path) {
+            for step in &change.request {
+                pairs.apply(step).map_err(|why| failed(change, why))?;
+            }
+        }
+    }
+    // Whatever has parameters was signed: backends rely on it.
+    if routed.verified().is_unsigned() && !pairs.is_empty() {
+        return Err(Rejection::SignMissing);
+    }
+    let (query, form) = pairs.write();
+    let mut changed = path.unwrap_or_else(|| target.path.to_owned());
+    if routed.verified().is_unsigned() && sign.is_always_signed(method, &changed) {
+        return Err(Rejection::SignMissing);
+    }
+    if !query.is_empty() {
+        changed.push('?');
+        changed.push_str(&query);
+    }
+    Ok(BridgedRequest {
+        target: changed,
+        form: form.into_bytes(),
+        from: Arc::clone(version.name()),
+        changes_response: changes.is_some_and(|all| all.change_responses(method, target.path)),
+    })
+}
+
+/// A change that does not apply. The cause has nothing of the request.
+fn failed(change: &Change, why: String) -> Rejection {
+    let change = change.name.clone();
+    Rejection::BridgeFailed { change, why }
+}

@@ -1,0 +1,183 @@
+//! Changes the response of the other version into one of the request's version. CONTRACT 5.
+
+use std::sync::Arc;
+
+use signpost_bridge::apply;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::{
+    config::{Change, Changes},
+    request::{
+        Method,
+        recorder::{WholeResponse, media_type},
+        rejection::Rejection,
+    },
+};
+
+/// Limit of a body that is changed, in bytes: it is held until it is complete.
+pub(crate) const MAX_BODY: usize = 256 * 1024;
+
+/// Limit of the responses of a process that are held, from their heads until their clients have them.
+pub(crate) const MAX_HELD: usize = 1024;
+
+/// A body above this is changed on a thread of its own: it takes milliseconds, in which the thread serves others.
+const LARGE_BODY: usize = 16 * 1024;
+
+/// A response that is held.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _permit: SemaphorePermit<'static>,
+}
+
+impl Held {
+    /// `None` if too many are held.
+    pub(crate) fn begin() -> Option<Self> {
+        static PLACES: Semaphore = Semaphore::const_new(MAX_HELD);
+        let permit = PLACES.try_acquire().ok();
+        permit.map(|permit| Self { _permit: permit })
+    }
+}
+
+/// As [`change_response`], without holding up the thread for a large body.
+///
+/// # Errors
+///
+/// As there.
+pub(crate) async fn change_held(
+    changes: &Arc<Changes>,
+    (method, path): (Method, &str),
+    response: WholeResponse,
+) -> Result<WholeResponse, Rejection> {
+    /// As many threads change bodies at a time.
+    static THREADS: Semaphore = Semaphore::const_new(2);
+    if response.body.len() <= LARGE_BODY {
+        return change_response(changes, (method, path), response);
+    }
+    // The semaphore is never closed.
+    let _turn = THREADS.acquire().await;
+    let (changes, path) = (Arc::clone(changes), path.to_owned());
+    let change = move || change_response(&changes, (method, &path), response);
+    let changed = tokio::task::spawn_blocking(change).await;
+    changed.unwrap_or_else(|_| {
+        Err(Rejection::Internal(
+            "a change of a response panicked".into(),
+        ))
+    })
+}
+
+/// Limit of a changed body, in bytes: copies can make it larger.
+const MAX_CHANGED: usize = 4 * MAX_BODY;
+
+/// Fields that are about the body as it was.
+const OF_BODY: [&str; 7] = [
+    "accept-ranges",
+    "content-digest",
+    "content-md5",
+    "digest",
+    "etag",
+    "last-modified",
+    "repr-digest",
+];
+
+/// Fields that are about a body at all.
+const OF_ANY_BODY: [&str; 2] = ["content-encoding", "content-type"];
+
+/// Whether a response with this status and type of content is changed.
+#[must_use]
+pub(crate) fn applies(
+    changes: &Changes,
+    (method, path): (Method, &str),
+    status: u16,
+    content_type: &[u8],
+) -> bool {
+    let content_type = media_type(content_type);
+    let mut of_response = applying(changes, (method, path), status, &content_type);
+    of_response.next().is_some()
+}
+
+fn applying<'c>(
+    changes: &'c Changes,
+    (method, path): (Method, &'c str),
+    status: u16,
+    content_type: &'c str,
+) -> impl Iterator<Item = &'c Change> {
+    let changes = changes.of(method, path);
+    changes.filter(move |one| one.changes_status(status) && !one.passes_type(content_type))
+}
+
+/// Changes a whole response. Only its body, its status and what is said of the body change.
+///
+/// # Errors
+///
+/// A change does not apply: the body is too large, encoded, or not JSON as the change expects it. It names the change.
+pub(crate) fn change_response(
+    changes: &Changes,
+    request: (Method, &str),
+    mut response: WholeResponse,
+) -> Result<WholeResponse, Rejection> {
+    let content_type = response.content_type();
+    let status = response.status;
+    let mut is_changed = false;
+    for change in applying(changes, request, status, &content_type) {
+        let failed = |why: String| Rejection::BridgeFailed {
+            change: change.name.clone(),
+            why,
+        };
+        if response.is_too_large {
+            return Err(failed(format!("the body is larger than {MAX_BODY} bytes")));
+        }
+        if let Some(status) = change.status {
+            let had_body = !response.body.is_empty();
+            set_status(&mut response, status);
+            is_changed |= had_body && response.body.is_empty();
+        }
+        if change.response.is_empty() || response.body.is_empty() {
+            continue;
+        }
+        if let Some(encoding) = response.value("content-encoding")
+            && !encoding.eq_ignore_ascii_case(b"identity")
+        {
+            return Err(failed("the body has a Content-Encoding".to_owned()));
+        }
+        if !is_json(&content_type) {
+            return Err(failed(
+                "the body is not JSON by its Content-Type".to_owned(),
+            ));
+        }
+        let body = apply(&change.response, &response.body);
+        response.body = body.map_err(|not_applied| failed(not_applied.to_string()))?;
+        if response.body.len() > MAX_CHANGED {
+            return Err(failed(format!(
+                "the changed body is larger than {MAX_CHANGED} bytes"
+            )));
+        }
+        is_changed = true;
+    }
+    if is_changed {
+        let is_one_of = |name: &[u8], fields: &[&str]| {
+            let mut fields = fields.iter();
+            fields.any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+        };
+        let has_body = response.has_body;
+        response.fields.retain(|(name, _)| {
+            !is_one_of(name, &OF_BODY) && (has_body || !is_one_of(name, &OF_ANY_BODY))
+        });
+    }
+    Ok(response)
+}
+
+/// Whether a type of content is JSON. RFC 6839 section 3.1.
+#[must_use]
+pub(crate) fn is_json(content_type: &str) -> bool {
+    content_type == "application/json" || content_type.ends_with("+json")
+}
+
+fn set_status(response: &mut WholeResponse, status: u16) {
+    response.status = status;
+    // The reason phrase was that of another status.
+    response.reason = Vec::new();
+    response.has_body = !matches!(status, 204 | 304);
+    if !response.has_body {
+        response.body = Vec::new();
+    }
+}

@@ -1,0 +1,180 @@
+//! Compares the response that a client got with that of another version.
+
+use std::{borrow::Cow, io::Read};
+
+use flate2::read::{GzDecoder, ZlibDecoder};
+use signpost_bridge::{Comparison, Kind};
+use signpost_protocol::problem::ProblemCode;
+
+use super::{MAX_BODY, copied::Copied};
+use crate::{
+    phases::bridge::response::{change_response, is_json},
+    request::{recorder::WholeResponse, rejection::Rejection},
+};
+
+/// Limit of a body once it is decompressed, in bytes.
+const MAX_DECODED: u64 = 4 * MAX_BODY as u64;
+
+/// Limit of a shape, in characters.
+const MAX_SHAPE: usize = 64;
+
+/// What came of a copy.
+pub(super) enum CopyOutcome {
+    /// The other version's response.
+    Response(WholeResponse),
+    /// No response in time.
+    Nothing,
+    /// The copy was not sent: the change of this name does not apply to the request.
+    NotChanged(Box<str>),
+    /// The copy was not sent: the other version would not have got the request.
+    Rejected(ProblemCode),
+}
+
+/// What was compared.
+pub(super) enum Compared {
+    /// What differs.
+    Pair(Comparison),
+    /// Nothing: a response is too large, incomplete, or encoded in an unknown way.
+    Not,
+    /// Nothing: both versions reject the request by the same status, and no copy was sent.
+    Rejected,
+}
+
+/// Compares the outcome of a copy with the response that the client got.
+pub(super) fn compare(copied: &Copied, outcome: CopyOutcome) -> Compared {
+    let original = &copied.response;
+    if !is_whole(original) {
+        return Compared::Not;
+    }
+    let not = |pair: Option<Comparison>| pair.map_or(Compared::Not, Compared::Pair);
+    let change = match (outcome, &copied.changes) {
+        (CopyOutcome::Response(response), _) if !is_whole(&response) => return Compared::Not,
+        (CopyOutcome::Response(response), None) => return not(compare_whole(copied, &response)),
+        (CopyOutcome::Response(response), Some(changes)) => {
+            match change_response(changes, (copied.method, &copied.path), response) {
+                Ok(changed) => return not(compare_whole(copied, &changed)),
+                Err(Rejection::BridgeFailed { change, .. }) => change,
+                Err(_) => return Compared::Not,
+            }
+        }
+        (CopyOutcome::Nothing, _) => return missing(original.status, "no response"),
+        (CopyOutcome::Rejected(code), _) if code.status() == original.status => {
+            return Compared::Rejected;
+        }
+        (CopyOutcome::Rejected(code), _) => return missing(original.status, code.as_str()),
+        (CopyOutcome::NotChanged(change), _) => change,
+    };
+    let mut pair = Comparison::default();
+    let shapes = ["", "does not apply"];
+    pair.add(&format!("change {change}"), Kind::Type, shapes);
+    Compared::Pair(pair)
+}
+
+/// The other version gave no response.
+fn missing(status: u16, why: &str) -> Compared {
+    let mut pair = Comparison::default();
+    pair.add("response", Kind::Missing, [&status.to_string(), why]);
+    Compared::Pair(pair)
+}
+
+/// Compares two responses of the version itself.
+pub(super) fn compare_with_itself(copied: &Copied, again: &WholeResponse) -> Option<Comparison> {
+    let original = &copied.response;
+    // Another status is a failure, which would make everything noise.
+    let is_alike = is_whole(original) && is_whole(again) && original.status == again.status;
+    is_alike.then(|| compare_whole(copied, again)).flatten()
+}
+
+const fn is_whole(response: &WholeResponse) -> bool {
+    response.is_complete && !response.is_too_large
+}
+
+fn compare_whole(copied: &Copied, response: &WholeResponse) -> Option<Comparison> {
+    let original = &copied.response;
+    let (one, other) = (decoded(original)?, decoded(response)?);
+    let types = [original.content_type(), response.content_type()];
+    let are_json = types.iter().all(|one| is_json(one));
+    let mut pair = match are_json && !(one.is_empty() && other.is_empty()) {
+        true => signpost_bridge::compare(&one, &other, &copied.shadow.ignore),
+        false => {
+            let mut pair = Comparison::default();
+            let shapes = [&one, &other].map(|body| format!("{} bytes", body.len()));
+            add_if(&mut pair, "body", one != other, &shapes);
+            pair
+        }
+    };
+    let statuses = [original, response].map(|one| one.status.to_string());
+    add_if(&mut pair, "status", statuses[0] != statuses[1], &statuses);
+    add_if(&mut pair, "content-type", types[0] != types[1], &types);
+    for name in &copied.shadow.headers {
+        compare_header(&mut pair, name.as_str(), original, response);
+    }
+    Some(pair)
+}
+
+/// Notes what was compared, and whether it differs.
+fn add_if(pair: &mut Comparison, path: &str, differs: bool, shapes: &[String; 2]) {
+    match differs {
+        true => {
+            let [here, there] = shapes.each_ref().map(|shape| cut(shape));
+            pair.add(path, Kind::Value, [here, there]);
+        }
+        false => pair.see(path),
+    }
+}
+
+/// The beginning of a shape: a type of content is a backend's text.
+fn cut(shape: &str) -> &str {
+    let end = shape.char_indices().nth(MAX_SHAPE);
+    end.map_or(shape, |(end, _)| &shape[..end])
+}
+
+fn compare_header(
+    pair: &mut Comparison,
+    name: &str,
+    original: &WholeResponse,
+    response: &WholeResponse,
+) {
+    let values = |response: &WholeResponse| {
+        let fields = response.fields.iter();
+        let named = fields.filter(|(one, _)| one.eq_ignore_ascii_case(name.as_bytes()));
+        named.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+    };
+    let [one, other] = [values(original), values(response)];
+    let kind = match (one.is_empty(), other.is_empty()) {
+        _ if one == other => return pair.see(&format!("header {name}")),
+        (false, true) => Kind::Missing,
+        (true, false) => Kind::Extra,
+        _ => Kind::Value,
+    };
+    let shape = |values: &[Vec<u8>]| match values {
+        [] => "absent".to_owned(),
+        values => format!("string({})", values.iter().map(Vec::len).sum::<usize>()),
+    };
+    pair.add(
+        &format!("header {name}"),
+        kind,
+        [&shape(&one), &shape(&other)],
+    );
+}
+
+/// The body without its encoding; `None` if that is not known, or the body is too large.
+fn decoded(response: &WholeResponse) -> Option<Cow<'_, [u8]>> {
+    let encoding = response.value("content-encoding").unwrap_or(b"identity");
+    if encoding.eq_ignore_ascii_case(b"identity") || response.body.is_empty() {
+        return Some(Cow::Borrowed(&response.body));
+    }
+    let body = &response.body[..];
+    let decoder: Box<dyn Read + '_> = match &*encoding.to_ascii_lowercase() {
+        b"gzip" => Box::new(GzDecoder::new(body)),
+        b"deflate" => Box::new(ZlibDecoder::new(body)),
+        b"br" => Box::new(brotli::Decompressor::new(body, 4096)),
+        _ => return None,
+    };
+    let mut decoded = Vec::new();
+    decoder
+        .take(MAX_DECODED + 1)
+        .read_to_end(&mut decoded)
+        .ok()?;
+    (decoded.len() as u64 <= MAX_DECODED).then_some(Cow::Owned(decoded))
+}

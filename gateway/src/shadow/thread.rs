@@ -1,0 +1,174 @@
+//! The thread that sends copies, and has them compared.
+
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
+
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::{
+    credential::Credential,
+    header::{REFUSED_SHADOW, X_GATEWAY_REFUSED},
+    problem::ProblemCode,
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc,
+};
+
+use super::{
+    CopyResult, Shadows,
+    compare::{Compared, CopyOutcome, compare, compare_with_itself},
+    copied::{Copied, GivenCredential, NotCopied},
+    send::{CopyClient, CopyRequest},
+};
+use crate::{
+    config::Timeouts, directory::accounts::Account, phases::backend_headers::write_account,
+    request::recorder::WholeResponse,
+};
+
+/// Timeouts of copies: shorter than those of requests, since no client waits.
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(2),
+    forward: Duration::from_secs(5),
+    // The whole copy has a limit, too.
+    response: Duration::from_secs(60),
+    // Those of the clients' side.
+    head: Duration::ZERO,
+    body: Duration::ZERO,
+    idle: Duration::ZERO,
+    send: Duration::ZERO,
+};
+
+/// Starts the thread. Returns where copies go.
+pub(super) fn start(shadows: Arc<Shadows>) -> io::Result<mpsc::UnboundedSender<Copied>> {
+    // Bounded by the places for copies.
+    let (sender, receiver) = mpsc::unbounded_channel();
+    // Comparing takes a processor for a while: not on the thread that drives connections.
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .thread_name("shadow-compare")
+        .build()?;
+    let thread = std::thread::Builder::new().name("shadow".to_owned());
+    thread.spawn(move || run(&runtime, receiver, shadows))?;
+    Ok(sender)
+}
+
+fn run(runtime: &Runtime, mut copies: mpsc::UnboundedReceiver<Copied>, shadows: Arc<Shadows>) {
+    let copier = Arc::new(Copier {
+        client: CopyClient::new(&TIMEOUTS),
+        shadows,
+    });
+    runtime.block_on(async {
+        while let Some(copied) = copies.recv().await {
+            let copier = Arc::clone(&copier);
+            tokio::spawn(async move { copier.take(copied).await });
+        }
+    });
+}
+
+/// What copies need.
+struct Copier {
+    client: CopyClient,
+    shadows: Arc<Shadows>,
+}
+
+impl Copier {
+    /// Sends a copy, and has the responses compared.
+    async fn take(&self, mut copied: Copied) {
+        let counts = &self.shadows.counts;
+        add_account(&mut copied).await;
+        let outcome = match &copied.copy {
+            Err(NotCopied::NotChanged(change)) => CopyOutcome::NotChanged(change.clone()),
+            Err(NotCopied::Rejected(code)) => CopyOutcome::Rejected(*code),
+            // It is not compared.
+            Err(NotCopied::TooLarge) => CopyOutcome::Nothing,
+            Ok(request) => match self.send(request, &copied).await {
+                None => CopyOutcome::Nothing,
+                Some(response) => match response.value(X_GATEWAY_REFUSED.as_str()) {
+                    Some(why) if why == REFUSED_SHADOW.as_bytes() => {
+                        return counts.count(CopyResult::Refused);
+                    }
+                    // Of the gateway's secret.
+                    Some(_) => CopyOutcome::Rejected(ProblemCode::GatewayRequired),
+                    None => CopyOutcome::Response(response),
+                },
+            },
+        };
+        let again = match &copied.again {
+            None => None,
+            Some(request) => self.send(request, &copied).await,
+        };
+        let again = again.filter(|again| again.value(X_GATEWAY_REFUSED.as_str()).is_none());
+        let shadows = Arc::clone(&self.shadows);
+        let comparing = move || add(&shadows, &copied, outcome, again);
+        // It panics only by a bug, and the next copy is compared nevertheless.
+        let _ = tokio::task::spawn_blocking(comparing).await;
+    }
+
+    async fn send(&self, request: &CopyRequest, copied: &Copied) -> Option<WholeResponse> {
+        let (app, client) = (copied.app.as_deref(), copied.client);
+        self.client.send(request, app, client, copied.lasted).await
+    }
+}
+
+/// Adds the account that the other version asks for, and the copy's own version does not. Without one, the other version
+/// rejects the request.
+async fn add_account(copied: &mut Copied) {
+    let Some(given) = copied.credential.take() else {
+        return;
+    };
+    let found = find_account(&given, copied.client).await;
+    match (found, &mut copied.copy) {
+        (Ok(account), Ok(request)) => write_account(&account, &mut request.headers),
+        (Err(code), copy) => *copy = Err(NotCopied::Rejected(code)),
+        (Ok(_), Err(_)) => {}
+    }
+}
+
+async fn find_account(given: &GivenCredential, client: IpAddr) -> Result<Account, ProblemCode> {
+    let credential = Credential::try_from(&given.sent[..]);
+    let hash = credential
+        .map_err(|_| ProblemCode::AuthorizationMalformed)?
+        .hash();
+    let now = SystemClock.now();
+    let found = given.accounts.find(hash, client, now).await;
+    let claims = found.map_err(|_| ProblemCode::StoreUnavailable)?;
+    let claims = claims.filter(|claims| claims.application == given.app && claims.expires_at > now);
+    let claims = claims.ok_or(ProblemCode::AuthorizationInvalid)?;
+    Ok(claims.account.clone())
+}
+
+/// Compares the responses, and adds up what differs.
+fn add(shadows: &Shadows, copied: &Copied, outcome: CopyOutcome, again: Option<WholeResponse>) {
+    let noise = again.and_then(|again| compare_with_itself(copied, &again));
+    if noise.is_some() {
+        shadows.counts.count(CopyResult::Noise);
+    }
+    let is_failed = matches!(outcome, CopyOutcome::Nothing);
+    let pair = match compare(copied, outcome) {
+        Compared::Pair(pair) => pair,
+        Compared::Rejected => return shadows.counts.count(CopyResult::Skipped),
+        Compared::Not => {
+            let now = SystemClock.now();
+            shadows.tallies().add_uncompared(&copied.entry, now);
+            return shadows.counts.count(CopyResult::Skipped);
+        }
+    };
+    let app = copied.app.as_ref().and_then(|app| app.ident.as_ref());
+    let added = shadows.tallies().add(
+        &copied.entry,
+        SystemClock.now(),
+        (&pair, noise.as_ref()),
+        app.map(|ident| ident.as_str()),
+    );
+    match added {
+        Some(is_different) => shadows.counts.count(match is_different {
+            _ if is_failed => CopyResult::Failed,
+            true => CopyResult::Different,
+            false => CopyResult::Equal,
+        }),
+        None => {
+            shadows.counts.count(CopyResult::Dropped);
+            shadows.warn_full();
+        }
+    }
+}

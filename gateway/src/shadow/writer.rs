@@ -1,0 +1,65 @@
+//! Writes what differs to the store, every few seconds.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context;
+use signpost_kit::clock::Clock;
+use signpost_store::Store;
+use tokio::time::sleep;
+
+use super::{
+    Shadows,
+    store::{ID_BYTES, write},
+};
+
+/// From one write to the next: what the end of a process can lose, and the age of what reports show.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Writes until the process ends.
+pub(crate) struct ShadowWriter {
+    shadows: Arc<Shadows>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    id: [u8; ID_BYTES],
+}
+
+impl ShadowWriter {
+    /// A writer of these.
+    ///
+    /// # Errors
+    ///
+    /// The system has no random numbers.
+    pub(crate) fn new(
+        shadows: Arc<Shadows>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let mut id = [0; ID_BYTES];
+        getrandom::fill(&mut id).context("the system has no random numbers")?;
+        Ok(Self {
+            shadows,
+            store,
+            clock,
+            id,
+        })
+    }
+
+    /// Writes until the process ends.
+    pub(crate) async fn run(self) {
+        loop {
+            sleep(INTERVAL).await;
+            self.write().await;
+        }
+    }
+
+    /// Writes what has changed. What the store does not take stays in memory.
+    async fn write(&self) {
+        let unwritten = self.shadows.tallies().take_unwritten(self.clock.now());
+        for (hour, entry, tally) in unwritten {
+            if let Err(error) = write(&self.store, &self.id, (hour, &entry), &tally).await {
+                tracing::debug!(cause = %error.in_short(), "what differs between versions cannot be written now");
+                self.shadows.tallies().put_back(hour, &entry);
+            }
+        }
+    }
+}

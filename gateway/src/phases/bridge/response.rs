@@ -124,7 +124,9 @@ pub(crate) fn change_response(
             why,
         };
         if response.is_too_large {
-            return Err(failed(format!("the body is larger than {MAX_BODY} bytes")));
+            return Err(failed(format!(
+                "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held"
+            )));
         }
         if let Some(status) = change.status {
             let had_body = !response.body.is_empty();

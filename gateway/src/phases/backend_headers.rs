@@ -124,7 +124,12 @@ fn write_passed(
 ) {
     // The parser has checked that names and values contain no line ends.
     let hides_logins = admitted.has_cookies && to.rules.name.is_of_route();
-    for (name, value) in head.at(&admitted.passed_fields) {
+    let fields = head.at(&admitted.passed_fields);
+    if to.copy_of.is_none() && !changes_response && !hides_logins {
+        // Most requests: nothing is looked at.
+        return fields.for_each(|(name, value)| write_line(lines, name, value));
+    }
+    for (name, value) in fields {
         // The copy is no part of the trace of the request.
         if to.copy_of.is_some() && is_named(name, &STATE_OF_TRACE) {
             continue;

@@ -19,8 +19,8 @@ use crate::{
     upstream::backend::exchange::BackendRequest,
 };
 
-/// A request that passed all phases and may be forwarded. Only [`receive`] creates one, so a backend gets
-/// exactly the bytes that were verified, or what [`bridge`] made of them.
+/// A request that passed all phases and may be forwarded. Only `receive` creates one, so a backend gets
+/// exactly the bytes that were verified, or what the phase `bridge` made of them.
 pub struct Accepted<'h> {
     pub(super) head: &'h Head,
     pub(super) routed: RoutedRequest,

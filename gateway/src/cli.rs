@@ -33,6 +33,7 @@ use std::{
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use signpost_kit::{
+    clock::{Clock, SystemClock, Timestamp},
     command::{ConfigFile, SharedCommand, print_line, send_command},
     log::{Logging, ReopenSignals, check_output, writer::write_final_line},
     reload::control::Verb,
@@ -41,7 +42,7 @@ use signpost_release::RELEASE;
 
 pub use self::parse::parse;
 use crate::{
-    config::{Applications, Config, MultiApplications},
+    config::{Applications, Config, MultiApplications, parse_since},
     directory::apps::inspect::inspect,
     process::{
         reload::needs_restart,
@@ -192,6 +193,11 @@ fn many<'c>(
             bail!("{} serves a single application: {because}", file.display())
         }
     }
+}
+
+/// Reads `--since`.
+fn since(text: &str) -> Result<Timestamp, String> {
+    parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
 }
 
 /// Warnings about the configuration and its store.

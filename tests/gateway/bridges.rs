@@ -152,7 +152,7 @@ async fn nothing_unverified_takes_a_bridge() {
     }
 }
 
-/// A backend may rely on that whatever has parameters was signed.
+/// Backends rely on it: a request with parameters has a verified signature.
 #[tokio::test]
 async fn an_unsigned_request_gets_no_parameter() {
     let (stack, backend) = start("").await;

@@ -1,7 +1,7 @@
 //! Compares two JSON bodies: which paths they have, and at which they differ.
 //!
-//! Numbers are equal if their digits are the same, strings if what they stand for is, objects whatever the order of
-//! their members. If an object has a member twice, the last one counts.
+//! Numbers are compared as text: 1 and 1.0 differ. Strings are compared after their escapes are decoded. The order of an
+//! object's members does not count; if an object has a member twice, the last one does.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

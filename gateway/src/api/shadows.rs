@@ -56,10 +56,8 @@ pub(super) async fn diff(
         ));
     }
     let wanted = Wanted {
-        version: version.name().as_str(),
-        to: shadow.to.as_str(),
-        configured: Some(version),
-        shadow: Some(shadow),
+        version,
+        to: &shadow.to,
         changes: changes.map(|changes| &**changes),
         since,
     };

@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock, Timestamp};
+use signpost_kit::clock::Timestamp;
 use signpost_store::{Store, tables::audit::Filter};
 
 use super::{
-    CommonOptions, many, print_error, print_line,
+    CommonOptions, many, print_error, print_line, since,
     table::{print_table, printable_json},
 };
 use crate::{
-    config::{Config, parse_since, rfc3339},
+    config::{Config, rfc3339},
     directory::{
         apps::administration::MAX_PAGE,
         audit::{self, AuditItem},
@@ -38,10 +38,6 @@ pub(super) struct AuditArguments {
     before: Option<i64>,
     #[command(flatten)]
     common: CommonOptions,
-}
-
-fn since(text: &str) -> Result<Timestamp, String> {
-    parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
 }
 
 pub(super) async fn run(arguments: AuditArguments) -> anyhow::Result<ExitCode> {

@@ -11,7 +11,10 @@ use signpost_store::Store;
 
 use super::{
     print_line,
-    versions::diff::{Period, configured, exit_code, open, print},
+    versions::{
+        configured,
+        diff::{Period, exit_code, open, print},
+    },
 };
 use crate::{
     config::{Changes, ServedVersion},
@@ -56,7 +59,7 @@ pub(super) async fn run(command: BridgeCommand) -> anyhow::Result<ExitCode> {
 
 async fn check(arguments: &BridgeArguments, as_json: bool) -> anyhow::Result<ExitCode> {
     let (config, store) = open(&arguments.config).await?;
-    let version = configured(&config, &arguments.version)?;
+    let version = configured(&config, &arguments.config, &arguments.version)?;
     let Some(changes) = version.changes() else {
         bail!(
             "{} has no changes to check: signpost versions diff shows what differs without",
@@ -70,7 +73,7 @@ async fn check(arguments: &BridgeArguments, as_json: bool) -> anyhow::Result<Exi
 
 async fn draft(arguments: &BridgeArguments) -> anyhow::Result<ExitCode> {
     let (config, store) = open(&arguments.config).await?;
-    let version = configured(&config, &arguments.version)?;
+    let version = configured(&config, &arguments.config, &arguments.version)?;
     let diff = read(&store, arguments, version, None).await?;
     if diff.pairs == 0 {
         bail!(
@@ -97,12 +100,10 @@ async fn read(
         );
     };
     let wanted = Wanted {
-        version: arguments.version.as_str(),
-        to: shadow.to.as_str(),
-        configured: Some(version),
-        shadow: Some(shadow),
+        version,
+        to: &shadow.to,
         changes: changes.map(|changes| &**changes),
-        since: arguments.period.since(),
+        since: arguments.period.since,
     };
     Ok(Diff::read(store, &wanted).await?)
 }

@@ -6,9 +6,11 @@ mod list;
 mod report;
 mod shift;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
+use anyhow::bail;
 use clap::Subcommand;
+use signpost_protocol::version::Version;
 
 use self::{
     diff::DiffArguments,
@@ -17,6 +19,7 @@ use self::{
     report::Report,
     shift::ShiftArguments,
 };
+use crate::config::{Config, ServedVersion};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {
@@ -49,4 +52,25 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
         VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
         VersionsCommand::Undrain(arguments) => drain::undrain(arguments).await,
     }
+}
+
+/// The version with this name in the configuration, which is that of `file`.
+pub(super) fn configured<'c>(
+    config: &'c Config,
+    file: &Path,
+    name: &Version,
+) -> anyhow::Result<&'c ServedVersion> {
+    let Some(version) = config.versions.named(name.as_str().as_bytes()) else {
+        let known: Vec<_> = config
+            .versions
+            .iter()
+            .map(|one| one.name().as_str())
+            .collect();
+        bail!(
+            "there is no version {name}; {} has {}",
+            file.display(),
+            known.join(", ")
+        );
+    };
+    Ok(version)
 }

@@ -10,7 +10,7 @@ use signpost_kit::{
 
 use super::{
     limits::{MAX_BURST, MAX_PER_SECOND, rate},
-    readers::path,
+    readers::{method, path},
 };
 use crate::request::Method;
 
@@ -136,9 +136,7 @@ impl PathLimit {
 }
 
 fn read_path(section: &mut Section<'_>) -> Read<(By, PathLimit)> {
-    let method = section.optional_by("method", "\"GET\", \"POST\"", |text| {
-        Method::from_bytes(text.as_bytes())
-    });
+    let method = method(section);
     let path = section.required_by("path", "a path, for example \"/login\"", path);
     let by = section.choice("by", &BY, By::Application);
     let rate = read_rate(section);

@@ -5,7 +5,10 @@ use std::{fmt::Display, net::IpAddr};
 use ipnet::IpNet;
 use signpost_kit::config::{Read, Section, Value};
 
-use crate::wire::syntax::bytes::{PATH, is_made_of};
+use crate::{
+    request::Method,
+    wire::syntax::bytes::{PATH, is_made_of},
+};
 
 /// Reads a list of addresses and networks.
 pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>> {
@@ -20,6 +23,13 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>>
 pub(super) fn path(text: &str) -> Option<String> {
     let is_path = text.starts_with('/') && is_made_of(text.as_bytes(), PATH);
     is_path.then(|| text.to_owned())
+}
+
+/// Reads `method`.
+pub(super) fn method(section: &mut Section<'_>) -> Read<Option<Method>> {
+    section.optional_by("method", "\"GET\", \"POST\"", |text| {
+        Method::from_bytes(text.as_bytes())
+    })
 }
 
 /// Reads each item of a list. All are read before the first failure ends this, so that every problem is reported.

@@ -82,7 +82,7 @@ pub(crate) fn changed(
             }
         }
     }
-    // Whatever has parameters was signed: backends rely on it.
+    // Backends rely on it: a request with parameters has a verified signature.
     if routed.verified().is_unsigned() && !pairs.is_empty() {
         return Err(Rejection::SignMissing);
     }

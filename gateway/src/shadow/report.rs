@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use signpost_bridge::{PathTally, Tally, tally::OTHER_APPS};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
 use signpost_store::{Store, StoreError};
 use utoipa::ToSchema;
 
@@ -114,14 +115,10 @@ pub(crate) struct AppsDiff {
 
 /// Which report.
 pub(crate) struct Wanted<'r> {
-    /// The version.
-    pub version: &'r str,
-    /// The version that gets its copies.
-    pub to: &'r str,
-    /// The version as it is configured; `None` if it is not any more.
-    pub configured: Option<&'r ServedVersion>,
-    /// Its shadow, if that is what the report is about.
-    pub shadow: Option<&'r Shadow>,
+    /// The version whose clients got the responses.
+    pub version: &'r ServedVersion,
+    /// The version that got its copies: that of its shadow, or of an earlier one.
+    pub to: &'r Version,
     /// The changes that must have been applied; `None`: none.
     pub changes: Option<&'r Changes>,
     /// From when on; the whole hour counts.
@@ -137,8 +134,9 @@ impl Diff {
     pub(crate) async fn read(store: &Store, wanted: &Wanted<'_>) -> Result<Self, StoreError> {
         let since = hour_of(wanted.since);
         let digest = wanted.changes.map_or("", |changes| changes.digest());
-        let routes = read(store, (wanted.version, wanted.to, digest), since).await?;
-        let users = count_users(store, wanted.version, wanted.since).await?;
+        let version = wanted.version.name().as_str();
+        let routes = read(store, (version, wanted.to.as_str(), digest), since).await?;
+        let users = count_users(store, version, wanted.since).await?;
         Ok(Self::new(wanted, since, &routes, users))
     }
 
@@ -148,8 +146,8 @@ impl Diff {
             .map(|(route, tally)| RouteDiff::new(route, tally))
             .collect();
         Self {
-            version: wanted.version.to_owned(),
-            to: wanted.to.to_owned(),
+            version: wanted.version.name().to_string(),
+            to: wanted.to.to_string(),
             since: Timestamp::from_millis(since),
             is_bridged: wanted.changes.is_some(),
             pairs: all.iter().map(|route| route.pairs).sum(),
@@ -185,12 +183,12 @@ fn unseen(wanted: &Wanted<'_>, routes: &BTreeMap<String, Tally>) -> Vec<String> 
         let method = change.method().map_or("", Method::as_str);
         change.paths().map(move |path| (method, path))
     });
-    let of_shadow = wanted.shadow.into_iter().flat_map(Shadow::entries);
+    let shadow = wanted.version.shadow().map(|shadow| &**shadow);
+    let shadow = shadow.filter(|shadow| shadow.to == *wanted.to);
+    let of_shadow = shadow.into_iter().flat_map(Shadow::entries);
     let of_shadow = of_shadow.map(|(method, path)| (method.as_str(), path));
-    let is_beside = |path: &PathPattern| {
-        let version = wanted.changes.and(wanted.configured);
-        version.is_some_and(|version| version.has_route_for(path))
-    };
+    let is_beside =
+        |path: &PathPattern| wanted.changes.is_some() && wanted.version.has_route_for(path);
     let unseen = of_changes.chain(of_shadow).filter(|(method, path)| {
         let mut seen = seen.iter();
         !seen.any(|(one, seen)| one.contains(method) && path.includes(seen)) && !is_beside(path)
@@ -243,7 +241,7 @@ impl PathDiff {
 }
 
 impl AppsDiff {
-    /// A route on which nothing but noise differs breaks nobody, also if its first pairs were counted before that was known.
+    /// Responses that differ by noise alone break no application, even if a pair was counted before its noise was known.
     fn new(routes: &BTreeMap<String, Tally>, diffs: &[RouteDiff], users: u64) -> Self {
         let mut compared = BTreeSet::new();
         let mut apps = Self {

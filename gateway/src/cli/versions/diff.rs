@@ -2,19 +2,19 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock, Timestamp};
+use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_store::Store;
 
 use crate::{
     cli::{
-        CommonOptions, many, print_line,
+        CommonOptions, many, print_line, since,
         table::{printable, printable_json, table_lines},
+        versions::configured,
     },
-    config::{Config, ServedVersion, parse_since, rfc3339},
+    config::{Config, rfc3339},
     shadow::report::{Diff, PathDiff, RouteDiff, Wanted},
 };
 
@@ -39,35 +39,21 @@ pub(in crate::cli) struct Period {
     /// Only pairs since a time, for example 2026-12-01 or 2026-12-01T10:00:00Z, or of the last time: 7d, 12h or 30m. The hour that it
     /// is in counts as a whole. Pairs are kept for 30 days.
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = since)]
-    since: Timestamp,
-}
-
-fn since(text: &str) -> Result<Timestamp, String> {
-    parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
+    pub(in crate::cli) since: Timestamp,
 }
 
 impl DiffArguments {
     pub(in crate::cli) async fn run(&self) -> anyhow::Result<ExitCode> {
         let (config, store) = open(&self.common.config).await?;
-        let version = configured(&config, &self.version)?;
-        let shadow = version.shadow().filter(|shadow| shadow.to == self.to);
         let wanted = Wanted {
-            version: self.version.as_str(),
-            to: self.to.as_str(),
-            configured: Some(version),
-            shadow: shadow.map(|shadow| &**shadow),
+            version: configured(&config, &self.common.config, &self.version)?,
+            to: &self.to,
             changes: None,
             since: self.period.since,
         };
         let diff = Diff::read(&store, &wanted).await?;
         print(&diff, self.common.json)?;
         Ok(exit_code(&diff))
-    }
-}
-
-impl Period {
-    pub(in crate::cli) const fn since(&self) -> Timestamp {
-        self.since
     }
 }
 
@@ -78,25 +64,6 @@ pub(in crate::cli) async fn open(file: &Path) -> anyhow::Result<(Config, Store)>
     many(&config, file, because)?;
     let store = Store::open(&config.store).await?;
     Ok((config, store))
-}
-
-/// The version with this name.
-pub(in crate::cli) fn configured<'c>(
-    config: &'c Config,
-    name: &Version,
-) -> anyhow::Result<&'c ServedVersion> {
-    let Some(version) = config.versions.named(name.as_str().as_bytes()) else {
-        let known: Vec<_> = config
-            .versions
-            .iter()
-            .map(|one| one.name().as_str())
-            .collect();
-        bail!(
-            "there is no version {name}; the file has {}",
-            known.join(", ")
-        );
-    };
-    Ok(version)
 }
 
 /// 0 if there are pairs of every entry, and none differs; otherwise 1.
@@ -140,7 +107,7 @@ fn lines(diff: &Diff) -> Vec<String> {
         let unseen = diff.unseen.join(", ");
         lines.push(format!(
             "{} not seen: {unseen}",
-            count(diff.unseen.len(), "route was", "routes were")
+            count(diff.unseen.len() as u64, "route was", "routes were")
         ));
     }
     let apps = &diff.applications;
@@ -177,17 +144,13 @@ fn summary(diff: &Diff) -> String {
     };
     format!(
         "{} compared, {}; {} differ{breaks}",
-        count(diff.paths, "path", "paths"),
-        count(
-            usize::try_from(diff.pairs).unwrap_or(usize::MAX),
-            "pair",
-            "pairs"
-        ),
+        count(diff.paths as u64, "path", "paths"),
+        count(diff.pairs, "pair", "pairs"),
         diff.differing_paths
     )
 }
 
-fn count(number: usize, one: &str, many: &str) -> String {
+fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
@@ -199,11 +162,7 @@ fn route_lines(route: &RouteDiff) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {}, {} differ",
         route.route,
-        count(
-            usize::try_from(route.pairs).unwrap_or(usize::MAX),
-            "pair",
-            "pairs"
-        ),
+        count(route.pairs, "pair", "pairs"),
         route.differing
     )];
     for rename in &route.renames {
@@ -236,7 +195,7 @@ fn route_lines(route: &RouteDiff) -> Vec<String> {
     if route.uncompared > 0 {
         lines.push(format!(
             "  {} could not be compared: a response is too large, broken off, or encoded in an unknown way",
-            count(usize::try_from(route.uncompared).unwrap_or(usize::MAX), "request", "requests")
+            count(route.uncompared, "request", "requests")
         ));
     }
     if route.beyond_limit > 0 {

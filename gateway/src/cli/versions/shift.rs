@@ -21,7 +21,7 @@ use self::{
     edit::{only_address, with_address},
     file::EditedFile,
 };
-use super::list::running;
+use super::{configured, list::running};
 use crate::{
     config::{BackendAddress, Config, HostPort, Upstream},
     upstream::routing::{
@@ -178,21 +178,8 @@ async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyh
     let (version, new) = (&arguments.version, &arguments.address);
     let path = arguments.config.display();
     let config = Config::load(&arguments.config)?;
-    let served = config.versions.iter().find(|one| **one.name() == *version);
-    let upstream = match served {
-        Some(served) => &served.own().upstream,
-        None => {
-            let known: Vec<_> = config
-                .versions
-                .iter()
-                .map(|one| one.name().as_str())
-                .collect();
-            bail!(
-                "there is no version {version}; {path} has {}",
-                known.join(", ")
-            );
-        }
-    };
+    let served = configured(&config, &arguments.config, version)?;
+    let upstream = &served.own().upstream;
     let host_port = host_port(new)?;
     if upstream
         .addresses

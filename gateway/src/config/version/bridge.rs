@@ -4,16 +4,18 @@ use std::ops::RangeInclusive;
 
 use signpost_bridge::{Container, JsonPath, Operation, ParsePathError};
 use signpost_kit::config::{Invalid, Read, Section};
-use signpost_protocol::version::Version;
+use signpost_protocol::{
+    sign::{SIGN, TIME},
+    version::Version,
+};
 
 use super::{
     Reading,
     changes::{Change, Changes, RequestChange},
 };
-use crate::{
-    config::{path_pattern::PathPattern, readers::check_unique},
-    request::Method,
-    wire::syntax::bytes::{PATH, is_made_of},
+use crate::config::{
+    path_pattern::PathPattern,
+    readers::{self, check_unique, path},
 };
 
 /// Limit of `[[versions.NAME.changes]]`.
@@ -29,6 +31,7 @@ const STATUS: &str = "statuses of three digits, or \"2xx\", \"3xx\", \"4xx\", \"
 const VALUE: &str = "a string of at most 1024 bytes, a whole number, true or false";
 /// Limit of a value, in bytes: each place of a body can get it.
 const MAX_VALUE: usize = 1024;
+const ONE_KEY: &str = "one key that says what a step does";
 const VALUES: &str = "texts \"FROM=TO\"";
 const PARAMETER: &str = "the name of a parameter, decoded, but not \"time\" or \"sign\"";
 
@@ -56,9 +59,7 @@ pub(super) fn read_changes(
 
 fn read_change(section: &mut Section<'_>) -> Read<Change> {
     let name = section.required_by("name", NAME, change_name);
-    let method = section.optional_by("method", "\"GET\", \"POST\"", |text| {
-        Method::from_bytes(text.as_bytes())
-    });
+    let method = readers::method(section);
     let allowed = format!("at least one of {}", PathPattern::ALLOWED);
     let paths = section.list("paths", &[], &allowed, |text| text.parse().ok());
     let paths: Read<Vec<PathPattern>> = match paths {
@@ -161,53 +162,55 @@ enum ResponseStep {
     Status(u16),
 }
 
-/// The one key that says what a step does, and its value.
-struct Step<T>(Option<(&'static str, T)>);
+/// A key that says what a step does, and the keys that it needs beside it.
+type StepKey = (&'static str, &'static [&'static str]);
 
-impl<T> Step<T> {
-    /// Reads all keys of which a step has one.
-    fn read(
-        section: &mut Section<'_>,
-        keys: &[&'static str],
-        mut read: impl FnMut(&mut Section<'_>, &str) -> Read<Option<T>>,
-    ) -> Read<Self> {
-        let all: Vec<_> = keys
-            .iter()
-            .map(|key| Ok(read(section, key)?.map(|value| (*key, value))))
-            .collect();
-        let mut found = None;
-        for one in all {
-            let one: Option<(&'static str, T)> = one?;
-            match (&found, one) {
-                (_, None) => {}
-                (None, one) => found = one,
-                (Some((first, _)), Some((second, _))) => {
-                    let both = format!("it beside {first}");
-                    return Err(section.problem(
-                        second,
-                        &both,
-                        "one key that says what a step does",
-                    ));
-                }
+/// Reads the one of these keys that a step has, and its value.
+fn read_step<T>(
+    section: &mut Section<'_>,
+    keys: &[StepKey],
+    mut read: impl FnMut(&mut Section<'_>, &str) -> Read<Option<T>>,
+) -> Read<Option<(StepKey, T)>> {
+    let all: Vec<_> = keys
+        .iter()
+        .map(|key| Ok(read(section, key.0)?.map(|value| (*key, value))))
+        .collect();
+    let mut found = None;
+    for one in all {
+        let one: Option<(StepKey, T)> = one?;
+        match (&found, one) {
+            (_, None) => {}
+            (None, one) => found = one,
+            (Some((first, _)), Some((second, _))) => {
+                let both = format!("it beside {}", first.0);
+                return Err(section.problem(second.0, &both, ONE_KEY));
             }
         }
-        Ok(Self(found))
     }
+    Ok(found)
+}
 
-    fn required(self, section: &Section<'_>, keys: &[&str]) -> Read<(&'static str, T)> {
-        self.0
-            .ok_or_else(|| section.missing(keys[0], &format!("one of {}", keys.join(", "))))
-    }
+/// Reports that a step has no key that says what it does.
+fn no_step(section: &Section<'_>, keys: &[StepKey], others: &str) -> Invalid {
+    let names: Vec<_> = keys.iter().map(|key| key.0).collect();
+    section.missing(names[0], &format!("one of {others}{}", names.join(", ")))
 }
 
 fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
-    const KEYS: [&str; 6] = ["rename", "copy", "remove", "default", "constant", "map"];
+    const KEYS: [StepKey; 6] = [
+        ("rename", &["to"]),
+        ("copy", &["to"]),
+        ("remove", &[]),
+        ("default", &["value"]),
+        ("constant", &["value"]),
+        ("map", &["values"]),
+    ];
     let from = section.optional_by(
         "path",
         "the beginning of a path, for example \"/user\"",
         path,
     );
-    let step = Step::read(section, &KEYS, |section, key| {
+    let step = read_step(section, &KEYS, |section, key| {
         section.optional_by(key, PARAMETER, parameter)
     });
     let to = section.optional_by("to", "the new name, or the new path", |text| {
@@ -224,38 +227,25 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
     let has_value = section.has("value");
     let values = section.list("values", &[], VALUES, pair);
     let (path_from, step, to, value, values) = (from?, step?, to?, value?, values?);
-    let key = match (&path_from, &step.0) {
-        (Some(_), _) => "path",
-        (None, Some((key, _))) => key,
-        (None, None) => {
-            return Err(section.missing(KEYS[0], &format!("one of path, {}", KEYS.join(", "))));
-        }
-    };
-    check_companions(
-        section,
-        key,
-        match key {
-            "path" | "rename" | "copy" => &["to"],
-            "default" | "constant" => &["value"],
-            "map" => &["values"],
-            _ => &[],
-        },
-    )?;
     let to = |section: &Section<'_>| {
         to.clone()
             .ok_or_else(|| section.missing("to", "the new name"))
     };
     if let Some(from) = path_from {
+        check_companions(section, "path", &["to"])?;
         let to = to(section)?;
-        if path(&to).is_none() || step.0.is_some() {
+        if path(&to).is_none() || step.is_some() {
             return Err(section.problem(
                 "to",
                 &format!("\"{to}\""),
                 "a path, in a step of its own",
             ));
         }
+        let from = from.into();
         return Ok(RequestChange::Path { from, to });
     }
+    let ((key, companions), name) = step.ok_or_else(|| no_step(section, &KEYS, "path, "))?;
+    check_companions(section, key, companions)?;
     let new_name = |section: &Section<'_>| {
         let to = to(section)?;
         parameter(&to).ok_or_else(|| section.problem("to", &format!("\"{to}\""), PARAMETER))
@@ -264,7 +254,6 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
         true => Ok(value.clone()),
         false => Err(section.missing("value", "a string")),
     };
-    let (key, name) = step.required(section, &KEYS)?;
     Ok(match key {
         "rename" => RequestChange::Rename {
             name,
@@ -291,21 +280,21 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
 }
 
 fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
-    const KEYS: [&str; 10] = [
-        "rename",
-        "move",
-        "copy",
-        "remove",
-        "default",
-        "constant",
-        "map",
-        "to_text",
-        "to_number",
-        "wrap",
+    const KEYS: [StepKey; 11] = [
+        ("rename", &["to"]),
+        ("move", &["to"]),
+        ("copy", &["to"]),
+        ("remove", &[]),
+        ("default", &["value"]),
+        ("constant", &["value"]),
+        ("map", &["values"]),
+        ("to_text", &[]),
+        ("to_number", &[]),
+        ("wrap", &["in"]),
+        ("unwrap", &["in"]),
     ];
     let status = section.optional_number("status", &(200..=599));
-    let unwrap = section.optional::<JsonPath>("unwrap", ParsePathError::ALLOWED);
-    let step = Step::read(section, &KEYS, |section, key| {
+    let step = read_step(section, &KEYS, |section, key| {
         section.optional::<JsonPath>(key, ParsePathError::ALLOWED)
     });
     let to = section.optional_by(
@@ -325,85 +314,62 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
     );
     let value = read_value(section);
     let values = section.list("values", &[], VALUES, pair);
-    let (status, unwrap, step) = (status?, unwrap?, step?);
+    let (status, step) = (status?, step?);
     let (to, within, value, values) = (to?, within?, value?, values?);
     if let Some(status) = status {
-        if unwrap.is_some() || step.0.is_some() {
-            let allowed = "one key that says what a step does";
-            return Err(section.problem("status", "it beside another one", allowed));
+        if step.is_some() {
+            return Err(section.problem("status", "it beside another one", ONE_KEY));
         }
         check_companions(section, "status", &[])?;
         return Ok(ResponseStep::Status(status));
     }
-    if let (Some(_), Some((key, _))) = (&unwrap, &step.0) {
-        let allowed = "one key that says what a step does";
-        return Err(section.problem("unwrap", &format!("it beside {key}"), allowed));
-    }
+    let ((key, companions), path) = step.ok_or_else(|| no_step(section, &KEYS, ""))?;
+    check_companions(section, key, companions)?;
     let missing = |section: &Section<'_>, key: &str| section.missing(key, "what the step needs");
-    let (key, path) = match unwrap {
-        Some(path) => ("unwrap", path),
-        None => step.required(section, &KEYS)?,
-    };
-    check_companions(
-        section,
-        key,
-        match key {
-            "rename" | "move" | "copy" => &["to"],
-            "default" | "constant" => &["value"],
-            "map" => &["values"],
-            "wrap" | "unwrap" => &["in"],
-            _ => &[],
-        },
-    )?;
     let shown = path.to_string();
-    let operation = {
-        {
-            let to_path = |section: &Section<'_>| -> Read<JsonPath> {
-                let to = to.as_deref().ok_or_else(|| missing(section, "to"))?;
-                to.parse().map_err(|_| {
-                    section.problem("to", &format!("\"{to}\""), ParsePathError::ALLOWED)
-                })
-            };
-            match key {
-                "rename" => Operation::Rename {
-                    path,
-                    to: to.ok_or_else(|| missing(section, "to"))?,
-                },
-                "move" => Operation::Move {
-                    path,
-                    to: to_path(section)?,
-                },
-                "copy" => Operation::Copy {
-                    path,
-                    to: to_path(section)?,
-                },
-                "remove" => Operation::Remove { path },
-                "default" => Operation::Default {
-                    path,
-                    value: value.ok_or_else(|| missing(section, "value"))?,
-                },
-                "constant" => Operation::Constant {
-                    path,
-                    value: value.ok_or_else(|| missing(section, "value"))?,
-                },
-                "to_text" => Operation::ToText { path },
-                "to_number" => Operation::ToNumber { path },
-                "unwrap" => Operation::Unwrap {
-                    path,
-                    within: within.ok_or_else(|| missing(section, "in"))?,
-                },
-                "wrap" => Operation::Wrap {
-                    path,
-                    within: within.ok_or_else(|| missing(section, "in"))?,
-                },
-                _ => {
-                    let values = required_values(section, values)?.into_vec().into_iter();
-                    let values = values.map(|(from, to)| (from.into(), json_text(&to)));
-                    Operation::Map {
-                        path,
-                        values: values.collect(),
-                    }
-                }
+    let to_path = |section: &Section<'_>| -> Read<JsonPath> {
+        let to = to.as_deref().ok_or_else(|| missing(section, "to"))?;
+        to.parse()
+            .map_err(|_| section.problem("to", &format!("\"{to}\""), ParsePathError::ALLOWED))
+    };
+    let operation = match key {
+        "rename" => Operation::Rename {
+            path,
+            to: to.ok_or_else(|| missing(section, "to"))?,
+        },
+        "move" => Operation::Move {
+            path,
+            to: to_path(section)?,
+        },
+        "copy" => Operation::Copy {
+            path,
+            to: to_path(section)?,
+        },
+        "remove" => Operation::Remove { path },
+        "default" => Operation::Default {
+            path,
+            value: value.ok_or_else(|| missing(section, "value"))?,
+        },
+        "constant" => Operation::Constant {
+            path,
+            value: value.ok_or_else(|| missing(section, "value"))?,
+        },
+        "to_text" => Operation::ToText { path },
+        "to_number" => Operation::ToNumber { path },
+        "unwrap" => Operation::Unwrap {
+            path,
+            within: within.ok_or_else(|| missing(section, "in"))?,
+        },
+        "wrap" => Operation::Wrap {
+            path,
+            within: within.ok_or_else(|| missing(section, "in"))?,
+        },
+        _ => {
+            let values = required_values(section, values)?.into_vec().into_iter();
+            let values = values.map(|(from, to)| (from.into(), json_text(&to)));
+            Operation::Map {
+                path,
+                values: values.collect(),
             }
         }
     };
@@ -446,11 +412,7 @@ fn pair(text: &str) -> Option<(Box<str>, Box<str>)> {
 
 /// What signs a request is no parameter that a change may touch.
 fn parameter(text: &str) -> Option<Box<str>> {
-    (!text.is_empty() && !matches!(text, "time" | "sign")).then(|| text.into())
-}
-
-fn path(text: &str) -> Option<Box<str>> {
-    (text.starts_with('/') && is_made_of(text.as_bytes(), PATH)).then(|| text.into())
+    (!text.is_empty() && !matches!(text, TIME | SIGN)).then(|| text.into())
 }
 
 /// The keys of a version with a backend, which one with a bridge cannot have.

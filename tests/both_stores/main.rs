@@ -40,6 +40,8 @@ mod applications;
 mod administration;
 // The management API, driven by its own description.
 mod described_api;
+// The versions of the login service, driven by their own descriptions.
+mod wire_description;
 // Kills of the gateway while its management API changes something.
 mod api_kills;
 // Events and reloads by the management APIs of two gateways.
@@ -52,6 +54,8 @@ mod topology;
 mod drains;
 // The gateways of a store, as each describes itself.
 mod gateways;
+// Why a request was rejected, by all gateways of a store.
+mod rejections;
 // Outages of the store: stopped, killed or frozen Postgres, and recovery.
 mod store_faults;
 // A gateway during an outage of its Postgres: stale data, `/readyz`, the snapshot.

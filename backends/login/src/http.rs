@@ -1,5 +1,7 @@
 //! The service over HTTP: routes, layers and handlers; and what a version is made of.
 
+pub mod description;
+mod document;
 mod endpoints;
 mod handlers;
 mod middleware;
@@ -14,16 +16,16 @@ pub mod views;
 
 use std::sync::Arc;
 
-use axum::extract::FromRef;
+use axum::{body::Bytes, extract::FromRef};
 use signpost_protocol::version::Version as VersionName;
 
-pub(crate) use self::versions::Configured;
 pub use self::{
     endpoints::{EndpointsError, EndpointsOf},
     router::Routes,
     version::{Endpoints, Own, Version},
     versions::Versions,
 };
+pub(crate) use self::{router::document_and_routes, versions::Configured};
 use crate::service::Service;
 
 /// What handlers of every version share: the service, and the version that the router serves.
@@ -31,6 +33,8 @@ use crate::service::Service;
 pub(crate) struct Context {
     pub(crate) service: Arc<Service>,
     pub(crate) version: VersionName,
+    /// `GET /openapi.json`.
+    pub(crate) document: Bytes,
 }
 
 /// The state of a version's handlers. Extractors read it ([`request`]).

@@ -29,10 +29,13 @@
 //! use axum::{Json, http::StatusCode};
 //! use login::{
 //!     Account, Endpoints, LoginError, Version,
+//!     description::{Operation, number},
 //!     problem::{OwnProblem, Text, Texts},
 //!     request::{AuthenticatedUser, Parameters},
+//!     views::View,
 //! };
 //! use serde::Serialize;
+//! use utoipa::ToSchema;
 //!
 //! struct V9;
 //!
@@ -42,15 +45,21 @@
 //!     type State = ();
 //!
 //!     fn endpoints() -> Endpoints<Self> {
-//!         Endpoints::new().get("/greeting", greeting)
+//!         Endpoints::new().get("/greeting", greeting).described(
+//!             Operation::new("Greets the user.")
+//!                 .user()
+//!                 .optional("times", number(0..=9), "How often; once by default.")
+//!                 .returns::<Vec<String>>()
+//!                 .problem(&NOTHING_TO_SAY),
+//!         )
 //!     }
 //!
-//!     fn account(account: &Account) -> impl Serialize {
+//!     fn account(account: &Account) -> impl View {
 //!         AccountView { name: account.username.as_str() }
 //!     }
 //! }
 //!
-//! #[derive(Serialize)]
+//! #[derive(Serialize, ToSchema)]
 //! struct AccountView<'a> {
 //!     name: &'a str,
 //! }
@@ -122,7 +131,7 @@ pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{
         Endpoints, EndpointsError, EndpointsOf, HandlerContext, Own, Routes, Version, Versions,
-        own, request, values, views,
+        description, own, request, values, views,
     },
     records::{
         accounts::{self, Account},

@@ -21,13 +21,14 @@ mod client;
 mod fixtures;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use http::HeaderMap;
+use serde_json::Value;
 use signpost_kit::{
     clock::{Clock as _, ManualClock, Timestamp},
     config::keys::testing::assert_explained,
@@ -44,7 +45,7 @@ pub use self::client::{TestClient, TestRequest, TestResponse};
 pub(crate) use self::fixtures::{TestStore, config, config_text_with_provider, parse};
 use crate::{
     config::Config,
-    http::{Configured, Routes, Version, Versions},
+    http::{Configured, Routes, Version, Versions, document_and_routes},
     program,
     records::{
         accounts::{Account, AccountId, User, Username},
@@ -81,6 +82,32 @@ pub fn example_of(versions: &Versions, file: &str) -> Config {
     assert_explained(&keys, &examples);
     let loaded = Config::load(Path::new(file), |root| versions.read(root));
     loaded.unwrap_or_else(|error| panic!("{error}")).config.0
+}
+
+/// The document of a version, `GET /openapi.json`. It describes each endpoint, and nothing else.
+///
+/// # Panics
+///
+/// An endpoint is not [described](crate::Endpoints::described), or a type of its response is missing.
+#[must_use]
+pub fn description<V: Version>() -> Value {
+    let (config, _) = read(&Versions::one::<V>(), "");
+    let written = document_and_routes::<V>(&config);
+    let (document, routes) = written.unwrap_or_else(|error| panic!("{error}"));
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        for method in ["get", "post"] {
+            if item.get(method).is_some() {
+                described.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+    }
+    assert_eq!(described, routes, "described, and served");
+    for reference in document.to_string().split(r##""$ref":"#"##).skip(1) {
+        let pointer = reference.split('"').next().unwrap_or_default();
+        assert!(document.pointer(pointer).is_some(), "there is no {pointer}");
+    }
+    document
 }
 
 /// An account of the provider kind `bitbucket`, created 5 ms after 1970 began.

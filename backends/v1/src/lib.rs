@@ -1,7 +1,8 @@
 //! Version 1 of the login service: the shared endpoints, with this version's JSON of an account.
 
-use login::{Account, Timestamp, Version};
+use login::{Account, Timestamp, Version, views::View};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Version 1. CONTRACT 8.
 #[derive(Debug)]
@@ -12,7 +13,7 @@ impl Version for V1 {
     type Settings = ();
     type State = ();
 
-    fn account(account: &Account) -> impl Serialize {
+    fn account(account: &Account) -> impl View {
         AccountView {
             username: account.username.as_str(),
             kind: &account.kind,
@@ -23,13 +24,20 @@ impl Version for V1 {
 }
 
 /// An account. The member `type` is its provider's kind.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Account)]
 struct AccountView<'a> {
+    /// The provider's identifier of the user.
     username: &'a str,
+    /// The provider's kind.
     #[serde(rename = "type")]
     kind: &'a str,
+    /// The name to show; it identifies nobody. Absent if the provider has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     display_name: Option<&'a str>,
+    /// The first login: UTC milliseconds since 1970.
+    #[schema(value_type = u64)]
     created_at: Timestamp,
 }
 
@@ -51,6 +59,13 @@ mod tests {
             serde_json::to_string(&V1::account(&account)).unwrap(),
             r#"{"username":"ada","type":"bitbucket","display_name":"Ada","created_at":5}"#
         );
+    }
+
+    #[test]
+    fn every_endpoint_is_described() {
+        let document = testing::description::<V1>();
+        let account = &document["components"]["schemas"]["Account"];
+        assert!(account["properties"]["type"].is_object(), "{account}");
     }
 
     #[test]

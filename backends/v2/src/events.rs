@@ -5,30 +5,56 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use login::{
     LoginError, ParamRule, Service, Timestamp,
+    description::{Operation, number, pattern},
     events::{Event, EventCursor, EventPage},
     request::{AuthenticatedUser, Parameters},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Events of a page without `limit`.
 const DEFAULT_LIMIT: u64 = 20;
 
-/// The response.
-#[derive(Debug, Serialize)]
+/// What `before` can be.
+const CURSOR: &str = "[A-Za-z0-9_-]{11}";
+
+/// A page of events.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Events)]
 pub(crate) struct EventsView {
+    /// The newest first.
     events: Vec<EventView>,
     /// `before` of the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// An event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
 struct EventView {
+    /// Its id, which grows with time.
     id: i64,
+    /// Its name.
     event: String,
+    /// Its data, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     data: Option<String>,
+    /// When it was received: UTC milliseconds since 1970.
+    #[schema(value_type = u64)]
     received_at: Timestamp,
+}
+
+/// What the document says of it.
+pub(crate) fn operation() -> Operation {
+    let limit = format!("Events of a page; {DEFAULT_LIMIT} by default.");
+    Operation::new("The user's events that the application has reported, the newest first.")
+        .user()
+        .optional("limit", number(1..=EventPage::MAX_EVENTS), limit)
+        .optional("before", pattern(CURSOR), "`next` of the page before.")
+        .returns::<EventsView>()
 }
 
 /// Returns the events that the user's application has reported about the user.
@@ -47,7 +73,7 @@ pub(crate) async fn events(
 fn cursor(text: &str) -> Result<EventCursor, LoginError> {
     text.parse().map_err(|_| LoginError::ParamInvalid {
         name: "before",
-        rule: ParamRule::Values("[A-Za-z0-9_-]{11}".to_owned()),
+        rule: ParamRule::Values(CURSOR.to_owned()),
     })
 }
 

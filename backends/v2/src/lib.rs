@@ -14,7 +14,9 @@ impl Version for V2 {
     type State = ();
 
     fn endpoints() -> Endpoints<Self> {
-        Endpoints::new().get("/events", events::events)
+        Endpoints::new()
+            .get("/events", events::events)
+            .described(events::operation())
     }
 }
 
@@ -36,6 +38,13 @@ mod tests {
             serde_json::to_string(&V2::account(&account)).unwrap(),
             r#"{"username":"ada","provider":"bitbucket","display_name":"Ada","created_at":5}"#
         );
+    }
+
+    #[test]
+    fn every_endpoint_is_described() {
+        let document = testing::description::<V2>();
+        let events = &document["paths"]["/events"]["get"];
+        assert_eq!(events["parameters"][0]["schema"]["maximum"], 100);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use axum::{
 };
 use http::{Method, header::ALLOW};
 
+use super::description::Operation;
 use crate::error::LoginError;
 
 /// Endpoints of a version's own; `S` is the state of its handlers.
@@ -23,6 +24,7 @@ struct Endpoint<S> {
     method: Method,
     path: &'static str,
     handler: MethodRouter<S>,
+    operation: Option<Operation>,
 }
 
 impl<S> Default for EndpointsOf<S> {
@@ -55,8 +57,29 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
             method,
             path,
             handler,
+            operation: None,
         });
         self
+    }
+
+    /// Describes the endpoint that was added last, for `GET /openapi.json`.
+    #[must_use]
+    pub fn described(mut self, operation: Operation) -> Self {
+        if let Some(last) = self.0.last_mut() {
+            last.operation = Some(operation);
+        }
+        self
+    }
+
+    /// Those that are described.
+    pub(super) fn operations(&self) -> impl Iterator<Item = (&Method, &'static str, &Operation)> {
+        let all = self.0.iter();
+        all.filter_map(|one| Some((&one.method, one.path, one.operation.as_ref()?)))
+    }
+
+    /// Method and path of each.
+    pub(super) fn routes(&self) -> impl Iterator<Item = (&Method, &'static str)> {
+        self.0.iter().map(|one| (&one.method, one.path))
     }
 
     /// Checks that they can be served beside those of the library, which have the paths `taken`.

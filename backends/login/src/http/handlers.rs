@@ -1,5 +1,6 @@
 //! The endpoints: read the parameters, call the flow, write the response.
 
+pub(super) mod described;
 mod health;
 mod login;
 mod results;
@@ -10,8 +11,9 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::Uri;
+use http::{HeaderMap, HeaderValue, Uri, header::CONTENT_TYPE};
 use serde::Serialize;
+use signpost_protocol::header::X_GATEWAY_BRIDGE;
 
 pub(super) use self::{
     health::{healthz, hide_health, readyz},
@@ -26,6 +28,18 @@ use crate::error::{LoginError, VersionInPath};
 pub(super) async fn not_found(State(context): State<Context>, uri: Uri) -> LoginError {
     let version = VersionInPath::of(uri.path(), &context.version);
     LoginError::NotFound { version }
+}
+
+/// `GET /openapi.json`: the version's document. Over a bridge it would be another version's.
+pub(super) async fn openapi(
+    State(context): State<Context>,
+    headers: HeaderMap,
+) -> Result<Response, LoginError> {
+    if headers.contains_key(X_GATEWAY_BRIDGE) {
+        return Err(LoginError::NotFound { version: None });
+    }
+    let media_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    Ok((media_type, context.document).into_response())
 }
 
 /// A response of 200 with a version's JSON.

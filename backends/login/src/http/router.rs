@@ -1,16 +1,20 @@
 //! The routes of the service.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{Router, extract::Request, response::Response};
+use axum::{Router, body::Bytes, extract::Request, response::Response};
+use serde_json::Value;
 use signpost_protocol::version::Version as VersionName;
 use tower::ServiceExt;
 
 use super::{
-    Context, Endpoints, HandlerContext, Own, Version, endpoints::EndpointsError, handlers,
+    Context, Endpoints, HandlerContext, Own, Version,
+    document::document,
+    endpoints::EndpointsError,
+    handlers::{self, described},
     middleware,
 };
-use crate::service::Service;
+use crate::{config::Config, service::Service};
 
 /// The routes of a version, or of several, with all layers around them.
 ///
@@ -43,8 +47,8 @@ impl Routes {
 ///
 /// # Errors
 ///
-/// An endpoint of its own has a path of the library, or is there twice; or the version's name is invalid. The program
-/// then does not start.
+/// An endpoint of its own has a path of the library, or is there twice; two of its responses have the same name in the document;
+/// or the version's name is invalid. The program then does not start.
 pub(super) fn router<V: Version>(
     service: Arc<Service>,
     own: Own<V>,
@@ -54,7 +58,12 @@ pub(super) fn router<V: Version>(
     let paths = shared_paths::<V>().into_iter().chain(endpoints.paths());
     let requests = service.state.metrics.requests.of_version(V::NAME, paths);
     let version = name_of::<V>()?;
-    let shared = Context { service, version };
+    let document = document(&service.config, &of_all_versions(), &endpoints)?;
+    let shared = Context {
+        document: Bytes::from(document.to_string()),
+        service,
+        version,
+    };
     let context = HandlerContext {
         shared: shared.clone(),
         own,
@@ -71,18 +80,39 @@ pub(super) fn router<V: Version>(
     )))
 }
 
+/// The document of a version under this configuration, and the routes that it must describe, for example `GET /user`.
+pub(crate) fn document_and_routes<V: Version>(
+    config: &Config,
+) -> Result<(Value, BTreeSet<String>), EndpointsError> {
+    let (shared, own) = (of_all_versions::<V>(), V::endpoints());
+    let routes = shared.routes().chain(own.routes());
+    let routes = routes.map(|(method, path)| format!("{method} {path}"));
+    Ok((document(config, &shared, &own)?, routes.collect()))
+}
+
 /// The endpoints of all versions. CONTRACT 8.
 fn of_all_versions<V: Version>() -> Endpoints<V> {
     Endpoints::new()
         .get("/login", handlers::login::<V>)
+        .described(described::login::<V>())
         .post("/login", handlers::begin_polling::<V>)
+        .described(described::begin_polling::<V>())
         .get("/check", handlers::check::<V>)
+        .described(described::check::<V>())
         .post("/check", handlers::check::<V>)
+        .described(described::check::<V>())
         .post("/user/login", handlers::user_login::<V>)
+        .described(described::user_login::<V>())
         .post("/user/renew", handlers::user_renew::<V>)
+        .described(described::user_renew::<V>())
         .post("/user/logout", handlers::user_logout::<V>)
+        .described(described::user_logout::<V>())
         .get("/user", handlers::user::<V>)
+        .described(described::user::<V>())
         .post("/event/send", handlers::event_send::<V>)
+        .described(described::event_send::<V>())
+        .get("/openapi.json", handlers::openapi)
+        .described(described::openapi())
 }
 
 /// The health endpoints, for operators.

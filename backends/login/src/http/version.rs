@@ -4,13 +4,12 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use serde::Serialize;
 
 use super::{
     HandlerContext,
     endpoints::EndpointsOf,
     own::{OwnSettings, OwnState},
-    views::{self, Check, LoginResult, PollingLogin, RenewedCredential, SentEvent},
+    views::{self, Check, LoginResult, PollingLogin, RenewedCredential, SentEvent, View},
 };
 use crate::records::{
     accounts::Account,
@@ -21,8 +20,8 @@ use crate::records::{
 /// is the same in all versions.
 ///
 /// The last functions say how a response of the library's endpoints is written. Each has a default; a version has those
-/// that differ, and returns any type that serde can write. `signpost call` and `signpost login` read the names of the
-/// defaults, and problems are the same in all versions.
+/// that differ, and returns any [`View`]: a type that derives serde's `Serialize` and utoipa's `ToSchema`. `signpost call`
+/// and `signpost login` read the names of the defaults, and problems are the same in all versions.
 pub trait Version: Sized + Send + Sync + 'static {
     /// The version's name, in lower case. Its tokens and states begin with it. CONTRACT 8.
     const NAME: &'static str;
@@ -52,38 +51,38 @@ pub trait Version: Sized + Send + Sync + 'static {
     }
 
     /// An account: the whole response to `GET /user`, and `account` in the result of a login.
-    fn account(account: &Account) -> impl Serialize {
+    fn account(account: &Account) -> impl View {
         views::account(account)
     }
 
     /// The result of a login: the response to `POST /user/login` and to the callback of a redirect login without
     /// `return_to`, and `login` in the response to `/check`.
-    fn login_result(result: &LoginResult) -> impl Serialize {
+    fn login_result(result: &LoginResult) -> impl View {
         views::login_result(result, Self::account(&result.account))
     }
 
     /// The response to `/check`.
-    fn check(check: &Check) -> impl Serialize {
+    fn check(check: &Check) -> impl View {
         views::check(check, check.login().map(Self::login_result))
     }
 
     /// The response to `POST /login`.
-    fn polling_login(login: &PollingLogin) -> impl Serialize {
+    fn polling_login(login: PollingLogin) -> impl View {
         login
     }
 
     /// The response to `POST /event/send`.
-    fn sent_event(event: &SentEvent) -> impl Serialize {
+    fn sent_event(event: SentEvent) -> impl View {
         event
     }
 
     /// The response to `POST /user/renew`.
-    fn renewed(renewed: &RenewedCredential) -> impl Serialize {
+    fn renewed(renewed: RenewedCredential) -> impl View {
         renewed
     }
 
     /// The response to `POST /user/logout`.
-    fn logged_out() -> impl Serialize {
+    fn logged_out() -> impl View {
         views::Empty {}
     }
 }

@@ -3,8 +3,20 @@
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
+use utoipa::{
+    ToSchema,
+    openapi::{Object, ObjectBuilder, schema::Type},
+};
 
-use crate::{flow, records::accounts::Account};
+use crate::{
+    flow,
+    records::{accounts::Account, logins::FailureReason},
+};
+
+/// A response: what serde can write, and the [description](crate::description) can show.
+pub trait View: Serialize + ToSchema {}
+
+impl<T: Serialize + ToSchema> View for T {}
 
 /// The result of a login. It has a secret, so it cannot be printed.
 pub struct LoginResult {
@@ -50,6 +62,9 @@ pub enum CheckStatus {
 }
 
 impl Check {
+    /// What [`Self::status`] can be.
+    const STATUSES: [&str; 4] = ["pending", "complete", "failed", "expired"];
+
     /// The status in a word.
     #[must_use]
     pub fn status(&self) -> &'static str {
@@ -80,13 +95,14 @@ impl Check {
     }
 }
 
-/// A polling login that has begun: the client keeps the token, shows the code, and opens the URL in a browser. No other
+// It has a secret, so it cannot be printed.
+/// A polling login that has begun: the client keeps the token, shows the code, and opens the address in a browser. No other
 /// response contains the token.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct PollingLogin {
     /// The secret by which the client asks for the outcome.
     pub token: String,
-    /// What the user opens.
+    /// The address that the user opens.
     pub authorize_url: String,
     /// The code that client and page show.
     pub user_code: String,
@@ -96,8 +112,9 @@ pub struct PollingLogin {
     pub interval: u64,
 }
 
-/// A credential that replaces another one. It has a secret, so it cannot be printed.
-#[derive(Serialize)]
+// It has a secret, so it cannot be printed.
+/// A credential that replaces another one.
+#[derive(Serialize, ToSchema)]
 pub struct RenewedCredential {
     /// The credential: the value of the authorization header.
     pub authorization: String,
@@ -106,27 +123,36 @@ pub struct RenewedCredential {
 }
 
 /// An event that was stored.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct SentEvent {
     /// Its id, which grows with time.
     pub id: i64,
     /// Its name.
     pub event: String,
-    /// When it was received.
+    /// When it was received: UTC milliseconds since 1970.
+    #[schema(value_type = u64)]
     pub received_at: Timestamp,
 }
 
-#[derive(Serialize)]
+/// An account.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Account)]
 struct AccountJson<'a> {
+    /// The provider's identifier of the user.
     username: &'a str,
+    /// The provider's kind.
     provider: &'a str,
+    /// The name to show; it identifies nobody. Absent if the provider has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     display_name: Option<&'a str>,
+    /// The first login: UTC milliseconds since 1970.
+    #[schema(value_type = u64)]
     created_at: Timestamp,
 }
 
 /// The library's JSON of an account.
-pub(super) fn account(account: &Account) -> impl Serialize {
+pub(super) fn account(account: &Account) -> impl View {
     AccountJson {
         username: account.username.as_str(),
         provider: &account.kind,
@@ -135,16 +161,22 @@ pub(super) fn account(account: &Account) -> impl Serialize {
     }
 }
 
-#[derive(Serialize)]
+/// The result of a login.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LoginResult)]
 struct LoginResultJson<'a, A> {
+    /// The account.
     account: A,
+    /// The credential: the value of the authorization header.
     authorization: &'a str,
+    /// Seconds until the credential expires.
     expires_in: u64,
+    /// Whether this login has created the account.
     created: bool,
 }
 
 /// The library's JSON of a login's result, with the version's account.
-pub(super) fn login_result(result: &LoginResult, account: impl Serialize) -> impl Serialize {
+pub(super) fn login_result(result: &LoginResult, account: impl View) -> impl View {
     LoginResultJson {
         account,
         authorization: &result.authorization,
@@ -153,18 +185,42 @@ pub(super) fn login_result(result: &LoginResult, account: impl Serialize) -> imp
     }
 }
 
-#[derive(Serialize)]
+/// The status of a polling login.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Check)]
 struct CheckJson<L> {
+    #[schema(schema_with = status)]
     status: &'static str,
+    /// Seconds until the status changes to `expired`.
     expires_in: u64,
+    /// The result, if the login is `complete`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     login: Option<L>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = reason, required = false)]
     reason: Option<&'static str>,
 }
 
+fn status() -> Object {
+    words("The status.", Check::STATUSES)
+}
+
+fn reason() -> Object {
+    let reasons = FailureReason::ALL.map(FailureReason::as_str);
+    words("Why the login has failed.", reasons)
+}
+
+fn words<const N: usize>(what: &str, words: [&'static str; N]) -> Object {
+    let object = ObjectBuilder::new().schema_type(Type::String);
+    object
+        .description(Some(what))
+        .enum_values(Some(words))
+        .build()
+}
+
 /// The library's JSON of a check, with the version's result of the login.
-pub(super) fn check<L: Serialize>(check: &Check, login: Option<L>) -> impl Serialize {
+pub(super) fn check<L: View>(check: &Check, login: Option<L>) -> impl View {
     CheckJson {
         status: check.status(),
         expires_in: check.expires_in,
@@ -173,6 +229,6 @@ pub(super) fn check<L: Serialize>(check: &Check, login: Option<L>) -> impl Seria
     }
 }
 
-/// `{}`.
-#[derive(Serialize)]
+/// No members.
+#[derive(Serialize, ToSchema)]
 pub(super) struct Empty {}

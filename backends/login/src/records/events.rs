@@ -19,6 +19,11 @@ pub struct EventName(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey(String);
 
+impl IdempotencyKey {
+    /// What it can be.
+    pub(crate) const PATTERN: &str = "[A-Za-z0-9._-]{1,64}";
+}
+
 impl FromStr for IdempotencyKey {
     type Err = ParseIdempotencyKeyError;
 
@@ -35,6 +40,9 @@ impl FromStr for IdempotencyKey {
 pub(crate) struct ParseIdempotencyKeyError;
 
 impl EventName {
+    /// What it can be.
+    pub(crate) const PATTERN: &str = "[a-z0-9_.]{1,64}";
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {

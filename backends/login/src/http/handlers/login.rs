@@ -167,7 +167,7 @@ pub(crate) async fn begin_polling<V: Version>(
     };
     let begun = flow::begin_polling(service, login_request).await?;
     let state = begun.token.state().encode();
-    Ok(json(V::polling_login(&PollingLogin {
+    Ok(json(V::polling_login(PollingLogin {
         token: begun.token.as_str().to_owned(),
         authorize_url: service.config.public_url.page(&state).into(),
         user_code: begun.user_code.as_str().to_owned(),

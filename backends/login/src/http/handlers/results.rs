@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maximum of `wait`. CONTRACT 8.
-const MAX_WAIT_SECONDS: u64 = 30;
+pub(super) const MAX_WAIT_SECONDS: u64 = 30;
 
 /// `POST` or `GET /check` `token` (`wait`): returns the status, always 200 for a known token; with `wait`, as soon as it changes or the wait has passed.
 pub(crate) async fn check<V: Version>(

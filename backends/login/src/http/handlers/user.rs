@@ -32,7 +32,7 @@ pub(crate) async fn user_renew<V: Version>(
     let now = service.now();
     let (credentials, lifetimes) = (&service.state.credentials, &service.config.lifetimes);
     match credentials.renew(&user.credential, lifetimes, now).await? {
-        Some(Renewed::To(new, expires_at)) => Ok(json(V::renewed(&RenewedCredential {
+        Some(Renewed::To(new, expires_at)) => Ok(json(V::renewed(RenewedCredential {
             authorization: new.encode().to_string(),
             expires_in: expires_at.seconds_from(now),
         }))),
@@ -62,7 +62,7 @@ pub(crate) async fn user_logout<V: Version>(
 }
 
 /// Limit of `data`. CONTRACT 8.
-const MAX_DATA_BYTES: usize = 4096;
+pub(super) const MAX_DATA_BYTES: usize = 4096;
 
 /// `POST /event/send` `event` (`data`, `idempotency_key`): stores the event for the user's account, once for each key.
 pub(crate) async fn event_send<V: Version>(
@@ -73,14 +73,14 @@ pub(crate) async fn event_send<V: Version>(
     let name = parameters.required("event")?.parse::<EventName>();
     let name = name.map_err(|_| LoginError::ParamInvalid {
         name: "event",
-        rule: ParamRule::Values("[a-z0-9_.]{1,64}".to_owned()),
+        rule: ParamRule::Values(EventName::PATTERN.to_owned()),
     })?;
     let data = parameters.text("data", MAX_DATA_BYTES)?;
     let key = parameters.optional("idempotency_key")?;
     let key = key.map(str::parse::<IdempotencyKey>).transpose();
     let idempotency_key = key.map_err(|_| LoginError::ParamInvalid {
         name: "idempotency_key",
-        rule: ParamRule::Values("[A-Za-z0-9._-]{1,64}".to_owned()),
+        rule: ParamRule::Values(IdempotencyKey::PATTERN.to_owned()),
     })?;
     let service = &context.service;
     let event = NewEvent {
@@ -95,7 +95,7 @@ pub(crate) async fn event_send<V: Version>(
     if (&stored.name, &stored.data) != (&event.name, &event.data) {
         return Err(LoginError::IdempotencyConflict);
     }
-    Ok(json(V::sent_event(&SentEvent {
+    Ok(json(V::sent_event(SentEvent {
         id: stored.id,
         event: stored.name.as_str().to_owned(),
         received_at: stored.received_at,

@@ -9,14 +9,17 @@ use axum::{
 };
 use http::{
     HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_LANGUAGE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    header::{
+        CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, REFERRER_POLICY,
+        X_CONTENT_TYPE_OPTIONS,
+    },
 };
 use signpost_kit::{
     config::shared_keys::Log,
     log::{ACCESS_TARGET, is_sampled, with_causes},
 };
 use signpost_protocol::{
-    header::{X_GATEWAY_APP, X_GATEWAY_PROBLEM, X_REQUEST_ID},
+    header::{X_GATEWAY_APP, X_GATEWAY_BRIDGE, X_GATEWAY_PROBLEM, X_REQUEST_ID},
     log_text,
 };
 use tracing::{Instrument, field};
@@ -53,11 +56,15 @@ pub(super) async fn observe(
         // Not yet verified to come from the gateway, so it is cleaned for the log.
         span.record("app.ident", log_text::ident(ident.as_bytes()));
     }
+    let is_bridged = parts.headers.contains_key(X_GATEWAY_BRIDGE);
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
     add_headers(&mut response, &info);
+    if !is_health && !is_bridged {
+        link_to_document(&mut response);
+    }
     if is_logged(&context.service.config.log, is_health, response.status()) {
         let served = Served {
             method: log_text::method(method.as_str()),
@@ -106,6 +113,16 @@ fn add_headers(response: &mut Response, info: &RequestInfo) {
         // For the gateway's access log; the gateway removes it.
         let code = HeaderValue::from_static(error.code());
         response.headers_mut().insert(X_GATEWAY_PROBLEM, code);
+    }
+}
+
+/// Names the version's document in a response of JSON (RFC 8631).
+fn link_to_document(response: &mut Response) {
+    let headers = response.headers_mut();
+    let media_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if media_type.is_some_and(|media_type| media_type.ends_with(b"json")) {
+        let link = HeaderValue::from_static("</openapi.json>; rel=\"service-desc\"");
+        headers.append(LINK, link);
     }
 }
 

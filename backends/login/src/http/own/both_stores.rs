@@ -10,12 +10,13 @@ use axum::Json;
 use serde::Serialize;
 use serde_json::{Value, json};
 use signpost_kit::{config::Loaded, read_all, secret::Secret};
+use utoipa::ToSchema;
 
 use super::*;
 use crate::{
     Account, Endpoints, LoginError, Own, Routes, Version, Versions,
     config::Config,
-    http::{Configured, request::Parameters},
+    http::{Configured, request::Parameters, views::View},
     testing::TestService,
     views::{Check, LoginResult, PollingLogin, RenewedCredential, SentEvent},
 };
@@ -80,9 +81,15 @@ impl OwnState<Settings> for Counts {
     }
 }
 
-#[derive(Serialize)]
-struct Renamed<T> {
-    renamed: T,
+#[derive(Serialize, ToSchema)]
+struct Renamed {
+    renamed: Value,
+}
+
+fn renamed(value: impl Serialize) -> Renamed {
+    Renamed {
+        renamed: json!(value),
+    }
 }
 
 impl Version for Shop {
@@ -97,44 +104,32 @@ impl Version for Shop {
             .get("/seen", seen)
     }
 
-    fn account(account: &Account) -> impl Serialize {
-        Renamed {
-            renamed: account.username.as_str().to_owned(),
-        }
+    fn account(account: &Account) -> impl View {
+        renamed(account.username.as_str())
     }
 
-    fn login_result(result: &LoginResult) -> impl Serialize {
-        Renamed {
-            renamed: (Self::account(&result.account), result.created),
-        }
+    fn login_result(result: &LoginResult) -> impl View {
+        renamed((Self::account(&result.account), result.created))
     }
 
-    fn check(check: &Check) -> impl Serialize {
-        Renamed {
-            renamed: (check.status(), check.login().map(Self::login_result)),
-        }
+    fn check(check: &Check) -> impl View {
+        renamed((check.status(), check.login().map(Self::login_result)))
     }
 
-    fn polling_login(login: &PollingLogin) -> impl Serialize {
-        Renamed {
-            renamed: (&login.token, login.interval),
-        }
+    fn polling_login(login: PollingLogin) -> impl View {
+        renamed((login.token, login.interval))
     }
 
-    fn sent_event(event: &SentEvent) -> impl Serialize {
-        Renamed {
-            renamed: &event.event,
-        }
+    fn sent_event(event: SentEvent) -> impl View {
+        renamed(event.event)
     }
 
-    fn renewed(renewed: &RenewedCredential) -> impl Serialize {
-        Renamed {
-            renamed: renewed.expires_in,
-        }
+    fn renewed(credential: RenewedCredential) -> impl View {
+        renamed(credential.expires_in)
     }
 
-    fn logged_out() -> impl Serialize {
-        Renamed { renamed: "out" }
+    fn logged_out() -> impl View {
+        renamed("out")
     }
 }
 

@@ -19,11 +19,13 @@ use tower::ServiceExt;
 use super::*;
 use crate::{
     Account, LoginError, Timestamp,
+    http::views::View,
     service::Stores,
     testing::{self, TestStore},
 };
 
 mod abandoned_claims;
+mod document;
 mod flaky_store;
 mod metrics;
 mod own_endpoints;
@@ -38,7 +40,7 @@ mod users;
 /// A version for these tests.
 struct Test;
 
-#[derive(serde::Serialize)]
+#[derive(serde::Serialize, utoipa::ToSchema)]
 struct TestAccount {
     username: String,
     name_of_this_version: String,
@@ -49,7 +51,7 @@ impl Version for Test {
     type Settings = ();
     type State = ();
 
-    fn account(account: &Account) -> impl serde::Serialize {
+    fn account(account: &Account) -> impl View {
         TestAccount {
             username: account.username.as_str().to_owned(),
             name_of_this_version: account.kind.clone(),

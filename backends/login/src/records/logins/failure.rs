@@ -14,6 +14,12 @@ pub(crate) enum FailureReason {
 }
 
 impl FailureReason {
+    pub(crate) const ALL: [Self; 3] = [
+        Self::AccessDenied,
+        Self::ProviderFailed,
+        Self::ProviderTimeout,
+    ];
+
     /// The reason in responses and in the store.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -28,14 +34,8 @@ impl FromStr for FailureReason {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
-        [
-            Self::AccessDenied,
-            Self::ProviderFailed,
-            Self::ProviderTimeout,
-        ]
-        .into_iter()
-        .find(|reason| reason.as_str() == word)
-        .ok_or(())
+        let mut all = Self::ALL.into_iter();
+        all.find(|reason| reason.as_str() == word).ok_or(())
     }
 }
 

@@ -1,0 +1,204 @@
+//! What a version's document, `GET /openapi.json`, says of an endpoint: by hand what the signature of its handler does not say,
+//! and by its type the response.
+//!
+//! ```
+//! use login::{Endpoints, LoginError, Version, description::{Operation, number}, request::Parameters};
+//!
+//! # struct V9;
+//! impl Version for V9 {
+//!     // …
+//! #   const NAME: &'static str = "v9"; type Settings = (); type State = ();
+//!     fn endpoints() -> Endpoints<Self> {
+//!         Endpoints::new().get("/roll", roll).described(
+//!             Operation::new("Rolls dice.")
+//!                 .required("dice", number(1..=MAX_DICE), "How many.")
+//!                 .returns::<Vec<u8>>(),
+//!         )
+//!     }
+//! }
+//!
+//! const MAX_DICE: u64 = 9;
+//!
+//! async fn roll(parameters: Parameters) -> Result<axum::Json<Vec<u8>>, LoginError> {
+//!     let dice = parameters.number("dice", 1..=MAX_DICE)?;
+//!     let dice = dice.ok_or(LoginError::ParamMissing { name: "dice" })?;
+//!     Ok(axum::Json((0..dice).map(|_| 4).collect()))
+//! }
+//!
+//! // In a test of the version:
+//! login::testing::description::<V9>();
+//! ```
+
+use std::{collections::BTreeSet, ops::RangeInclusive};
+
+use serde_json::{Value, json};
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use super::views::View;
+use crate::error::{LoginError, ParamRule};
+
+/// What the document says of an endpoint.
+#[derive(Default)]
+pub struct Operation {
+    pub(super) summary: String,
+    pub(super) parameters: Vec<Parameter>,
+    /// Whether it needs a signature though no parameter is required.
+    pub(super) is_signed: bool,
+    /// Optional parameters of which exactly one is sent.
+    pub(super) one_of: Vec<&'static str>,
+    pub(super) credential: Credential,
+    /// The schema of the response.
+    pub(super) response: Value,
+    pub(super) schemas: Vec<(String, RefOr<Schema>)>,
+    /// Status and code of each problem.
+    pub(super) problems: BTreeSet<(u16, &'static str)>,
+    /// Whether it redirects, and has pages.
+    pub(super) is_for_browsers: bool,
+}
+
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) is_required: bool,
+    pub(super) schema: Value,
+}
+
+#[derive(Default, PartialEq, Eq)]
+pub(super) enum Credential {
+    #[default]
+    None,
+    Optional,
+    Required,
+}
+
+impl Operation {
+    /// An endpoint without parameters; `summary` is what it does, in a sentence.
+    #[must_use]
+    pub fn new(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            ..Self::default()
+        }
+    }
+
+    /// It takes an [`AuthenticatedUser`](crate::request::AuthenticatedUser).
+    #[must_use]
+    pub fn user(self) -> Self {
+        self.optional_user()
+            .problem(LoginError::AuthorizationMissing)
+            .with_credential(Credential::Required)
+    }
+
+    /// It takes an `Option<AuthenticatedUser>`.
+    #[must_use]
+    pub fn optional_user(self) -> Self {
+        self.problem(LoginError::AuthorizationMalformed)
+            .problem(LoginError::AuthorizationInvalid)
+            .with_credential(Credential::Optional)
+    }
+
+    fn with_credential(mut self, credential: Credential) -> Self {
+        self.credential = credential;
+        self
+    }
+
+    /// It must be signed, although each of its parameters can be absent.
+    #[must_use]
+    pub fn signed(mut self) -> Self {
+        self.is_signed = true;
+        self
+    }
+
+    /// It takes exactly one of these parameters, which are optional.
+    pub(super) fn one_of<const N: usize>(mut self, names: [&'static str; N]) -> Self {
+        self.one_of = names.into();
+        self.signed()
+            .problem(LoginError::ParamMissing { name: names[0] })
+    }
+
+    /// It has a required parameter. [`number`], [`text`] and [`pattern`] say what is allowed.
+    #[must_use]
+    pub fn required(self, name: &'static str, allowed: Value, about: impl Into<String>) -> Self {
+        self.with(name, true, allowed, about.into())
+            .problem(LoginError::ParamMissing { name })
+    }
+
+    /// It has an optional parameter.
+    #[must_use]
+    pub fn optional(self, name: &'static str, allowed: Value, about: impl Into<String>) -> Self {
+        self.with(name, false, allowed, about.into())
+    }
+
+    fn with(
+        mut self,
+        name: &'static str,
+        is_required: bool,
+        allowed: Value,
+        about: String,
+    ) -> Self {
+        let mut schema = allowed;
+        schema["description"] = about.into();
+        self.parameters.push(Parameter {
+            name,
+            is_required,
+            schema,
+        });
+        let rule = ParamRule::Once;
+        self.problem(LoginError::ParamInvalid { name, rule })
+    }
+
+    /// Its response is the JSON of `R`.
+    #[must_use]
+    pub fn returns<R: ToSchema>(mut self) -> Self {
+        R::schemas(&mut self.schemas);
+        let schema = json!(R::schema());
+        self.response = if schema["type"] == "object" {
+            self.schemas.push((R::name().into(), R::schema()));
+            json!({ "$ref": format!("#/components/schemas/{}", R::name()) })
+        } else {
+            schema
+        };
+        self
+    }
+
+    /// Its response is what this function of the version writes.
+    pub(super) fn writes<T, R: View>(self, _: impl FnOnce(T) -> R) -> Self {
+        self.returns::<R>()
+    }
+
+    /// It can fail with this problem. Those that any request can have need not be named, and neither do those of its parameters
+    /// and of the user.
+    #[must_use]
+    pub fn problem(mut self, problem: impl Into<LoginError>) -> Self {
+        let problem = problem.into();
+        self.problems
+            .insert((problem.status().as_u16(), problem.code()));
+        self
+    }
+
+    /// It redirects a browser, or shows it a page.
+    pub(super) fn for_browsers(mut self) -> Self {
+        self.is_for_browsers = true;
+        self
+    }
+}
+
+/// What [`Parameters::number`](crate::request::Parameters::number) allows.
+#[must_use]
+pub fn number(range: RangeInclusive<u64>) -> Value {
+    json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() })
+}
+
+/// What [`Parameters::text`](crate::request::Parameters::text) allows.
+#[must_use]
+pub fn text(max_bytes: usize) -> Value {
+    json!({ "type": "string", "maxLength": max_bytes })
+}
+
+/// Texts that match a regular expression as a whole.
+#[must_use]
+pub fn pattern(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": format!("^{pattern}$") })
+}

@@ -1,0 +1,136 @@
+//! What the document says of the library's endpoints. CONTRACT 8.
+
+use serde_json::json;
+
+use super::{results::MAX_WAIT_SECONDS, user::MAX_DATA_BYTES};
+use crate::{
+    error::LoginError,
+    http::{
+        Version,
+        description::{Operation, number, pattern, text},
+    },
+    records::events::{EventName, IdempotencyKey},
+};
+
+const TICKET: &str = "[A-Za-z0-9_-]{43}";
+const TOKEN: &str = r"[A-Za-z0-9._-]{1,32}\.[A-Za-z0-9_-]{43}";
+
+/// Of `GET /login`.
+pub(crate) fn login<V: Version>() -> Operation {
+    let text = || json!({ "type": "string" });
+    provider(Operation::new("Each step of a login in a browser. Without `state` a login by redirect begins."))
+        .optional("return_to", json!({ "type": "string", "format": "uri" }), "Where the login ends, with `ticket` or `error` in its query; required for a browser. Its origin is registered.")
+        .optional("app", text(), "The application, if the header is absent.")
+        .optional("state", pattern(TOKEN), "The login, as `authorize_url` and the provider's redirect have it.")
+        .optional("confirm", text(), "A link of the page.")
+        .optional("code", text(), "The provider's.")
+        .optional("error", text(), "The provider's.")
+        .optional("iss", text(), "The provider's.")
+        .for_browsers()
+        .writes(V::login_result)
+        .problem(LoginError::NO_RETURN_TO)
+        .problem(LoginError::ReturnToNotAllowed)
+        .problem(LoginError::LoginUnknown)
+        .problem(LoginError::LoginMismatch)
+        .problem(LoginError::LoginUsed)
+        .problem(LoginError::LoginExpired)
+        .problem(LoginError::LoginDenied)
+        .problem(LoginError::ProviderFailed)
+        .problem(LoginError::ProviderTimeout)
+}
+
+/// Of `POST /login`.
+pub(crate) fn begin_polling<V: Version>() -> Operation {
+    provider(Operation::new(
+        "Begins a login by polling: show `user_code`, and open `authorize_url`.",
+    ))
+    .signed()
+    .writes(V::polling_login)
+}
+
+fn provider(operation: Operation) -> Operation {
+    let about = "The provider. It can be absent if there is a default, or only one.";
+    operation
+        .optional("provider", pattern("[a-z0-9_-]{1,32}"), about)
+        .problem(LoginError::ParamMissing { name: "provider" })
+}
+
+/// Of `/check`.
+pub(crate) fn check<V: Version>() -> Operation {
+    Operation::new("The status of a login by polling, for every known token.")
+        .required("token", pattern(TOKEN), "`token` of `POST /login`.")
+        .optional(
+            "wait",
+            number(0..=MAX_WAIT_SECONDS),
+            "Seconds to wait for another status than `pending`.",
+        )
+        .writes(V::check)
+        .problem(LoginError::LoginUnknown)
+}
+
+/// Of `POST /user/login`.
+pub(crate) fn user_login<V: Version>() -> Operation {
+    Operation::new("The result of a login, by `ticket` once, or by `token`.")
+        .optional(
+            "ticket",
+            pattern(TICKET),
+            "Of a login by redirect, from the query of `return_to`.",
+        )
+        .optional("token", pattern(TOKEN), "Of a login by polling.")
+        .one_of(["ticket", "token"])
+        .writes(V::login_result)
+        .problem(LoginError::LoginUnknown)
+        .problem(LoginError::LoginPending)
+        .problem(LoginError::LoginUsed)
+        .problem(LoginError::LoginExpired)
+        .problem(LoginError::LoginDenied)
+        .problem(LoginError::ProviderFailed)
+        .problem(LoginError::ProviderTimeout)
+}
+
+/// Of `POST /user/renew`.
+pub(crate) fn user_renew<V: Version>() -> Operation {
+    Operation::new(
+        "A new credential in the place of the request's. A repetition returns the same one.",
+    )
+    .user()
+    .writes(V::renewed)
+}
+
+/// Of `POST /user/logout`.
+pub(crate) fn user_logout<V: Version>() -> Operation {
+    Operation::new("Ends the login, and all its credentials.")
+        .user()
+        .writes(|(): ()| V::logged_out())
+}
+
+/// Of `GET /user`.
+pub(crate) fn user<V: Version>() -> Operation {
+    Operation::new("The account.").user().writes(V::account)
+}
+
+/// Of `POST /event/send`.
+pub(crate) fn event_send<V: Version>() -> Operation {
+    Operation::new("Stores an event with the account.")
+        .user()
+        .required("event", pattern(EventName::PATTERN), "Its name.")
+        .optional(
+            "data",
+            text(MAX_DATA_BYTES),
+            "At most so many bytes of UTF-8, without U+0000.",
+        )
+        .optional(
+            "idempotency_key",
+            pattern(IdempotencyKey::PATTERN),
+            "A repetition with the same key stores nothing.",
+        )
+        .writes(V::sent_event)
+        .problem(LoginError::IdempotencyConflict)
+}
+
+/// Of `GET /openapi.json`.
+pub(crate) fn openapi() -> Operation {
+    Operation::new("This document. A version that another one serves over a bridge has none.")
+        .returns::<serde_json::Value>()
+        .problem(LoginError::NotFound { version: None })
+}

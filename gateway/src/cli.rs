@@ -13,6 +13,8 @@ mod author;
 mod bridge;
 mod call;
 mod connect;
+mod doctor;
+mod explain;
 mod gateways;
 mod login;
 mod master_key;
@@ -22,6 +24,7 @@ mod source;
 mod store;
 mod table;
 mod token;
+mod vectors;
 mod versions;
 
 use std::{
@@ -106,8 +109,15 @@ enum Command {
     Sign(sign::SignArguments),
     /// Sign a request, send it, and print the response.
     Call(Box<call::CallArguments>),
-    /// Log in by polling, and print the credential, for `call --authorization`.
+    /// Log in by polling, and store the credential for `call --login`.
     Login(Box<login::LoginArguments>),
+    /// Sign Doctor: show step by step what is wrong with a request, and how it is right. Exit code 0 if it is right, otherwise 1.
+    Doctor(Box<doctor::DoctorArguments>),
+    /// Show why a request was rejected, by its id: asks all gateways of the store that have a management API (multi-application
+    /// mode).
+    Explain(explain::ExplainArguments),
+    /// Print the test vectors, for developers of clients, and how to use them.
+    Vectors(vectors::VectorsArguments),
 }
 
 #[derive(Debug, clap::Args)]
@@ -162,6 +172,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Sign(arguments) => sign::run(&arguments),
         Command::Call(arguments) => wait_for(call::run(*arguments)),
         Command::Login(arguments) => wait_for(login::run(*arguments)),
+        Command::Doctor(arguments) => wait_for(doctor::run(*arguments)),
+        Command::Explain(arguments) => wait_for(explain::run(arguments)),
+        Command::Vectors(arguments) => vectors::run(&arguments),
     }
 }
 

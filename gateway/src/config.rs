@@ -54,7 +54,7 @@ use signpost_kit::{
     read_all,
     server::shutdown::ShutdownSettings,
 };
-use signpost_protocol::header::HeaderNames;
+use signpost_protocol::header::{HeaderNames, Prefix};
 use signpost_release::RELEASE;
 use signpost_store::StoreSettings;
 
@@ -64,6 +64,9 @@ use self::{readers::networks, version::GatewayRules};
 const MAX_LISTED: usize = 1000;
 /// Default of `metrics.applications`: what a dashboard can show.
 const LISTED_APPLICATIONS: usize = 20;
+
+/// Stands for the key of a client, which is not in a configuration.
+const NO_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
 
 /// The examples, which explain every key.
 const EXAMPLES: [&str; 2] = [
@@ -137,6 +140,19 @@ impl Config {
     /// As [`Self::load`].
     pub(crate) fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
         engine::load(path, Self::read)
+    }
+
+    /// What a client that has no configuration takes for its gateway's: the defaults.
+    ///
+    /// # Errors
+    ///
+    /// None; the defaults are valid.
+    pub(crate) fn of_client(prefix: &Prefix) -> Result<Self, ConfigError> {
+        let text = format!(
+            "prefix = '{prefix}'\n[application]\nkey = '{NO_KEY}'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n"
+        );
+        let name = Path::new("the defaults");
+        engine::parse(name, &text, Self::read).map(|loaded| loaded.config)
     }
 
     /// Describes all keys.

@@ -16,6 +16,7 @@
 //! | [`observe`] | outcome, access log, spans, metrics of requests, usage |
 //! | [`gateway`] | a request from its head to its end: receive, forward, relay, respond, record |
 //! | [`downstream`] | the clients' side: listeners, HTTP/1.1, HTTP/2 |
+//! | [`doctor`] | examines a request that a client has sent |
 //! | [`api`] | the management API: routes, roles, problems, its description |
 //! | [`process`] | start, stop, reload, upgrade, readiness, scrape |
 //! | [`cli`] | the commands |
@@ -30,6 +31,7 @@ pub mod cli;
 mod config;
 mod console;
 mod directory;
+mod doctor;
 mod downstream;
 mod gateway;
 mod limits;

@@ -7,6 +7,7 @@
 //! | [`failure_log`] | one log line a minute for each kind of failure |
 //! | [`gateways`] | the gateways of a store |
 //! | [`metrics`] | counts requests for `/metrics` |
+//! | [`rejections`] | a rejected request, asked for at all gateways |
 //! | [`spans`] | the spans of a sampled request |
 //! | [`traffic`] | the requests of the last hour, by minute |
 //! | [`watch`] | requests that operators watch, and the last ones that were rejected |
@@ -17,6 +18,7 @@ pub(crate) mod gateways;
 pub(crate) mod metrics;
 pub(crate) mod outcome;
 pub(crate) mod per_thread;
+pub(crate) mod rejections;
 pub(crate) mod spans;
 pub(crate) mod traffic;
 pub(crate) mod usage;

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 16] = [
+const GATEWAY: [&str; 17] = [
     "wire",
     "tls",
     "request",
@@ -23,6 +23,7 @@ const GATEWAY: [&str; 16] = [
     "shadow",
     "gateway",
     "downstream",
+    "doctor",
     "api",
     "console",
     "process",

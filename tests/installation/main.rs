@@ -30,8 +30,12 @@ mod provider_faults;
 mod examples;
 // Every problem code in every language.
 mod codes;
-// The code that the documents show for signing, in several languages.
-mod idioms;
+// The client libraries: vectors, calls, logins, the first call.
+mod clients;
+// A login in a terminal.
+mod login_in_terminal;
+// Sign Doctor in a terminal.
+mod doctor;
 // Typical mistakes of client programs, and the response to each.
 mod mistakes;
 // Backup and restore of a SQLite database.

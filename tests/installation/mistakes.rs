@@ -1,4 +1,5 @@
-//! Typical mistakes of client programs, each with the response that it gets: `vectors/mistakes.json`. CONTRACT 3 and 7.
+//! Typical mistakes of client programs, each with the response that it gets, and the cause that Sign Doctor names:
+//! `vectors/mistakes.json`. CONTRACT 3 and 7.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -98,7 +99,9 @@ fn most_mistakes_have_a_response_that_names_the_cause() {
 
 #[tokio::test]
 async fn every_mistake_gets_its_response() {
-    let stack = Stack::builder().multi().start().await;
+    let stack = Stack::builder().multi().gateway("[management.api]");
+    let stack = stack.start().await;
+    let token = stack.create_token("viewer");
     let applications = TABLE.applications.iter().map(|(name, arguments)| {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         (name.as_str(), stack.create_application(name, &arguments))
@@ -127,6 +130,12 @@ async fn every_mistake_gets_its_response() {
         .await;
         if let Some(fault) = fault(&got, &mistake.expected) {
             wrong.push(format!("{}: {fault}", mistake.name));
+        }
+        let named = named_by_doctor(&stack, mistake, &values, &token).await;
+        if let Some(named) =
+            named.filter(|named| !is_same(named.as_deref(), mistake.expected.hint.as_deref()))
+        {
+            wrong.push(format!("{}: Sign Doctor names {named:?}", mistake.name));
         }
     }
     let count = wrong.len();
@@ -191,20 +200,48 @@ async fn hint_in_log(stack: &Stack, id: &str, response: &RawResponse) -> Option<
     hint(stack.log_with(Program::V1, &id).await)
 }
 
-/// What differs from the expected response.
-fn fault(got: &Got, expected: &Expected) -> Option<String> {
+/// The cause that Sign Doctor names in the steps that it examines; `None` if the mistake is no one of signing, or cannot be pasted.
+async fn named_by_doctor(
+    stack: &Stack,
+    mistake: &Mistake,
+    values: &BTreeMap<&str, String>,
+    token: &str,
+) -> Option<Option<String>> {
+    let codes = ["sign_mismatch", "time_invalid", "time_out_of_window"];
+    let expected = &mistake.expected;
+    codes
+        .into_iter()
+        .find(|code| expected.code.as_deref() == Some(code))?;
+    let pasted = String::from_utf8(bytes_of(mistake, &filled(values))).ok()?;
+    let body = serde_json::json!({ "request": pasted });
+    let found = stack.call_api(0, "doctor", token, Some(body)).await;
+    let found: Value = found.json().await.unwrap();
+    let steps = found["steps"].as_array().unwrap().iter();
+    let failed =
+        steps.filter(|step| step["problem"]["code"] == expected.code.as_deref().unwrap_or(""));
+    let mut hints = failed.map(|step| step["hint"].as_str().map(str::to_owned));
+    Some(hints.next_back().flatten())
+}
+
+/// Whether both name the same causes, in any order.
+fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
     let names = |hint: Option<&str>| {
         let mut names: Vec<String> = hint.unwrap_or("").split('+').map(str::to_owned).collect();
         names.sort();
         names
     };
+    names(one) == names(other)
+}
+
+/// What differs from the expected response.
+fn fault(got: &Got, expected: &Expected) -> Option<String> {
     let text = got.text();
     let said = text.to_lowercase();
     let head = got.response.head.to_lowercase();
     let is_right = got.response.status == expected.status
         && got.response.code() == expected.code
         && refers_to(expected.code.as_deref(), &got.response)
-        && names(got.hint.as_deref()) == names(expected.hint.as_deref())
+        && is_same(got.hint.as_deref(), expected.hint.as_deref())
         && expected
             .says
             .iter()

@@ -263,6 +263,7 @@ fn each_program_shows_its_commit_and_profile() {
 /// `login`, at the stack's gateway and version 2.
 fn login(stack: &Stack) -> Command {
     let mut command = Program::Gateway.command(stack.folder());
+    command.env("XDG_STATE_HOME", stack.folder());
     command.args(["login", "--version", "v2", "--config"]);
     command.arg(stack.config(Program::Gateway));
     command
@@ -309,7 +310,8 @@ async fn login_as_a_user_of_the_sandbox_gives_call_its_credential() {
     assert_eq!(user["username"], ada);
 
     // On standard output there is nothing but the credential.
-    let printed = text(&login(&stack).args(["--user", "any:Zoë"]).output().unwrap());
+    let mut zoe = login(&stack);
+    let printed = text(&zoe.args(["--print", "--user", "any:Zoë"]).output().unwrap());
     let call = client.get("/user").version("v2");
     let user = call.authorization(&printed).send().await.ok();
     assert_ne!(user["username"], ada);
@@ -324,6 +326,7 @@ async fn login_as_a_user_of_the_sandbox_gives_call_its_credential() {
 async fn login_waits_for_a_browser() {
     let stack = Stack::start().await;
     let mut waiting = login(&stack)
+        .arg("--print")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

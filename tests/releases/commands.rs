@@ -77,8 +77,7 @@ documents_with_commands! {
     the_commands_for_versions_work: "conf/guides/versions.md" in_a_copy,
     the_commands_for_an_api_of_ones_own_work: "conf/guides/your-api.md" in_a_copy,
     the_commands_for_alerts_work: "conf/observe/README.md" in_the_project,
-    the_commands_of_the_contract_work: "gateway/protocol/CONTRACT.md" in_a_copy,
-    the_commands_of_signing_work: "gateway/protocol/SIGNING.md" in_the_project,
+    the_commands_of_signing_work: "gateway/protocol/SIGNING.md" in_a_copy,
     the_commands_for_tests_work: "tests/README.md" in_the_project,
 }
 

@@ -1,4 +1,4 @@
-//! What the documents tell people to do: the commands that they show, and the life of a version, which is made by
+//! What takes long: the mutants of the client libraries, and what the documents tell people to do: the commands that they show, and the life of a version, which is made by
 //! `backends/README.md`, tagged, deployed, and replaced without downtime. It all happens in copies of the project.
 //!
 //! A test program of its own, which `scripts/test --all` runs: its builds load the processors.
@@ -10,5 +10,6 @@
 
 mod commands;
 mod life;
+mod mutants;
 mod scripts;
 mod session;

@@ -9,7 +9,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     ApiError, Shared,
@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     directory::printable::printable_json,
-    observe::watch::{Filter, SeenRequest, Watch, Watched, Watching},
+    observe::{
+        rejections,
+        watch::{Filter, SeenRequest, Watch, Watched, Watching},
+    },
 };
 
 /// Which requests.
@@ -135,7 +138,7 @@ pub(super) async fn rejections(
     })))
 }
 
-/// Shows a request that this gateway has rejected, by the id that its client got.
+/// Shows a request that was rejected, by the id that its client got: all gateways of the store are asked, for 2 s.
 #[utoipa::path(
     get, path = "/api/v1/rejections/{request_id}", tag = "requests",
     params(("request_id" = String, Path, description = "The id, as `X-Request-Id` or the problem has it.")),
@@ -144,7 +147,14 @@ pub(super) async fn rejections(
 pub(super) async fn rejection(
     State(api): State<Shared>,
     Segment(request_id): Segment,
-) -> Result<Json<SeenRequest>, ApiError> {
-    let found = watch(&api)?.rejected(&request_id);
+) -> Result<Json<Value>, ApiError> {
+    if let Some(own) = watch(&api)?.rejected(&request_id) {
+        return Ok(Json(json!(own)));
+    }
+    // What is no id was sent by no gateway.
+    let found = match request_id.parse() {
+        Ok(id) => rejections::ask(api.store(), &id).await?,
+        Err(_) => None,
+    };
     found.map(Json).ok_or_else(|| Code::NotFound.into())
 }

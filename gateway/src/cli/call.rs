@@ -4,7 +4,7 @@ use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, Response, header};
-use signpost_kit::secret::SecretSource;
+use signpost_kit::secret::{Secret, SecretSource};
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
     sign::{AppKey, SignProfile, signed},
@@ -17,7 +17,7 @@ use super::{
     sign::{SignRules, with_time},
     source::{read_key, read_secret},
 };
-use crate::config::{Applications, Config};
+use crate::config::{Applications, Config, MultiApplications};
 
 /// The variable with the application's key, if neither `--key` nor the configuration has it.
 const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";
@@ -39,36 +39,83 @@ pub(super) struct CallArguments {
     /// The user's credential, as env:NAME or file:PATH.
     #[arg(long, value_name = "SOURCE")]
     authorization: Option<SecretSource>,
+    /// With the credential that `signpost login` has stored for this gateway and application.
+    #[arg(long, conflicts_with = "authorization")]
+    login: bool,
     /// Also print the response's headers.
     #[arg(short, long)]
     include: bool,
 }
 
-/// Options of the commands that call a gateway.
+/// Options that name an application and its gateway.
 #[derive(Debug, clap::Args)]
-pub(super) struct GatewayOptions {
+pub(super) struct AppOptions {
     /// Take prefix, address, sign profile and, in single-application mode, the key from this gateway configuration.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The gateway's address [default: http://127.0.0.1:8080].
-    #[arg(long)]
-    url: Option<Url>,
     /// The prefix of the convention headers [default: Acme].
     #[arg(long)]
     prefix: Option<Prefix>,
     /// The application's ident.
     #[arg(long)]
-    app: Option<String>,
+    pub app: Option<String>,
     /// The application's key, as env:NAME or file:PATH [default: env:SIGNPOST_APP_KEY].
     #[arg(long, value_name = "SOURCE")]
     key: Option<SecretSource>,
+    #[command(flatten)]
+    pub rules: SignRules,
+}
+
+impl AppOptions {
+    /// The gateway's configuration: the file's, or the defaults. `--prefix` prevails.
+    pub(super) fn gateway(&self) -> anyhow::Result<Config> {
+        let usual = "Acme".parse()?;
+        let mut config = match &self.config {
+            Some(file) => Config::load(file)?,
+            None => Config::of_client(self.prefix.as_ref().unwrap_or(&usual))?,
+        };
+        if let Some(prefix) = &self.prefix {
+            config.headers = HeaderNames::new(prefix, &HeaderOverrides::default())?;
+        }
+        Ok(config)
+    }
+
+    /// The key: that of the option, or the configuration's in single-application mode.
+    pub(super) fn known_key(&self, config: &Config) -> anyhow::Result<Option<AppKey>> {
+        match (&self.key, &config.applications) {
+            (Some(source), _) => read_key(source).map(Some),
+            (None, Applications::Single(key)) if self.config.is_some() => Ok(Some(key.clone())),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Whether the applications are those of the configuration's store.
+    pub(super) fn stored<'c>(&self, config: &'c Config) -> Option<&'c MultiApplications> {
+        match &config.applications {
+            Applications::Multi(multi) if self.key.is_none() => Some(multi),
+            _ => None,
+        }
+    }
+}
+
+/// The key in the environment.
+pub(super) fn key_of_environment() -> anyhow::Result<AppKey> {
+    read_key(&SecretSource::Env(KEY_VARIABLE.into()))
+}
+
+/// Options of the commands that call a gateway.
+#[derive(Debug, clap::Args)]
+pub(super) struct GatewayOptions {
+    #[command(flatten)]
+    app: AppOptions,
+    /// The gateway's address [default: http://127.0.0.1:8080].
+    #[arg(long)]
+    url: Option<Url>,
     /// The version to request.
     #[arg(long, value_name = "NAME")]
     version: Option<String>,
     #[command(flatten)]
     connect: ConnectOptions,
-    #[command(flatten)]
-    rules: SignRules,
 }
 
 /// The gateway to call, and how to sign for it.
@@ -88,8 +135,12 @@ pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
     if let Some(language) = &arguments.language {
         request = request.header(&target.names.language, language);
     }
-    if let Some(source) = &arguments.authorization {
-        let credential = read_secret(source, "--authorization", "credential")?;
+    let credential = match &arguments.authorization {
+        Some(source) => Some(read_secret(source, "--authorization", "credential")?),
+        None if arguments.login => Some(target.kept_credential()?),
+        None => None,
+    };
+    if let Some(credential) = credential {
         request = request.header(&target.names.authorization, credential.expose());
     }
     let response = request.send().await.context("cannot call the gateway")?;
@@ -99,33 +150,19 @@ pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
 impl GatewayOptions {
     /// The gateway, and a client that connects to it.
     pub(super) fn target(&self) -> anyhow::Result<(CallTarget, Client)> {
-        let derive = |prefix: &Prefix| HeaderNames::new(prefix, &HeaderOverrides::default());
-        let key = self.key.as_ref().map(read_key).transpose()?;
-        let (names, url, profile, own_key) = match &self.config {
-            Some(file) => {
-                let config = Config::load(file)?;
-                let own_key = match config.applications {
-                    Applications::Single(key) => Some(key),
-                    Applications::Multi(_) => None,
-                };
-                let url = config.public_url.to_url();
-                (config.headers, url, config.sign.profile, own_key)
-            }
-            None => (
-                derive(&"Acme".parse()?)?,
-                Url::parse("http://127.0.0.1:8080")?,
-                SignProfile::default(),
-                None,
-            ),
-        };
-        let url = self.url.clone().unwrap_or(url);
+        let config = self.app.gateway()?;
+        let key = self.app.known_key(&config)?;
+        let url = self
+            .url
+            .clone()
+            .unwrap_or_else(|| config.public_url.to_url());
         let client = self.connect.client(&url)?;
         let target = CallTarget {
-            names: self.prefix.as_ref().map_or(Ok(names), derive)?,
+            names: config.headers,
             url,
-            profile: self.rules.profile(profile),
-            key: key.or(own_key),
-            app: self.app.clone(),
+            profile: self.app.rules.profile(config.sign.profile),
+            key,
+            app: self.app.app.clone(),
             version: self.version.clone(),
         };
         Ok((target, client))
@@ -133,6 +170,42 @@ impl GatewayOptions {
 }
 
 impl CallTarget {
+    /// Where `signpost login` stores the credential for this gateway and application.
+    pub(super) fn credential_file(&self) -> anyhow::Result<PathBuf> {
+        let folder = |name| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let states =
+            folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+        let states = states
+            .context("neither XDG_STATE_HOME nor HOME is set: where is the credential stored?")?;
+        let host = self.url.host_str().unwrap_or_default();
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let app = self
+            .app
+            .as_ref()
+            .map_or(String::new(), |app| format!("-{app}"));
+        // The letters of an IPv6 address and of a wrong ident are no names of folders.
+        let name = format!("{host}-{port}{app}").replace(
+            |one: char| !one.is_ascii_alphanumeric() && !"._-".contains(one),
+            "_",
+        );
+        Ok(states.join("signpost").join(name))
+    }
+
+    fn kept_credential(&self) -> anyhow::Result<Secret> {
+        let file = self.credential_file()?;
+        let source = SecretSource::File(file.clone());
+        source.read().with_context(|| {
+            format!(
+                "--login: {} has no credential; signpost login stores one",
+                file.display()
+            )
+        })
+    }
+
     /// The address of a request, without parameters.
     fn url(&self, path: &str) -> anyhow::Result<Url> {
         if !path.starts_with('/') || path.contains(['?', '#']) {
@@ -162,7 +235,7 @@ impl CallTarget {
         let key = match &self.key {
             Some(key) => Some(key),
             None if must_sign || env::var_os(KEY_VARIABLE).is_some() => {
-                read = read_key(&SecretSource::Env(KEY_VARIABLE.into()))?;
+                read = key_of_environment()?;
                 Some(&read)
             }
             None => None,

@@ -1,15 +1,16 @@
-//! `signpost login`: logs in by polling, and prints the credential. With `--user` it is the browser, too, at the sandbox
+//! `signpost login`: logs in by polling, and stores the credential for `signpost call --login`. With `--user` it is the browser, too, at the sandbox
 //! provider only. It reads the members of the login service's default responses. CONTRACT 8.
 
 use std::{
-    fs::{File, OpenOptions, Permissions},
-    io::{self, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    fs::{DirBuilder, File, OpenOptions, Permissions},
+    io::{self, IsTerminal as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, bail};
+use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
 use reqwest::{Client, RequestBuilder, Response, header};
 use serde_json::Value;
 use url::{Host, Url, form_urlencoded};
@@ -27,17 +28,27 @@ pub(super) struct LoginArguments {
     /// address that is printed.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Write the credential to this file, which only its owner can read, instead of printing it.
+    /// Store the credential in this file, and not where `call --login` finds it. Only its owner can read it.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print the credential, and store it nowhere.
+    #[arg(long, conflicts_with = "output")]
+    print: bool,
 }
 
 pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
     let (target, client) = arguments.gateway.target()?;
+    let path = match arguments.output {
+        Some(path) => Some(path),
+        None if arguments.print => None,
+        None => Some(own_file(&target)?),
+    };
     // Before the login: a path that cannot be written costs none.
-    let output = arguments.output.as_deref();
-    let output = output.map(|path| open(path).with_context(|| cannot_write(path)));
-    let output = output.transpose()?;
+    let file = path.map(|path| {
+        let opened = open(&path).with_context(|| cannot_write(&path));
+        opened.map(|file| (file, path))
+    });
+    let file = file.transpose()?;
     let begun = post(&target, &client, "/login", &[]).await?;
     let authorize_url: Url = text(&begun, "authorize_url")?.parse()?;
     match &arguments.user {
@@ -45,10 +56,7 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
             .log_in(authorize_url, user)
             .await
             .with_context(|| format!("cannot log in as {user}"))?,
-        None => print_error(&format!(
-            "Open {authorize_url}\nand compare the code: {}",
-            text(&begun, "user_code")?
-        )),
+        None => invite(&authorize_url, text(&begun, "user_code")?)?,
     }
     let token = format!("token={}", text(&begun, "token")?);
     let checked = loop {
@@ -66,13 +74,37 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
         bail!("the login is {status}: {reason}");
     }
     let credential = text(&checked["login"], "authorization")?;
-    match (output, &arguments.output) {
-        (Some(mut file), Some(path)) => {
-            write(&mut file, credential).with_context(|| cannot_write(path))?;
+    match file {
+        Some((mut file, path)) => {
+            write(&mut file, credential).with_context(|| cannot_write(&path))?;
+            print_error(&format!("The credential is in {}", path.display()));
         }
-        _ => print_line(credential),
+        None => print_line(credential),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the person to open the address: in a terminal by a QR code, too.
+fn invite(address: &Url, user_code: &str) -> anyhow::Result<()> {
+    if io::stderr().is_terminal() {
+        print_error(&qr_code(address.as_str())?);
+    }
+    print_error(&format!(
+        "Open {address}\nand compare the code: {user_code}"
+    ));
+    Ok(())
+}
+
+/// A QR code in half blocks: two modules, one above the other, are a character. Its colours are the palette's own black and white, which
+/// no theme of a terminal changes, so that it has them on dark and on light ones.
+fn qr_code(text: &str) -> anyhow::Result<String> {
+    let code = QrCode::with_error_correction_level(text, EcLevel::L)?;
+    let code = code.render::<Dense1x2>();
+    let rows = code.build();
+    let rows = rows
+        .lines()
+        .map(|row| format!("\x1b[38;5;16;48;5;231m{row}\x1b[0m"));
+    Ok(rows.collect::<Vec<_>>().join("\n"))
 }
 
 /// Sends a signed POST, which must succeed, and returns its JSON.
@@ -102,6 +134,16 @@ fn text<'a>(members: &'a Value, name: &str) -> anyhow::Result<&'a str> {
 
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
+}
+
+/// Where `call --login` finds the credential, in a folder that only its owner can read.
+fn own_file(target: &CallTarget) -> anyhow::Result<PathBuf> {
+    let path = target.credential_file()?;
+    if let Some(folder) = path.parent() {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        created.with_context(|| cannot_write(folder))?;
+    }
+    Ok(path)
 }
 
 /// Opens the file for the credential. What it has stays until there is one.

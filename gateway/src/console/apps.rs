@@ -23,7 +23,7 @@ use super::{
     samples::samples,
     visitor::Visitor,
 };
-use crate::directory::tokens::Role;
+use crate::{directory::tokens::Role, doctor::samples::LANGUAGES};
 
 /// The choice of a preset that removes an application's own profile.
 const GATEWAY_PROFILE: &str = "gateway";
@@ -290,7 +290,7 @@ fn new_key(reader: &Reader, created: &Value, title: &str) -> Response {
         }
         h2 { (reader.text("console_try")) }
         pre { code { "signpost call --app " (ident) " --key file:app.key /user" } }
-        (samples(reader))
+        (samples(reader, LANGUAGES.iter().map(|one| (one.name, one.lines_of(&ident)))))
         p { a href=(path_of(app)) { (reader.tell("console_to_app", &[("name", &name)])) } }
     };
     let title = reader.tell(title, &[("name", &name)]);

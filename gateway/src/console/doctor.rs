@@ -17,6 +17,7 @@ use super::{
     samples::samples,
     visitor::Visitor,
 };
+use crate::doctor::samples::name_of;
 
 /// The form.
 pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
@@ -101,6 +102,7 @@ fn doctor_page(reader: &Reader, result: &Markup, given: Option<&Fields>) -> Resp
 /// What is known of a request that was rejected.
 fn rejected(reader: &Reader, seen: &Value) -> Markup {
     let hint = seen["hint"].as_str();
+    let params = items_of(seen, "params");
     html! {
         section.card aria-labelledby="rejected" {
             h2 id="rejected" { code { (text_of(seen, "code")) } @if let Some(hint) = hint { " " code { (hint) } } }
@@ -114,6 +116,10 @@ fn rejected(reader: &Reader, seen: &Value) -> Markup {
                 dt { (reader.text("console_client_address")) } dd { code { (text_of(seen, "client")) } }
                 dt { (reader.text("console_status")) } dd { (text_of(seen, "status")) }
                 dt { (reader.text("console_problem_request")) } dd { code { (text_of(seen, "request_id")) } }
+            }
+            @if !params.is_empty() {
+                h3 { (reader.text("console_rejection_params")) }
+                ul { @for param in params { li { code { (param["name"].as_str().unwrap_or("–")) } " " (text_of(param, "length")) } } }
             }
             p { (reader.text("console_rejection_how")) }
         }
@@ -190,6 +196,7 @@ fn canonical(reader: &Reader, findings: &Value) -> Markup {
 
 /// The right request, for those who may sign one.
 fn signed(reader: &Reader, signed: &Value) -> Markup {
+    let code = items_of(signed, "code").iter();
     html! {
         @if signed.is_object() {
             h3 { (reader.text("console_doctor_request")) }
@@ -197,7 +204,7 @@ fn signed(reader: &Reader, signed: &Value) -> Markup {
                 dt { "sign" } dd { (copied(reader, "right-sign", &text_of(signed, "sign"))) }
             }
             pre { (copied(reader, "right-request", &text_of(signed, "curl"))) }
-            (samples(reader))
+            (samples(reader, code.filter_map(|one| Some((name_of(one["language"].as_str()?)?, text_of(one, "code"))))))
         }
     }
 }

@@ -79,6 +79,7 @@ impl Accepted<'_> {
             app: self.app(),
             is_signed: self.routed.verified().signed_app().is_some(),
             route: Some(self.route()),
+            form: &[],
         }
     }
 

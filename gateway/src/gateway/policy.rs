@@ -181,7 +181,6 @@ impl Policy {
 impl Rules {
     fn new(config: &Config) -> Self {
         let names = Arc::new(config.headers.clone());
-        let is_https = config.public_url.is_https();
         let sign = &config.sign;
         let life_cycle = config.versions.life_cycle_fields();
         let cors = config.cors.clone();
@@ -190,13 +189,7 @@ impl Rules {
                 names: Arc::clone(&names),
                 page_paths: [&sign.browser_paths[..], &sign.callback_paths].concat(),
             },
-            admission: AdmissionRules {
-                names: Arc::clone(&names),
-                trusted_proxies: config.trusted_proxies.clone(),
-                scheme: if is_https { "https" } else { "http" },
-                max_body: config.limits.body,
-                limits: config.limits.head,
-            },
+            admission: AdmissionRules::new(config, &names),
             cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
             response_headers: config.response_headers.clone(),
             https_port: https_port(config),

@@ -61,8 +61,14 @@ pub async fn receive<'h, C: Client>(
             let form = read_form(gateway, &admitted, request, client).await;
             let form = form.map_err(claimed)?;
             let now = clock.now();
-            let verified = verify(gateway, &admitted, &app, &form, now, request);
-            (verified.map_err(claimed)?, form, Some(now))
+            match verify(gateway, &admitted, &app, &form, now, request) {
+                Ok(verified) => (verified, form, Some(now)),
+                Err(rejection) => {
+                    let mut rejected = claimed(rejection);
+                    rejected.form = form;
+                    return Err(rejected);
+                }
+            }
         }
     };
     let quotas = count_app(gateway, &verified, target.path, &admitted);
@@ -246,6 +252,8 @@ pub struct Rejected {
     /// Its route, if it has one: its version does not serve now, or its signature or account is missing. The response has
     /// the version's headers then.
     route: Option<Box<Route>>,
+    /// Its form, if its parameters are why it was rejected.
+    form: Vec<u8>,
     pub(super) quotas: Quotas,
 }
 
@@ -280,6 +288,7 @@ impl Rejected {
             app: self.app.as_ref(),
             is_signed: self.is_signed,
             route: self.route.as_deref(),
+            form: &self.form,
         }
     }
 }
@@ -292,6 +301,7 @@ impl From<Rejection> for Box<Rejected> {
             app: None,
             is_signed: false,
             route: None,
+            form: Vec::new(),
             quotas: Quotas::default(),
         })
     }

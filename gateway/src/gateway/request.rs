@@ -91,6 +91,7 @@ impl<H> Received<'_, H> {
             client: self.client,
             method: self.method,
             path: self.target.path,
+            query: self.target.query,
             learnt,
             sent,
             times: Times {

@@ -186,7 +186,8 @@ fn mark_others(all: &mut [ListedGateway]) {
     }
 }
 
-fn now(store: &Store) -> &'static str {
+/// The current time, in ms, by the database's clock.
+pub(super) fn now(store: &Store) -> &'static str {
     store.dialect(NOW[0], NOW[1])
 }
 

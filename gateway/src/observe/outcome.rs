@@ -21,6 +21,8 @@ pub(crate) struct Outcome<'a> {
     pub method: &'a [u8],
     /// The path as sent, without the query.
     pub path: &'a str,
+    /// The query as sent.
+    pub query: &'a str,
     /// What the phases learnt of it.
     pub learnt: Learnt<'a>,
     /// What was sent to the client.
@@ -40,6 +42,8 @@ pub(crate) struct Learnt<'a> {
     pub is_signed: bool,
     /// The route; `None` if the request was rejected before routing.
     pub route: Option<&'a Route>,
+    /// The form of a request that is rejected by what its parameters are.
+    pub form: &'a [u8],
 }
 
 /// The response of a request.
@@ -116,6 +120,7 @@ impl<'a> Outcome<'a> {
             client: IpAddr::from([127, 0, 0, 1]),
             method: b"GET",
             path: "/",
+            query: "",
             learnt: Learnt::default(),
             sent: Sent {
                 status: 200,

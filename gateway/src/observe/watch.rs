@@ -1,11 +1,12 @@
 //! Requests that operators watch as they come, and the last ones that were rejected. Of a request, what its line in the
-//! access log has: no value of a parameter, and no secret.
+//! access log has, and of a rejected one the names of its parameters: no value of a parameter, and no secret.
 //!
 //! | what | limit |
 //! | --- | --- |
 //! | requests that a watcher gets in a second; further ones are counted | 50 |
 //! | requests that a watcher can be behind; further ones are counted | 100 |
 //! | rejected requests that are kept: for each thread, in each of its two values | 200 |
+//! | parameters of one: their names, up to 64 bytes each, and lengths | 24 |
 //!
 //! Without a watcher, a request that is not rejected costs one load.
 
@@ -38,6 +39,8 @@ use crate::{
 const MAX_IN_SECOND: u32 = 50;
 /// Requests that a watcher can be behind.
 const MAX_BEHIND: usize = 100;
+/// Parameters of a rejected request that are kept.
+const MAX_PARAMS: usize = 24;
 /// Rejected requests that each of a thread's two values keeps.
 const MAX_REJECTED: usize = 200;
 const SECOND: Duration = Duration::from_secs(1);
@@ -73,6 +76,21 @@ pub(crate) struct SeenRequest {
     /// The name of the mistake that explains `time_invalid`, `time_out_of_window` or `sign_mismatch`; null if none was found.
     #[schema(required)]
     pub hint: Option<String>,
+    /// The first 24 parameters of a rejected request, in the order in which they were sent; those of the form only if the
+    /// parameters are why it was rejected.
+    pub params: Vec<SeenParam>,
+}
+
+/// A parameter as it was sent, without its value.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct SeenParam {
+    /// The name; null if the pair has no `=`, since it can be a value then. A long one is cut, as is one that looks like a key.
+    #[schema(required)]
+    pub name: Option<String>,
+    /// Bytes of the value.
+    pub length: usize,
+    /// Whether it is in the form.
+    pub in_form: bool,
 }
 
 impl SeenRequest {
@@ -92,8 +110,27 @@ impl SeenRequest {
             hint: rejection
                 .and_then(Rejection::hint)
                 .map(|hint| Hint::name(hint).into_owned()),
+            params: rejection.map_or_else(Vec::new, |_| seen_params(outcome)),
         }
     }
+}
+
+/// The first parameters of query and form.
+fn seen_params(outcome: &Outcome<'_>) -> Vec<SeenParam> {
+    let is_end = |byte: &u8| *byte == b'&';
+    let (query, form) = (outcome.query.as_bytes(), outcome.learnt.form);
+    let query = query.split(is_end).map(|pair| (pair, false));
+    let form = form.split(is_end).map(|pair| (pair, true));
+    let all = query.chain(form).filter(|(pair, _)| !pair.is_empty());
+    let seen = all.map(|(pair, in_form)| {
+        let end = memchr::memchr(b'=', pair);
+        SeenParam {
+            name: end.map(|end| log_text::ident(&pair[..end])),
+            length: pair.len() - end.map_or(0, |end| end + 1),
+            in_form,
+        }
+    });
+    seen.take(MAX_PARAMS).collect()
 }
 
 /// Which requests a watcher gets.

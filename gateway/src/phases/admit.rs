@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
+    config::Config,
     request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
     wire::syntax::field::ConnectionOptions,
 };
@@ -34,6 +35,20 @@ pub(crate) struct AdmissionRules {
     pub max_body: usize,
     /// Limits of a head.
     pub limits: HeadLimits,
+}
+
+impl AdmissionRules {
+    /// The rules of a configuration, whose names are `names`.
+    pub(crate) fn new(config: &Config, names: &Arc<HeaderNames>) -> Self {
+        let is_https = config.public_url.is_https();
+        Self {
+            names: Arc::clone(names),
+            trusted_proxies: config.trusted_proxies.clone(),
+            scheme: if is_https { "https" } else { "http" },
+            max_body: config.limits.body,
+            limits: config.limits.head,
+        }
+    }
 }
 
 /// A request whose method, headers and declared body are valid.

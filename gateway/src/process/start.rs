@@ -42,7 +42,10 @@ use crate::{
     },
     downstream::listeners::{Clients, WorkerSocket},
     gateway::{Gateway, State},
-    observe::usage::writer::{UsageFlush, UsageWriter},
+    observe::{
+        rejections::RejectionSearch,
+        usage::writer::{UsageFlush, UsageWriter},
+    },
     process::{
         certificate_watch::CertificateWatch,
         drain_watch::DrainWatch,
@@ -221,6 +224,7 @@ struct StoreWriters {
     rate_limits: Option<RateSharing>,
     usage: Option<UsageWriter>,
     shadows: Option<ShadowWriter>,
+    rejections: Option<RejectionSearch>,
 }
 
 impl StoreWriters {
@@ -246,6 +250,12 @@ impl StoreWriters {
             let (shadows, clock) = (Arc::clone(&state.shadows), Arc::clone(&state.clock));
             ShadowWriter::new(shadows, store.clone(), clock)
         });
+        let watch = state.records.watch.as_ref();
+        let rejections = store.zip(watch).map(|(store, watch)| RejectionSearch {
+            store: store.clone(),
+            watch: Arc::clone(watch),
+            wanted: Arc::clone(&apps.rejection_wanted),
+        });
         let stored = apps.stored.as_ref();
         let presence = stored.map(|stored| Presence::new(stored, readiness.clone()));
         let writers = Self {
@@ -258,6 +268,7 @@ impl StoreWriters {
             rate_limits,
             usage,
             shadows: shadows.transpose()?,
+            rejections,
         };
         Ok((writers, flush.unwrap_or(UsageFlush::none())))
     }
@@ -317,6 +328,9 @@ impl Control {
             if let Some(store) = &reload.store {
                 let current = Arc::clone(&reload.current);
                 tokio::spawn(old_rows::run(current, store.clone()));
+            }
+            if let Some(rejections) = writers.rejections {
+                tokio::spawn(rejections.run());
             }
             if let Some(usage) = writers.usage {
                 tokio::spawn(usage.run());

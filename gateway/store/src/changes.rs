@@ -19,14 +19,17 @@ pub enum Topic {
     Credential,
     /// The addresses that are drained; the key is empty.
     Drain,
+    /// Rejected requests that an operator asks for; the key is empty.
+    Rejection,
 }
 
 impl Topic {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Application,
         Self::Login,
         Self::Credential,
         Self::Drain,
+        Self::Rejection,
     ];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Topic {
             Self::Login => "login",
             Self::Credential => "credential",
             Self::Drain => "drain",
+            Self::Rejection => "rejection",
         }
     }
 
@@ -56,6 +60,8 @@ pub enum Changed {
     Uncached(Audit),
     /// Drained addresses.
     Drain(Audit),
+    /// Rejected requests that an operator asks for.
+    Rejection,
 }
 
 impl Changed {
@@ -65,20 +71,21 @@ impl Changed {
             Self::Credential => Some(Topic::Credential),
             Self::Application(_) => Some(Topic::Application),
             Self::Drain(_) => Some(Topic::Drain),
+            Self::Rejection => Some(Topic::Rejection),
             Self::Uncached(_) => None,
         }
     }
 
     pub(crate) const fn audit(&self) -> Option<&Audit> {
         match self {
-            Self::Login | Self::Credential => None,
+            Self::Login | Self::Credential | Self::Rejection => None,
             Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
         }
     }
 
     pub(crate) fn into_audit(self) -> Option<Audit> {
         match self {
-            Self::Login | Self::Credential => None,
+            Self::Login | Self::Credential | Self::Rejection => None,
             Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
         }
     }

@@ -38,11 +38,12 @@ const TABLES: [&str; 15] = [
 /// Tables that the target has anew: no process has cached anything of it yet (`changes`), the rows are only seconds old
 /// (`rate_limits`), each gateway has a new id at its next start (`gateways`, `usage_writers`), or the target's own migrations are in
 /// it.
-const NOT_COPIED: [&str; 5] = [
+const NOT_COPIED: [&str; 6] = [
     "changes",
     "gateways",
     "migrations",
     "rate_limits",
+    "rejections",
     "usage_writers",
 ];
 

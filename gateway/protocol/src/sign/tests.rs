@@ -41,7 +41,7 @@ fn params(query: &str) -> Params<'_> {
 fn every_vector_of_the_contract_passes() {
     let vectors = include_str!("../../../../tests/vectors/sign-vectors.json");
     let vectors: Vectors = serde_json::from_str(vectors).unwrap();
-    assert_eq!(vectors.cases.len(), 284);
+    assert_eq!(vectors.cases.len(), 286);
     for mut case in vectors.cases {
         let is_published = case.name.starts_with("published");
         assert_eq!(case.source.is_some(), is_published, "{}", case.name);
@@ -493,4 +493,43 @@ fn a_large_request_is_not_searched() {
         explained(&SignProfile::default(), &query, &string),
         "hint_too_large"
     );
+}
+
+#[test]
+fn what_a_client_library_sends_has_the_right_signature() {
+    #[derive(Deserialize)]
+    struct Vectors {
+        cases: Vec<Case>,
+    }
+    #[derive(Deserialize)]
+    struct Case {
+        name: String,
+        method: String,
+        path: String,
+        app_key: String,
+        profile: serde_json::Map<String, serde_json::Value>,
+        text: String,
+    }
+    let vectors = include_str!("../../../../tests/vectors/client-vectors.json");
+    let vectors: Vectors = serde_json::from_str(vectors).unwrap();
+    for case in vectors.cases {
+        let mut members = case.profile;
+        let preset = members.remove("preset");
+        let preset = preset
+            .as_ref()
+            .and_then(|name| name.as_str())
+            .unwrap_or("plain");
+        let mut profile = serde_json::json!(SignProfile::preset(preset).unwrap());
+        profile.as_object_mut().unwrap().extend(members);
+        let profile: SignProfile = serde_json::from_value(profile).unwrap();
+        let params = Params::parse(case.text.as_bytes(), b"", 9999).unwrap();
+        let key = case.app_key.parse().unwrap();
+        let right = sign(&profile, &key, &case.method, &case.path, &params);
+        assert_eq!(
+            params.single(SIGN).unwrap().unwrap().value(),
+            right.to_hex().as_bytes(),
+            "{}",
+            case.name
+        );
+    }
 }

@@ -45,6 +45,8 @@ pub(crate) struct OpenApps {
     pub loader: Option<AppLoader>,
     /// Notified when the addresses that operators drain change.
     pub drains_changed: Arc<Notify>,
+    /// Notified when an operator asks for a rejected request.
+    pub rejection_wanted: Arc<Notify>,
     /// Keeps the subscription to the store's changes alive.
     _watch: Option<Watch>,
 }
@@ -69,6 +71,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
                 rate_key: None,
                 loader: None,
                 drains_changed: Arc::default(),
+                rejection_wanted: Arc::default(),
                 _watch: None,
             });
         }
@@ -108,11 +111,22 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let accounts_subscriber = Arc::clone(&accounts);
     let drains_changed: Arc<Notify> = Arc::default();
     let drains_subscriber = Arc::clone(&drains_changed);
+    let rejection_wanted: Arc<Notify> = Arc::default();
+    let rejection_subscriber = Arc::clone(&rejection_wanted);
     let on_change = move |change| {
         subscriber(&change);
         accounts_subscriber.on_change(&change);
         if !matches!(&change, Change::Item { topic, .. } if *topic != Topic::Drain) {
             drains_subscriber.notify_one();
+        }
+        if matches!(
+            &change,
+            Change::Item {
+                topic: Topic::Rejection,
+                ..
+            }
+        ) {
+            rejection_subscriber.notify_one();
         }
     };
     let watch = database
@@ -126,6 +140,7 @@ pub(crate) fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         rate_key: sealer.map(|sealer| sealer.rate_key()),
         loader: Some(loader),
         drains_changed,
+        rejection_wanted,
         _watch: Some(watch),
     })
 }

@@ -71,7 +71,7 @@ impl Counting {
             learnt: Learnt {
                 app: Some(app),
                 is_signed: true,
-                route: None,
+                ..Learnt::default()
             },
             sent: Sent {
                 status,

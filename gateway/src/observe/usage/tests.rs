@@ -79,6 +79,7 @@ impl Counting {
                 app,
                 is_signed,
                 route: Some(route),
+                form: &[],
             },
             ..Outcome::unrouted(&self.id)
         };
@@ -167,7 +168,7 @@ mod both_stores {
             learnt: Learnt {
                 app: Some(&one),
                 is_signed: true,
-                route: None,
+                ..Learnt::default()
             },
             ..Outcome::unrouted(&counting.id)
         };

@@ -69,6 +69,12 @@ CREATE TABLE drains (
     PRIMARY KEY (backend, address)
 );
 
+CREATE TABLE rejections (
+    request_id  TEXT   PRIMARY KEY,
+    asked_at    BIGINT NOT NULL,
+    found       TEXT
+);
+
 CREATE TABLE gateways (
     id       BYTEA  PRIMARY KEY CHECK (length(id) = 16),
     state    TEXT,

@@ -74,6 +74,13 @@ CREATE TABLE drains (
     PRIMARY KEY (backend, address)
 ) STRICT, WITHOUT ROWID;
 
+-- Rejected requests that an operator asks all gateways for. Rows are deleted after a minute.
+CREATE TABLE rejections (
+    request_id  TEXT    PRIMARY KEY,
+    asked_at    INTEGER NOT NULL, -- UTC ms, of the last one who asked
+    found       TEXT              -- JSON, by the gateway that has rejected it
+) STRICT, WITHOUT ROWID;
+
 -- The gateways, as each describes itself every few seconds. Rows of those that are gone are deleted after an hour.
 CREATE TABLE gateways (
     id       BLOB    PRIMARY KEY CHECK (length(id) = 16), -- random, of the process

@@ -3,6 +3,7 @@
 use url::form_urlencoded::byte_serialize;
 
 use crate::{request::Headers, wire::syntax::field::NameAndValue};
+use signpost_protocol::header::HeaderNames;
 
 /// The type of a body that curl sends with `--data`.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -39,7 +40,7 @@ const OTHER_LONG: [&str; 25] = [
 
 /// A request as it was pasted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Pasted {
+pub(crate) struct Pasted {
     pub method: String,
     /// Path and query.
     pub target: String,
@@ -53,7 +54,7 @@ pub(super) struct Pasted {
 #[error(
     "a request as it is sent, beginning with its request line; a curl command whose data is in it; or a URL"
 )]
-pub(super) struct ParsePastedError;
+pub(crate) struct ParsePastedError;
 
 impl Headers for Pasted {
     fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
@@ -94,6 +95,13 @@ impl Pasted {
         let mut headers = self.headers.iter();
         let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// Names the application, unless the request does.
+    pub(crate) fn name_app(&mut self, names: &HeaderNames, app: String) {
+        if self.header(names.app.as_str()).is_none() {
+            self.headers.push((names.spelled(&names.app), app));
+        }
     }
 
     fn add_field(&mut self, field: &str) {

@@ -2,7 +2,8 @@
 
 use http::HeaderName;
 use serde::Serialize;
-use signpost_kit::clock::Timestamp;
+use serde_json::json;
+use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
     header::HeaderNames,
     param::Params,
@@ -10,7 +11,10 @@ use signpost_protocol::{
 };
 use utoipa::ToSchema;
 
-use super::paste::Pasted;
+use super::{
+    paste::Pasted,
+    samples::{Call, CodeSample, LANGUAGES, shell},
+};
 use crate::{
     directory::apps::App,
     request::{Method, Target},
@@ -20,45 +24,48 @@ use crate::{
 const SHOWN: usize = 24;
 /// A parameter.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Param {
+pub(crate) struct Param {
     /// The decoded key.
-    key: String,
+    pub key: String,
     /// The decoded value.
-    value: String,
+    pub value: String,
     /// The pair as sent.
-    sent: String,
+    pub sent: String,
     /// Whether it is in the string to sign.
-    is_signed: bool,
+    pub is_signed: bool,
 }
 
 /// The first difference between two strings to sign.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Difference {
-    /// Characters before it.
-    at: usize,
+pub(crate) struct Difference {
+    /// Bytes before it.
+    pub at: usize,
     /// What the string to sign has from a little before it on.
-    expected: String,
+    pub expected: String,
     /// What the client's has there.
-    found: String,
+    pub found: String,
 }
 
 /// A signed request.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Signed {
+pub(crate) struct Signed {
     /// The value of `sign`.
-    sign: String,
+    pub sign: String,
     /// Path and query.
-    target: String,
+    pub target: String,
     /// The form, if there is one.
     #[schema(required)]
-    form: Option<String>,
+    pub form: Option<String>,
     /// A command of curl that sends it. `$GATEWAY` is the gateway's address.
-    curl: String,
+    pub curl: String,
+    /// The same call by each client library.
+    pub code: Vec<CodeSample>,
 }
 
 /// What signs a request.
 pub(super) struct Signing<'s> {
     pub names: &'s HeaderNames,
+    pub public_url: &'s Origin,
     pub profile: &'s SignProfile,
     pub app: &'s App,
 }
@@ -86,16 +93,19 @@ impl Signing<'_> {
             &params,
         )
         .to_hex();
+        let pairs = own_pairs(&params);
         drop(params);
         let pair = format!("{SIGN}={sign}");
         push_pair(if has_form { &mut form } else { &mut query }, &pair);
+        let path = target.path;
         let target = match &*query {
-            "" => target.path.to_owned(),
-            query => format!("{}?{query}", target.path),
+            "" => path.to_owned(),
+            query => format!("{path}?{query}"),
         };
         let form = has_form.then_some(form);
         Signed {
             curl: self.curl(pasted, &target, form.as_deref()),
+            code: self.code(pasted, method, path, &pairs),
             sign,
             target,
             form,
@@ -104,23 +114,85 @@ impl Signing<'_> {
 
     fn curl(&self, pasted: &Pasted, target: &str, form: Option<&str>) -> String {
         let names = self.names;
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-        let mut command = format!("curl \"$GATEWAY\"{}", quoted(target));
+        let mut command = format!("curl \"$GATEWAY\"{}", shell(target));
         let is_ours = |name: &str| {
             let ours: [&HeaderName; 2] = [&names.app, &names.version];
             ours.into_iter()
                 .any(|our| our.as_str().eq_ignore_ascii_case(name))
         };
         for (name, value) in pasted.headers.iter().filter(|(name, _)| is_ours(name)) {
-            command += &format!(" -H {}", quoted(&format!("{name}: {value}")));
+            command += &format!(" -H {}", shell(&format!("{name}: {value}")));
         }
         if let Some(form) = form {
-            command += &format!(" --data-raw {}", quoted(form));
+            command += &format!(" --data-raw {}", shell(form));
         } else if pasted.method == "POST" {
             command += " -X POST";
         }
         command
     }
+
+    fn code(
+        &self,
+        pasted: &Pasted,
+        method: Method,
+        path: &str,
+        pairs: &[(String, String)],
+    ) -> Vec<CodeSample> {
+        let call = Call {
+            address: &self.public_url.to_string(),
+            app: self.app.ident.as_ref().map(|ident| ident.as_str()),
+            method: method.as_str(),
+            path,
+            pairs,
+            settings: &self.settings(pasted),
+        };
+        LANGUAGES.iter().map(|one| one.code(&call)).collect()
+    }
+
+    /// The settings of a client library that differ from its defaults.
+    fn settings(&self, pasted: &Pasted) -> String {
+        let mut settings = Vec::new();
+        if let Some(version) = pasted.header(self.names.version.as_str()) {
+            settings.push(format!("version {}", json!(version)));
+        }
+        let of_prefix =
+            ["app", "version", "language", "authorization"].map(|name| format!("acme-x-{name}"));
+        let names = [
+            &self.names.app,
+            &self.names.version,
+            &self.names.language,
+            &self.names.authorization,
+        ];
+        if names
+            .iter()
+            .zip(of_prefix)
+            .any(|(name, usual)| name.as_str() != usual)
+        {
+            let [app, version, language, authorization] =
+                names.map(|name| self.names.spelled(name));
+            settings.push(format!("header_names {}", json!({ "app": app, "version": version, "language": language, "authorization": authorization })));
+        }
+        let usual = json!(SignProfile::default());
+        let mut profile = json!(self.profile);
+        if let Some(members) = profile.as_object_mut() {
+            // Only gateways replay.
+            members.retain(|name, value| name != "replay" && usual[name] != *value);
+            if !members.is_empty() {
+                settings.push(format!("profile {profile}"));
+            }
+        }
+        settings.join(", ")
+    }
+}
+
+/// Names and values without `time` and `sign`, decoded.
+fn own_pairs(params: &Params<'_>) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let own = params
+        .iter()
+        .filter(|one| !one.is_named(TIME.as_bytes()) && !one.is_named(SIGN.as_bytes()));
+    own.map(|one| (text(one.key()), text(&one.value())))
+        .collect()
 }
 
 /// The pairs without `time` and `sign`, as they were sent.
@@ -158,12 +230,15 @@ pub(super) fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<P
 
 /// The first difference of two strings.
 pub(super) fn difference(expected: &str, found: &str) -> Option<Difference> {
-    let at = {
+    let same = {
         let pairs = expected.chars().zip(found.chars());
-        pairs.take_while(|(one, other)| one == other).count()
+        pairs.take_while(|(one, other)| one == other)
     };
+    let (letters, at) = same.fold((0, 0), |(letters, at), (one, _)| {
+        (letters + 1, at + one.len_utf8())
+    });
     let around = |text: &str| {
-        let around = text.chars().skip(at.saturating_sub(SHOWN));
+        let around = text.chars().skip(usize::saturating_sub(letters, SHOWN));
         around.take(2 * SHOWN).collect()
     };
     (expected != found).then(|| Difference {
@@ -183,7 +258,7 @@ mod tests {
             ("a=1", "a=1", None),
             ("a=1&b=2", "a=1&b=3", Some((6, "a=1&b=2", "a=1&b=3"))),
             ("a=1", "a=1&", Some((3, "a=1", "a=1&"))),
-            ("é=1", "é", Some((1, "é=1", "é"))),
+            ("é=1", "é", Some((2, "é=1", "é"))),
         ] {
             let difference = difference(expected, found);
             let parts = difference

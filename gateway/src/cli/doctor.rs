@@ -1,0 +1,289 @@
+//! `signpost doctor`: examines a request that a client has sent, and prints what is wrong with it, and how it is right.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::{Context, bail};
+use clap::builder::PossibleValuesParser;
+use serde_json::json;
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::language::Language;
+use signpost_store::tables::audit::add;
+
+use super::{
+    author::Why,
+    call::{AppOptions, key_of_environment},
+    print_error, print_line,
+    table::{print_table, printable, printable_json},
+};
+use crate::{
+    directory::{
+        apps::{
+            directory::{AppDirectory, CachedApps},
+            open::open_store,
+        },
+        audit,
+    },
+    doctor::{
+        Findings, KEY, Patient, Rules, Step,
+        paste::Pasted,
+        samples::{LANGUAGES, name_of},
+        string::request_of_string,
+        without_keys,
+    },
+    phases::{admit::AdmissionRules, verify::Verifier},
+};
+
+/// Limit of what is pasted, in bytes.
+const MAX_INPUT: u64 = 256 * 1024;
+/// Stands for the key in what is printed.
+const SHOWN_KEY: &str = "•••";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DoctorArguments {
+    /// The file with the request: as it is sent, a command of curl, or a URL. With --sign, the string that the client has hashed.
+    /// Default: standard input.
+    file: Option<PathBuf>,
+    /// The string that the client has hashed, or whose HMAC it has computed, in this file: shows where it begins to differ.
+    #[arg(long, value_name = "FILE")]
+    canonical: Option<PathBuf>,
+    /// The client's signature of the string in FILE, if there is no request.
+    #[arg(long, value_name = "HEX", conflicts_with = "canonical")]
+    sign: Option<String>,
+    /// Show the right request only in this language, or as a curl command; repeatable.
+    #[arg(long = "in", value_name = "LANGUAGE", value_parser = PossibleValuesParser::new(
+        LANGUAGES.iter().map(|one| one.word).chain(["curl"])
+    ))]
+    languages: Vec<String>,
+    /// The language of the texts: en, zh-CN, zh-TW, ja or ko.
+    #[arg(long, default_value = "en")]
+    language: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    app: AppOptions,
+    #[command(flatten)]
+    why: Why,
+}
+
+pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
+    let config = arguments.app.gateway()?;
+    let stored = match arguments.app.stored(&config) {
+        Some(multi) => Some(open_store(&config, multi).await?),
+        None => None,
+    };
+    let apps = match &stored {
+        Some((_, apps)) => AppDirectory::Multi(CachedApps::new(Arc::new(apps.clone()), 1)),
+        None => AppDirectory::single(match arguments.app.known_key(&config)? {
+            Some(key) => key,
+            None => key_of_environment().context("neither --config nor --key is given")?,
+        }),
+    };
+    let names = Arc::new(config.headers.clone());
+    let mut sign = config.sign.clone();
+    sign.profile = arguments.app.rules.profile(sign.profile);
+    let rules = Rules {
+        admission: &AdmissionRules::new(&config, &names),
+        verifier: &Verifier::new(sign),
+        limits: &config.limits,
+        apps: &apps,
+        public_url: &config.public_url,
+        now: SystemClock.now(),
+        language: Language::of_request(Some(arguments.language.as_bytes()), []),
+    };
+    let input = read_input(arguments.file.as_deref())?;
+    let name_app = |pasted: &mut Pasted| {
+        if let Some(app) = &arguments.app.app {
+            pasted.name_app(&names, app.clone());
+        }
+    };
+    let (mut pasted, own) = match &arguments.sign {
+        Some(sign) => {
+            let own = without_line_end(&input);
+            let pasted = request_of(own, sign, &rules, &name_app).await?;
+            (pasted, Some(own.to_owned()))
+        }
+        None => {
+            let own = arguments.canonical.as_deref().map(read_file).transpose()?;
+            let own = own.map(|own| without_line_end(&own).to_owned());
+            (input.parse().context("the input; allowed")?, own)
+        }
+    };
+    name_app(&mut pasted);
+    let patient = Patient {
+        rules: &rules,
+        pasted: &pasted,
+        own,
+        may_sign: true,
+    };
+    let (findings, app) = patient.examine().await;
+    if let (Some(_), Some((store, _)), Some(ident)) = (
+        &findings.signed,
+        stored,
+        app.as_ref().and_then(|app| app.ident.as_ref()),
+    ) {
+        let (author, at) = (arguments.why.author(), rules.now);
+        let row = audit::of_signing(ident.as_str(), &findings.method, &findings.path, author, at);
+        // A signature is shown only if its row was written.
+        add(&store, row).await?;
+    }
+    if arguments.json {
+        print_line(&printable_json(&json!(findings).to_string()));
+    } else {
+        show(&findings, &arguments.languages);
+    }
+    let is_right = findings.steps.iter().all(|step| step.problem.is_none());
+    Ok(if is_right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The request of which only the string and the signature are known.
+async fn request_of(
+    own: &str,
+    sign: &str,
+    rules: &Rules<'_>,
+    name_app: impl Fn(&mut Pasted),
+) -> anyhow::Result<Pasted> {
+    let mut bare: Pasted = "/".parse()?;
+    name_app(&mut bare);
+    let patient = Patient {
+        rules,
+        pasted: &bare,
+        own: None,
+        may_sign: false,
+    };
+    let (own, profile) = match patient.app().await {
+        Some(app) => (
+            without_keys(own, &app),
+            rules.verifier.profile_of(&app).clone(),
+        ),
+        None => (own.to_owned(), rules.verifier.config().profile.clone()),
+    };
+    Ok(request_of_string(&own, sign, &profile)?)
+}
+
+fn read_input(file: Option<&Path>) -> anyhow::Result<String> {
+    match file {
+        Some(file) if file != Path::new("-") => read_file(file),
+        _ => {
+            let input = io::stdin();
+            if input.is_terminal() {
+                print_error("Paste it, then press Enter and Ctrl-D.");
+            }
+            read(input).context("standard input")
+        }
+    }
+}
+
+fn read_file(file: &Path) -> anyhow::Result<String> {
+    let opened = File::open(file).map_err(anyhow::Error::from);
+    let content = opened.and_then(read);
+    content.with_context(|| format!("cannot read {}", file.display()))
+}
+
+fn read(source: impl Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    source.take(MAX_INPUT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_INPUT {
+        bail!("it is longer than {MAX_INPUT} bytes");
+    }
+    // As a program shows what it has hashed.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A file ends with a line break, and not the string in it. That one was hashed is found by the search for the mistake.
+fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// Prints it for people.
+fn show(findings: &Findings, languages: &[String]) {
+    let text = |text: &str| printable(text).replace(KEY, SHOWN_KEY);
+    print_line(&text(&format!("{} {}", findings.method, findings.path)));
+    for step in &findings.steps {
+        show_step(step);
+    }
+    if !findings.params.is_empty() {
+        print_line("\nParameters, in the order in which they are signed:");
+        let rows = findings.params.iter().map(|param| {
+            let is_signed = if param.is_signed { "yes" } else { "no" };
+            [
+                param.key.clone(),
+                param.value.clone(),
+                param.sent.clone(),
+                is_signed.to_owned(),
+            ]
+        });
+        print_table(["NAME", "VALUE", "AS SENT", "SIGNED"], rows);
+    }
+    if let Some(canonical) = &findings.canonical {
+        print_line("\nString to sign:");
+        canonical
+            .split('\n')
+            .for_each(|line| print_line(&text(line)));
+    }
+    if let Some(difference) = &findings.difference {
+        print_line(&format!(
+            "\nYour string differs after {} bytes:",
+            difference.at
+        ));
+        print_line(&format!("  it has     {}", text(&difference.found)));
+        print_line(&format!("  right is   {}", text(&difference.expected)));
+    }
+    if let Some(signed) = &findings.signed {
+        print_line(&format!("\nRight, at this time: sign={}", signed.sign));
+        let is_shown = |word: &str| languages.is_empty() || languages.iter().any(|one| one == word);
+        if is_shown("curl") {
+            print_line(&text(&signed.curl));
+        }
+        for sample in signed
+            .code
+            .iter()
+            .filter(|sample| is_shown(sample.language))
+        {
+            print_line(&format!(
+                "\n{}:",
+                name_of(sample.language).unwrap_or_default()
+            ));
+            sample
+                .code
+                .lines()
+                .for_each(|line| print_line(&printable(&line.replace('\t', "    "))));
+        }
+    }
+}
+
+fn show_step(step: &Step) {
+    let name = json!(step.step);
+    let name = name.as_str().unwrap_or_default();
+    let Some(problem) = &step.problem else {
+        print_line(&format!("  ok     {name}"));
+        return;
+    };
+    let of = |member: &str| problem[member].as_str().map(printable).unwrap_or_default();
+    let cause = step
+        .hint
+        .as_ref()
+        .map_or(String::new(), |hint| format!(" ({hint})"));
+    print_line(&format!(
+        "  WRONG  {name}: {} {}{cause}",
+        problem["status"],
+        of("code")
+    ));
+    for member in ["title", "detail", "hint"] {
+        match &*of(member) {
+            "" => {}
+            said => print_line(&format!("         {said}")),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `signpost explain`: why a request was rejected.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use serde_json::Value;
+use signpost_protocol::{
+    language::Language,
+    problem::{About, ProblemCode},
+    request_id::RequestId,
+    text::find,
+};
+use signpost_store::Store;
+
+use super::{
+    CommonOptions, many, print_line,
+    table::{printable, printable_json},
+};
+use crate::{config::Config, observe::rejections};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExplainArguments {
+    /// The id, as `X-Request-Id` of the response has it, or `request_id` of the problem.
+    request_id: RequestId,
+    /// The language of the texts: en, zh-CN, zh-TW, ja or ko.
+    #[arg(long, default_value = "en")]
+    language: String,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
+    let ExplainArguments {
+        request_id,
+        language,
+        common,
+    } = arguments;
+    let config = Config::load(&common.config)?;
+    many(
+        &config,
+        &common.config,
+        "its rejected requests are in the access log",
+    )?;
+    let store = Store::open(&config.store).await?;
+    let found = rejections::ask(&store, &request_id).await?;
+    let Some(seen) = found else {
+        bail!(
+            "no gateway has rejected this request lately: each thread of a gateway with [management.api] knows its last 200 to 400, \
+             and the access log has all of them"
+        );
+    };
+    if common.json {
+        print_line(&printable_json(&seen.to_string()));
+    } else {
+        let language = Language::of_request(Some(language.as_bytes()), []);
+        show(&seen, &config, language);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints it for people.
+fn show(seen: &Value, config: &Config, language: Language) {
+    let text = |name: &str| seen[name].as_str().map(printable).unwrap_or_default();
+    let line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            print_line(&format!("{name:12}{value}"));
+        }
+    };
+    line("request", &format!("{} {}", text("method"), text("path")));
+    line("at", &text("at"));
+    line("client", &text("client"));
+    line("application", &text("app"));
+    line("version", &text("version"));
+    let code = text("code");
+    line("problem", &format!("{} {code}", seen["status"]));
+    let known = ProblemCode::of_type_uri(&format!("/problems/{code}"));
+    if let Some(code) = known {
+        let names = &config.headers;
+        let name = names.spelled(match code {
+            ProblemCode::AppMissing => &names.app,
+            _ => &names.authorization,
+        });
+        let about = About::new(code, language, &[("name", &name)]);
+        line("", &about.title);
+        line("", &about.detail);
+    }
+    let hints = text("hint");
+    for hint in hints.split('+').filter(|hint| !hint.is_empty()) {
+        line("hint", hint);
+        let word = hint.split(':').next().unwrap_or_default();
+        // What depends on the request is not kept.
+        let said = find(language, word, &[]).filter(|said| !said.contains("{$"));
+        line("", &said.unwrap_or_default());
+    }
+    let params = seen["params"].as_array().into_iter().flatten();
+    for param in params {
+        let name = param["name"]
+            .as_str()
+            .map_or("(without =)".into(), printable);
+        let place = match param["in_form"].as_bool() {
+            Some(true) => "form",
+            _ => "query",
+        };
+        line(
+            "parameter",
+            &format!("{name}: {} bytes, in the {place}", param["length"]),
+        );
+    }
+}

@@ -1,0 +1,433 @@
+//! The client libraries in `gateway/clients`: each has the same results for all vectors, and at a running installation: every
+//! profile, a whole login, and what goes wrong. Each library's `run-vectors` says how.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+use end_to_end::{
+    browser::{Browser, Decision},
+    documents::root,
+    folder::Folder,
+    program::output_text,
+    stack::{APP_KEY, Application, Stack},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+/// How long an answer may take: some languages compile first.
+const MAX_ANSWER: Duration = Duration::from_secs(120);
+
+fn library(language: &str) -> PathBuf {
+    root().join("gateway/clients").join(language)
+}
+
+fn vectors(file: &str) -> PathBuf {
+    root().join("tests/vectors").join(file)
+}
+
+async fn finished(mut command: Command) -> Output {
+    let output = spawn_blocking(move || command.output()).await.unwrap();
+    output.unwrap()
+}
+
+/// Compares what the library prints for each case of a file with what the file has.
+async fn assert_vectors(language: &str, kind: &str, file: &str, members: &[&str]) {
+    let mut command = Command::new(library(language).join("run-vectors"));
+    command.arg(kind).arg(vectors(file));
+    let output = finished(command).await;
+    assert!(
+        output.status.success(),
+        "{language}: {}",
+        output_text(&output)
+    );
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let mut printed = printed.lines();
+    let file: Value = serde_json::from_slice(&fs::read(vectors(file)).unwrap()).unwrap();
+    for case in file["cases"].as_array().unwrap() {
+        let line = printed.next().unwrap_or_default();
+        let answer: Value = serde_json::from_str(line).unwrap_or_default();
+        for member in members {
+            let name = &case["name"];
+            assert_eq!(
+                answer[*member], case[*member],
+                "{language}: {name}: {member}: {line}"
+            );
+        }
+    }
+    assert_eq!(printed.next(), None, "{language}");
+}
+
+/// A library's program that calls a gateway.
+struct Driver {
+    language: &'static str,
+    _child: Child,
+    input: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Driver {
+    fn start(language: &'static str) -> Self {
+        let mut command = tokio::process::Command::new(library(language).join("run-vectors"));
+        command.arg("drive").kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            language,
+            input: child.stdin.take().unwrap(),
+            answers,
+            _child: child,
+        }
+    }
+
+    async fn send(&mut self, command: &Value) {
+        let line = format!("{command}\n");
+        self.input.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn answer(&mut self) -> Value {
+        let line = timeout(MAX_ANSWER, self.answers.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("{}: no answer", self.language));
+        let line = line
+            .unwrap()
+            .unwrap_or_else(|| panic!("{}: it ended", self.language));
+        serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("{}: {error}: {line}", self.language))
+    }
+
+    async fn ask(&mut self, command: Value) -> Value {
+        self.send(&command).await;
+        self.answer().await
+    }
+
+    /// A new client of an application, with further settings.
+    async fn client(&mut self, stack: &Stack, app: &Application, further: Value) {
+        let mut settings = json!({ "url": stack.origin(), "key": app.key, "app": app.ident });
+        let members = further.as_object().unwrap().clone();
+        settings.as_object_mut().unwrap().extend(members);
+        let made = self.ask(json!({ "new": settings })).await;
+        assert_eq!(made["ok"], true, "{}: {made}", self.language);
+    }
+
+    /// Calls, which begins a login and needs no account.
+    async fn begin(&mut self) -> Value {
+        let pairs = json!([
+            ["provider", "bitbucket"],
+            ["q", "it's a/b+c ~*()! 张 \u{1f600}"],
+            ["empty", ""],
+            ["10", "x"],
+            ["9", "0"]
+        ]);
+        self.ask(json!({ "call": { "method": "POST", "path": "/login", "pairs": pairs } }))
+            .await
+    }
+
+    /// As the person who opens the address and allows the login.
+    async fn log_in(&mut self) -> Value {
+        let begun = self
+            .ask(json!({ "login": { "provider": "bitbucket" } }))
+            .await;
+        let (address, code) = (begun["open"].as_str(), begun["user_code"].as_str());
+        let mut browser = Browser::default();
+        let page = browser
+            .open(address.unwrap_or_else(|| panic!("{}: {begun}", self.language)))
+            .await;
+        assert!(
+            page.text().contains(code.unwrap()),
+            "{}: {begun}",
+            self.language
+        );
+        let provider = browser.confirm(&page).await;
+        browser
+            .decide_and_follow(&provider, "ada", Decision::Allow)
+            .await;
+        self.answer().await
+    }
+}
+
+/// Each profile, as arguments of `signpost app create` and as a setting of a client.
+fn profiles() -> Vec<(Vec<&'static str>, Value)> {
+    let hmac = ["--algorithm", "hmac-sha256"];
+    let mut all = vec![
+        (vec![], json!({})),
+        (hmac.to_vec(), json!({ "algorithm": "hmac-sha256" })),
+        (vec!["--cover", "request"], json!({ "cover": "request" })),
+    ];
+    for preset in ["decoded", "bilibili", "alipay", "wechat", "top"] {
+        all.push((vec!["--preset", preset], json!({ "preset": preset })));
+        let both = [&["--preset", preset][..], &hmac].concat();
+        all.push((
+            both,
+            json!({ "preset": preset, "algorithm": "hmac-sha256" }),
+        ));
+    }
+    all
+}
+
+async fn drive(language: &'static str) {
+    let stack = Stack::builder().multi().start().await;
+    let mut driver = Driver::start(language);
+    for (arguments, profile) in profiles() {
+        let app = stack.create_application("client", &arguments);
+        driver
+            .client(&stack, &app, json!({ "profile": profile }))
+            .await;
+        let begun = driver.begin().await;
+        assert_eq!(begun["status"], 200, "{language}: {profile}: {begun}");
+        // By GET: the signature is right, and the token unknown.
+        let pairs = json!([["token", "v1.a+b c&d=e"], ["wait", ""]]);
+        let call = json!({ "call": { "method": "GET", "path": "/check", "pairs": pairs } });
+        let checked = driver.ask(call).await;
+        assert_eq!(
+            checked["problem"]["code"], "param_invalid",
+            "{language}: {profile}: {checked}"
+        );
+    }
+    let app = stack.create_application("shop", &[]);
+    logs_in(&mut driver, &stack, &app).await;
+    meets_problems(&mut driver, &stack, &app).await;
+    // A gateway that is gone.
+    driver.client(&stack, &app, json!({ "retries": 0 })).await;
+    drop(stack);
+    let gone = driver.begin().await;
+    let text = gone["transport"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{language}: {gone}"));
+    for secret in [&*app.key, "sign=", "time="] {
+        assert!(!text.contains(secret), "{language}: {text}");
+    }
+}
+
+async fn logs_in(driver: &mut Driver, stack: &Stack, app: &Application) {
+    let language = driver.language;
+    driver.client(stack, app, json!({})).await;
+    let done = driver.log_in().await;
+    let login = &done["login"];
+    assert_eq!(
+        login["authorization"].as_str().map(str::len),
+        Some(43),
+        "{language}: {done}"
+    );
+    let user = driver.ask(json!({ "user": {} })).await;
+    assert_eq!(
+        user["user"]["username"], login["account"]["username"],
+        "{language}: {user}"
+    );
+    let event =
+        json!({ "send_event": { "event": "seen", "data": "a=1&b=张", "idempotency_key": "k1" } });
+    let (first, again) = (driver.ask(event.clone()).await, driver.ask(event).await);
+    assert!(first["event"]["id"].is_u64(), "{language}: {first}");
+    assert_eq!(
+        first["event"]["id"], again["event"]["id"],
+        "{language}: {again}"
+    );
+    let out = driver.ask(json!({ "logout": {} })).await;
+    assert_eq!(out["ok"], true, "{language}: {out}");
+    let gone = driver.ask(json!({ "user": {} })).await;
+    assert_eq!(
+        gone["problem"]["code"], "authorization_missing",
+        "{language}: {gone}"
+    );
+}
+
+async fn meets_problems(driver: &mut Driver, stack: &Stack, app: &Application) {
+    let language = driver.language;
+    let other = Application {
+        key: APP_KEY.to_owned(),
+        ..app.clone()
+    };
+    driver
+        .client(stack, &other, json!({ "language": "ja" }))
+        .await;
+    let wrong = driver.begin().await;
+    let problem = &wrong["problem"];
+    assert_eq!(
+        (&problem["status"], &problem["code"]),
+        (&json!(403), &json!("sign_mismatch")),
+        "{language}: {wrong}"
+    );
+    assert!(problem["hint"].is_string(), "{language}: {wrong}");
+    assert!(
+        problem["title"].as_str().unwrap().contains("署名"),
+        "{language}: {wrong}"
+    );
+    assert_eq!(
+        problem["request_id"].as_str().map(str::len),
+        Some(32),
+        "{language}: {wrong}"
+    );
+    // A wrong clock, which is corrected once.
+    for offset in [3_600_000, -3_600_000] {
+        driver
+            .client(stack, app, json!({ "clock_offset_ms": offset }))
+            .await;
+        let corrected = driver.begin().await;
+        assert_eq!(
+            corrected["status"], 200,
+            "{language}: {offset}: {corrected}"
+        );
+    }
+    // A version that there is not.
+    driver.client(stack, app, json!({ "version": "v9" })).await;
+    let other_version = driver.begin().await;
+    assert_eq!(other_version["status"], 200, "{language}: {other_version}");
+    assert_eq!(
+        other_version["warnings"],
+        json!([["version_unknown", "v1"]]),
+        "{language}"
+    );
+    // A limit: its rejection is given to the caller, or waited for.
+    let slow = stack.create_application("slow", &["--rate-limit", "1/1"]);
+    driver.client(stack, &slow, json!({ "retries": 0 })).await;
+    driver.begin().await;
+    let limited = driver.begin().await;
+    let problem = &limited["problem"];
+    assert_eq!(
+        (&problem["status"], &problem["code"]),
+        (&json!(429), &json!("rate_limited")),
+        "{language}: {limited}"
+    );
+    driver.client(stack, &slow, json!({})).await;
+    for _ in 0..2 {
+        let waited = driver.begin().await;
+        assert_eq!(waited["status"], 200, "{language}: {waited}");
+    }
+    // What cannot be sent as it is signed.
+    for (path, pairs) in [
+        ("/a/../login", json!([["a", "1"]])),
+        ("/a/%2e%2E/login", json!([["a", "1"]])),
+        ("/a b", json!([["a", "1"]])),
+        ("login", json!([["a", "1"]])),
+        ("/login?b=2", json!([["a", "1"]])),
+        ("/login", json!([["sign", "1"]])),
+    ] {
+        let call = json!({ "call": { "method": "POST", "path": path, "pairs": pairs } });
+        let refused = driver.ask(call).await;
+        assert!(
+            refused["argument"].is_string(),
+            "{language}: {path} {pairs}: {refused}"
+        );
+    }
+}
+
+/// The lines of a sample that documents show.
+fn lines_of_sample(sample: &str) -> String {
+    let lines = sample
+        .lines()
+        .skip_while(|line| !line.contains("sample: begin"));
+    let lines: Vec<_> = lines
+        .skip(1)
+        .take_while(|line| !line.contains("sample: end"))
+        .collect();
+    let written = lines.iter().filter(|line| !line.trim().is_empty());
+    let indent = written
+        .map(|line| line.len() - line.trim_start().len())
+        .min()
+        .unwrap();
+    let lines = lines.iter().map(|line| line.get(indent..).unwrap_or(""));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// Runs the first call as its README says, and finds its lines in the documents.
+async fn run_sample(language: &str, sample: &str, run: &str) {
+    let text = fs::read_to_string(library(language).join(sample)).unwrap();
+    let lines = lines_of_sample(&text);
+    for document in [
+        format!("gateway/clients/{language}/README.md"),
+        "gateway/protocol/CONTRACT.md".to_owned(),
+    ] {
+        let shown = fs::read_to_string(root().join(&document)).unwrap();
+        assert!(
+            shown.contains(&format!("\n{lines}\n```\n")),
+            "{document} has other lines than {sample}"
+        );
+    }
+    let readme = fs::read_to_string(library(language).join("README.md")).unwrap();
+    assert!(
+        readme.lines().count() <= 60,
+        "{language}: more than a screen"
+    );
+    let stack = Stack::start().await;
+    let folder = Folder::create();
+    let copied = folder.path().join(language);
+    copy(&library(language), &copied);
+    fs::create_dir(folder.path().join("data")).unwrap();
+    fs::write(folder.path().join("data/app.key"), format!("{APP_KEY}\n")).unwrap();
+    let file = copied.join(sample);
+    fs::write(
+        &file,
+        text.replace("http://127.0.0.1:8080", &stack.origin())
+            .replace("sandbox", "bitbucket"),
+    )
+    .unwrap();
+    let mut command = Command::new("bash");
+    command
+        .args(["-euc", run])
+        .env("LIBRARY", &copied)
+        .current_dir(folder.path());
+    let output = finished(command).await;
+    let text = output_text(&output);
+    assert!(output.status.success(), "{language}: {text}");
+    assert!(
+        text.contains("200") && text.contains("user_code"),
+        "{language}: {text}"
+    );
+}
+
+macro_rules! languages {
+    ($($language:ident $sample:literal $run:literal,)*) => {$(
+        mod $language {
+            use super::*;
+
+            const LANGUAGE: &str = stringify!($language);
+
+            #[tokio::test]
+            async fn all_vectors_have_their_results() {
+                assert_vectors(LANGUAGE, "sign", "sign-vectors.json", &["canonical", "sign"]).await;
+                assert_vectors(LANGUAGE, "text", "client-vectors.json", &["text"]).await;
+            }
+
+            #[tokio::test]
+            async fn calls_and_logins_work_at_a_running_gateway() {
+                drive(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn the_first_call_works_as_the_documents_show_it() {
+                run_sample(LANGUAGE, $sample, $run).await;
+            }
+        }
+    )*};
+}
+
+languages! {
+    python "sample.py" "python3 -B $LIBRARY/sample.py",
+    javascript "sample.mjs" "node $LIBRARY/sample.mjs",
+    go "sample/main.go" "(cd $LIBRARY && go build -o sample.out ./sample) && $LIBRARY/sample.out",
+    java "Sample.java" "javac -d classes $LIBRARY/Sample.java $LIBRARY/Signpost.java && java -cp classes Sample",
+    php "sample.php" "php $LIBRARY/sample.php",
+    csharp "Sample.cs" "mcs -out:sample.exe $LIBRARY/Sample.cs $LIBRARY/Signpost.cs -r:System.Net.Http && mono sample.exe",
+    shell "sample.sh" "bash $LIBRARY/sample.sh",
+}

@@ -161,7 +161,7 @@ impl ProjectCopy {
     }
 }
 
-/// A command that runs in a folder, builds into `target`, and downloads nothing.
+/// A command that runs in a folder, builds into `target`, stores credentials beside that, and downloads nothing.
 ///
 /// It lacks the variables that `cargo test` sets for a test, such as `CARGO_MANIFEST_DIR`. Cargo compares variables that
 /// build scripts name: with these, it would build ring and all that depends on it again, now and after the test.
@@ -172,6 +172,7 @@ pub fn command_with_builds(program: &str, folder: &Path, target: &Path) -> Comma
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_NET_OFFLINE", "true")
+        .env("XDG_STATE_HOME", target.join("states"))
         .stdin(Stdio::null());
     for (name, _) in env::vars_os() {
         let shown = name.to_string_lossy();

@@ -13,7 +13,7 @@ internal static class Sample
     private static void Main()
     {
         // sample: begin
-        // using System; using System.IO;
+        // It uses System and System.IO.
         var key = File.ReadAllText("data/app.key").Trim();
         var client = new Signpost("http://127.0.0.1:8080", key) { App = "demo" };
         var response = client.Call("POST", "/login", Signpost.Pair("provider", "sandbox"));

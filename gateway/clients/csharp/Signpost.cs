@@ -61,7 +61,7 @@ public sealed class Signpost
         _origin = origin.Groups[1].Value;
         Check(Uri.TryCreate(_origin, UriKind.Absolute, out _), "url has a host or a port that cannot be");
         _key = CheckKey(key);
-        // HttpWebRequest has neither a timeout for connecting nor idle ones; this handler has both, on Mono and on .NET, and sends bytes as given.
+        // Of Mono and .NET. It adds no header (HttpWebRequest: Expect), and its exceptions have no address.
         _handler = new SocketsHttpHandler
         {
             AllowAutoRedirect = false,
@@ -121,7 +121,7 @@ public sealed class Signpost
         }
     }
 
-    /// <summary>5 s by default.</summary>
+    /// <summary>5 s by default. Mono ignores it: there, Timeout ends the attempt.</summary>
     public TimeSpan ConnectTimeout { get => _handler.ConnectTimeout; set => _handler.ConnectTimeout = value; }
 
     /// <summary>For a whole request and its response.</summary>
@@ -347,7 +347,10 @@ public sealed class Signpost
             timer.CancelAfter(timeout);
             try
             {
-                using (var message = await _http.SendAsync(request, timer.Token).ConfigureAwait(false))
+                var sending = _http.SendAsync(request, timer.Token);
+                // Mono goes on to connect after the token is cancelled.
+                await Task.WhenAny(sending, Task.Delay(System.Threading.Timeout.Infinite, timer.Token)).ConfigureAwait(false);
+                using (var message = sending.IsCompleted ? await sending.ConfigureAwait(false) : throw new OperationCanceledException(timer.Token))
                 {
                     response = new SignpostResponse(message, await message.Content.ReadAsByteArrayAsync().ConfigureAwait(false));
                 }

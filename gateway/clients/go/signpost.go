@@ -208,7 +208,7 @@ func Sign(pairs Pairs, key string, profile Profile, method, path string, millise
 
 // Client calls a gateway. Goroutines can share it.
 type Client struct {
-	settings *Settings // behind a pointer, so that no %v of a client shows the key
+	settings Settings
 	http     *http.Client
 
 	mutex         sync.Mutex // of what follows
@@ -267,12 +267,17 @@ func New(settings Settings) (*Client, error) {
 	}
 	doNotFollow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
-		settings:      s,
+		settings:      settings,
 		http:          &http.Client{Transport: transport, CheckRedirect: doNotFollow},
 		authorization: s.Authorization,
 		warned:        map[string]bool{},
 		random:        rand.New(rand.NewSource(time.Now().UnixNano())),
 	}, nil
+}
+
+// Format writes no secret.
+func (c *Client) Format(state fmt.State, _ rune) {
+	fmt.Fprintf(state, "signpost.Client(%s)", c.settings.URL)
 }
 
 // Authorization is the user's credential, or empty.

@@ -12,7 +12,7 @@ import java.util.List;
 public class Sample {
     public static void main(String[] arguments) throws Exception {
         // sample: begin
-        // import java.nio.file.Files; import java.nio.file.Path; import java.util.List;
+        // It imports java.nio.file.Files, java.nio.file.Path and java.util.List.
         var key = Files.readString(Path.of("data/app.key")).strip();
         var client = Signpost.builder("http://127.0.0.1:8080", key).app("demo").build();
         var response = client.call("POST", "/login", List.of(Signpost.pair("provider", "sandbox")));

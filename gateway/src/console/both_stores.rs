@@ -243,7 +243,7 @@ async fn an_application_is_created_changed_rotated_and_deleted() {
         rest.split_once('<').unwrap().0.to_owned()
     };
     assert_eq!(created.headers[header::CACHE_CONTROL], "no-store");
-    assert!(created.text.contains("hashlib.md5"), "{created:?}");
+    assert!(created.text.contains("import signpost"), "{created:?}");
     // Sent twice, it is made once, and the same is shown.
     assert_eq!(
         key(&browser.send("/apps/new", &fields).await),

@@ -17,6 +17,7 @@ import (
 
 func main() {
 	// sample: begin
+	// It imports fmt, log, os, strings, and the folder of signpost.go.
 	key, err := os.ReadFile("data/app.key")
 	if err != nil {
 		log.Fatal(err)

@@ -15,7 +15,7 @@
 //! | [`links`] | paths with their parameters |
 //! | [`layers`] | headers of each response; requests of other sites |
 //! | [`traffic`] | the chart of the last hour |
-//! | [`samples`] | code that signs, in each language |
+//! | [`samples`] | a call in each language |
 //! | `sign_in`, `overview`, `apps`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
 
 mod account;

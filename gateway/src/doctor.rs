@@ -91,6 +91,8 @@ pub(crate) struct Step {
 pub(crate) enum StepName {
     /// Method, headers and body.
     Request,
+    /// That it is a provider's redirect: it needs neither application nor signature, and no further step.
+    Callback,
     /// The application.
     App,
     /// The parameters of query and form.
@@ -155,6 +157,7 @@ impl Patient<'_> {
         );
         // The provider's redirect names no application, and needs no signature.
         if match_callback(method, self.body_length(), target, verifier.config()).is_some() {
+            findings.steps.push(step(StepName::Callback, Ok(())));
             return (findings, None);
         }
         let app = self.find_app(&admitted).await;

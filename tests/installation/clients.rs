@@ -3,17 +3,21 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::Duration,
 };
 
 use end_to_end::{
     browser::{Browser, Decision},
+    client_library::{first_difference, library},
     documents::root,
     folder::Folder,
-    program::output_text,
+    port::free_address,
+    program::{Program, output_text},
+    real_browser::RealBrowser,
+    recording_backend::RecordingBackend,
     stack::{APP_KEY, Application, Stack},
+    waiting::until,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -26,44 +30,9 @@ use tokio::{
 /// How long an answer may take: some languages compile first.
 const MAX_ANSWER: Duration = Duration::from_secs(120);
 
-fn library(language: &str) -> PathBuf {
-    root().join("gateway/clients").join(language)
-}
-
-fn vectors(file: &str) -> PathBuf {
-    root().join("tests/vectors").join(file)
-}
-
 async fn finished(mut command: Command) -> Output {
     let output = spawn_blocking(move || command.output()).await.unwrap();
     output.unwrap()
-}
-
-/// Compares what the library prints for each case of a file with what the file has.
-async fn assert_vectors(language: &str, kind: &str, file: &str, members: &[&str]) {
-    let mut command = Command::new(library(language).join("run-vectors"));
-    command.arg(kind).arg(vectors(file));
-    let output = finished(command).await;
-    assert!(
-        output.status.success(),
-        "{language}: {}",
-        output_text(&output)
-    );
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let mut printed = printed.lines();
-    let file: Value = serde_json::from_slice(&fs::read(vectors(file)).unwrap()).unwrap();
-    for case in file["cases"].as_array().unwrap() {
-        let line = printed.next().unwrap_or_default();
-        let answer: Value = serde_json::from_str(line).unwrap_or_default();
-        for member in members {
-            let name = &case["name"];
-            assert_eq!(
-                answer[*member], case[*member],
-                "{language}: {name}: {member}: {line}"
-            );
-        }
-    }
-    assert_eq!(printed.next(), None, "{language}");
 }
 
 /// A library's program that calls a gateway.
@@ -319,6 +288,68 @@ async fn meets_problems(driver: &mut Driver, stack: &Stack, app: &Application) {
     }
 }
 
+/// What may be repeated is, what may not is not; what the gateway says of its version is handed on. CONTRACT 5, 7 and 10.
+async fn retries_and_warns(language: &'static str) {
+    let gone = free_address();
+    let builder = Stack::builder().in_front_of_address(gone);
+    let toml =
+        "prefix = \"Shop\"\n[versions.v1]\ndeprecated = \"2026-01-01\"\nsunset = \"2037-01-01\"";
+    let stack = builder.gateway(toml).start().await;
+    let mut driver = Driver::start(language);
+    let settings = json!({ "url": stack.origin(), "key": APP_KEY, "prefix": "Shop", "version": "v1", "retries": 2 });
+    driver.ask(json!({ "new": settings })).await;
+    let warned = json!([
+        ["deprecated", "@1767225600"],
+        ["sunset", "Thu, 01 Jan 2037 00:00:00 GMT"]
+    ]);
+    for (number, (method, further, calls)) in [
+        ("GET", json!({}), 3),
+        ("POST", json!({}), 1),
+        ("POST", json!({ "repeatable": true }), 3),
+        ("GET", json!({ "repeatable": false }), 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/call-{number}");
+        let mut call = json!({ "method": method, "path": path, "pairs": [["a", "1"]] });
+        call.as_object_mut()
+            .unwrap()
+            .extend(further.as_object().unwrap().clone());
+        let answer = driver.ask(json!({ "call": call })).await;
+        assert_eq!(
+            answer["problem"]["code"], "backend_unreachable",
+            "{language}: {answer}"
+        );
+        let expected = if number == 0 { &warned } else { &json!([]) };
+        assert_eq!(&answer["warnings"], expected, "{language}: {number}");
+        let answered = format!("answered {method} {path} ");
+        until("each call in the log", || async {
+            let log = stack.log_with(Program::Gateway, &answered).await;
+            (log.matches(&answered).count() == calls).then_some(())
+        })
+        .await;
+    }
+    // A pause that is too long is the caller's.
+    let limited = "prefix = \"Shop\"\n[rate_limits.application]\nper_second = 1\nburst = 1";
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(limited)
+        .start()
+        .await;
+    let settings =
+        json!({ "url": stack.origin(), "key": APP_KEY, "prefix": "Shop", "max_wait": 0 });
+    driver.ask(json!({ "new": settings })).await;
+    let call = json!({ "call": { "method": "GET", "path": "/x", "pairs": [["a", "1"]] } });
+    driver.ask(call.clone()).await;
+    let answer = driver.ask(call).await;
+    assert_eq!(
+        answer["problem"]["code"], "rate_limited",
+        "{language}: {answer}"
+    );
+}
+
 /// The lines of a sample that documents show.
 fn lines_of_sample(sample: &str) -> String {
     let lines = sample
@@ -337,21 +368,8 @@ fn lines_of_sample(sample: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
 /// Runs the first call as its README says, and finds its lines in the documents.
-async fn run_sample(language: &str, sample: &str, run: &str) {
+async fn run_sample(language: &str, [file, sample, run]: [&str; 3]) {
     let text = fs::read_to_string(library(language).join(sample)).unwrap();
     let lines = lines_of_sample(&text);
     for document in [
@@ -372,7 +390,11 @@ async fn run_sample(language: &str, sample: &str, run: &str) {
     let stack = Stack::start().await;
     let folder = Folder::create();
     let copied = folder.path().join(language);
-    copy(&library(language), &copied);
+    // The one file is all that a project needs.
+    fs::create_dir_all(copied.join(sample).parent().unwrap()).unwrap();
+    for needed in file.split(' ') {
+        fs::copy(library(language).join(needed), copied.join(needed)).unwrap();
+    }
     fs::create_dir(folder.path().join("data")).unwrap();
     fs::write(folder.path().join("data/app.key"), format!("{APP_KEY}\n")).unwrap();
     let file = copied.join(sample);
@@ -397,7 +419,7 @@ async fn run_sample(language: &str, sample: &str, run: &str) {
 }
 
 macro_rules! languages {
-    ($($language:ident $sample:literal $run:literal,)*) => {$(
+    ($($language:ident $file:literal $sample:literal $run:literal,)*) => {$(
         mod $language {
             use super::*;
 
@@ -405,8 +427,8 @@ macro_rules! languages {
 
             #[tokio::test]
             async fn all_vectors_have_their_results() {
-                assert_vectors(LANGUAGE, "sign", "sign-vectors.json", &["canonical", "sign"]).await;
-                assert_vectors(LANGUAGE, "text", "client-vectors.json", &["text"]).await;
+                let compare = || first_difference(&library(LANGUAGE));
+                assert_eq!(spawn_blocking(compare).await.unwrap(), None);
             }
 
             #[tokio::test]
@@ -415,19 +437,70 @@ macro_rules! languages {
             }
 
             #[tokio::test]
+            async fn what_may_be_repeated_is_and_warnings_are_handed_on() {
+                retries_and_warns(LANGUAGE).await;
+            }
+
+            #[tokio::test]
             async fn the_first_call_works_as_the_documents_show_it() {
-                run_sample(LANGUAGE, $sample, $run).await;
+                run_sample(LANGUAGE, [$file, $sample, $run]).await;
             }
         }
     )*};
 }
 
 languages! {
-    python "sample.py" "python3 -B $LIBRARY/sample.py",
-    javascript "sample.mjs" "node $LIBRARY/sample.mjs",
-    go "sample/main.go" "(cd $LIBRARY && go build -o sample.out ./sample) && $LIBRARY/sample.out",
-    java "Sample.java" "javac -d classes $LIBRARY/Sample.java $LIBRARY/Signpost.java && java -cp classes Sample",
-    php "sample.php" "php $LIBRARY/sample.php",
-    csharp "Sample.cs" "mcs -out:sample.exe $LIBRARY/Sample.cs $LIBRARY/Signpost.cs -r:System.Net.Http && mono sample.exe",
-    shell "sample.sh" "bash $LIBRARY/sample.sh",
+    python "signpost.py" "sample.py" "python3 -B $LIBRARY/sample.py",
+    javascript "signpost.mjs" "sample.mjs" "node $LIBRARY/sample.mjs",
+    go "signpost.go go.mod" "sample/main.go" "(cd $LIBRARY && go build -o sample.out ./sample) && $LIBRARY/sample.out",
+    java "Signpost.java" "Sample.java" "javac -d classes $LIBRARY/Sample.java $LIBRARY/Signpost.java && java -cp classes Sample",
+    php "Signpost.php" "sample.php" "php $LIBRARY/sample.php",
+    csharp "Signpost.cs" "Sample.cs" "mcs -out:sample.exe $LIBRARY/Sample.cs $LIBRARY/Signpost.cs -r:System.Net.Http && mono sample.exe",
+    shell "signpost.sh" "sample.sh" "bash $LIBRARY/sample.sh",
+}
+
+/// The library for JavaScript in a browser: every vector, and a call to a gateway that lets the page's origin call.
+#[tokio::test]
+async fn the_library_for_javascript_works_in_a_browser() {
+    let backend = RecordingBackend::start().await;
+    let cors = "[cors]\norigins = [\"*\"]";
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(cors)
+        .start()
+        .await;
+    let browser = RealBrowser::start("en").await;
+    let page = stack.folder().join("page.html");
+    fs::write(&page, "<!doctype html><title>A page</title>").unwrap();
+    browser.open(&format!("file://{}", page.display())).await;
+    let source = fs::read_to_string(library("javascript").join("signpost.mjs")).unwrap();
+    let read = |file: &str| fs::read_to_string(root().join("tests/vectors").join(file)).unwrap();
+    let script = format!(
+        "return (async () => {{
+            const address = URL.createObjectURL(new Blob([{source}], {{ type: 'text/javascript' }}));
+            const {{ Client, canonical, sign, signature }} = await import(address);
+            const wrong = [];
+            for (const one of {sign_vectors}.cases) {{
+                const {{ head, ...profile }} = one.profile;
+                const [method, path] = head ? head.split('\\n') : ['', ''];
+                if (head) profile.cover = 'request';
+                if (canonical(one.query, one.body, profile, method, path) !== one.canonical) wrong.push(one.name);
+                if (await signature(one.query, one.body, one.app_key, profile, method, path) !== one.sign) wrong.push(one.name);
+            }}
+            for (const one of {text_vectors}.cases) {{
+                const text = await sign(one.pairs, one.app_key, one.profile, one.method, one.path, one.time);
+                if (text !== one.text) wrong.push(one.name);
+            }}
+            const client = new Client({{ url: {origin}, key: {key} }});
+            const response = await client.call('POST', '/x', [['a', \"it's 张\"]]);
+            return [wrong, response.status];
+        }})()",
+        source = json!(source),
+        sign_vectors = read("sign-vectors.json"),
+        text_vectors = read("client-vectors.json"),
+        origin = json!(stack.origin()),
+        key = json!(APP_KEY),
+    );
+    assert_eq!(browser.run(&script).await, json!([[], 200]));
+    assert_eq!(backend.requests().len(), 1);
 }

@@ -1,9 +1,13 @@
 //! `signpost doctor`: a request as a client developer has it, examined by the rules of a configuration, of a store, or of a key.
 
-use std::{fs, process::Output};
+use std::{
+    fs,
+    process::{Command, Output},
+};
 
 use end_to_end::{
     clock::now_ms,
+    documents::root,
     program::{Program, output_text},
     signer::md5_hex,
     stack::{APP_KEY, Stack},
@@ -48,7 +52,8 @@ async fn a_request_is_examined_by_a_configuration() {
             "WRONG  sign: 403 sign_mismatch (hint_unsorted)",
             "a=1&b=it%27s&time=",
             "•••",
-            "curl \"$GATEWAY\"/user/login --data-raw 'b=it%27s&a=1&time=",
+            "/user/login --data-raw 'b=it%27s&a=1&time=",
+            "curl -g http://127.0.0.1:",
             r#"client.call("POST", "/user/login", [("b", "it's"), ("a", "1")])"#,
             r#"await client.call("POST", "/user/login", [["b", "it's"], ["a", "1"]])"#,
             r#"client.Call("POST", "/user/login", signpost.Pairs{{"b", "it's"}, {"a", "1"}})"#,
@@ -68,7 +73,7 @@ async fn a_request_is_examined_by_a_configuration() {
     );
     let text = assert_has(&output, &["签名", "signpost.Pairs"]);
     assert!(
-        !text.contains("$client") && !text.contains("curl \""),
+        !text.contains("$client") && !text.contains("curl -g"),
         "{text}"
     );
     // What it says is right is.
@@ -111,6 +116,10 @@ async fn the_clients_own_string_is_compared_byte_by_byte() {
         ],
     );
     assert!(!text.contains(APP_KEY), "{text}");
+    // A provider's redirect.
+    let callback = examine(&stack, "/login?state=v1.x&code=y", &config);
+    assert_has(&callback, &["ok     request\n  ok     callback\n"]);
+    assert!(callback.status.success());
     // Only the string and the signature are known.
     let time = now_ms();
     for (string, hashed, hint) in [
@@ -123,7 +132,42 @@ async fn the_clients_own_string_is_compared_byte_by_byte() {
         let output = examine(&stack, &string, &[&config[..], &["--sign", &sign]].concat());
         let text = assert_has(&output, &[hint]);
         assert_eq!(output.status.success(), hint.is_empty(), "{text}");
+        assert!(!text.contains("curl"), "nobody knows the request: {text}");
         assert!(!text.contains(APP_KEY), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn another_key_in_the_clients_string_is_noticed() {
+    let (stack, _backend) = Stack::recording().await;
+    let config = stack.config(Program::Gateway);
+    let string = format!("a=1&time={}00112233445566778899aabbccddeeff", now_ms());
+    let sign = md5_hex(&string);
+    let arguments = ["--config", config.to_str().unwrap(), "--sign", &sign];
+    let output = examine(&stack, &string, &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert_has(&output, &["the string has not this application's key"]);
+}
+
+/// What an attacker puts into a request is no code in the samples, and no command for a terminal.
+#[tokio::test]
+async fn a_hostile_request_is_shown_as_text() {
+    let (stack, _backend) = Stack::recording().await;
+    let config = stack.config(Program::Gateway);
+    let config = ["--config", config.to_str().unwrap()];
+    let header = "?><?php system('id'); //\u{2028}x()//";
+    let request = format!(
+        "GET /x?a=[1-50]%1b[2J&time=1&sign=0 HTTP/1.1\nAcme-X-Version: {header}\nAcme-X-App: {header}\n\n"
+    );
+    for further in [&["--json"][..], &[]] {
+        let text = output_text(&examine(&stack, &request, &[&config[..], further].concat()));
+        assert!(!text.contains(['\u{1b}', '\u{2028}']), "{text}");
+    }
+    let output = examine(&stack, &request, &[&config[..], &["--json"]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for sample in found["signed"]["code"].as_array().unwrap() {
+        let code = sample["code"].as_str().unwrap();
+        assert!(!code.contains("system('id')"), "{code}");
     }
 }
 
@@ -141,10 +185,27 @@ async fn an_application_of_the_store_is_examined_by_its_own_profile_and_audited(
             "WRONG  sign",
             "&key=•••",
             &app.ident,
-            r#"The client's settings: version "v2", profile {"empty":"drop","layout":"pairs-key","values":"decoded"}"#,
+            r#"version="v2", profile={"empty":"drop","layout":"pairs-key","values":"decoded"})"#,
         ],
     );
     assert!(!text.contains(&app.key), "{text}");
+    // The call that it shows is right.
+    let pairs = format!("provider=bitbucket&q=it%27s&time={}&sign=0", now_ms());
+    let begun = format!("curl 'https://api.example/login' {named} -d '{pairs}'");
+    let shown = output_text(&examine(
+        &stack,
+        &begun,
+        &["--config", config, "--in", "python"],
+    ));
+    let (_, code) = shown.split_once("\nPython:\n").unwrap();
+    let data = stack.folder().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("app.key"), &app.key).unwrap();
+    let mut python = Command::new("python3");
+    let python = python.args(["-B", "-c", code]).current_dir(stack.folder());
+    let python = python.env("PYTHONPATH", root().join("gateway/clients/python"));
+    let called = python.output().unwrap();
+    assert_has(&called, &["200", "user_code"]);
     let audit = stack.command(&["audit"]);
     assert_has(&audit, &["sign", &app.ident]);
     // By option; and none.

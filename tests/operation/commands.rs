@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{BufRead as _, BufReader, pipe},
+    net::SocketAddr,
     os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     process::{Command, Output, Stdio},
     sync::Mutex,
@@ -18,6 +19,7 @@ use end_to_end::{
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     response::Response,
+    scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
     signed_client::fetch,
     signer::{Profile, Request, sign},
     stack::{APP_KEY, Stack},
@@ -364,6 +366,58 @@ async fn login_waits_for_a_browser() {
     assert!(
         rest.contains(&"the login is failed: access_denied".to_owned()),
         "{rest:?}"
+    );
+}
+
+/// A gateway that answers `pending` at once, one that is overloaded, and one that commands the terminal.
+#[tokio::test(flavor = "multi_thread")]
+async fn login_waits_between_answers_and_ends_by_itself() {
+    let script = |bytes: &str| Script {
+        bytes: bytes.as_bytes().to_vec(),
+        pace: Pace::AtOnce,
+        start: Start::AfterRequest,
+        ending: Ending::Open,
+    };
+    let json = |status: &str, body: &str| {
+        let length = body.len();
+        script(&format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        ))
+    };
+    let folder = Folder::create();
+    let log_in = async |address: SocketAddr| {
+        let mut command = Program::Gateway.command(folder.path());
+        command.args(["login", "--print", "--url", &format!("http://{address}")]);
+        command.env("SIGNPOST_APP_KEY", APP_KEY);
+        tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap()
+    };
+    let begun = r#"{"token":"v1.t","authorize_url":"http://127.0.0.1:1/login?state=x","user_code":"\u001b]0;x\u0007","expires_in":3,"interval":1}"#;
+    for (status, body) in [
+        ("200 OK", r#"{"status":"pending","expires_in":3}"#),
+        ("503 Service Unavailable", "{}"),
+    ] {
+        let gateway = ScriptedBackend::start().await;
+        gateway.script("/login", json("200 OK", begun));
+        gateway.script("/check", json(status, body));
+        let output = log_in(gateway.address()).await;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(
+            text.contains("not confirmed in time") && !text.contains('\u{1b}'),
+            "{text}"
+        );
+        let asked = gateway.arrivals().len();
+        assert!((3..=6).contains(&asked), "{status}: {asked} calls");
+    }
+    let gateway = ScriptedBackend::start().await;
+    gateway.script("/login", json("400 Bad Request", "\u{1b}[2J"));
+    let output = log_in(gateway.address()).await;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("400 Bad Request") && !text.contains('\u{1b}'),
+        "{text}"
     );
 }
 

@@ -31,6 +31,7 @@
 
 pub mod browser;
 pub mod certificates;
+pub mod client_library;
 pub mod clock;
 pub mod crowd;
 pub mod documents;

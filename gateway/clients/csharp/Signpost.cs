@@ -23,6 +23,8 @@ using System.Threading.Tasks;
 public sealed class Signpost
 {
     private const int MaxProblemBytes = 65536;
+    private const int MaxResponseBytes = 16 << 20;
+    private const long MaxClockErrorMilliseconds = 86400000; // beyond a day, the gateway's clock can as well be wrong
     private const int CheckWaitSeconds = 30;
     private const RegexOptions AnyCase = RegexOptions.IgnoreCase | RegexOptions.CultureInvariant;
     private static readonly Regex UrlGrammar =
@@ -51,7 +53,7 @@ public sealed class Signpost
     private SignpostProfile _profile;
     private Rules _rules = new Rules(null);
     private IReadOnlyDictionary<string, string> _headerNames = new Dictionary<string, string>();
-    private long _clockOffset, _lastTime;
+    private long _clockOffset, _lastTime; // _lastTime is of the clock, without the offset
 
     /// <summary>A client of the gateway at an origin, with the application's key, which has no white space around it.</summary>
     public Signpost(string url, string key)
@@ -69,7 +71,11 @@ public sealed class Signpost
             ConnectTimeout = TimeSpan.FromSeconds(5),
             PooledConnectionIdleTimeout = TimeSpan.FromSeconds(50), // CONTRACT 10: below the gateway's 60 s
         };
-        _http = new HttpClient(_handler) { Timeout = System.Threading.Timeout.InfiniteTimeSpan };
+        _http = new HttpClient(_handler)
+        {
+            MaxResponseContentBufferSize = MaxResponseBytes,
+            Timeout = System.Threading.Timeout.InfiniteTimeSpan,
+        };
     }
 
     /// <summary>The application's ident, required in multi-application mode.</summary>
@@ -194,27 +200,35 @@ public sealed class Signpost
         var isPath = PathGrammar.IsMatch(path ?? "") && !DotSegment.IsMatch(path);
         Check(isPath, "path must begin with /, be encoded, and have no query and no segment . or ..");
         var isRepeatable = repeatable ?? method == "GET";
+        var offset = Interlocked.Read(ref _clockOffset);
         var isCorrected = false;
         for (var repetitions = 0; ; repetitions++)
         {
-            var request = Request(method, path, pairs);
+            var request = Request(method, path, pairs, NextTime() + offset);
             var pause = Pause(repetitions);
             try
             {
-                return await SendAsync(request, path, timeout ?? Timeout, cancellation).ConfigureAwait(false);
+                var response = await SendAsync(request, path, timeout ?? Timeout, cancellation).ConfigureAwait(false);
+                KeepOffset(isCorrected, offset);
+                return response;
             }
-            catch (SignpostProblem problem) when (repetitions < Retries)
+            catch (SignpostProblem problem)
             {
+                var isOutOfWindow = problem.Code == "time_out_of_window";
+                KeepOffset(isCorrected && !isOutOfWindow, offset);
+                if (isOutOfWindow && !isCorrected && problem.ServerTime != null)
+                {
+                    offset = problem.ServerTime.Value - ClockTime();
+                    isCorrected = Math.Abs(offset) <= MaxClockErrorMilliseconds;
+                    if (isCorrected)
+                    {
+                        repetitions--; // It is not one of the retries.
+                        continue;
+                    }
+                }
                 var isRepeated = NotExecuted.Contains(problem.Code) || isRepeatable && PerhapsExecuted.Contains(problem.Code);
                 pause = problem.RetryAfter == null ? pause : TimeSpan.FromSeconds(problem.RetryAfter.Value);
-                if (problem.Code == "time_out_of_window" && problem.ServerTime != null)
-                {
-                    CorrectClock(problem.ServerTime.Value);
-                    isRepeated = !isCorrected;
-                    isCorrected = true;
-                    pause = TimeSpan.Zero;
-                }
-                if (!isRepeated || pause > MaxWait)
+                if (!isRepeated || repetitions >= Retries || pause > MaxWait)
                 {
                     throw;
                 }
@@ -245,8 +259,13 @@ public sealed class Signpost
         {
             throw new HttpRequestException("POST /login: the response has no token: is this version a login service?");
         }
+        if (!Regex.IsMatch(authorizeUrl, @"\Ahttps?://\P{Cc}*\z"))
+        {
+            throw new HttpRequestException("POST /login: malformed response: authorize_url is no address");
+        }
         show(authorizeUrl, Text(begun, "user_code"));
-        var end = TimeSpan.FromSeconds(Number(begun, "expires_in", 600));
+        var interval = Seconds(begun, "interval", 2, 60);
+        var end = Seconds(begun, "expires_in", 600, 3600);
         var check = new[] { Pair("token", token), Pair("wait", CheckWaitSeconds.ToString(CultureInfo.InvariantCulture)) };
         var checkTimeout = TimeSpan.FromSeconds(CheckWaitSeconds + 10);
         var clock = System.Diagnostics.Stopwatch.StartNew();
@@ -260,7 +279,8 @@ public sealed class Signpost
             }
             if ((clock.Elapsed - start).TotalSeconds < CheckWaitSeconds / 2)
             {
-                await Task.Delay(TimeSpan.FromSeconds(Number(begun, "interval", 2)), cancellation).ConfigureAwait(false);
+                var left = Math.Max(0, (end - clock.Elapsed).TotalSeconds);
+                await Task.Delay(TimeSpan.FromSeconds(Math.Min(interval.TotalSeconds, left)), cancellation).ConfigureAwait(false);
             }
         }
         var collected = await CallAsync("POST", "/user/login", check.Take(1), true, null, cancellation).ConfigureAwait(false);
@@ -299,10 +319,10 @@ public sealed class Signpost
         return (await CallAsync("POST", "/event/send", pairs, idempotencyKey != null, null, cancellation).ConfigureAwait(false)).Object();
     }
 
-    private HttpRequestMessage Request(string method, string path, IEnumerable<KeyValuePair<string, string>> pairs)
+    private HttpRequestMessage Request(string method, string path, IEnumerable<KeyValuePair<string, string>> pairs, long time)
     {
         var isPost = method == "POST";
-        var text = EncodePairs(pairs, NextTime());
+        var text = EncodePairs(pairs, time);
         text = isPost ? text : AsWritten(path, text);
         text += "&sign=" + _rules.Signature("", text, _key, method, path);
         var target = isPost ? path : path + "?" + text;
@@ -381,22 +401,32 @@ public sealed class Signpost
     private string HeaderName(string one) =>
         HeaderNames.TryGetValue(one, out var name) ? name : $"{Prefix}-X-{char.ToUpperInvariant(one[0])}{one.Substring(1)}";
 
-    /// <summary>A time that no other request of this client has: two equal requests with one time would have one signature.</summary>
+    /// <summary>A time of the clock that no other request of this client has: two equal requests with one time would have one signature.</summary>
     private long NextTime()
     {
         lock (_lock)
         {
-            return _lastTime = Math.Max(Clock() + _clockOffset, _lastTime + 1);
+            return _lastTime = Math.Max(Clock(), _lastTime + 1);
         }
     }
 
-    private void CorrectClock(long serverTime)
+    /// <summary>The clock's time. If the clock was set back, the times go on from it; those of other threads are only a little ahead.</summary>
+    private long ClockTime()
     {
         lock (_lock)
         {
-            _clockOffset = serverTime - Clock();
-            // Otherwise times would go on from that of a clock that was fast. Those of other threads are only a little ahead.
-            _lastTime = _lastTime - serverTime >= 1000 ? serverTime : _lastTime;
+            var now = Clock();
+            _lastTime = _lastTime - now >= 1000 ? now : _lastTime;
+            return now;
+        }
+    }
+
+    /// <summary>Keeps a correction for later calls, once the gateway took the time of a request.</summary>
+    private void KeepOffset(bool isTaken, long offset)
+    {
+        if (isTaken)
+        {
+            Interlocked.Exchange(ref _clockOffset, offset);
         }
     }
 
@@ -466,6 +496,7 @@ public sealed class Signpost
     /// <summary>The pairs as they are sent, and a time if they have none.</summary>
     private static string EncodePairs(IEnumerable<KeyValuePair<string, string>> pairs, long time)
     {
+        Check(pairs != null, "pairs is null");
         var parts = new List<string>();
         var hasTime = false;
         foreach (var pair in pairs)
@@ -513,8 +544,13 @@ public sealed class Signpost
     internal static string Text(IReadOnlyDictionary<string, object> document, string name) =>
         document.TryGetValue(name, out var value) ? value as string : null;
 
-    internal static long Number(IReadOnlyDictionary<string, object> document, string name, long otherwise) =>
-        document.TryGetValue(name, out var value) && value is long number && number >= 0 && number < 1000000000 ? number : otherwise;
+    /// <summary>Reads a number of seconds, and takes at least 1 and at most max.</summary>
+    private static TimeSpan Seconds(IReadOnlyDictionary<string, object> document, string name, double otherwise, double max)
+    {
+        document.TryGetValue(name, out var value);
+        var seconds = value is long || value is double ? Convert.ToDouble(value, CultureInfo.InvariantCulture) : otherwise;
+        return TimeSpan.FromSeconds(Math.Max(1, Math.Min(seconds, max)));
+    }
 
     internal static IReadOnlyDictionary<string, object> ProblemDocument(SignpostResponse response)
     {
@@ -712,8 +748,9 @@ public sealed class Signpost
             {
                 return long.Parse(match.Value, CultureInfo.InvariantCulture);
             }
-            Expect(double.TryParse(match.Value, NumberStyles.Float, CultureInfo.InvariantCulture, out var number) && !double.IsInfinity(number));
-            return number;
+            // What is too large for Mono is infinite, as in .NET.
+            var isFinite = double.TryParse(match.Value, NumberStyles.Float, CultureInfo.InvariantCulture, out var number);
+            return isFinite ? number : match.Value[0] == '-' ? double.NegativeInfinity : double.PositiveInfinity;
         }
 
         private object Word(string word, object value)
@@ -819,7 +856,7 @@ public sealed class SignpostLogin
     internal SignpostLogin(IReadOnlyDictionary<string, object> members)
     {
         Authorization = Signpost.Text(members, "authorization");
-        ExpiresIn = Signpost.Number(members, "expires_in", 0);
+        ExpiresIn = members.TryGetValue("expires_in", out var seconds) && seconds is long number && number >= 0 ? number : 0;
         Created = members.TryGetValue("created", out var created) && true.Equals(created);
         Account = members.TryGetValue("account", out var account) ? account as IReadOnlyDictionary<string, object> : null;
     }
@@ -856,7 +893,7 @@ public sealed class SignpostProblem : Exception
         RequestId = Signpost.Text(document, "request_id") ?? response.Header("X-Request-Id");
         var after = response.Header("Retry-After") ?? "";
         RetryAfter = Regex.IsMatch(after, @"\A[0-9]{1,9}\z") ? int.Parse(after, CultureInfo.InvariantCulture) : (int?)null;
-        ServerTime = document.TryGetValue("server_time", out var time) && time is long number && number >= 0 ? number : (long?)null;
+        ServerTime = document.TryGetValue("server_time", out var time) && time is long number && number >= 0 && number < 1L << 53 ? number : (long?)null;
     }
 
     public int Status { get; }
@@ -884,6 +921,7 @@ public sealed class SignpostProblem : Exception
         var texts = new[] { Signpost.Text(document, "title"), Signpost.Text(document, "hint") ?? Signpost.Text(document, "detail") };
         var said = texts.Where(text => text != null);
         var id = Signpost.Text(document, "request_id") ?? response.Header("X-Request-Id");
-        return response.Status + (code == null ? "" : $" {code}: {string.Join(" ", said)}") + (id == null ? "" : $" (request {id})");
+        var message = response.Status + (code == null ? "" : $" {code}: {string.Join(" ", said)}") + (id == null ? "" : $" (request {id})");
+        return Regex.Replace(message, @"\p{Cc}", " "); // It can reach a terminal or a log.
     }
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand"
 	"mime"
 	"net"
@@ -28,12 +29,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
 const (
-	checkWait       = 30 * time.Second
-	maxProblemBytes = 64 << 10
+	checkWait        = 30 * time.Second
+	maxProblemBytes  = 64 << 10
+	maxResponseBytes = 16 << 20
+	maxClockError    = 24 * time.Hour // beyond it, the gateway's clock can as well be wrong
 )
 
 var (
@@ -134,7 +138,7 @@ func (p *Problem) Error() string {
 	if p.RequestID != "" {
 		text += " (request " + p.RequestID + ")"
 	}
-	return text
+	return strings.Map(noControl, text)
 }
 
 // Response is a response with a status below 400.
@@ -214,7 +218,7 @@ type Client struct {
 	mutex         sync.Mutex // of what follows
 	authorization string
 	offset        int64 // milliseconds to add to the clock
-	lastTime      int64
+	lastTime      int64 // of the clock, without the offset
 	warned        map[string]bool
 	random        *rand.Rand
 }
@@ -259,11 +263,12 @@ func New(settings Settings) (*Client, error) {
 		s.Clock = func() int64 { return time.Now().UnixMilli() }
 	}
 	transport := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: s.ConnectTimeout}).DialContext,
-		TLSHandshakeTimeout: s.ConnectTimeout,
-		IdleConnTimeout:     50 * time.Second, // CONTRACT 10: below the gateway's 60 s
-		ForceAttemptHTTP2:   true,
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: s.ConnectTimeout}).DialContext,
+		TLSHandshakeTimeout:    s.ConnectTimeout,
+		IdleConnTimeout:        50 * time.Second, // CONTRACT 10: below the gateway's 60 s
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: 64 << 10,
 	}
 	doNotFollow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
@@ -331,27 +336,34 @@ func (c *Client) Call(method, path string, pairs Pairs, options ...CallOption) (
 	for _, option := range options {
 		option(&o)
 	}
-	isCorrected := false
+	offset, isCorrected := c.clockOffset(), false
 	for repetitions := 0; ; repetitions++ {
-		text, err := Sign(pairs, c.settings.Key, c.settings.Profile, method, path, c.nextTime())
+		text, err := Sign(pairs, c.settings.Key, c.settings.Profile, method, path, c.nextTime()+offset)
 		if err != nil {
 			return nil, err
 		}
 		response, err := c.send(method, path, text, o)
+		var problem *Problem
+		isProblem := errors.As(err, &problem)
+		isOutOfWindow := isProblem && problem.Code == "time_out_of_window"
+		if isCorrected && !isOutOfWindow && (err == nil || isProblem) {
+			c.setClockOffset(offset)
+		}
 		if err == nil {
 			return response, nil
 		}
-		var problem *Problem
+		if isOutOfWindow && !isCorrected {
+			if offset, isCorrected = c.correction(problem.ServerTime); isCorrected {
+				repetitions-- // It is not one of the retries.
+				continue
+			}
+		}
 		var network *net.OpError
 		wait, isRepeated := c.pause(repetitions), o.repeatable
-		if errors.As(err, &problem) {
+		if isProblem {
 			isRepeated = notExecuted[problem.Code] || o.repeatable && perhapsExecuted[problem.Code]
 			if problem.RetryAfter > 0 {
 				wait = problem.RetryAfter
-			}
-			if problem.Code == "time_out_of_window" && problem.ServerTime > 0 {
-				c.correctClock(problem.ServerTime)
-				wait, isRepeated, isCorrected = 0, !isCorrected, true
 			}
 		} else if errors.As(err, &network) && network.Op == "dial" {
 			isRepeated = true // There was no connection, so nothing was sent.
@@ -384,6 +396,10 @@ func (c *Client) Login(show func(authorizeURL, userCode string), provider string
 	if token == "" || authorizeURL == "" {
 		return nil, errors.New("signpost: the response has no token: is this version a login service?")
 	}
+	isAddress := strings.HasPrefix(authorizeURL, "http://") || strings.HasPrefix(authorizeURL, "https://")
+	if !isAddress || strings.IndexFunc(authorizeURL, unicode.IsControl) >= 0 {
+		return nil, errors.New("signpost: POST /login: malformed response: authorize_url is no address")
+	}
 	show(authorizeURL, userCode)
 	o := callOptions{context: context.Background()}
 	for _, option := range options {
@@ -392,7 +408,8 @@ func (c *Client) Login(show func(authorizeURL, userCode string), provider string
 	options = append(options[:len(options):len(options)], Repeatable(true))
 	check := append(options[:len(options):len(options)], Timeout(checkWait+10*time.Second))
 	pairs = Pairs{{"token", token}, {"wait", strconv.Itoa(int(checkWait.Seconds()))}}
-	for end := time.Now().Add(seconds(begun["expires_in"], 600)); time.Now().Before(end); {
+	interval := seconds(begun["interval"], 2, 60)
+	for end := time.Now().Add(seconds(begun["expires_in"], 600, 3600)); time.Now().Before(end); {
 		start := time.Now()
 		checked, err := c.read("POST", "/check", pairs, check...)
 		if err != nil {
@@ -401,8 +418,12 @@ func (c *Client) Login(show func(authorizeURL, userCode string), provider string
 		if checked["status"] != "pending" {
 			break
 		}
+		wait := interval
+		if left := time.Until(end); left < wait {
+			wait = left
+		}
 		if time.Since(start) < checkWait/2 {
-			if err := sleep(o.context, seconds(begun["interval"], 2)); err != nil {
+			if err := sleep(o.context, wait); err != nil {
 				return nil, err
 			}
 		}
@@ -489,7 +510,10 @@ func (c *Client) send(method, path, text string, o callOptions) (*Response, erro
 		return nil, fmt.Errorf("signpost: %s %s: %w", method, path, err)
 	}
 	defer answer.Body.Close()
-	content, err := io.ReadAll(answer.Body)
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxResponseBytes+1))
+	if len(content) > maxResponseBytes {
+		return nil, fmt.Errorf("signpost: %s %s: the response has more than 16 MiB", method, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("signpost: %s %s: the response is incomplete: %w", method, path, err)
 	}
@@ -501,26 +525,41 @@ func (c *Client) send(method, path, text string, o callOptions) (*Response, erro
 	return response, nil
 }
 
-// nextTime is a time that no other request of this client has: two equal requests with one time would have one signature.
+// nextTime is a time of the clock that no other request of this client has: two equal requests with one time would have one signature.
 func (c *Client) nextTime() int64 {
 	now := c.settings.Clock()
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.lastTime++; c.lastTime < now+c.offset {
-		c.lastTime = now + c.offset
+	if c.lastTime++; c.lastTime < now {
+		c.lastTime = now
 	}
 	return c.lastTime
 }
 
-func (c *Client) correctClock(serverTime int64) {
+// correction is what to add to the clock for the gateway's time, unless they differ by more than a day.
+func (c *Client) correction(serverTime int64) (offset int64, isPossible bool) {
 	now := c.settings.Clock()
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.offset = serverTime - now
-	// Otherwise times would go on from that of a clock that was fast. Those of other goroutines are only a little ahead.
-	if c.lastTime-serverTime >= 1000 {
-		c.lastTime = serverTime
+	// Otherwise times would go on from that of a clock that was set back. Those of other goroutines are only a little ahead.
+	if c.lastTime-now >= 1000 {
+		c.lastTime = now
 	}
+	offset = serverTime - now
+	return offset, offset <= maxClockError.Milliseconds() && offset >= -maxClockError.Milliseconds()
+}
+
+func (c *Client) clockOffset() int64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.offset
+}
+
+// setClockOffset keeps a correction for later calls, once the gateway took the time of a request.
+func (c *Client) setClockOffset(offset int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.offset = offset
 }
 
 // pause is that before a repetition without Retry-After. CONTRACT 10.
@@ -572,6 +611,9 @@ func problemOf(response *Response) *Problem {
 	}
 	if requestID != "" {
 		problem.RequestID = requestID
+	}
+	if problem.ServerTime < 0 || problem.ServerTime >= 1<<53 {
+		problem.ServerTime = 0
 	}
 	return problem
 }
@@ -741,11 +783,21 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-func seconds(member any, otherwise float64) time.Duration {
-	if number, isNumber := member.(float64); isNumber && number >= 0 && number < 1e6 {
-		otherwise = number
+// seconds reads a number of seconds, and takes at least 1 and at most max.
+func seconds(member any, otherwise, max float64) time.Duration {
+	number, isNumber := member.(float64)
+	if !isNumber {
+		number = otherwise
 	}
-	return time.Duration(otherwise * float64(time.Second))
+	return time.Duration(math.Min(math.Max(number, 1), max) * float64(time.Second))
+}
+
+// noControl makes a control character a space: an error's text can reach a terminal or a log.
+func noControl(one rune) rune {
+	if unicode.IsControl(one) {
+		return ' '
+	}
+	return one
 }
 
 func contains(list []string, text string) bool {

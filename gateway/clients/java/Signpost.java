@@ -32,7 +32,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -58,6 +60,9 @@ public final class Signpost {
     private static final Set<String> PERHAPS_EXECUTED =
             Set.of("internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping");
     private static final int MAX_PROBLEM_BYTES = 65_536;
+    private static final int MAX_RESPONSE_BYTES = 16 << 20;
+    /** A day: beyond it, the gateway's clock can as well be wrong. */
+    private static final long MAX_CLOCK_ERROR_MILLIS = 86_400_000;
     private static final int CHECK_WAIT_SECONDS = 30;
 
     private final String origin;
@@ -73,8 +78,8 @@ public final class Signpost {
     private final LongSupplier clock;
     private final HttpClient http;
     private volatile String authorization;
-    private long clockOffset;
-    private long lastTime;
+    private volatile long clockOffset;
+    private long lastTime; // of the clock, without the offset
     private final Set<String> warned = new HashSet<>();
 
     private Signpost(Builder settings) {
@@ -242,7 +247,7 @@ public final class Signpost {
             var after = response.header("Retry-After");
             retryAfter = after != null && after.matches("[0-9]{1,10}") ? Long.valueOf(after) : null;
             var time = document.get("server_time");
-            serverTime = time instanceof Long && (Long) time >= 0 ? (Long) time : null;
+            serverTime = time instanceof Long && (Long) time >= 0 && (Long) time < 1L << 53 ? (Long) time : null;
         }
 
         private static String requestId(Response response, Map<String, Object> document) {
@@ -258,7 +263,7 @@ public final class Signpost {
             append(message, ": ", text(document, "title"), "");
             append(message, " ", hint != null ? hint : text(document, "detail"), "");
             append(message, " (request ", requestId(response, document), ")");
-            return message.toString();
+            return message.toString().replaceAll("\\p{Cc}", " "); // It can reach a terminal or a log.
         }
 
         private static void append(StringBuilder message, String before, String text, String after) {
@@ -343,7 +348,8 @@ public final class Signpost {
 
         /** Seconds until the credential expires. */
         public long expiresIn() {
-            return seconds(members, "expires_in", 0);
+            var seconds = members.get("expires_in");
+            return seconds instanceof Long && (Long) seconds >= 0 ? (Long) seconds : 0;
         }
 
         /** Whether this login created the account. */
@@ -429,25 +435,32 @@ public final class Signpost {
             throws IOException, InterruptedException {
         check("GET".equals(method) || "POST".equals(method), "method must be GET or POST");
         checkPath(path);
+        var offset = clockOffset;
         var isCorrected = false;
         for (var repetitions = 0; ; repetitions++) {
-            var text = rules.sign(pairs, key, method, path, nextTime());
+            var text = rules.sign(pairs, key, method, path, nextTime() + offset);
             var pause = (long) (500L * (1 << Math.min(repetitions, 20)) * ThreadLocalRandom.current().nextDouble(0.5, 1.5));
             var isRepeated = repeatable;
             IOException failure;
             try {
-                return send(method, path, text, timeout);
+                var response = send(method, path, text, timeout);
+                keepOffset(isCorrected, offset);
+                return response;
             } catch (Problem problem) {
                 failure = problem;
+                var isOutOfWindow = problem.code.equals("time_out_of_window");
+                keepOffset(isCorrected && !isOutOfWindow, offset);
+                if (isOutOfWindow && !isCorrected && problem.serverTime != null) {
+                    offset = problem.serverTime - clockTime();
+                    isCorrected = Math.abs(offset) <= MAX_CLOCK_ERROR_MILLIS;
+                    if (isCorrected) {
+                        repetitions--; // It is not one of the retries.
+                        continue;
+                    }
+                }
                 isRepeated = NOT_EXECUTED.contains(problem.code) || repeatable && PERHAPS_EXECUTED.contains(problem.code);
                 if (problem.retryAfter != null) {
                     pause = problem.retryAfter * 1000;
-                }
-                if (problem.code.equals("time_out_of_window") && problem.serverTime != null) {
-                    correctClock(problem.serverTime);
-                    pause = 0;
-                    isRepeated = !isCorrected;
-                    isCorrected = true;
                 }
             } catch (IOException error) {
                 failure = error;
@@ -475,8 +488,12 @@ public final class Signpost {
         if (token == null || authorizeUrl == null) {
             throw new IOException("POST /login: the response has no token: is this version a login service?");
         }
+        if (!authorizeUrl.matches("https?://\\P{Cc}*+")) {
+            throw new IOException("POST /login: malformed response: authorize_url is no address");
+        }
         show.accept(authorizeUrl, text(begun, "user_code"));
-        var end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds(begun, "expires_in", 600));
+        var interval = nanoseconds(begun, "interval", 2, 60);
+        var end = System.nanoTime() + nanoseconds(begun, "expires_in", 600, 3600);
         var check = List.of(pair("token", token), pair("wait", String.valueOf(CHECK_WAIT_SECONDS)));
         while (System.nanoTime() - end < 0) {
             var start = System.nanoTime();
@@ -485,7 +502,7 @@ public final class Signpost {
                 break;
             }
             if (System.nanoTime() - start < TimeUnit.SECONDS.toNanos(CHECK_WAIT_SECONDS) / 2) {
-                TimeUnit.SECONDS.sleep(seconds(begun, "interval", 2));
+                TimeUnit.NANOSECONDS.sleep(Math.min(interval, end - System.nanoTime()));
             }
         }
         var result = new LoginResult(call("POST", "/user/login", List.of(pair("token", token)), true, timeout).object());
@@ -534,7 +551,7 @@ public final class Signpost {
             }
         }
         // The request's own timeout ends with the head of the response.
-        var future = http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+        var future = http.sendAsync(request.build(), head -> new BoundedBody());
         Response response;
         try {
             response = new Response(future.get(timeout.toMillis(), TimeUnit.MILLISECONDS));
@@ -562,17 +579,23 @@ public final class Signpost {
         return name != null ? name : prefix + "-X-" + one.substring(0, 1).toUpperCase(Locale.ROOT) + one.substring(1);
     }
 
-    /** A time that no other request of this client has: two equal requests with one time would have one signature. */
+    /** A time of the clock that no other request of this client has: two equal requests with one time would have one signature. */
     private synchronized long nextTime() {
-        lastTime = Math.max(clock.getAsLong() + clockOffset, lastTime + 1);
+        lastTime = Math.max(clock.getAsLong(), lastTime + 1);
         return lastTime;
     }
 
-    private synchronized void correctClock(long serverTime) {
-        clockOffset = serverTime - clock.getAsLong();
-        // Otherwise times would go on from that of a clock that was fast. Those of other threads are only a little ahead.
-        if (lastTime - serverTime >= 1000) {
-            lastTime = serverTime;
+    /** The clock's time. If the clock was set back, the times go on from it; those of other threads are only a little ahead. */
+    private synchronized long clockTime() {
+        var now = clock.getAsLong();
+        lastTime = lastTime - now >= 1000 ? now : lastTime;
+        return now;
+    }
+
+    /** Keeps a correction for later calls, once the gateway took the time of a request. */
+    private void keepOffset(boolean isTaken, long offset) {
+        if (isTaken) {
+            clockOffset = offset;
         }
     }
 
@@ -634,9 +657,11 @@ public final class Signpost {
         return document.get(name) instanceof String ? (String) document.get(name) : null;
     }
 
-    private static long seconds(Map<String, Object> document, String name, long otherwise) {
+    /** Reads a number of seconds, and takes at least 1 and at most max. */
+    private static long nanoseconds(Map<String, Object> document, String name, long otherwise, long max) {
         var value = document.get(name);
-        return value instanceof Long && (Long) value >= 0 && (Long) value < 1_000_000_000 ? (Long) value : otherwise;
+        var seconds = value instanceof Number ? ((Number) value).longValue() : otherwise;
+        return TimeUnit.SECONDS.toNanos(Math.max(1, Math.min(seconds, max)));
     }
 
     /** A sign profile, complete. CONTRACT 3. */
@@ -688,6 +713,7 @@ public final class Signpost {
         }
 
         String sign(Collection<? extends Map.Entry<String, String>> pairs, String key, String method, String path, long time) {
+            Signpost.check(pairs != null, "pairs is null");
             var parts = new ArrayList<String>();
             for (var pair : pairs) {
                 Signpost.check(!"sign".equals(pair.getKey()), "a pair is named sign: the client adds it");
@@ -767,6 +793,45 @@ public final class Signpost {
             } catch (CharacterCodingException error) {
                 throw new IllegalArgumentException("query or form is not UTF-8 once decoded");
             }
+        }
+    }
+
+    /** The whole body, of at most 16 MiB. */
+    private static final class BoundedBody implements HttpResponse.BodySubscriber<byte[]> {
+        private final HttpResponse.BodySubscriber<byte[]> whole = HttpResponse.BodySubscribers.ofByteArray();
+        private Flow.Subscription subscription;
+        private long bytes;
+
+        @Override
+        public CompletionStage<byte[]> getBody() {
+            return whole.getBody();
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription subscription) {
+            this.subscription = subscription;
+            whole.onSubscribe(subscription);
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> parts) {
+            bytes += parts.stream().mapToLong(ByteBuffer::remaining).sum();
+            if (bytes <= MAX_RESPONSE_BYTES) {
+                whole.onNext(parts);
+            } else {
+                subscription.cancel();
+                onError(new IOException("the response has more than 16 MiB"));
+            }
+        }
+
+        @Override
+        public void onError(Throwable error) {
+            whole.onError(error);
+        }
+
+        @Override
+        public void onComplete() {
+            whole.onComplete();
         }
     }
 
@@ -853,9 +918,7 @@ public final class Signpost {
             if (number.group(1) == null && number.group(2) == null && number.group().length() <= 18) {
                 return Long.valueOf(number.group());
             }
-            var value = Double.valueOf(number.group());
-            expect(!value.isInfinite());
-            return value;
+            return Double.valueOf(number.group());
         }
 
         private Object word(String word, Object value) throws IOException {

@@ -1,4 +1,4 @@
-// The types of signpost.mjs: Signpost's client for Node.js 20 and browsers. CONTRACT is gateway/protocol/CONTRACT.md.
+// The types of signpost.mjs: Signpost's client for Node.js 18.17 or later, and browsers. CONTRACT is gateway/protocol/CONTRACT.md.
 //
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
@@ -36,13 +36,13 @@ export interface Settings {
   profile?: Profile | null;
   /** Names of the convention headers, instead of the prefix's. */
   headerNames?: { app?: string; version?: string; language?: string; authorization?: string } | null;
-  /** For the whole of one request, connecting and reading included: by default 65. */
+  /** For the whole of one request, connecting and reading included: by default 65. A call with repetitions takes longer. */
   timeout?: number;
   /** How often a call is repeated at most: by default 3. */
   retries?: number;
   /** The longest pause before a repetition: by default 30. If the gateway asks for a longer one, the call fails at once. */
   maxWait?: number;
-  /** Gets each warning once. Errors that it throws are those of the call. */
+  /** Gets each warning once, with its first value. Errors that it throws are those of the call. */
   onWarning?: (name: WarningName, value: string) => void;
   /** Milliseconds since 1970: by default `Date.now`. */
   clock?: () => number;
@@ -109,11 +109,11 @@ export class Problem extends Error {
   readonly requestId: string | null;
   /** Seconds. */
   readonly retryAfter: number | null;
-  /** Milliseconds since 1970: of `time_out_of_window` only. */
+  /** Milliseconds since 1970, below 2^53: of `time_out_of_window` only. */
   readonly serverTime: number | null;
 }
 
-/** There is no usable response: no connection, a lost one, a timeout, or a malformed response. */
+/** There is no usable response: no connection, a lost one, a timeout, or a response that is malformed or has more than 16 MiB. */
 export class TransportError extends Error {
   private constructor();
   /** False if the request was surely not sent. In a browser it is always true. */

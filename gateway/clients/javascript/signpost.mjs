@@ -1,4 +1,4 @@
-// Signpost's client for Node.js 20 and browsers: signs a request by the gateway's rules, sends the very text that it signed, and logs users in.
+// Signpost's client for Node.js 18.17 or later, and browsers: signs a request by the gateway's rules, sends the very text that it signed, and logs users in.
 // Copy this file into your project, and signpost.d.mts, which documents it. Nothing else is needed. CONTRACT is gateway/protocol/CONTRACT.md.
 //
 // Copyright the Signpost authors
@@ -28,7 +28,9 @@ const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "no
 const PERHAPS_EXECUTED = ["internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping"];
 // Node's codes of connections that were never made. A browser tells none.
 const NOT_CONNECTED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
+const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
 const MAX_PROBLEM_BYTES = 65_536;
+const MAX_CORRECTION_MS = 24 * 3_600_000;
 const CHECK_WAIT = 30;
 
 const utf8 = new TextEncoder();
@@ -41,7 +43,7 @@ export class Problem extends Error {
     const code = text("code") ?? "";
     const said = [text("title"), text("hint") ?? text("detail")].filter(Boolean).join(" ");
     const requestId = text("request_id") ?? response.headers.get("X-Request-Id");
-    super(`${response.status}${code && ` ${code}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`);
+    super(printable(`${response.status}${code && ` ${code}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`));
     this.name = "Problem";
     this.status = response.status;
     this.code = code;
@@ -51,14 +53,15 @@ export class Problem extends Error {
     this.requestId = requestId;
     const retryAfter = response.headers.get("Retry-After") ?? "";
     this.retryAfter = /^[0-9]{1,10}$/.test(retryAfter) ? Number(retryAfter) : null;
-    this.serverTime = Number.isSafeInteger(document.server_time) ? document.server_time : null;
+    const serverTime = document.server_time;
+    this.serverTime = Number.isSafeInteger(serverTime) && serverTime >= 0 ? serverTime : null;
   }
 }
 
 /** There is no usable response. `sent` is false if the request was surely not sent. */
 export class TransportError extends Error {
   constructor(message, sent = true) {
-    super(message);
+    super(printable(message));
     this.name = "TransportError";
     this.sent = sent;
   }
@@ -132,7 +135,7 @@ export class Client {
   #clock;
   #fetch;
   #clockOffset = 0;
-  #lastTime = 0;
+  #lastNow = 0;
   #warned = new Set();
 
   constructor(settings) {
@@ -169,35 +172,39 @@ export class Client {
     const target = checkedPath(path);
     const list = checkedPairs(pairs);
     checkedTimeout(timeout);
-    let corrected = false;
-    for (let repetition = 0; ; repetition++) {
-      const outcome = await this.#attempt(method, target, list, timeout);
-      if (outcome instanceof ClientResponse) return outcome;
-      let again = mayRepeat(outcome, repeatable);
-      let pause = outcome.retryAfter ?? 0.5 * 2 ** repetition * (0.5 + Math.random());
-      if (outcome.code === "time_out_of_window" && outcome.serverTime !== null) {
-        this.#correctClock(outcome.serverTime);
-        [again, pause, corrected] = [!corrected, 0, true];
+    let corrected = null;
+    for (let repetition = 0; ; ) {
+      const outcome = await this.#attempt(method, target, list, timeout, corrected);
+      const isOutside = outcome.code === "time_out_of_window";
+      if (isOutside && corrected === null) {
+        corrected = this.#correction(outcome.serverTime);
+        if (corrected !== null) continue;
       }
-      if (!again || repetition >= this.#retries || pause > this.#maxWait) throw outcome;
+      // The corrected time was accepted.
+      if (corrected !== null && !isOutside && !(outcome instanceof TransportError)) this.#clockOffset = corrected;
+      if (outcome instanceof ClientResponse) return outcome;
+      const pause = outcome.retryAfter ?? 0.5 * 2 ** repetition * (0.5 + Math.random());
+      if (!mayRepeat(outcome, repeatable) || repetition >= this.#retries || pause > this.#maxWait) throw outcome;
       await sleep(pause);
+      repetition++;
     }
   }
 
   async login(show, provider) {
     const begun = await this.#object("POST", "/login", provider == null ? [] : [["provider", provider]]);
     const token = member(begun, "token");
-    const end = performance.now() + 1000 * secondsOf(begun.expires_in, 600);
-    await show(member(begun, "authorize_url"), member(begun, "user_code"));
+    const end = performance.now() + 1000 * secondsOf(begun.expires_in, 600, 3600);
+    await show(member(begun, "authorize_url", /^https?:\/\//), member(begun, "user_code"));
     const checkPairs = [["token", token], ["wait", String(CHECK_WAIT)]];
     while (performance.now() < end) {
       const start = performance.now();
       const checked = await this.#object("POST", "/check", checkPairs, { repeatable: true, timeout: CHECK_WAIT + 10 });
       if (checked.status !== "pending") break;
-      if (performance.now() - start < 1000 * (CHECK_WAIT / 2)) await sleep(secondsOf(begun.interval, 2));
+      const left = (end - performance.now()) / 1000;
+      if (performance.now() - start < 1000 * (CHECK_WAIT / 2)) await sleep(Math.min(secondsOf(begun.interval, 2, 60), left));
     }
     const result = await this.#object("POST", "/user/login", [["token", token]], { repeatable: true });
-    this.authorization = member(result, "authorization");
+    this.authorization = member(result, "authorization", /^[ -~]+$/);
     return result;
   }
 
@@ -236,8 +243,9 @@ export class Client {
   }
 
   /** Resolves to the response, or to the Problem or TransportError in its place. */
-  async #attempt(method, path, pairs, timeout) {
-    const text = await sign(pairs, this.#key, this.#profile, method, path, this.#nextTime());
+  async #attempt(method, path, pairs, timeout, clockOffset) {
+    const time = this.#nextNow() + (clockOffset ?? this.#clockOffset);
+    const text = await sign(pairs, this.#key, this.#profile, method, path, time);
     const headers = { Accept: "application/json" };
     // In a page it would need the permission of CORS.
     if (globalThis.process?.versions?.node) headers["User-Agent"] = "signpost-javascript";
@@ -255,27 +263,32 @@ export class Client {
     try {
       const fetch = this.#fetch;
       const received = await fetch(address, init);
-      response = new ClientResponse(received.status, received.headers, new Uint8Array(await received.arrayBuffer()));
+      response = new ClientResponse(received.status, received.headers, await bytesOf(received.body));
     } catch (error) {
       // The error itself is not passed on: Node's quotes a malformed response, those of other fetches the address with its query.
       const { code, message } = error?.cause ?? {};
-      const reason = error?.name === "TimeoutError" ? `no response within ${timeout} s` : message || code || "no connection, or CORS forbids it";
+      let reason = message || code || "no connection, or CORS forbids it";
+      if (init.signal.aborted) reason = `no response within ${timeout} s`;
+      if (error instanceof TransportError) reason = error.message;
       return new TransportError(`${method} ${path} at ${this.#origin}: ${reason}`, !NOT_CONNECTED.includes(code));
     }
     this.#warn(response.headers);
     return response.status < 400 ? response : new Problem(response);
   }
 
-  /** A time that no other request of this client has: two equal requests with one time would have one signature. */
-  #nextTime() {
-    this.#lastTime = Math.max(Math.floor(this.#clock()) + this.#clockOffset, this.#lastTime + 1);
-    return this.#lastTime;
+  /** The clock's time, but one that no other request of this client has: two equal requests with one time would have one signature. */
+  #nextNow() {
+    this.#lastNow = Math.max(Math.floor(this.#clock()), this.#lastNow + 1);
+    return this.#lastNow;
   }
 
-  #correctClock(serverTime) {
-    this.#clockOffset = serverTime - Math.floor(this.#clock());
-    // Otherwise times would go on from that of a clock that was fast. Those of calls in flight are only a little ahead.
-    if (this.#lastTime > serverTime + 1000) this.#lastTime = serverTime;
+  /** What must be added to the clock's time, or null: who could have any time signed could keep requests for later. */
+  #correction(serverTime) {
+    if (serverTime === null) return null;
+    const now = Math.floor(this.#clock());
+    // The clock was set back. Calls in flight are only a little ahead.
+    if (this.#lastNow > now + 1000) this.#lastNow = now;
+    return Math.abs(serverTime - now) <= MAX_CORRECTION_MS ? serverTime - now : null;
   }
 
   #warn(headers) {
@@ -286,18 +299,18 @@ export class Client {
       ["sunset", headers.get("Sunset")],
     ];
     for (const [name, value] of found) {
-      const warning = `${name} ${value}`;
-      if (value === null || this.#warned.has(warning)) continue;
-      this.#warned.add(warning);
+      if (value === null || this.#warned.has(name)) continue;
+      this.#warned.add(name);
       this.#onWarning(name, value);
     }
   }
 }
 
 function originOf(url) {
-  const isPlain = typeof url === "string" && /^https?:\/\/[^\s/\\?#@]+\/?$/i.test(url);
-  if (!isPlain || !URL.canParse(url)) throw new TypeError("url must be http:// or https:// with a host and perhaps a port, and nothing else");
-  return new URL(url).origin;
+  try {
+    if (/^https?:\/\/[^\s/\\?#@]+\/?$/i.test(url)) return new URL(url).origin;
+  } catch {}
+  throw new TypeError("url must be http:// or https:// with a host and perhaps a port, and nothing else");
 }
 
 function namesOf(prefix, headerNames) {
@@ -410,7 +423,8 @@ function compareUtf8(one, other) {
 }
 
 async function hmacSha256(key, bytes) {
-  const subtle = globalThis.crypto?.subtle;
+  // Node 18 has no global one.
+  const { subtle } = globalThis.crypto ?? (await import(/* webpackIgnore: true */ "node:crypto").catch(() => ({}))).webcrypto ?? {};
   if (!subtle) throw new TypeError("hmac-sha256 needs WebCrypto: a page has it with https, and at localhost");
   const imported = await subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
   return new Uint8Array(await subtle.sign("HMAC", imported, bytes));
@@ -465,15 +479,39 @@ function isObject(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function member(document, name) {
-  if (typeof document[name] !== "string") throw new TransportError(`the login's response has no ${name}`);
-  return document[name];
+function member(document, name, pattern = /^/) {
+  const value = document[name];
+  const isText = typeof value === "string" && pattern.test(value) && !/[\p{Control}\p{Surrogate}]/u.test(value);
+  if (!isText) throw new TransportError(`malformed response: the login's ${name}`);
+  return value;
 }
 
-function secondsOf(value, otherwise) {
-  return Number.isFinite(value) && value > 0 ? value : otherwise;
+/** A duration of the gateway: at least a second. */
+function secondsOf(value, otherwise, most) {
+  return typeof value === "number" ? Math.min(Math.max(value, 1), most) : otherwise;
+}
+
+function printable(text) {
+  return text.replace(/\p{Control}/gu, " ");
+}
+
+/** The whole body. A redirect in a browser has none. */
+async function bytesOf(body) {
+  const chunks = [];
+  let left = MAX_RESPONSE_BYTES;
+  const reader = body?.getReader();
+  for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
+    chunks.push(part.value);
+    left -= part.value.length;
+    if (left < 0) {
+      reader.cancel().catch(() => {});
+      throw new TransportError("the response has more than 16 MiB");
+    }
+  }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
 function sleep(seconds) {
-  return new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+  // A longer one would end at once.
+  return new Promise((resolve) => setTimeout(resolve, Math.min(1000 * seconds, 2 ** 31 - 1)));
 }

@@ -24,7 +24,7 @@ class Problem extends \RuntimeException
     public ?string $requestId;
     /** Seconds. */
     public ?int $retryAfter;
-    /** Milliseconds since 1970, of time_out_of_window only. */
+    /** Milliseconds since 1970, below 2^53: of time_out_of_window only. */
     public ?int $serverTime;
 
     public function __construct(Response $response)
@@ -38,12 +38,13 @@ class Problem extends \RuntimeException
         $this->requestId = $text("request_id") ?? $response->header("X-Request-Id");
         $retryAfter = $response->header("Retry-After") ?? "";
         $this->retryAfter = preg_match('/^[0-9]{1,10}$/D', $retryAfter) ? (int) $retryAfter : null;
-        $this->serverTime = is_int($document["server_time"] ?? null) ? $document["server_time"] : null;
+        $serverTime = $document["server_time"] ?? null;
+        $this->serverTime = is_int($serverTime) && $serverTime >= 0 && $serverTime < 2 ** 53 ? $serverTime : null;
         $code = $text("code") ?? "";
         $said = implode(" ", array_filter([$this->title, $this->hint ?? $this->detail], static fn ($part): bool => ($part ?? "") !== ""));
-        parent::__construct(
+        parent::__construct(Check::printable(
             rtrim("$this->status $code") . ($said === "" ? "" : ": $said") . ($this->requestId === null ? "" : " (request $this->requestId)"),
-        );
+        ));
         $this->code = $code;
     }
 
@@ -56,14 +57,14 @@ class Problem extends \RuntimeException
     }
 }
 
-/** There is no usable response: no connection, a lost one, a timeout, or a malformed response. $sent is false if nothing was sent. */
+/** There is no usable response: no connection, a lost one, a timeout, or a response that is malformed or has more than 16 MiB. $sent is false if nothing was sent. */
 class TransportError extends \RuntimeException
 {
     public bool $sent;
 
     public function __construct(string $message, bool $sent = true)
     {
-        parent::__construct($message);
+        parent::__construct(Check::printable($message));
         $this->sent = $sent;
     }
 }
@@ -161,6 +162,7 @@ class Client
     private const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "no_healthy_backend", "version_brownout"];
     // CONTRACT 7: the call may have been executed.
     private const PERHAPS_EXECUTED = ["internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping"];
+    private const MAX_CORRECTION_MS = 24 * 3_600_000;
     private const CHECK_WAIT = 30;
 
     /** Host and port, as in the header Host. */
@@ -176,13 +178,13 @@ class Client
     private \Closure $onWarning;
     private \Closure $clock;
     private int $clockOffset = 0;
-    private int $lastTime = 0;
+    private int $lastNow = 0;
     private array $warned = [];
 
     /**
      * $url is the gateway's origin. $profile has the members preset, values, layout, empty, leave_out, cover and algorithm; what it lacks is as in the
      * preset. $headerNames (of app, version, language, authorization) replace those of the prefix. Times are in seconds: $timeout is that of
-     * a whole response, $maxWait the longest pause before a repetition. $onWarning gets a name and a value; $clock returns milliseconds since 1970.
+     * a whole request and its response, $maxWait the longest pause before a repetition. $onWarning gets a name and a value; $clock returns milliseconds since 1970.
      * Throws \InvalidArgumentException for settings that cannot be right.
      */
     public function __construct(
@@ -266,31 +268,39 @@ class Client
             throw new \InvalidArgumentException("path must begin with /, be encoded, and have no query, and no segment . or ..");
         }
         $repeatable ??= $method === "GET";
-        $corrected = false;
-        for ($repetition = 0; ; $repetition++) {
+        $corrected = null;
+        for ($repetition = 0; ; ) {
             $pause = 0.5 * 2 ** $repetition * (0.5 + mt_rand() / mt_getrandmax());
             try {
-                $text = sign($pairs, ($this->key)(), $this->profile, $method, $path, $this->nextTime());
+                $time = $this->nextNow() + ($corrected ?? $this->clockOffset);
+                $text = sign($pairs, ($this->key)(), $this->profile, $method, $path, $time);
                 $response = $this->send($method, $path, $text, $timeout ?? $this->timeout);
                 $this->warn($response);
-                if ($response->status < 400) {
+                $failure = $response->status < 400 ? null : new Problem($response);
+                $isOutside = $failure !== null && $failure->code === "time_out_of_window";
+                if ($isOutside && $corrected === null) {
+                    $corrected = $this->correction($failure->serverTime);
+                    if ($corrected !== null) {
+                        continue;
+                    }
+                }
+                if ($corrected !== null && !$isOutside) {
+                    // The corrected time was accepted.
+                    $this->clockOffset = $corrected;
+                }
+                if ($failure === null) {
                     return $response;
                 }
-                throw new Problem($response);
-            } catch (TransportError $failure) {
-                $again = $repeatable || !$failure->sent;
-            } catch (Problem $failure) {
                 $again = in_array($failure->code, self::NOT_EXECUTED, true) || ($repeatable && in_array($failure->code, self::PERHAPS_EXECUTED, true));
                 $pause = $failure->retryAfter ?? $pause;
-                if ($failure->code === "time_out_of_window" && $failure->serverTime !== null) {
-                    $this->correctClock($failure->serverTime);
-                    [$again, $pause, $corrected] = [!$corrected, 0, true];
-                }
+            } catch (TransportError $failure) {
+                $again = $repeatable || !$failure->sent;
             }
             if (!$again || $repetition >= $this->retries || $pause > $this->maxWait) {
                 throw $failure;
             }
-            usleep((int) ($pause * 1_000_000));
+            self::pause($pause);
+            $repetition++;
         }
     }
 
@@ -304,8 +314,8 @@ class Client
     {
         $begun = $this->document("POST", "/login", $provider === null ? [] : [["provider", $provider]]);
         $token = self::member($begun, "token");
-        $end = self::seconds() + self::duration($begun, "expires_in", 600);
-        $show(self::member($begun, "authorize_url"), self::member($begun, "user_code"));
+        $end = self::seconds() + self::duration($begun, "expires_in", 600, 3600);
+        $show(self::member($begun, "authorize_url", '~^https?://~'), self::member($begun, "user_code"));
         while (($start = self::seconds()) < $end) {
             $check = [["token", $token], ["wait", (string) self::CHECK_WAIT]];
             $checked = $this->document("POST", "/check", $check, true, self::CHECK_WAIT + 10);
@@ -313,11 +323,11 @@ class Client
                 break;
             }
             if (self::seconds() - $start < self::CHECK_WAIT / 2) {
-                usleep((int) (self::duration($begun, "interval", 2) * 1_000_000));
+                self::pause(min(self::duration($begun, "interval", 2, 60), $end - self::seconds()));
             }
         }
         $result = $this->document("POST", "/user/login", [["token", $token]], true);
-        $this->setAuthorization(self::member($result, "authorization"));
+        $this->setAuthorization(self::member($result, "authorization", '/^[ -~]+$/D'));
         return $result;
     }
 
@@ -364,17 +374,19 @@ class Client
         }
     }
 
-    /** A time that no other request of this client has: two equal requests with one time would have one signature. */
-    private function nextTime(): int
+    /** The clock's time, but one that no other request of this client has: two equal requests with one time would have one signature. */
+    private function nextNow(): int
     {
-        return $this->lastTime = max(($this->clock)() + $this->clockOffset, $this->lastTime + 1);
+        return $this->lastNow = max(($this->clock)(), $this->lastNow + 1);
     }
 
-    private function correctClock(int $serverTime): void
+    /** What must be added to the clock's time, or null: who could have any time signed could keep requests for later. */
+    private function correction(?int $serverTime): ?int
     {
-        $this->clockOffset = $serverTime - ($this->clock)();
-        // Otherwise times would go on from that of a clock that was fast.
-        $this->lastTime = min($this->lastTime, $serverTime);
+        $now = ($this->clock)();
+        // The clock may have been set back.
+        $this->lastNow = min($this->lastNow, $now);
+        return $serverTime !== null && abs($serverTime - $now) <= self::MAX_CORRECTION_MS ? $serverTime - $now : null;
     }
 
     private function warn(Response $response): void
@@ -386,8 +398,8 @@ class Client
             "sunset" => $response->header("Sunset"),
         ];
         foreach ($found as $name => $value) {
-            if ($value !== null && !isset($this->warned["$name $value"])) {
-                $this->warned["$name $value"] = true;
+            if ($value !== null && !isset($this->warned[$name])) {
+                $this->warned[$name] = true;
                 ($this->onWarning)($name, $value);
             }
         }
@@ -402,15 +414,25 @@ class Client
         return $value;
     }
 
-    private static function member(#[\SensitiveParameter] array $document, string $name): string
-    {
-        return is_string($document[$name] ?? null) ? $document[$name] : throw new TransportError("the login's response has no $name");
-    }
-
-    private static function duration(#[\SensitiveParameter] array $document, string $name, int $otherwise): int|float
+    private static function member(#[\SensitiveParameter] array $document, string $name, string $pattern = "//"): string
     {
         $value = $document[$name] ?? null;
-        return (is_int($value) || is_float($value)) && $value > 0 ? $value : $otherwise;
+        $isText = is_string($value) && preg_match($pattern, $value) && Check::printable($value) === $value;
+        return $isText ? $value : throw new TransportError("malformed response: the login's $name");
+    }
+
+    /** A duration of the gateway: at least a second. */
+    private static function duration(#[\SensitiveParameter] array $document, string $name, int $otherwise, int $most): int|float
+    {
+        $value = $document[$name] ?? null;
+        return is_int($value) || is_float($value) ? min(max($value, 1), $most) : $otherwise;
+    }
+
+    /** usleep() takes an hour at most, and this and that throw if it is negative. */
+    private static function pause(float $seconds): void
+    {
+        $seconds = max(0, min($seconds, 1e9));
+        time_nanosleep((int) $seconds, (int) (fmod($seconds, 1) * 1e9));
     }
 
     private static function seconds(): float
@@ -427,6 +449,10 @@ class Client
  */
 final class Http
 {
+    private const MAX_BODY = 16 << 20;
+    private const MAX_HEAD = 65_536;
+    private const MAX_INTERIM = 10;
+
     /** Sends a request, and reads until the gateway closes the connection, as the request asks it to. Throws TransportError. */
     public static function exchange(string $address, #[\SensitiveParameter] string $request, float $connectTimeout, float $timeout): string
     {
@@ -436,30 +462,36 @@ final class Http
             $reason ??= preg_replace(['/^\w+\(\): /', '/\s+/'], ["", " "], $text);
             return true;
         });
+        $end = hrtime(true) / 1e9 + $timeout;
         try {
-            $stream = stream_socket_client($address, $number, $text, $connectTimeout);
+            $stream = stream_socket_client($address, $number, $text, min($connectTimeout, $timeout));
             if ($stream === false) {
                 throw new TransportError($reason ?? "no connection", false);
             }
-            $end = hrtime(true) / 1e9 + $timeout;
-            // A gateway that rejects a form may have closed the connection: its response says why.
-            for ($rest = $request; $rest !== ""; $rest = substr($rest, $written)) {
-                $written = fwrite($stream, $rest);
-                if (!$written) {
+            // A blocking write would have no time limit.
+            stream_set_blocking($stream, false);
+            while ($request !== "") {
+                [$none, $writable] = [null, [$stream]];
+                $left = self::left($end, $timeout);
+                stream_select($none, $writable, $none, (int) $left, (int) (fmod($left, 1) * 1_000_000));
+                $written = fwrite($stream, $request);
+                if ($written === false) {
+                    // A gateway that rejects a form may have closed the connection: its response says why.
                     break;
                 }
+                $request = substr($request, $written);
             }
+            stream_set_blocking($stream, true);
             $received = "";
             do {
-                $left = $end - hrtime(true) / 1e9;
-                if ($left > 0) {
-                    stream_set_timeout($stream, (int) $left, (int) (fmod($left, 1) * 1_000_000));
-                    $received .= fread($stream, 65_536);
+                $left = self::left($end, $timeout);
+                stream_set_timeout($stream, (int) $left, (int) (fmod($left, 1) * 1_000_000));
+                $received .= fread($stream, 65_536);
+                // The rest is for heads, and sizes of chunks.
+                if (strlen($received) > self::MAX_BODY + (1 << 20)) {
+                    throw new TransportError("the response has more than 16 MiB");
                 }
                 $state = stream_get_meta_data($stream);
-                if ($left <= 0 || $state["timed_out"]) {
-                    throw new TransportError("no response within $timeout s");
-                }
             } while (!$state["eof"]);
             return $received;
         } finally {
@@ -470,12 +502,20 @@ final class Http
         }
     }
 
+    /** The seconds that are left. */
+    private static function left(float $end, float $timeout): float
+    {
+        $left = $end - hrtime(true) / 1e9;
+        return $left > 0 ? $left : throw new TransportError("no response within $timeout s");
+    }
+
     /** Reads a whole response of HTTP/1.1. Throws TransportError if it is malformed, or broke off. */
     public static function response(#[\SensitiveParameter] string $received): Response
     {
+        $interim = -1;
         do {
             [$head, $rest] = explode("\r\n\r\n", $received, 2) + [1 => null];
-            if ($rest === null || !preg_match('~^HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n]*)?(?:\r\n|$)~D', $head, $match)) {
+            if ($rest === null || strlen($head) > self::MAX_HEAD || $interim++ >= self::MAX_INTERIM || !preg_match('~^HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n]*)?(?:\r\n|$)~D', $head, $match)) {
                 throw new TransportError($received === "" ? "the connection was closed without a response" : "the response is malformed, or broke off");
             }
             $received = $rest;
@@ -495,6 +535,9 @@ final class Http
         } elseif (isset($headers["content-length"])) {
             $length = $headers["content-length"];
             $rest = preg_match('/^[0-9]{1,18}$/D', $length) && strlen($rest) >= $length ? substr($rest, 0, (int) $length) : null;
+        }
+        if (strlen($rest ?? "") > self::MAX_BODY) {
+            throw new TransportError("the response has more than 16 MiB");
         }
         return new Response($status, $headers, $rest ?? throw new TransportError("the response is malformed, or broke off"));
     }
@@ -656,6 +699,12 @@ final class Check
             throw new \InvalidArgumentException("key is empty, or has white space or a line break at an end");
         }
         return $key;
+    }
+
+    /** A text of the gateway, with spaces for control characters. */
+    public static function printable(#[\SensitiveParameter] string $text): string
+    {
+        return preg_replace('/[\x00-\x1F\x7F]|\xC2[\x80-\x9F]/', " ", $text);
     }
 
     public static function text(#[\SensitiveParameter] string $text, string $what): string

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import io
 import json
 import random
 import re
+import socket
 import ssl
 import threading
 import time as system_time
@@ -51,7 +53,12 @@ _PERHAPS_EXECUTED = {"internal", "backend_unreachable", "store_unavailable", "ba
 _URL = re.compile(r"(https?)://((?:\[[0-9a-f:.]+\]|[^\s\x00-\x20/?#@:\[\]\\%]+)(?::([0-9]{1,5}))?)/?", re.IGNORECASE)
 _PATH = re.compile(r"/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")
 _DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
+# Control characters, those that turn the direction of text, line separators, and what is no text.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_MAX_HEAD_BYTES = 65_536
+_MAX_BODY_BYTES = 16 * 1024 * 1024
 _MAX_PROBLEM_BYTES = 65_536
+_MAX_CORRECTION_MS = 24 * 60 * 60 * 1000
 _CHECK_WAIT = 30
 
 
@@ -81,7 +88,7 @@ class Problem(Exception):
         self.server_time: int | None = server_time if type(server_time) is int and 0 <= server_time < 2**53 else None
         said = " ".join(part for part in (self.title, self.hint or self.detail) if part)
         message = f"{self.status} {self.code}".rstrip() + (f": {said}" if said else "")
-        super().__init__(message + (f" (request {self.request_id})" if self.request_id else ""))
+        super().__init__(_printable(message + (f" (request {self.request_id})" if self.request_id else "")))
 
 
 class TransportError(OSError):
@@ -91,7 +98,7 @@ class TransportError(OSError):
     """
 
     def __init__(self, message: str, sent: bool) -> None:
-        super().__init__(message)
+        super().__init__(_printable(message))
         self.sent = sent
 
 
@@ -160,9 +167,9 @@ class Client:
     """Calls a gateway. Threads can share a client; each call has a connection of its own.
 
     ``url`` is the gateway's origin. ``profile`` has the members ``preset``, ``values``, ``layout``, ``empty``, ``leave_out``,
-    ``cover`` and ``algorithm``; what it lacks is as in the preset. Times are in seconds: ``timeout`` is the longest silence of the
-    gateway, ``max_wait`` the longest pause before a repetition. ``on_warning`` gets a name and a value, once for each name;
-    ``clock`` returns milliseconds since 1970. Raises ValueError or TypeError for settings that cannot be right.
+    ``cover`` and ``algorithm``; what it lacks is as in the preset. Times are in seconds: ``timeout`` is for a
+    request and its whole response once connected, ``max_wait`` the longest pause before a repetition. ``on_warning`` gets a name and
+    a value, once for each name; ``clock`` returns milliseconds since 1970. Raises ValueError or TypeError for settings that cannot be right.
     """
 
     def __init__(
@@ -210,7 +217,7 @@ class Client:
         self._on_warning = on_warning
         self._clock = clock or _system_clock
         self._lock = threading.Lock()
-        self._clock_offset = 0
+        self._clock_offset = self._tried_offset = 0
         self._last_time = 0
         self._warned: set[str] = set()
 
@@ -247,25 +254,27 @@ class Client:
         checked = _pairs(pairs)
         if repeatable is None:
             repeatable = method == "GET"
-        repetitions, is_corrected = 0, False
+        repetitions, corrected_offset = 0, None
         while True:
             failure: Problem | TransportError
             try:
-                text = sign(checked, self._key, self._profile, method, path, self._next_time())
+                text = sign(checked, self._key, self._profile, method, path, self._next_time(corrected_offset))
                 response = self._send(method, path, text, self._timeout if timeout is None else timeout)
                 self._warn(response)
-                if response.status < 400:
+                problem = Problem(response) if response.status >= 400 else None
+                if problem is not None and problem.code == "time_out_of_window":
+                    if corrected_offset is None and problem.server_time is not None:
+                        corrected_offset = self._corrected_offset(problem.server_time)
+                        if corrected_offset is not None:
+                            continue
+                elif corrected_offset is not None:
+                    self._clock_offset = corrected_offset
+                if problem is None:
                     return response
-                raise Problem(response)
-            except TransportError as error:
-                failure, is_repeated, pause = error, repeatable or not error.sent, None
-            except Problem as problem:
                 failure, pause = problem, problem.retry_after
                 is_repeated = problem.code in _NOT_EXECUTED or (repeatable and problem.code in _PERHAPS_EXECUTED)
-                if problem.code == "time_out_of_window" and problem.server_time is not None:
-                    self._correct_clock(problem.server_time)
-                    is_repeated, pause = not is_corrected, 0
-                    is_corrected = True
+            except TransportError as error:
+                failure, is_repeated, pause = error, repeatable or not error.sent, None
             if not is_repeated or repetitions >= self._retries:
                 raise failure
             wait = 0.5 * 2**repetitions * random.uniform(0.5, 1.5) if pause is None else pause
@@ -281,17 +290,20 @@ class Client:
         failed, for example ``login_denied``.
         """
         begun = self._object("POST", "/login", {} if provider is None else {"provider": provider})
-        token = _member(begun, "token")
-        show(_member(begun, "authorize_url"), _member(begun, "user_code"))
-        end = system_time.monotonic() + _seconds(begun, "expires_in", 600)
+        token, address = _member(begun, "token"), _member(begun, "authorize_url")
+        if not address.startswith(("http://", "https://")) or _UNPRINTABLE.search(address):
+            raise TransportError("malformed response: authorize_url is no web address", True)
+        show(address, _member(begun, "user_code"))
+        end = system_time.monotonic() + _seconds(begun, "expires_in", 600, 3600)
         while system_time.monotonic() < end:
             start = system_time.monotonic()
             pairs = {"token": token, "wait": str(_CHECK_WAIT)}
             checked = self._object("POST", "/check", pairs, repeatable=True, timeout=_CHECK_WAIT + 10)
             if checked.get("status") != "pending":
                 break
-            if system_time.monotonic() - start < _CHECK_WAIT / 2:
-                system_time.sleep(_seconds(begun, "interval", 2))
+            now = system_time.monotonic()
+            if now - start < _CHECK_WAIT / 2:
+                system_time.sleep(max(0, min(_seconds(begun, "interval", 2, 60), end - now)))
         result = self._object("POST", "/user/login", {"token": token}, repeatable=True)
         self.authorization = _member(result, "authorization")
         return result
@@ -339,26 +351,37 @@ class Client:
             connection.connect()
             is_sent = True
             connection.sock.settimeout(timeout)
+            incoming = _Incoming(connection.sock, timeout)
             connection.request(method, target, body, headers)
-            response = connection.getresponse()
-            return Response(response.status, response.headers, response.read())
-        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            response = http.client.HTTPResponse(incoming, method=method)
+            response.begin()
+            # Chunks need some bytes more than the body.
+            incoming.left = _MAX_BODY_BYTES * (2 if response.chunked else 1) + 1
+            return Response(response.status, response.headers, _body(response))
+        except (OSError, http.client.HTTPException, ValueError) as error:
             raise TransportError(f"{method} {path} at {self._address}: {error or type(error).__name__}", is_sent) from error
         finally:
             connection.close()
 
-    def _next_time(self) -> int:
+    def _next_time(self, offset: int | None) -> int:
         """A time that no other request of this client has: two equal requests with one time would have one signature."""
         with self._lock:
-            self._last_time = max(int(self._clock()) + self._clock_offset, self._last_time + 1)
-            return self._last_time
+            self._last_time = max(int(self._clock()), self._last_time + 1)
+            return self._last_time + (self._clock_offset if offset is None else offset)
 
-    def _correct_clock(self, server_time: int) -> None:
+    def _corrected_offset(self, server_time: int) -> int | None:
+        """What to add to the clock, or None if that is more than a day: whoever is on the way could get signatures of any time."""
         with self._lock:
-            self._clock_offset = server_time - int(self._clock())
-            # Otherwise times would go on from that of a clock that was fast. Those of other threads are only a little ahead.
-            if self._last_time - server_time >= 1000:
-                self._last_time = server_time
+            now = int(self._clock())
+            # Otherwise times would go on from that of a clock that was set back. Those of other threads are only a little ahead.
+            if self._last_time - now >= 1000:
+                self._last_time = now
+            offset = server_time - now
+            # Threads that correct it at the same time need the same offset, or two of their times could be equal.
+            if abs(offset - self._tried_offset) < 1000:
+                offset = self._tried_offset
+            self._tried_offset = offset
+        return offset if abs(offset) <= _MAX_CORRECTION_MS else None
 
     def _warn(self, response: Response) -> None:
         found = {"deprecated": response.headers.get("Deprecation"), "sunset": response.headers.get("Sunset")}
@@ -370,6 +393,32 @@ class Client:
         if self._on_warning is not None:
             for name, value in new:
                 self._on_warning(name, value)
+
+
+class _Incoming(io.RawIOBase):
+    """What a socket receives until a deadline, at most ``left`` bytes: first of the heads, then of the body."""
+
+    def __init__(self, connected: socket.socket, timeout: float) -> None:
+        self._socket = connected
+        self._end = system_time.monotonic() + timeout
+        self.left = _MAX_HEAD_BYTES
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        seconds = self._end - system_time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        if self.left <= 0:
+            raise http.client.HTTPException("the response is too long")
+        self._socket.settimeout(seconds)
+        count = self._socket.recv_into(buffer, min(len(buffer), self.left))
+        self.left -= count
+        return count
 
 
 class _Rules(NamedTuple):
@@ -469,6 +518,16 @@ def _header(name: str, value: str | None) -> str | None:
     return value
 
 
+def _body(response: http.client.HTTPResponse) -> bytes:
+    if response.length is None:
+        body = response.read(_MAX_BODY_BYTES + 1)
+        if len(body) <= _MAX_BODY_BYTES:
+            return body
+    elif response.length <= _MAX_BODY_BYTES:
+        return response.read()
+    raise http.client.HTTPException("the response is too long")
+
+
 def _problem_document(response: Response) -> dict[str, Any]:
     is_problem = response.headers.get_content_type() == "application/problem+json"
     if is_problem and len(response.body) <= _MAX_PROBLEM_BYTES:
@@ -488,9 +547,14 @@ def _member(document: dict[str, Any], name: str) -> str:
     return value
 
 
-def _seconds(document: dict[str, Any], name: str, default: float) -> float:
+def _seconds(document: dict[str, Any], name: str, default: float, longest: float) -> float:
     value = document.get(name)
-    return value if isinstance(value, (int, float)) and 0 <= value < 1e6 else default
+    # What is not equal to itself is NaN.
+    return min(max(value, 1), longest) if type(value) in (int, float) and value == value else default
+
+
+def _printable(text: str) -> str:
+    return _UNPRINTABLE.sub(" ", text)
 
 
 def _system_clock() -> int:

@@ -101,20 +101,21 @@ signpost_client() {
 signpost_call() {
     local method path is_repeatable='' timeout=${_signpost[timeout]:-} pairs='' has_time=''
     _signpost_arguments "$@" || return
-    local repetitions=0 is_corrected='' pause result
+    local repetitions=0 corrected_offset='' pause result
     while :; do
         _signpost_sign || return
         result=0
         _signpost_send "$REPLY" || result=$?
         _signpost_warn
+        if [[ -n $corrected_offset && $result -le 1 && $signpost_code != time_out_of_window ]]; then
+            _signpost[clock_offset]=$corrected_offset
+        fi
         pause=${signpost_retry_after:+$((signpost_retry_after * 1000))}
         case $result:$signpost_code in
             0:*) return ;;
             1:time_out_of_window)
-                [[ -n $signpost_server_time ]] || break
-                _signpost_correct_clock
-                [[ -z $is_corrected ]] || break
-                is_corrected=yes pause=0
+                [[ -z $corrected_offset ]] && _signpost_correct_clock || break
+                continue
                 ;;
             # CONTRACT 7: nothing was forwarded, or (4) nothing was sent.
             1:request_timeout | 1:request_replayed | 1:rate_limited | 1:no_healthy_backend | 1:version_brownout | 4:*) ;;
@@ -137,7 +138,7 @@ signpost_call() {
 # signpost_sign [--separate] METHOD PATH [NAME=VALUE]…: leaves in REPLY the text to send as query or form: the pairs in their order, then
 # time (unless a pair has that name), then sign.
 signpost_sign() {
-    local method path is_repeatable timeout pairs='' has_time=''
+    local method path is_repeatable timeout pairs='' has_time='' corrected_offset=''
     _signpost_arguments "$@" && _signpost_sign
 }
 
@@ -171,21 +172,26 @@ signpost_signature() {
 # Calls the function SHOW with the address that the user must open, and the code that the user compares. Returns 1 with the problem of a
 # login that failed, for example login_denied.
 signpost_login() {
-    local wait=30 token end interval start
+    local wait=30 token address end interval start left
     declare -F -- "${1:-}" >/dev/null || _signpost_fail 2 "signpost_login needs a function that shows the address" || return
     _signpost_object POST /login ${2:+"provider=$2"} || return
     _signpost_needs token authorize_url user_code || return
-    token=${signpost_json[token]}
-    _signpost_number interval 2
+    token=${signpost_json[token]} address=${signpost_json[authorize_url]}
+    _signpost_printable "$address"
+    if [[ ! $address =~ ^https?:// || $REPLY != "$address" ]]; then
+        _signpost_fail 3 "malformed response: authorize_url is no web address" || return
+    fi
+    _signpost_number interval 2 60
     interval=$REPLY
-    _signpost_number expires_in 600
+    _signpost_number expires_in 600 3600
     end=$((EPOCHSECONDS + REPLY))
-    "$1" "${signpost_json[authorize_url]}" "${signpost_json[user_code]}"
+    "$1" "$address" "${signpost_json[user_code]}"
     while [[ $EPOCHSECONDS -lt $end ]]; do
         start=$EPOCHSECONDS
         _signpost_object --repeatable --timeout $((wait + 10)) POST /check "token=$token" "wait=$wait" || return
         [[ ${signpost_json[status]:-} == pending ]] || break
-        [[ $((EPOCHSECONDS - start)) -ge $((wait / 2)) ]] || sleep "$interval"
+        left=$((end > EPOCHSECONDS ? end - EPOCHSECONDS : 0))
+        [[ $((EPOCHSECONDS - start)) -ge $((wait / 2)) ]] || sleep $((interval < left ? interval : left))
     done
     _signpost_object --repeatable POST /user/login "token=$token" || return
     _signpost_needs authorization || return
@@ -213,18 +219,33 @@ signpost_send_event() {
     _signpost_object "$option" POST /event/send "event=${1:-}" "${@:2}"
 }
 
-# signpost_read_json TEXT: reads a document into signpost_json and signpost_json_kind. Returns 1, with both empty, if it is none.
+# signpost_read_json TEXT: reads a document into signpost_json and signpost_json_kind. Returns 1, with both empty, if it is none, or longer
+# than 64 KiB.
 signpost_read_json() {
     signpost_json=() signpost_json_kind=()
-    _signpost_parse "$1" && return
+    local LC_ALL=C
+    [[ ${#1} -le 65536 ]] && _signpost_parse "$1" && return
     signpost_json=() signpost_json_kind=()
     return 1
 }
 
 _signpost_fail() {
-    signpost_error=$2
-    printf 'signpost: %s\n' "${2//[[:cntrl:]]/ }" >&2
+    _signpost_printable "$2"
+    signpost_error=$REPLY
+    printf 'signpost: %s\n' "$REPLY" >&2
     return "$1"
+}
+
+# TEXT: leaves it in REPLY, at most 16 Ki characters, with spaces for control characters, line separators, and what turns the direction of
+# text. What is not UTF-8 becomes ASCII.
+_signpost_printable() {
+    local LC_ALL=C text=${1:0:16384}
+    _signpost_encode "$text" || text=${text//[![:ascii:]]/?}
+    text=${text//[[:cntrl:]]/ }
+    text=${text//$'\xC2'[$'\x80'-$'\x9F']/ }
+    text=${text//$'\xD8\x9C'/ }
+    text=${text//$'\xE2\x80'[$'\x8E\x8F\xA8'-$'\xAE']/ }
+    REPLY=${text//$'\xE2\x81'[$'\xA6'-$'\xA9']/ }
 }
 
 # Whether a setting can have the value; must says what it must be.
@@ -303,9 +324,9 @@ _signpost_sign() {
     if [[ -z $has_time ]]; then
         # A time that no other request has: two equal requests with one time would have one signature.
         "${_signpost[clock]}"
-        REPLY=$((REPLY + _signpost[clock_offset]))
         REPLY=$((REPLY > _signpost[last_time] ? REPLY : _signpost[last_time] + 1))
         _signpost[last_time]=$REPLY
+        REPLY=$((REPLY + ${corrected_offset:-${_signpost[clock_offset]}}))
         text+=${text:+&}time=$REPLY
     fi
     signpost_signature '' "$text" "$method" "$path" || return
@@ -316,11 +337,16 @@ _signpost_system_clock() {
     REPLY=$((${EPOCHREALTIME//[!0-9]/} / 1000))
 }
 
+# Leaves in corrected_offset of the caller what to add to the clock. Returns 1 if that is more than a day: whoever is on the way could get
+# signatures of any time.
 _signpost_correct_clock() {
+    local day=86400000
+    [[ -n $signpost_server_time ]] || return 1
     "${_signpost[clock]}"
-    _signpost[clock_offset]=$((signpost_server_time - REPLY))
-    # Otherwise times would go on from that of a clock that was fast.
-    [[ $((_signpost[last_time] - signpost_server_time)) -lt 1000 ]] || _signpost[last_time]=$signpost_server_time
+    [[ $((signpost_server_time - REPLY)) -ge -$day && $((signpost_server_time - REPLY)) -le $day ]] || return 1
+    corrected_offset=$((signpost_server_time - REPLY))
+    # Otherwise times would go on from that of a clock that was set back.
+    [[ $((_signpost[last_time] - REPLY)) -lt 1000 ]] || _signpost[last_time]=$REPLY
 }
 
 _signpost_encode() {
@@ -440,7 +466,8 @@ _signpost_pads() {
 
 # TEXT: sends it by the caller's method, path and timeout. Returns 1 for a problem, 3 without a usable response, 4 if nothing was sent.
 _signpost_send() {
-    local LC_ALL=C url=${_signpost[url]}$path config='' name value output result head line
+    local LC_ALL=C url=${_signpost[url]}$path config='' name value output result head line heads=0 max_head=65536 max_body=$((16 << 20))
+    local -a lines
     signpost_status='' signpost_body='' signpost_error='' signpost_headers=()
     signpost_code='' signpost_title='' signpost_detail='' signpost_hint='' signpost_request_id='' signpost_retry_after='' signpost_server_time=''
     if [[ $method == GET ]]; then
@@ -464,13 +491,19 @@ _signpost_send() {
         set +eo pipefail
         printf %s "$config" | curl --disable --config - --silent --show-error --include --suppress-connect-headers --globoff --path-as-is \
             --user-agent signpost-shell --header 'Accept: application/json' --header 'Expect:' \
-            --connect-timeout "${_signpost[connect_timeout]}" --max-time "$REPLY" 2>&1
-        printf '\n%s' $?
+            --connect-timeout "${_signpost[connect_timeout]}" --max-time "$REPLY" 2>&1 |
+            head -c $((max_head + max_body + 1))
+        printf %03d "${PIPESTATUS[1]}"
     ); } 2>/dev/null
-    result=${output##*$'\n'}
-    output=${output%$'\n'*}
-    if [[ $result != 0 ]]; then
+    result=$((10#${output: -3}))
+    output=${output:0:-3}
+    if [[ ${#output} -gt $((max_head + max_body)) ]]; then
+        signpost_error="$method $path at ${_signpost[url]}: the response is too long"
+        return 3
+    elif [[ $result != 0 ]]; then
         signpost_error="$method $path at ${_signpost[url]}: no usable response, exit code $result of curl"
+        # Its message is at the end, and to search a long text is slow.
+        [[ ${#output} -lt 1000 ]] || output=${output: -1000}
         if [[ $output == *"curl: ("* ]]; then
             output=${output##*curl: (}
             signpost_error="$method $path at ${_signpost[url]}: ${output#*) }"
@@ -482,7 +515,12 @@ _signpost_send() {
     fi
     while [[ -z $signpost_status || $signpost_status == 1?? ]]; do
         head=${output%%$'\r\n\r\n'*}
-        output=${output:${#head}+4}
+        output=${output:${#head}+4} heads=$((heads + 1))
+        # At most ten interim heads.
+        if [[ ${#head} -gt $max_head || ${#output} -gt $max_body || $heads -gt 11 ]]; then
+            signpost_status='' signpost_error="$method $path at ${_signpost[url]}: the response is too long"
+            return 3
+        fi
         if [[ ! $head =~ HTTP/[0-9.]+\ ([0-9]{3}) ]]; then
             signpost_status='' signpost_error="$method $path at ${_signpost[url]}: no usable response, malformed headers"
             return 3
@@ -490,9 +528,9 @@ _signpost_send() {
         signpost_status=${BASH_REMATCH[1]}
     done
     signpost_body=$output
-    while [[ -n $head ]]; do
-        line=${head%%$'\r\n'*}
-        head=${head:${#line}+2}
+    mapfile -t lines < <(printf %s "$head")
+    for line in "${lines[@]}"; do
+        line=${line%$'\r'}
         if [[ $line =~ ^([A-Za-z0-9_-]+):[[:blank:]]*(.*[^[:blank:]])?[[:blank:]]*$ ]]; then
             name=${BASH_REMATCH[1],,}
             signpost_headers[$name]+=${signpost_headers[$name]+, }${BASH_REMATCH[2]}
@@ -506,14 +544,15 @@ _signpost_problem() {
     local text
     signpost_request_id=${signpost_headers[x-request-id]:-}
     [[ ! ${signpost_headers[retry-after]:-} =~ ^[0-9]{1,9}$ ]] || signpost_retry_after=$((10#${signpost_headers[retry-after]}))
-    if [[ ${signpost_headers[content-type]:-} =~ ^application/problem\+json([[:blank:]]*(\;|$)) && ${#signpost_body} -le 65536 ]] &&
+    if [[ ${signpost_headers[content-type]:-} =~ ^application/problem\+json([[:blank:]]*(\;|$)) && ${#signpost_body} -le 16384 ]] &&
         signpost_read_json "$signpost_body" && _signpost_has_text code; then
         signpost_code=$REPLY
         ! _signpost_has_text title || signpost_title=$REPLY
         ! _signpost_has_text detail || signpost_detail=$REPLY
         ! _signpost_has_text hint || signpost_hint=$REPLY
         ! _signpost_has_text request_id || signpost_request_id=$REPLY
-        if [[ ${signpost_json_kind[server_time]:-} == number && ${signpost_json[server_time]} =~ ^[0-9]{1,15}$ ]]; then
+        if [[ ${signpost_json_kind[server_time]:-} == number && ${signpost_json[server_time]} =~ ^[0-9]{1,16}$ &&
+            ${signpost_json[server_time]} -lt $((1 << 53)) ]]; then
             signpost_server_time=${signpost_json[server_time]}
         fi
     fi
@@ -540,7 +579,8 @@ _signpost_warn_once() {
 # ARGUMENTS of signpost_call: calls, and reads the response into signpost_json.
 _signpost_object() {
     signpost_call "$@" || return
-    signpost_read_json "$signpost_body" && [[ ${signpost_json_kind[.]} == object ]] || _signpost_fail 3 "the response is no JSON object"
+    signpost_read_json "$signpost_body" && [[ ${signpost_json_kind[.]} == object ]] ||
+        _signpost_fail 3 "the response is no JSON object of at most 64 KiB"
 }
 
 # Fails if a member of the response is no text.
@@ -557,22 +597,23 @@ _signpost_has_text() {
     [[ ${signpost_json_kind[$1]:-} == text ]]
 }
 
-# NAME DEFAULT: leaves in REPLY the whole part of the member of that name.
+# NAME DEFAULT LONGEST: leaves in REPLY the whole part of the member of that name, at least 1 and at most LONGEST.
 _signpost_number() {
     REPLY=$2
-    [[ ! ${signpost_json[$1]:-} =~ ^([0-9]{1,6})(\.[0-9]+)?$ ]] || REPLY=${BASH_REMATCH[1]}
+    [[ ${signpost_json_kind[$1]:-} == number && ${signpost_json[$1]} =~ ^(-?[0-9]+)(\.[0-9]+)?$ ]] || return 0
+    REPLY=${BASH_REMATCH[1]}
+    [[ ${#REPLY} -le 6 ]] || REPLY=${REPLY:0:1}999999
+    REPLY=$((REPLY < 1 ? 1 : REPLY > $3 ? $3 : REPLY))
 }
 
 _signpost_parse() {
-    local LC_ALL=C later=$1 rest='' expected=value path='' depth=0 first value kind
+    local LC_ALL=C text=$1 length offset=0 rest='' expected=value path='' depth=0 first value kind
     local -a closers=() prefixes=() counts=()
+    length=${#text}
     while :; do
-        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"${rest%%[!$' \t\r\n']*}"}
         if [[ -z $rest ]]; then
-            [[ -n $later ]] || break
-            # A line at a time, since no text contains a line break: to cut a long text often is slow.
-            rest=${later%%$'\n'*}
-            later=${later:${#rest}+1}
+            _signpost_parse_more || break
             continue
         fi
         first=${rest:0:1}
@@ -593,7 +634,9 @@ _signpost_parse() {
                     kind=text
                     _signpost_parse_text || return
                 else
-                    value=${rest%%[],\}[:space:]]*}
+                    while value=${rest%%[],\}[:space:]]*} && [[ $value == "$rest" && ${#value} -lt 1000 ]]; do
+                        _signpost_parse_more || break
+                    done
                     rest=${rest:${#value}}
                     if [[ $value =~ ^-?(0|[1-9][0-9]*)(\.[0-9]+)?([Ee][-+]?[0-9]+)?$ ]]; then
                         kind=number
@@ -608,11 +651,11 @@ _signpost_parse() {
                 ;;
             member\" | name\")
                 _signpost_parse_text || return
-                path=${prefixes[depth]}$value
-                rest=${rest#"${rest%%[![:space:]]*}"}
-                [[ $rest == :* ]] || return 1
-                rest=${rest:1} expected=value
+                path=${prefixes[depth]}$value expected=colon
+                # Of each member in it there is a copy.
+                [[ ${#path} -le 1000 ]] || return 1
                 ;;
+            colon:) rest=${rest:1} expected=value ;;
             next, )
                 [[ $depth -gt 0 ]] || return 1
                 rest=${rest:1} counts[depth]=$((counts[depth] + 1)) path=${prefixes[depth]}${counts[depth]} expected=value
@@ -626,6 +669,12 @@ _signpost_parse() {
         esac
     done
     [[ $expected == next && $depth == 0 ]]
+}
+
+# Moves a piece of the caller's text to its rest: to cut a long text often is slow. Returns 1 at the end.
+_signpost_parse_more() {
+    [[ $offset -lt $length ]] || return 1
+    rest+=${text:offset:200} offset=$((offset + 200))
 }
 
 # Stores the caller's value under its path. The document's own path is a dot; and bash reserves two names.
@@ -642,13 +691,17 @@ _signpost_parse_text() {
     rest=${rest:1} value=''
     while :; do
         piece=${rest%%[\"\\]*}
-        [[ $piece != "$rest" ]] || return 1
-        value+=$piece escape=${rest:${#piece}:2}
+        [[ $piece != *[$'\x01'-$'\x1F']* ]] || return 1
+        value+=$piece rest=${rest:${#piece}}
+        # An escape has at most 12 bytes.
+        [[ ${#rest} -ge 12 ]] || _signpost_parse_more || [[ -n $rest ]] || return 1
+        escape=${rest:0:2}
+        [[ $escape == [\"\\]* ]] || continue
         if [[ $escape == \"* ]]; then
-            rest=${rest:${#piece}+1}
+            rest=${rest:1}
             return
         fi
-        rest=${rest:${#piece}+2}
+        rest=${rest:2}
         case $escape in
             \\[\"\\/]) value+=${escape:1} ;;
             \\[bfnrt]) printf -v escape %b "$escape" && value+=$escape ;;

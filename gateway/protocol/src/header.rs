@@ -134,6 +134,12 @@ pub struct HeaderNames {
 }
 
 impl HeaderNames {
+    /// The prefix, from which the names derive that no key replaces.
+    #[must_use]
+    pub const fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
     /// Derives every name from `prefix`, except those in `overrides`.
     ///
     /// # Errors

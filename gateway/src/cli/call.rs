@@ -1,6 +1,11 @@
 //! `signpost call`: signs a request, sends it, prints the response. For trying out a gateway by hand.
 
-use std::{env, path::PathBuf, process::ExitCode};
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::{Context, bail};
 use reqwest::{Client, RequestBuilder, Response, header};
@@ -16,6 +21,7 @@ use super::{
     print_error, print_line,
     sign::{SignRules, with_time},
     source::{read_key, read_secret},
+    table::printable,
 };
 use crate::config::{Applications, Config, MultiApplications};
 
@@ -181,17 +187,15 @@ impl CallTarget {
             folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
         let states = states
             .context("neither XDG_STATE_HOME nor HOME is set: where is the credential stored?")?;
-        let host = self.url.host_str().unwrap_or_default();
+        let (scheme, host) = (self.url.scheme(), self.url.host_str().unwrap_or_default());
         let port = self.url.port_or_known_default().unwrap_or_default();
         let app = self
             .app
             .as_ref()
-            .map_or(String::new(), |app| format!("-{app}"));
-        // The letters of an IPv6 address and of a wrong ident are no names of folders.
-        let name = format!("{host}-{port}{app}").replace(
-            |one: char| !one.is_ascii_alphanumeric() && !"._-".contains(one),
-            "_",
-        );
+            .map_or(String::new(), |app| format!("+{app}"));
+        // What an IPv6 address or a wrong ident can have is no part of a file's name.
+        let is_plain = |one: char| one.is_ascii_alphanumeric() || "._+-".contains(one);
+        let name = format!("{scheme}+{host}+{port}{app}").replace(|one| !is_plain(one), "_");
         Ok(states.join("signpost").join(name))
     }
 
@@ -272,12 +276,16 @@ impl CallTarget {
 async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode> {
     let status = response.status();
     print_error(&status.to_string());
+    // What a gateway sends must not command a terminal.
+    let is_terminal = io::stdout().is_terminal();
+    let shown = |text: &str| match is_terminal {
+        true => text.lines().map(printable).collect::<Vec<_>>().join("\n"),
+        false => text.to_owned(),
+    };
     for (name, value) in response.headers() {
         if with_headers || name == header::LOCATION {
-            print_error(&format!(
-                "{name}: {}",
-                String::from_utf8_lossy(value.as_bytes())
-            ));
+            let value = String::from_utf8_lossy(value.as_bytes());
+            print_error(&format!("{name}: {}", printable(&value)));
         }
     }
     let body = response
@@ -285,8 +293,8 @@ async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode
         .await
         .context("the response was incomplete")?;
     match serde_json::from_slice::<serde_json::Value>(&body) {
-        Ok(json) => print_line(&serde_json::to_string_pretty(&json)?),
-        Err(_) => print_line(&String::from_utf8_lossy(&body)),
+        Ok(json) => print_line(&shown(&serde_json::to_string_pretty(&json)?)),
+        Err(_) => print_line(&shown(&String::from_utf8_lossy(&body))),
     }
     Ok(if status.is_success() || status.is_redirection() {
         ExitCode::SUCCESS

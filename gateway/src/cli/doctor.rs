@@ -9,10 +9,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock};
-use signpost_protocol::language::Language;
+use signpost_kit::{
+    clock::{Clock, SystemClock},
+    config::origin::Origin,
+};
+use signpost_protocol::{
+    language::Language,
+    sign::{SignAlgorithm, SignProfile},
+};
 use signpost_store::tables::audit::add;
 
 use super::{
@@ -24,6 +30,7 @@ use super::{
 use crate::{
     directory::{
         apps::{
+            App,
             directory::{AppDirectory, CachedApps},
             open::open_store,
         },
@@ -60,9 +67,9 @@ pub(super) struct DoctorArguments {
         LANGUAGES.iter().map(|one| one.word).chain(["curl"])
     ))]
     languages: Vec<String>,
-    /// The language of the texts: en, zh-CN, zh-TW, ja or ko.
-    #[arg(long, default_value = "en")]
-    language: String,
+    /// The language of the texts.
+    #[arg(long, default_value = "en", value_parser = language())]
+    language: Language,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -70,6 +77,12 @@ pub(super) struct DoctorArguments {
     app: AppOptions,
     #[command(flatten)]
     why: Why,
+}
+
+/// Reads the tag of a language.
+pub(super) fn language() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.map(Language::tag))
+        .map(|tag| Language::of_request(Some(tag.as_bytes()), []))
 }
 
 pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
@@ -95,7 +108,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         apps: &apps,
         public_url: &config.public_url,
         now: SystemClock.now(),
-        language: Language::of_request(Some(arguments.language.as_bytes()), []),
+        language: arguments.language,
     };
     let input = read_input(arguments.file.as_deref())?;
     let name_app = |pasted: &mut Pasted| {
@@ -120,7 +133,8 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         rules: &rules,
         pasted: &pasted,
         own,
-        may_sign: true,
+        // Of a string alone, nobody knows the request.
+        may_sign: arguments.sign.is_none(),
     };
     let (findings, app) = patient.examine().await;
     if let (Some(_), Some((store, _)), Some(ident)) = (
@@ -136,7 +150,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     if arguments.json {
         print_line(&printable_json(&json!(findings).to_string()));
     } else {
-        show(&findings, &arguments.languages);
+        show(&findings, &arguments.languages, &config.public_url);
     }
     let is_right = findings.steps.iter().all(|step| step.problem.is_none());
     Ok(if is_right {
@@ -162,13 +176,22 @@ async fn request_of(
         may_sign: false,
     };
     let (own, profile) = match patient.app().await {
-        Some(app) => (
-            without_keys(own, &app),
-            rules.verifier.profile_of(&app).clone(),
-        ),
+        Some(app) => {
+            let profile = rules.verifier.profile_of(&app);
+            (of_app(own, &app, profile)?, profile.clone())
+        }
         None => (own.to_owned(), rules.verifier.config().profile.clone()),
     };
     Ok(request_of_string(&own, sign, &profile)?)
+}
+
+/// A string that the client has hashed with the application's key. It contains the key unless that is the HMAC's.
+fn of_app(own: &str, app: &App, profile: &SignProfile) -> anyhow::Result<String> {
+    let without = without_keys(own, app);
+    if profile.algorithm == SignAlgorithm::Md5 && !without.contains(KEY) {
+        bail!("the string has not this application's key: another key was hashed, or none");
+    }
+    Ok(without)
 }
 
 fn read_input(file: Option<&Path>) -> anyhow::Result<String> {
@@ -207,14 +230,14 @@ fn without_line_end(text: &str) -> &str {
 }
 
 /// Prints it for people.
-fn show(findings: &Findings, languages: &[String]) {
+fn show(findings: &Findings, languages: &[String], gateway: &Origin) {
     let text = |text: &str| printable(text).replace(KEY, SHOWN_KEY);
     print_line(&text(&format!("{} {}", findings.method, findings.path)));
     for step in &findings.steps {
         show_step(step);
     }
     if !findings.params.is_empty() {
-        print_line("\nParameters, in the order in which they are signed:");
+        print_line("\nParameters, sorted as they are signed:");
         let rows = findings.params.iter().map(|param| {
             let is_signed = if param.is_signed { "yes" } else { "no" };
             [
@@ -244,7 +267,10 @@ fn show(findings: &Findings, languages: &[String]) {
         print_line(&format!("\nRight, at this time: sign={}", signed.sign));
         let is_shown = |word: &str| languages.is_empty() || languages.iter().any(|one| one == word);
         if is_shown("curl") {
-            print_line(&text(&signed.curl));
+            let curl = signed
+                .curl
+                .replacen("\"$GATEWAY\"", &gateway.to_string(), 1);
+            print_line(&text(&curl));
         }
         for sample in signed
             .code

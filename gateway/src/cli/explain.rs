@@ -13,7 +13,9 @@ use signpost_protocol::{
 use signpost_store::Store;
 
 use super::{
-    CommonOptions, many, print_line,
+    CommonOptions,
+    doctor::language,
+    many, print_line,
     table::{printable, printable_json},
 };
 use crate::{config::Config, observe::rejections};
@@ -22,9 +24,9 @@ use crate::{config::Config, observe::rejections};
 pub(super) struct ExplainArguments {
     /// The id, as `X-Request-Id` of the response has it, or `request_id` of the problem.
     request_id: RequestId,
-    /// The language of the texts: en, zh-CN, zh-TW, ja or ko.
-    #[arg(long, default_value = "en")]
-    language: String,
+    /// The language of the texts.
+    #[arg(long, default_value = "en", value_parser = language())]
+    language: Language,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -46,13 +48,12 @@ pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode>
     let Some(seen) = found else {
         bail!(
             "no gateway has rejected this request lately: each thread of a gateway with [management.api] knows its last 200 to 400, \
-             and the access log has all of them"
+             and the access log has all of them. Or the problem is its backend's, which the access log says, too"
         );
     };
     if common.json {
         print_line(&printable_json(&seen.to_string()));
     } else {
-        let language = Language::of_request(Some(language.as_bytes()), []);
         show(&seen, &config, language);
     }
     Ok(ExitCode::SUCCESS)
@@ -82,7 +83,10 @@ fn show(seen: &Value, config: &Config, language: Language) {
         });
         let about = About::new(code, language, &[("name", &name)]);
         line("", &about.title);
-        line("", &about.detail);
+        // A text that points to the problem's own detail, which is not kept, would say nothing.
+        if !about.detail.contains("detail") {
+            line("", &about.detail);
+        }
     }
     let hints = text("hint");
     for hint in hints.split('+').filter(|hint| !hint.is_empty()) {
@@ -94,9 +98,7 @@ fn show(seen: &Value, config: &Config, language: Language) {
     }
     let params = seen["params"].as_array().into_iter().flatten();
     for param in params {
-        let name = param["name"]
-            .as_str()
-            .map_or("(without =)".into(), printable);
+        let name = param["name"].as_str().map_or("(no name)".into(), printable);
         let place = match param["in_form"].as_bool() {
             Some(true) => "form",
             _ => "query",

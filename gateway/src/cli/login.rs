@@ -2,23 +2,32 @@
 //! provider only. It reads the members of the login service's default responses. CONTRACT 8.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, IsTerminal as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
-use reqwest::{Client, RequestBuilder, Response, header};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, header};
 use serde_json::Value;
+use tempfile::NamedTempFile;
+use tokio::time::{Instant, sleep};
 use url::{Host, Url, form_urlencoded};
 
 use super::{
     call::{CallTarget, GatewayOptions},
     print_error, print_line,
+    table::printable,
 };
+
+/// How long a call waits for the login's end.
+const WAIT: Duration = Duration::from_secs(30);
+/// Limit of a response that is shown, in characters.
+const MAX_SHOWN: usize = 2000;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct LoginArguments {
@@ -44,13 +53,12 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
         None => Some(own_file(&target)?),
     };
     // Before the login: a path that cannot be written costs none.
-    let file = path.map(|path| {
-        let opened = open(&path).with_context(|| cannot_write(&path));
-        opened.map(|file| (file, path))
-    });
-    let file = file.transpose()?;
-    let begun = post(&target, &client, "/login", &[]).await?;
+    let file = path.map(|path| CredentialFile::create(path)).transpose()?;
+    let begun = json_of("/login", post(&target, &client, "/login", &[]).await?)?;
     let authorize_url: Url = text(&begun, "authorize_url")?.parse()?;
+    if !["http", "https"].contains(&authorize_url.scheme()) {
+        bail!("the response's authorize_url is no address of a page");
+    }
     match &arguments.user {
         Some(user) => Browser::new(client.clone(), &authorize_url)
             .log_in(authorize_url, user)
@@ -58,25 +66,19 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot log in as {user}"))?,
         None => invite(&authorize_url, text(&begun, "user_code")?)?,
     }
-    let token = format!("token={}", text(&begun, "token")?);
-    let checked = loop {
-        let params = [token.clone(), "wait=30".to_owned()];
-        let checked = post(&target, &client, "/check", &params).await?;
-        if checked["status"] != "pending" {
-            break checked;
-        }
-    };
+    let checked = wait_for_end(&target, &client, &begun).await?;
     let status = text(&checked, "status")?;
     if status != "complete" {
         let reason = checked["reason"]
             .as_str()
             .unwrap_or("it was not confirmed in time");
-        bail!("the login is {status}: {reason}");
+        bail!("the login is {}: {}", printable(status), printable(reason));
     }
     let credential = text(&checked["login"], "authorization")?;
     match file {
-        Some((mut file, path)) => {
-            write(&mut file, credential).with_context(|| cannot_write(&path))?;
+        Some(file) => {
+            let path = file.path.clone();
+            file.write(credential)?;
             print_error(&format!("The credential is in {}", path.display()));
         }
         None => print_line(credential),
@@ -84,11 +86,50 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Asks for the login's status until it has one, or should have. CONTRACT 8 and 10.
+async fn wait_for_end(
+    target: &CallTarget,
+    client: &Client,
+    begun: &Value,
+) -> anyhow::Result<Value> {
+    let seconds = |name: &str, default, max| {
+        let seconds = begun[name].as_u64().unwrap_or(default);
+        Duration::from_secs(seconds.clamp(1, max))
+    };
+    let (pause, lifetime) = (seconds("interval", 2, 60), seconds("expires_in", 600, 3600));
+    let token = format!("token={}", text(begun, "token")?);
+    let params = [token, format!("wait={}", WAIT.as_secs())];
+    let began = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let response = post(target, client, "/check", &params).await?;
+        if !is_to_repeat(response.0) {
+            let checked = json_of("/check", response)?;
+            if checked["status"] != "pending" {
+                return Ok(checked);
+            }
+        }
+        if began.elapsed() > lifetime {
+            bail!("the login was not confirmed in time");
+        }
+        // It did not wait: too many wait, or a backend stops.
+        if asked.elapsed() < WAIT / 2 {
+            sleep(pause).await;
+        }
+    }
+}
+
+/// Whether the same call can succeed later. CONTRACT 7.
+fn is_to_repeat(status: StatusCode) -> bool {
+    [408, 429, 502, 503, 504].contains(&status.as_u16())
+}
+
 /// Asks the person to open the address: in a terminal by a QR code, too.
 fn invite(address: &Url, user_code: &str) -> anyhow::Result<()> {
     if io::stderr().is_terminal() {
         print_error(&qr_code(address.as_str())?);
     }
+    let user_code = printable(user_code);
     print_error(&format!(
         "Open {address}\nand compare the code: {user_code}"
     ));
@@ -107,13 +148,13 @@ fn qr_code(text: &str) -> anyhow::Result<String> {
     Ok(rows.collect::<Vec<_>>().join("\n"))
 }
 
-/// Sends a signed POST, which must succeed, and returns its JSON.
+/// Sends a signed POST, and returns status and body.
 async fn post(
     target: &CallTarget,
     client: &Client,
     path: &str,
     params: &[String],
-) -> anyhow::Result<Value> {
+) -> anyhow::Result<(StatusCode, String)> {
     let request = target.request(client, "POST", path, params)?;
     let response = request.send().await.context("cannot call the gateway")?;
     let status = response.status();
@@ -121,8 +162,14 @@ async fn post(
         .text()
         .await
         .context("the response was incomplete")?;
+    Ok((status, body))
+}
+
+/// The JSON of a response, which must be a success.
+fn json_of(path: &str, (status, body): (StatusCode, String)) -> anyhow::Result<Value> {
     if !status.is_success() {
-        bail!("POST {path}: {status}\n{body}");
+        let said: String = body.chars().take(MAX_SHOWN).collect();
+        bail!("POST {path}: {status}\n{}", printable(&said));
     }
     serde_json::from_str(&body).with_context(|| format!("POST {path}: the response is no JSON"))
 }
@@ -146,21 +193,45 @@ fn own_file(target: &CallTarget) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Opens the file for the credential. What it has stays until there is one.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(false);
-    options.mode(0o600).open(path)
+/// The file for the credential. What it has stays until there is one: then it is replaced. A device or a pipe is written to.
+struct CredentialFile {
+    path: PathBuf,
+    kind: FileKind,
 }
 
-fn write(file: &mut File, credential: &str) -> io::Result<()> {
-    // Not a device or a pipe.
-    if file.metadata()?.is_file() {
-        // It may have existed.
-        file.set_permissions(Permissions::from_mode(0o600))?;
-        file.set_len(0)?;
+enum FileKind {
+    /// Of its owner only, in the same folder.
+    New(NamedTempFile),
+    Device(File),
+}
+
+impl CredentialFile {
+    fn create(path: PathBuf) -> anyhow::Result<Self> {
+        let create = || {
+            let is_device = fs::metadata(&path).is_ok_and(|found| !found.is_file());
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            io::Result::Ok(match is_device {
+                true => FileKind::Device(OpenOptions::new().write(true).open(&path)?),
+                false => FileKind::New(NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?),
+            })
+        };
+        let kind = create().with_context(|| cannot_write(&path))?;
+        Ok(Self { path, kind })
     }
-    writeln!(file, "{credential}")
+
+    fn write(self, credential: &str) -> anyhow::Result<()> {
+        let Self { path, kind } = self;
+        let write = || match kind {
+            FileKind::Device(mut file) => writeln!(file, "{credential}"),
+            FileKind::New(mut file) => {
+                writeln!(file, "{credential}")?;
+                file.persist(&path).map(drop).map_err(|error| error.error)
+            }
+        };
+        write().with_context(|| cannot_write(&path))
+    }
 }
 
 /// A browser with the gateway's cookies.

@@ -440,7 +440,10 @@ async fn the_doctor_shows_what_is_wrong_and_the_right_request() {
     assert_eq!(other.status, StatusCode::BAD_REQUEST);
     assert!(other.text.contains(">hello</textarea>"), "{other:?}");
     let gone = browser.open("/doctor?request_id=%3Cb%3E").await;
-    assert!(gone.text.contains("does not have this request"), "{gone:?}");
+    assert!(
+        gone.text.contains("No gateway has this request"),
+        "{gone:?}"
+    );
 }
 
 #[tokio::test]

@@ -2,24 +2,33 @@
 
 use http::HeaderName;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
-    header::HeaderNames,
+    app::AppIdent,
+    header::{HeaderNames, HeaderOverrides},
+    language::Language,
     param::Params,
     sign::{SIGN, SignProfile, TIME, sign},
+    version::Version,
 };
 use utoipa::ToSchema;
 
 use super::{
     paste::Pasted,
-    samples::{Call, CodeSample, LANGUAGES, shell},
+    samples::{Call, CodeSample, LANGUAGES, Setting, shell},
 };
 use crate::{
     directory::apps::App,
     request::{Method, Target},
 };
 
+/// Stands for a credential.
+const CREDENTIAL: &str = "CREDENTIAL";
+/// The prefix of a client library by default.
+const USUAL_PREFIX: &str = "Acme";
+/// The keys of the convention headers' names.
+const CONVENTION: [&str; 4] = ["app", "version", "language", "authorization"];
 /// Characters around a difference that are shown.
 const SHOWN: usize = 24;
 /// A parameter.
@@ -114,14 +123,25 @@ impl Signing<'_> {
 
     fn curl(&self, pasted: &Pasted, target: &str, form: Option<&str>) -> String {
         let names = self.names;
-        let mut command = format!("curl \"$GATEWAY\"{}", shell(target));
-        let is_ours = |name: &str| {
-            let ours: [&HeaderName; 2] = [&names.app, &names.version];
-            ours.into_iter()
-                .any(|our| our.as_str().eq_ignore_ascii_case(name))
-        };
-        for (name, value) in pasted.headers.iter().filter(|(name, _)| is_ours(name)) {
-            command += &format!(" -H {}", shell(&format!("{name}: {value}")));
+        // Without -g, curl takes brackets for a range.
+        let mut command = format!("curl -g \"$GATEWAY\"{}", shell(target));
+        for (name, value) in &pasted.headers {
+            let is = |our: &HeaderName| our.as_str().eq_ignore_ascii_case(name);
+            let value = match is(&names.authorization) {
+                true => CREDENTIAL,
+                false => value,
+            };
+            if [
+                &names.app,
+                &names.version,
+                &names.language,
+                &names.authorization,
+            ]
+            .into_iter()
+            .any(is)
+            {
+                command += &format!(" -H {}", shell(&format!("{name}: {value}")));
+            }
         }
         if let Some(form) = form {
             command += &format!(" --data-raw {}", shell(form));
@@ -140,48 +160,60 @@ impl Signing<'_> {
     ) -> Vec<CodeSample> {
         let call = Call {
             address: &self.public_url.to_string(),
-            app: self.app.ident.as_ref().map(|ident| ident.as_str()),
+            settings: &self.settings(pasted),
             method: method.as_str(),
             path,
             pairs,
-            settings: &self.settings(pasted),
         };
         LANGUAGES.iter().map(|one| one.code(&call)).collect()
     }
 
-    /// The settings of a client library that differ from its defaults.
-    fn settings(&self, pasted: &Pasted) -> String {
+    /// The settings of a client library that differ from its defaults. What the request has of them is a setting only if it is
+    /// right.
+    fn settings(&self, pasted: &Pasted) -> Vec<Setting> {
+        let names = self.names;
+        let sent = |name: &HeaderName| pasted.header(name.as_str());
         let mut settings = Vec::new();
-        if let Some(version) = pasted.header(self.names.version.as_str()) {
-            settings.push(format!("version {}", json!(version)));
+        let ident = self.app.ident.as_ref().map(|ident| ident.as_str());
+        let claimed = || sent(&names.app).filter(|sent| sent.parse::<AppIdent>().is_ok());
+        settings.extend(ident.or_else(claimed).map(|ident| ("app", json!(ident))));
+        let version = sent(&names.version).filter(|sent| sent.parse::<Version>().is_ok());
+        settings.extend(version.map(|version| ("version", json!(version))));
+        if let Some(language) = sent(&names.language) {
+            let language = Language::of_request(Some(language.as_bytes()), []);
+            settings.push(("language", json!(language.tag())));
         }
-        let of_prefix =
-            ["app", "version", "language", "authorization"].map(|name| format!("acme-x-{name}"));
-        let names = [
-            &self.names.app,
-            &self.names.version,
-            &self.names.language,
-            &self.names.authorization,
-        ];
-        if names
-            .iter()
-            .zip(of_prefix)
-            .any(|(name, usual)| name.as_str() != usual)
-        {
-            let [app, version, language, authorization] =
-                names.map(|name| self.names.spelled(name));
-            settings.push(format!("header_names {}", json!({ "app": app, "version": version, "language": language, "authorization": authorization })));
+        settings.extend(sent(&names.authorization).map(|_| ("authorization", json!(CREDENTIAL))));
+        if names.prefix().as_str() != USUAL_PREFIX {
+            settings.push(("prefix", json!(names.prefix().as_str())));
         }
-        let usual = json!(SignProfile::default());
-        let mut profile = json!(self.profile);
-        if let Some(members) = profile.as_object_mut() {
-            // Only gateways replay.
-            members.retain(|name, value| name != "replay" && usual[name] != *value);
-            if !members.is_empty() {
-                settings.push(format!("profile {profile}"));
+        if let Ok(usual) = HeaderNames::new(names.prefix(), &HeaderOverrides::default()) {
+            let all = |names: &HeaderNames| {
+                let all = [
+                    &names.app,
+                    &names.version,
+                    &names.language,
+                    &names.authorization,
+                ];
+                all.map(|name| names.spelled(name))
+            };
+            let renamed = CONVENTION.into_iter().zip(all(names)).zip(all(&usual));
+            let renamed = renamed.filter(|((_, name), usual)| name != usual);
+            let renamed = renamed.map(|((key, name), _)| (key.to_owned(), json!(name)));
+            let renamed: Map<_, _> = renamed.collect();
+            if !renamed.is_empty() {
+                settings.push(("header_names", renamed.into()));
             }
         }
-        settings.join(", ")
+        let usual = json!(SignProfile::default());
+        if let Value::Object(mut profile) = json!(self.profile) {
+            // Only gateways replay.
+            profile.retain(|name, value| name != "replay" && usual[name] != *value);
+            if !profile.is_empty() {
+                settings.push(("profile", profile.into()));
+            }
+        }
+        settings
     }
 }
 

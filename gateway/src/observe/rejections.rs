@@ -20,8 +20,10 @@ use super::{
 const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Time from one look for what they have found to the next.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Rows are deleted after a minute, when the next request is asked for.
+/// Rows are deleted after a minute: when the next request is asked for, or hourly.
 const RETENTION_MS: i64 = 60_000;
+/// Who asked longer ago no longer waits.
+const ASKED_MS: i64 = 5_000;
 /// Requests that a gateway looks for at once: those asked for last.
 const MAX_WANTED: usize = 64;
 
@@ -35,9 +37,8 @@ pub(crate) async fn ask(store: &Store, id: &RequestId) -> Result<Option<Value>, 
     if !gateways.iter().any(|one| one.is_alive) {
         return Ok(None);
     }
+    delete_old(store).await?;
     let now = now(store);
-    let delete = format!("DELETE FROM rejections WHERE asked_at < {now} - {RETENTION_MS}");
-    store.execute(&delete, Vec::new()).await?;
     let insert = format!(
         "INSERT INTO rejections (request_id, asked_at) VALUES ($1, {now}) \
          ON CONFLICT (request_id) DO UPDATE SET asked_at = excluded.asked_at"
@@ -58,6 +59,13 @@ pub(crate) async fn ask(store: &Store, id: &RequestId) -> Result<Option<Value>, 
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Deletes what was asked for more than a minute ago.
+pub(crate) async fn delete_old(store: &Store) -> Result<(), StoreError> {
+    let now = now(store);
+    let delete = format!("DELETE FROM rejections WHERE asked_at < {now} - {RETENTION_MS}");
+    store.execute(&delete, Vec::new()).await.map(drop)
 }
 
 /// Looks for what operators ask for, among what this gateway has rejected.
@@ -84,8 +92,10 @@ impl RejectionSearch {
     }
 
     async fn search(&self) -> Result<(), StoreError> {
+        let now = now(&self.store);
         let query = format!(
-            "SELECT request_id FROM rejections WHERE found IS NULL ORDER BY asked_at DESC LIMIT {MAX_WANTED}"
+            "SELECT request_id FROM rejections WHERE found IS NULL AND asked_at > {now} - {ASKED_MS} \
+             ORDER BY asked_at DESC LIMIT {MAX_WANTED}"
         );
         let wanted: Vec<(String,)> = self.store.rows(&query, Vec::new()).await?;
         for (id,) in wanted {

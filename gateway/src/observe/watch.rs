@@ -39,6 +39,8 @@ use crate::{
 const MAX_IN_SECOND: u32 = 50;
 /// Requests that a watcher can be behind.
 const MAX_BEHIND: usize = 100;
+/// Limit of a name that is kept.
+const MAX_NAME_BYTES: usize = 64;
 /// Parameters of a rejected request that are kept.
 const MAX_PARAMS: usize = 24;
 /// Rejected requests that each of a thread's two values keeps.
@@ -84,7 +86,8 @@ pub(crate) struct SeenRequest {
 /// A parameter as it was sent, without its value.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct SeenParam {
-    /// The name; null if the pair has no `=`, since it can be a value then. A long one is cut, as is one that looks like a key.
+    /// The name, if it has letters, digits and `_.[]-` only, 64 at most: anything else can be a part of a value. One that looks like
+    /// a key is cut.
     #[schema(required)]
     pub name: Option<String>,
     /// Bytes of the value.
@@ -115,6 +118,13 @@ impl SeenRequest {
     }
 }
 
+/// A name that can be shown. Where a value was not encoded, its pieces look like pairs.
+fn seen_name(name: &[u8]) -> Option<String> {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.[]-".contains(byte);
+    let is_name = (1..=MAX_NAME_BYTES).contains(&name.len()) && name.iter().all(is_of_name);
+    is_name.then(|| log_text::ident(name))
+}
+
 /// The first parameters of query and form.
 fn seen_params(outcome: &Outcome<'_>) -> Vec<SeenParam> {
     let is_end = |byte: &u8| *byte == b'&';
@@ -125,7 +135,7 @@ fn seen_params(outcome: &Outcome<'_>) -> Vec<SeenParam> {
     let seen = all.map(|(pair, in_form)| {
         let end = memchr::memchr(b'=', pair);
         SeenParam {
-            name: end.map(|end| log_text::ident(&pair[..end])),
+            name: end.and_then(|end| seen_name(&pair[..end])),
             length: pair.len() - end.map_or(0, |end| end + 1),
             in_form,
         }

@@ -1,5 +1,5 @@
 //! Deletes what is older than the audit's retention, by default nothing, old responses and tokens of the management API, and
-//! old comparisons of versions: hourly and in batches.
+//! old comparisons of versions and rejected requests that were asked for: hourly and in batches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,9 @@ use signpost_store::{
 };
 use tokio::time::sleep;
 
-use crate::{directory::tokens::Tokens, gateway::Gateway, shadow::store as tallies};
+use crate::{
+    directory::tokens::Tokens, gateway::Gateway, observe::rejections, shadow::store as tallies,
+};
 
 /// Time from one deletion to the next.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -34,6 +36,7 @@ async fn delete(current: &ArcSwap<Gateway>, store: &Store) -> Result<bool, Store
     let gateway = current.load_full();
     let now = gateway.state.clock.now();
     Tokens::new(store.clone()).delete_old(now).await?;
+    rejections::delete_old(store).await?;
     let mut has_more = idempotency::delete_old(store, now).await? >= idempotency::MAX_DELETED;
     has_more |= tallies::delete_old(store, now).await? >= tallies::MAX_DELETED;
     if let Some(retention) = gateway.policy.audit_retention {

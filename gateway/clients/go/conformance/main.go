@@ -85,8 +85,8 @@ type settings struct {
 
 	Profile       json.RawMessage
 	Retries       *int
-	MaxWait       float64 `json:"max_wait"`
-	ClockOffsetMs int64   `json:"clock_offset_ms"`
+	MaxWait       *float64 `json:"max_wait"`
+	ClockOffsetMs int64    `json:"clock_offset_ms"`
 }
 
 type command struct {
@@ -195,9 +195,13 @@ func (d *driver) connect(s *settings) (err error) {
 	if retries == 0 {
 		retries = -1
 	}
+	var maxWait time.Duration
+	if s.MaxWait != nil {
+		maxWait = time.Duration(*s.MaxWait*float64(time.Second)) + 1 // Zero is the default.
+	}
 	d.client, err = signpost.New(signpost.Settings{
 		URL: s.URL, Key: s.Key, App: s.App, Prefix: s.Prefix, Version: s.Version, Language: s.Language, Authorization: s.Authorization,
-		Profile: profile, Retries: retries, MaxWait: time.Duration(s.MaxWait * float64(time.Second)),
+		Profile: profile, Retries: retries, MaxWait: maxWait,
 		OnWarning: func(name, value string) { d.warnings = append(d.warnings, [2]string{name, value}) },
 		Clock:     func() int64 { return time.Now().UnixMilli() + s.ClockOffsetMs },
 	})

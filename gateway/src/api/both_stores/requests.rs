@@ -161,7 +161,7 @@ async fn a_request_is_examined_step_by_step_and_only_operators_get_it_signed() {
     let curl = signed["curl"].as_str().unwrap();
     assert_eq!(
         curl,
-        format!("curl \"$GATEWAY\"'{target}' -H 'Acme-X-Version: v1'")
+        format!("curl -g \"$GATEWAY\"'{target}' -H 'Acme-X-Version: v1'")
     );
     for sample in [
         target,

@@ -74,7 +74,7 @@ CREATE TABLE drains (
     PRIMARY KEY (backend, address)
 ) STRICT, WITHOUT ROWID;
 
--- Rejected requests that an operator asks all gateways for. Rows are deleted after a minute.
+-- Rejected requests that an operator asks all gateways for. Rows older than a minute are deleted with the next, or hourly.
 CREATE TABLE rejections (
     request_id  TEXT    PRIMARY KEY,
     asked_at    INTEGER NOT NULL, -- UTC ms, of the last one who asked

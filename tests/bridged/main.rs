@@ -18,8 +18,6 @@ mod login_attacks;
 mod polling_login;
 #[path = "../installation/polling_page.rs"]
 mod polling_page;
-#[path = "../installation/provider_faults.rs"]
-mod provider_faults;
 #[path = "../both_stores/redirect_login.rs"]
 mod redirect_login;
 #[path = "../both_stores/renewals.rs"]

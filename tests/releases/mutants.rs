@@ -45,7 +45,6 @@ fn kill_mutants(language: &str) {
     copy(&library(language), &copied);
     let file = copied.join(&of_language.file);
     let right = fs::read_to_string(&file).unwrap();
-    assert_eq!(first_difference(&copied), None, "{language} itself");
     for mutant in of_language.mutants {
         let name = format!("{language}: {}", mutant.name);
         assert_eq!(

@@ -279,8 +279,8 @@ public sealed class Signpost
             }
             if ((clock.Elapsed - start).TotalSeconds < CheckWaitSeconds / 2)
             {
-                var left = Math.Max(0, (end - clock.Elapsed).TotalSeconds);
-                await Task.Delay(TimeSpan.FromSeconds(Math.Min(interval.TotalSeconds, left)), cancellation).ConfigureAwait(false);
+                var left = Math.Max(0, (end - clock.Elapsed).TotalMilliseconds + 1); // A timer counts whole ones, and can be early.
+                await Task.Delay((int)Math.Min(interval.TotalMilliseconds, left), cancellation).ConfigureAwait(false);
             }
         }
         var collected = await CallAsync("POST", "/user/login", check.Take(1), true, null, cancellation).ConfigureAwait(false);

@@ -21,13 +21,15 @@ fn as_version_5() -> String {
     version
 }
 
-/// All that a client gets, but what is each request's own.
+/// All that a client gets, but what is each request's own, and the address of a description: over a bridge there is none.
 fn shown(response: &Response) -> String {
     let id = response.header("x-request-id").unwrap();
     let mut headers: Vec<_> = response
         .headers
         .iter()
-        .filter(|(name, _)| !["date", "x-request-id", "acme-x-version"].contains(&name.as_str()))
+        .filter(|(name, _)| {
+            !["date", "x-request-id", "acme-x-version", "link"].contains(&name.as_str())
+        })
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         .collect();
     headers.sort();

@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: LoginArguments) -> anyhow::Result<ExitCode> {
         None => Some(own_file(&target)?),
     };
     // Before the login: a path that cannot be written costs none.
-    let file = path.map(|path| CredentialFile::create(path)).transpose()?;
+    let file = path.map(CredentialFile::create).transpose()?;
     let begun = json_of("/login", post(&target, &client, "/login", &[]).await?)?;
     let authorize_url: Url = text(&begun, "authorize_url")?.parse()?;
     if !["http", "https"].contains(&authorize_url.scheme()) {

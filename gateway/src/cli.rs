@@ -34,13 +34,17 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
     command::{ConfigFile, SharedCommand, print_line, send_command},
     log::{Logging, ReopenSignals, check_output, writer::write_final_line},
     reload::control::Verb,
 };
+use signpost_protocol::language::Language;
 use signpost_release::RELEASE;
 
 pub use self::parse::parse;
@@ -211,6 +215,12 @@ fn many<'c>(
 /// Reads `--since`.
 fn since(text: &str) -> Result<Timestamp, String> {
     parse_since(text, SystemClock.now()).map_err(|allowed| format!("allowed: {allowed}"))
+}
+
+/// Reads the tag of a language.
+fn language() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.map(Language::tag))
+        .map(|tag| Language::of_request(Some(tag.as_bytes()), []))
 }
 
 /// Warnings about the configuration and its store.

@@ -54,7 +54,7 @@ use signpost_kit::{
     read_all,
     server::shutdown::ShutdownSettings,
 };
-use signpost_protocol::header::{HeaderNames, Prefix};
+use signpost_protocol::header::HeaderNames;
 use signpost_release::RELEASE;
 use signpost_store::StoreSettings;
 
@@ -147,9 +147,9 @@ impl Config {
     /// # Errors
     ///
     /// None; the defaults are valid.
-    pub(crate) fn of_client(prefix: &Prefix) -> Result<Self, ConfigError> {
+    pub(crate) fn of_client() -> Result<Self, ConfigError> {
         let text = format!(
-            "prefix = '{prefix}'\n[application]\nkey = '{NO_KEY}'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n"
+            "prefix = 'Acme'\n[application]\nkey = '{NO_KEY}'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n"
         );
         let name = Path::new("the defaults");
         engine::parse(name, &text, Self::read).map(|loaded| loaded.config)

@@ -1,9 +1,8 @@
 //! A renewal writes once however often it is repeated, and any credential of a login ends the login. CONTRACT 8.
 
 use end_to_end::{
-    browser::{Browser, Decision},
     logins::{
-        begin_polling, check, confirm_polling, credential, log_in_by_polling, log_in_by_redirect,
+        begin_polling, check, complete_polling, credential, log_in_by_polling, log_in_by_redirect,
     },
     program::Program,
     recording_backend::RecordingBackend,
@@ -77,12 +76,7 @@ async fn a_renewal_replaces_the_credential_after_an_overlap() {
     let mut stack = Stack::start().await;
     let client = stack.client();
     let begun = begin_polling(&client).await;
-    let mut browser = Browser::default();
-    let provider = confirm_polling(&mut browser, &begun).await;
-    browser
-        .decide_and_follow(&provider, "ada", Decision::Allow)
-        .await;
-    let login = check(&client, &begun.token).await["login"].clone();
+    let login = complete_polling(&client, &begun, "ada").await;
     let first = credential(&login);
     let second = renew(&client, first).await;
     assert_eq!(second.len(), 43);

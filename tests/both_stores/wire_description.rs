@@ -4,10 +4,9 @@
 use std::{env, process::Command};
 
 use end_to_end::{
-    browser::{Browser, Decision},
     documents::root,
     folder::Folder,
-    logins::{begin_polling, check, confirm_polling, credential},
+    logins::{begin_polling, complete_polling, credential},
     program::{Program, output_text},
     stack::Stack,
 };
@@ -34,12 +33,7 @@ async fn drive(version: &str, program: Program) {
     let application = stack.create_application("Shop", &[]);
     let client = stack.client_of(&application);
     let begun = begin_polling(&client).await;
-    let mut browser = Browser::default();
-    let provider = confirm_polling(&mut browser, &begun).await;
-    browser
-        .decide_and_follow(&provider, "ada", Decision::Allow)
-        .await;
-    let login = check(&client, &begun.token).await["login"].clone();
+    let login = complete_polling(&client, &begun, "ada").await;
 
     let document = client.get("/openapi.json").version(version).send().await;
     assert_eq!(

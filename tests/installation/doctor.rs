@@ -132,7 +132,10 @@ async fn the_clients_own_string_is_compared_byte_by_byte() {
         let output = examine(&stack, &string, &[&config[..], &["--sign", &sign]].concat());
         let text = assert_has(&output, &[hint]);
         assert_eq!(output.status.success(), hint.is_empty(), "{text}");
-        assert!(!text.contains("curl"), "nobody knows the request: {text}");
+        assert!(
+            !text.contains("curl"),
+            "the string does not determine the request: {text}"
+        );
         assert!(!text.contains(APP_KEY), "{text}");
     }
 }

@@ -1,5 +1,6 @@
-//! What takes long: the mutants of the client libraries, and what the documents tell people to do: the commands that they show, and the life of a version, which is made by
-//! `backends/README.md`, tagged, deployed, and replaced without downtime. It all happens in copies of the project.
+//! What takes long. The mutants of the client libraries. And what the documents tell people to do: the commands that they show,
+//! and the life of a version, which is made by `backends/README.md`, tagged, deployed, and replaced without downtime. It all
+//! happens in copies.
 //!
 //! A test program of its own, which `scripts/test --all` runs: its builds load the processors.
 

@@ -98,9 +98,18 @@ pub async fn check(client: &SignedClient, token: &str) -> Value {
 ///
 /// When it does not complete.
 pub async fn log_in_by_polling(client: &SignedClient, user: &str) -> Value {
-    let mut browser = Browser::default();
     let begun = begin_polling(client).await;
-    let provider = confirm_polling(&mut browser, &begun).await;
+    complete_polling(client, &begun, user).await
+}
+
+/// Completes a polling login as a user, in a new browser, and returns the login result.
+///
+/// # Panics
+///
+/// When it does not complete.
+pub async fn complete_polling(client: &SignedClient, begun: &PollingLogin, user: &str) -> Value {
+    let mut browser = Browser::default();
+    let provider = confirm_polling(&mut browser, begun).await;
     let done = browser
         .decide_and_follow(&provider, user, Decision::Allow)
         .await;

@@ -32,7 +32,7 @@ struct AccountView<'a> {
     /// The provider's kind.
     #[serde(rename = "type")]
     kind: &'a str,
-    /// The name to show; it identifies nobody. Absent if the provider has none.
+    /// The display name, which can change and is not unique. Absent if the provider has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     display_name: Option<&'a str>,

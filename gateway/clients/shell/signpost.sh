@@ -337,8 +337,8 @@ _signpost_system_clock() {
     REPLY=$((${EPOCHREALTIME//[!0-9]/} / 1000))
 }
 
-# Leaves in corrected_offset of the caller what to add to the clock. Returns 1 if that is more than a day: whoever is on the way could get
-# signatures of any time.
+# Leaves in corrected_offset of the caller what to add to the clock. Returns 1 if that is more than a day: otherwise an intermediary could
+# obtain signatures of any time.
 _signpost_correct_clock() {
     local day=86400000
     [[ -n $signpost_server_time ]] || return 1

@@ -140,6 +140,17 @@ impl HeaderNames {
         &self.prefix
     }
 
+    /// What clients send, each with its key in `[headers]`.
+    #[must_use]
+    pub const fn convention(&self) -> [(&'static str, &HeaderName); 4] {
+        [
+            ("app", &self.app),
+            ("version", &self.version),
+            ("language", &self.language),
+            ("authorization", &self.authorization),
+        ]
+    }
+
     /// Derives every name from `prefix`, except those in `overrides`.
     ///
     /// # Errors

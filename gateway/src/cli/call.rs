@@ -75,10 +75,9 @@ pub(super) struct AppOptions {
 impl AppOptions {
     /// The gateway's configuration: the file's, or the defaults. `--prefix` prevails.
     pub(super) fn gateway(&self) -> anyhow::Result<Config> {
-        let usual = "Acme".parse()?;
         let mut config = match &self.config {
             Some(file) => Config::load(file)?,
-            None => Config::of_client(self.prefix.as_ref().unwrap_or(&usual))?,
+            None => Config::of_client()?,
         };
         if let Some(prefix) = &self.prefix {
             config.headers = HeaderNames::new(prefix, &HeaderOverrides::default())?;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use signpost_kit::{
     clock::{Clock, SystemClock},
@@ -24,7 +24,7 @@ use signpost_store::tables::audit::add;
 use super::{
     author::Why,
     call::{AppOptions, key_of_environment},
-    print_error, print_line,
+    language, print_error, print_line,
     table::{print_table, printable, printable_json},
 };
 use crate::{
@@ -79,12 +79,6 @@ pub(super) struct DoctorArguments {
     why: Why,
 }
 
-/// Reads the tag of a language.
-pub(super) fn language() -> impl TypedValueParser<Value = Language> {
-    PossibleValuesParser::new(Language::ALL.map(Language::tag))
-        .map(|tag| Language::of_request(Some(tag.as_bytes()), []))
-}
-
 pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
     let config = arguments.app.gateway()?;
     let stored = match arguments.app.stored(&config) {
@@ -133,7 +127,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         rules: &rules,
         pasted: &pasted,
         own,
-        // Of a string alone, nobody knows the request.
+        // The string does not determine the request.
         may_sign: arguments.sign.is_none(),
     };
     let (findings, app) = patient.examine().await;

@@ -5,20 +5,15 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde_json::Value;
 use signpost_protocol::{
-    language::Language,
-    problem::{About, ProblemCode},
-    request_id::RequestId,
-    text::find,
+    language::Language, problem::ProblemCode, request_id::RequestId, text::find,
 };
 use signpost_store::Store;
 
 use super::{
-    CommonOptions,
-    doctor::language,
-    many, print_line,
+    CommonOptions, language, many, print_line,
     table::{printable, printable_json},
 };
-use crate::{config::Config, observe::rejections};
+use crate::{config::Config, observe::rejections, phases::own_page::about_with};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {
@@ -76,12 +71,7 @@ fn show(seen: &Value, config: &Config, language: Language) {
     line("problem", &format!("{} {code}", seen["status"]));
     let known = ProblemCode::of_type_uri(&format!("/problems/{code}"));
     if let Some(code) = known {
-        let names = &config.headers;
-        let name = names.spelled(match code {
-            ProblemCode::AppMissing => &names.app,
-            _ => &names.authorization,
-        });
-        let about = About::new(code, language, &[("name", &name)]);
+        let about = about_with(code, language, &config.headers);
         line("", &about.title);
         // A text that points to the problem's own detail, which is not kept, would say nothing.
         if !about.detail.contains("detail") {

@@ -1,5 +1,5 @@
-//! `signpost login`: logs in by polling, and stores the credential for `signpost call --login`. With `--user` it is the browser, too, at the sandbox
-//! provider only. It reads the members of the login service's default responses. CONTRACT 8.
+//! `signpost login`: logs in by polling, and stores the credential for `signpost call --login`. With `--user` it is the
+//! browser, too, at the sandbox provider only. It reads the members of the login service's default responses. CONTRACT 8.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

@@ -383,7 +383,28 @@ fn camel(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use super::*;
+
+    #[test]
+    fn the_documents_show_the_lines_of_each_sample() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let contract = fs::read_to_string(folder.join("protocol/CONTRACT.md")).unwrap();
+        for language in &LANGUAGES {
+            let readme = folder.join("clients").join(language.word).join("README.md");
+            let readme = fs::read_to_string(readme).unwrap();
+            assert!(
+                readme.lines().count() <= 60,
+                "{}: more than a screen",
+                language.name
+            );
+            let lines = format!("\n{}\n```\n", language.lines());
+            for document in [&readme, &contract] {
+                assert!(document.contains(&lines), "{}: {lines}", language.name);
+            }
+        }
+    }
 
     #[test]
     fn each_sample_is_made_another_call() {

@@ -27,10 +27,9 @@ use crate::{
 const CREDENTIAL: &str = "CREDENTIAL";
 /// The prefix of a client library by default.
 const USUAL_PREFIX: &str = "Acme";
-/// The keys of the convention headers' names.
-const CONVENTION: [&str; 4] = ["app", "version", "language", "authorization"];
 /// Characters around a difference that are shown.
 const SHOWN: usize = 24;
+
 /// A parameter.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Param {
@@ -131,15 +130,7 @@ impl Signing<'_> {
                 true => CREDENTIAL,
                 false => value,
             };
-            if [
-                &names.app,
-                &names.version,
-                &names.language,
-                &names.authorization,
-            ]
-            .into_iter()
-            .any(is)
-            {
+            if names.convention().into_iter().any(|(_, our)| is(our)) {
                 command += &format!(" -H {}", shell(&format!("{name}: {value}")));
             }
         }
@@ -188,18 +179,10 @@ impl Signing<'_> {
             settings.push(("prefix", json!(names.prefix().as_str())));
         }
         if let Ok(usual) = HeaderNames::new(names.prefix(), &HeaderOverrides::default()) {
-            let all = |names: &HeaderNames| {
-                let all = [
-                    &names.app,
-                    &names.version,
-                    &names.language,
-                    &names.authorization,
-                ];
-                all.map(|name| names.spelled(name))
-            };
-            let renamed = CONVENTION.into_iter().zip(all(names)).zip(all(&usual));
-            let renamed = renamed.filter(|((_, name), usual)| name != usual);
-            let renamed = renamed.map(|((key, name), _)| (key.to_owned(), json!(name)));
+            let both = names.convention().into_iter().zip(usual.convention());
+            let renamed = both.filter(|((_, name), (_, usual))| name != usual);
+            let renamed =
+                renamed.map(|((key, name), _)| (key.to_owned(), json!(names.spelled(name))));
             let renamed: Map<_, _> = renamed.collect();
             if !renamed.is_empty() {
                 settings.push(("header_names", renamed.into()));
@@ -217,9 +200,12 @@ impl Signing<'_> {
     }
 }
 
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// Names and values without `time` and `sign`, decoded.
 fn own_pairs(params: &Params<'_>) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let own = params
         .iter()
         .filter(|one| !one.is_named(TIME.as_bytes()) && !one.is_named(SIGN.as_bytes()));
@@ -248,7 +234,6 @@ fn push_pair(pairs: &mut String, pair: &str) {
 
 /// The parameters in the order in which they are signed.
 pub(super) fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<Param> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut shown: Vec<_> = params.iter().collect();
     shown.sort_by(|one, other| one.key().cmp(other.key()));
     let shown = shown.into_iter().map(|param| Param {

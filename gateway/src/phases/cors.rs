@@ -47,14 +47,9 @@ impl CorsRules {
     #[must_use]
     pub(crate) fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName]) -> Self {
         let spelled = |name: &HeaderName| names.spelled(name);
-        let convention = [
-            &names.app,
-            &names.version,
-            &names.language,
-            &names.authorization,
-        ];
+        let convention = names.convention().into_iter();
         let allowed = convention
-            .into_iter()
+            .map(|(_, name)| name)
             .chain(&ALLOWED)
             .chain(&cors.allow_headers);
         let allowed: Vec<_> = allowed.map(spelled).collect();

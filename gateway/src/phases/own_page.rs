@@ -3,7 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use signpost_kit::page;
-use signpost_protocol::problem::{About, ProblemCode};
+use signpost_protocol::{
+    header::HeaderNames,
+    language::Language,
+    problem::{About, ProblemCode},
+};
 
 use super::{
     error_format::{ErrorFormatRules, accepts_html, language},
@@ -56,17 +60,22 @@ pub(crate) fn own_page(
     }
 }
 
+/// The text about `code`, with the names that the gateway's headers have.
+pub(crate) fn about_with(code: ProblemCode, language: Language, names: &HeaderNames) -> About {
+    let name = names.spelled(match code {
+        ProblemCode::AppMissing => &names.app,
+        _ => &names.authorization,
+    });
+    About::new(code, language, &[("name", &name)])
+}
+
 fn about(
     code: ProblemCode,
     headers: &(impl Headers + ?Sized),
     rules: &ErrorFormatRules,
 ) -> OwnResponse {
     let (names, language) = (&rules.names, language(headers, rules));
-    let name = names.spelled(match code {
-        ProblemCode::AppMissing => &names.app,
-        _ => &names.authorization,
-    });
-    let about = About::new(code, language, &[("name", &name)]);
+    let about = about_with(code, language, names);
     let (mut headers, body) = if accepts_html(headers) {
         let headers = page::headers(language).to_vec();
         (headers, page::about(&about).into_bytes())

@@ -1,26 +1,23 @@
-//! `/site/oauth2/authorize`: the page where the user logs in, allows or denies.
+//! The authorization endpoint: the page where the user logs in, allows or denies.
 
 use std::sync::Arc;
 
 use axum::{
     body::Bytes,
     extract::{RawQuery, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
 use url::Url;
 
-use crate::{Sandbox, grant::Grant, page, parameters::Parameters, redirect_uri, user::User};
+use crate::{
+    grant::Grant, page, parameters::Parameters, provider::Provider, redirect_uri::Rule, user::User,
+};
 
 /// A valid authorization request (RFC 6749 section 4.1.1).
 #[derive(Debug)]
-pub struct AuthorizationRequest {
-    /// The `redirect_uri` as sent; the exchange must repeat it.
-    pub redirect_uri: Option<String>,
-    /// The client's `state`, returned unchanged.
-    pub state: Option<String>,
-    /// The S256 challenge (RFC 7636).
-    pub code_challenge: Option<String>,
+struct AuthorizationRequest {
+    parameters: Parameters,
     /// The target of the redirect back.
     callback: Url,
 }
@@ -35,25 +32,32 @@ enum Rejected {
 }
 
 /// `GET`: shows the page.
-pub async fn show(State(sandbox): State<Arc<Sandbox>>, RawQuery(query): RawQuery) -> Response {
-    sandbox.counts.authorize.add_one();
-    match read(&sandbox, query.unwrap_or_default().as_bytes()) {
-        Ok((request, _)) => {
-            Html(page::choose_user(&sandbox.settings.client_id, &request)).into_response()
-        }
-        Err(rejected) => reject(&sandbox, rejected),
+pub async fn show(
+    State(provider): State<Arc<Provider>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    provider.counts.authorize.add_one();
+    match read(&provider, query.unwrap_or_default().as_bytes()) {
+        Ok(request) => Html(page::choose_user(&provider, &request.parameters)).into_response(),
+        Err(rejected) => reject(&provider, &headers, rejected),
     }
 }
 
 /// `POST`: the user pressed Allow or Deny.
-pub async fn decide(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Response {
-    sandbox.counts.decide.add_one();
-    let (request, form) = match read(&sandbox, &body) {
+pub async fn decide(
+    State(provider): State<Arc<Provider>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    provider.counts.decide.add_one();
+    let request = match read(&provider, &body) {
         Ok(accepted) => accepted,
-        Err(rejected) => return reject(&sandbox, rejected),
+        Err(rejected) => return reject(&provider, &headers, rejected),
     };
+    let form = &request.parameters;
     if form.value("decision") != Some("allow") {
-        return redirect_back(&sandbox, &request, &[("error", "access_denied")]);
+        return fail(&provider, &headers, &request, "access_denied");
     }
     let name = form
         .value("other")
@@ -63,72 +67,114 @@ pub async fn decide(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Respons
         let page = page::problem("No such user. Go back and pick another one.");
         return (StatusCode::BAD_REQUEST, Html(page)).into_response();
     };
-    let code = sandbox.grants.issue_code(Grant {
+    if let Some(refusal) = user.refusal {
+        return fail(&provider, &headers, &request, refusal.code());
+    }
+    let grant = Grant {
+        client_id: provider.settings.client_id.clone(),
         user,
-        redirect_uri: request.redirect_uri.clone(),
-        code_challenge: request.code_challenge.clone(),
-    });
-    redirect_back(&sandbox, &request, &[("code", &code)])
+        redirect_uri: form.value("redirect_uri").map(str::to_owned),
+        code_challenge: form.value("code_challenge").map(str::to_owned),
+        scope: form.value("scope").map(str::to_owned),
+        nonce: form.value("nonce").map(str::to_owned),
+    };
+    let shape = provider.shape;
+    let code = provider
+        .grants
+        .issue_code(grant, |random| shape.code(random));
+    let mut result = vec![("code", code)];
+    result.extend(shape.success_details(form));
+    redirect_back(&provider, &headers, &request, result)
 }
 
-fn read(sandbox: &Sandbox, encoded: &[u8]) -> Result<(AuthorizationRequest, Parameters), Rejected> {
+fn read(provider: &Provider, encoded: &[u8]) -> Result<AuthorizationRequest, Rejected> {
     let parameters = Parameters::parse(encoded)
         .map_err(|_| Rejected::ToUser("A parameter of the request occurs twice."))?;
-    if parameters.value("client_id") != Some(&sandbox.settings.client_id) {
+    if parameters.value("client_id") != Some(&provider.settings.client_id) {
         return Err(Rejected::ToUser(
             "No client with this client_id is registered.",
         ));
     }
-    let given = parameters.value("redirect_uri");
-    let callback = redirect_uri::choose(&sandbox.settings.callback, given).ok_or(
-        Rejected::ToUser("The redirect_uri does not match the registered callback."),
-    )?;
-    let request = AuthorizationRequest {
-        redirect_uri: given.map(str::to_owned),
-        state: parameters.value("state").map(str::to_owned),
-        code_challenge: parameters.value("code_challenge").map(str::to_owned),
+    let registered = &provider.settings.callback;
+    let rule = provider.shape.redirect_uri();
+    let request = |callback, parameters| AuthorizationRequest {
+        parameters,
         callback,
     };
-    if parameters.value("response_type") != Some("code") {
-        return Err(Rejected::ToClient(
-            Box::new(request),
-            "unsupported_response_type",
-        ));
+    let request = match rule.choose(registered, parameters.value("redirect_uri")) {
+        Some(callback) => request(callback, parameters),
+        None if rule == Rule::ExactOrAbsent => {
+            let request = request(registered.clone(), parameters);
+            return Err(Rejected::ToClient(
+                Box::new(request),
+                "redirect_uri_mismatch",
+            ));
+        }
+        None => {
+            return Err(Rejected::ToUser(
+                "The redirect_uri does not match the registered callback.",
+            ));
+        }
+    };
+    match check(provider, &request.parameters) {
+        Ok(()) => Ok(request),
+        Err(error) => Err(Rejected::ToClient(Box::new(request), error)),
     }
-    // Without a method it would be `plain` (RFC 7636 section 4.3), which proves too little.
-    let method = parameters.value("code_challenge_method");
-    if request.code_challenge.is_some() != (method == Some("S256")) {
-        return Err(Rejected::ToClient(Box::new(request), "invalid_request"));
-    }
-    Ok((request, parameters))
 }
 
-fn reject(sandbox: &Sandbox, rejected: Rejected) -> Response {
+fn check(provider: &Provider, parameters: &Parameters) -> Result<(), &'static str> {
+    if parameters.value("response_type") != Some("code") {
+        return Err("unsupported_response_type");
+    }
+    // Without a method it would be `plain` (RFC 7636 section 4.3), which proves too little.
+    let is_s256 = parameters.value("code_challenge_method") == Some("S256");
+    if parameters.value("code_challenge").is_some() != is_s256 {
+        return Err("invalid_request");
+    }
+    provider.shape.check(parameters)
+}
+
+fn reject(provider: &Provider, headers: &HeaderMap, rejected: Rejected) -> Response {
     match rejected {
         Rejected::ToUser(reason) => {
             (StatusCode::BAD_REQUEST, Html(page::problem(reason))).into_response()
         }
-        Rejected::ToClient(request, error) => redirect_back(sandbox, &request, &[("error", error)]),
+        Rejected::ToClient(request, error) => fail(provider, headers, &request, error),
     }
 }
 
-/// Redirects to the client's callback (RFC 6749 section 4.1.2), with `iss` if configured (RFC 9207).
-fn redirect_back(
-    sandbox: &Sandbox,
+fn fail(
+    provider: &Provider,
+    headers: &HeaderMap,
     request: &AuthorizationRequest,
-    result: &[(&str, &str)],
+    error: &str,
 ) -> Response {
-    let mut callback = request.callback.clone();
-    {
-        let mut query = callback.query_pairs_mut();
-        query.extend_pairs(result);
-        if let Some(state) = &request.state {
-            query.append_pair("state", state);
-        }
-        if let Some(issuer) = &sandbox.settings.issuer {
-            query.append_pair("iss", issuer);
-        }
+    let mut result = vec![("error", error.to_owned())];
+    result.extend(provider.shape.error_details(error));
+    redirect_back(provider, headers, request, result)
+}
+
+/// Redirects to the client's callback (RFC 6749 section 4.1.2), with `iss` if configured or the shape's way (RFC 9207).
+fn redirect_back(
+    provider: &Provider,
+    headers: &HeaderMap,
+    request: &AuthorizationRequest,
+    mut result: Vec<(&'static str, String)>,
+) -> Response {
+    if let Some(state) = request.parameters.value("state") {
+        result.push(("state", state.to_owned()));
     }
+    let issuer = provider.settings.issuer.clone().or_else(|| {
+        let openid = provider.shape.openid()?;
+        openid
+            .sends_issuer()
+            .then(|| openid.issuer(&provider.url(headers)))
+    });
+    if let Some(issuer) = issuer {
+        result.push(("iss", issuer));
+    }
+    let mut callback = request.callback.clone();
+    callback.query_pairs_mut().extend_pairs(result);
     let location = [(header::LOCATION, callback.to_string())];
     (StatusCode::FOUND, location).into_response()
 }

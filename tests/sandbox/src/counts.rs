@@ -6,11 +6,11 @@ use std::sync::{
 };
 
 use axum::{Json, extract::State};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Sandbox;
 
-/// Number of calls since the start.
+/// Number of calls of one provider since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// The page was requested.
@@ -19,10 +19,27 @@ pub struct Counts {
     pub decide: Counter,
     /// The token endpoint was called.
     pub token: Counter,
-    /// The profile was requested.
+    /// The profile, the user record or the userinfo was requested.
     pub profile: Counter,
-    /// A caller followed a redirect that must not be followed.
-    pub elsewhere: Counter,
+    /// The discovery document was requested.
+    pub discovery: Counter,
+    /// The keys were requested.
+    pub keys: Counter,
+}
+
+impl Counts {
+    fn read(&self) -> Map<String, Value> {
+        let counts = [
+            ("authorize", &self.authorize),
+            ("decide", &self.decide),
+            ("token", &self.token),
+            ("profile", &self.profile),
+            ("discovery", &self.discovery),
+            ("keys", &self.keys),
+        ];
+        let members = counts.map(|(name, counter)| (name.to_owned(), counter.read().into()));
+        members.into_iter().collect()
+    }
 }
 
 /// A counter that is never reset.
@@ -40,22 +57,27 @@ impl Counter {
     }
 }
 
-/// `GET /_sandbox/counts`
+/// `GET /_sandbox/counts`: Bitbucket's counts, and an object of counts for each provider below a prefix.
 pub async fn show(State(sandbox): State<Arc<Sandbox>>) -> Json<Value> {
-    let counts = &sandbox.counts;
-    Json(json!({
-        "authorize": counts.authorize.read(),
-        "decide": counts.decide.read(),
-        "token": counts.token.read(),
-        "profile": counts.profile.read(),
-        "elsewhere": counts.elsewhere.read(),
-    }))
+    let mut counts = Map::new();
+    counts.insert("elsewhere".to_owned(), sandbox.elsewhere.read().into());
+    for provider in &sandbox.providers {
+        let own = provider.counts.read();
+        if provider.shape.prefix().is_empty() {
+            counts.extend(own);
+        } else {
+            counts.insert(provider.shape.name().to_owned(), own.into());
+        }
+    }
+    Json(counts.into())
 }
 
 /// `GET /_sandbox/elsewhere`: the target of the fault `redirect`. A correct caller never requests it.
 pub async fn elsewhere(State(sandbox): State<Arc<Sandbox>>) -> Json<Value> {
-    sandbox.counts.elsewhere.add_one();
-    Json(json!({ "access_token": "elsewhere", "token_type": "bearer", "uuid": "{elsewhere}" }))
+    sandbox.elsewhere.add_one();
+    Json(
+        json!({ "access_token": "elsewhere", "token_type": "bearer", "uuid": "{elsewhere}", "id": 1 }),
+    )
 }
 
 /// `GET /readyz`

@@ -31,6 +31,8 @@ pub enum Fault {
     ServerError,
     /// 200 with the content type of JSON, but HTML.
     NotJson,
+    /// The correct answer, with the content type of HTML.
+    WrongType,
     /// 200 with JSON, without its most important field.
     FieldMissing,
     /// 200 with JSON, with an object in its most important field.
@@ -47,11 +49,12 @@ pub enum Fault {
 
 impl Fault {
     /// The faults of the token endpoint.
-    pub const AT_TOKEN: [Self; 10] = [
+    pub const AT_TOKEN: [Self; 11] = [
         Self::Slow,
         Self::Dribbled,
         Self::ServerError,
         Self::NotJson,
+        Self::WrongType,
         Self::FieldMissing,
         Self::FieldNotText,
         Self::Redirect,
@@ -60,11 +63,12 @@ impl Fault {
         Self::Refused,
     ];
     /// The faults of the profile endpoint.
-    pub const AT_PROFILE: [Self; 9] = [
+    pub const AT_PROFILE: [Self; 10] = [
         Self::Slow,
         Self::Dribbled,
         Self::ServerError,
         Self::NotJson,
+        Self::WrongType,
         Self::FieldMissing,
         Self::FieldNotText,
         Self::Redirect,
@@ -80,6 +84,7 @@ impl Fault {
             Self::Dribbled => "dribbled",
             Self::ServerError => "500",
             Self::NotJson => "not-json",
+            Self::WrongType => "wrong-type",
             Self::FieldMissing => "field-missing",
             Self::FieldNotText => "field-not-text",
             Self::Redirect => "redirect",
@@ -97,6 +102,7 @@ impl Fault {
             Self::Dribbled => "response stalls",
             Self::ServerError => "response is 500",
             Self::NotJson => "response is not JSON",
+            Self::WrongType => "response has the content type of HTML",
             Self::FieldMissing => "response lacks its field",
             Self::FieldNotText => "response has an object in its field",
             Self::Redirect => "response is a redirect",
@@ -133,6 +139,7 @@ impl Fault {
                 let json_label = [(header::CONTENT_TYPE, "application/json")];
                 (json_label, "<!doctype html><title>Not JSON</title>").into_response()
             }
+            Self::WrongType => axum::response::Html(correct.to_string()).into_response(),
             Self::FieldMissing => {
                 if let Some(members) = correct.as_object_mut() {
                     members.remove(field);
@@ -161,13 +168,8 @@ impl Fault {
                 peer.close();
                 StatusCode::OK.into_response()
             }
-            Self::Refused => {
-                let refusal = json!({
-                    "error": "invalid_grant",
-                    "error_description": "The specified code is not valid.",
-                });
-                (StatusCode::BAD_REQUEST, Json(refusal)).into_response()
-            }
+            // The token endpoint words it in its provider's form.
+            Self::Refused => StatusCode::BAD_REQUEST.into_response(),
         }
     }
 }
@@ -176,7 +178,7 @@ impl Fault {
 const TOO_LARGE: usize = 1024 * 1024 + 1024;
 
 /// A second handle of a caller's connection, so that a handler can close it without a response.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PeerSocket(Option<Arc<TcpStream>>);
 
 impl PeerSocket {

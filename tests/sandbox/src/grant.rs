@@ -13,12 +13,31 @@ use crate::user::User;
 /// The grant behind a code.
 #[derive(Clone, Debug)]
 pub struct Grant {
+    /// The client that asked.
+    pub client_id: String,
     /// The user who pressed Allow.
     pub user: User,
     /// The `redirect_uri` of the authorization request; the exchange must repeat it.
     pub redirect_uri: Option<String>,
     /// The S256 challenge, if one was sent (RFC 7636).
     pub code_challenge: Option<String>,
+    /// The requested scopes, separated by spaces.
+    pub scope: Option<String>,
+    /// The `nonce` of the ID token, if one was sent (`OpenID Connect` Core section 3.1.2.1).
+    pub nonce: Option<String>,
+}
+
+impl Grant {
+    /// The requested scopes.
+    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.scope.iter().flat_map(|scope| scope.split(' '))
+    }
+
+    /// Whether this scope was requested.
+    #[must_use]
+    pub fn has_scope(&self, name: &str) -> bool {
+        self.scopes().any(|scope| scope == name)
+    }
 }
 
 /// All codes and tokens.
@@ -26,7 +45,7 @@ pub struct Grant {
 pub struct Grants {
     code_lifetime: Duration,
     codes: Mutex<HashMap<String, (Grant, Instant)>>,
-    access_tokens: Mutex<HashMap<String, User>>,
+    access_tokens: Mutex<HashMap<String, Grant>>,
 }
 
 impl Grants {
@@ -40,9 +59,9 @@ impl Grants {
         }
     }
 
-    /// Issues a code for a grant, and removes expired codes.
-    pub fn issue_code(&self, grant: Grant) -> String {
-        let code = random_name();
+    /// Issues a code for a grant, and removes expired codes. `form` makes the provider's form of code of a random name.
+    pub fn issue_code(&self, grant: Grant, form: impl FnOnce(String) -> String) -> String {
+        let code = form(random_name());
         let mut codes = locked(&self.codes);
         codes.retain(|_, (_, issued)| issued.elapsed() < self.code_lifetime);
         codes.insert(code.clone(), (grant, Instant::now()));
@@ -55,25 +74,26 @@ impl Grants {
         (issued.elapsed() < self.code_lifetime).then_some(grant)
     }
 
-    /// Issues an access token for a user.
-    pub fn issue_access_token(&self, user: User) -> String {
+    /// Issues an access token for a grant.
+    pub fn issue_access_token(&self, grant: Grant) -> String {
         let access_token = random_name();
-        locked(&self.access_tokens).insert(access_token.clone(), user);
+        locked(&self.access_tokens).insert(access_token.clone(), grant);
         access_token
     }
 
-    /// The user of an access token.
-    pub fn bearer(&self, access_token: &str) -> Option<User> {
+    /// The grant of an access token.
+    pub fn bearer(&self, access_token: &str) -> Option<Grant> {
         locked(&self.access_tokens).get(access_token).cloned()
     }
 }
 
 /// No panic can leave the maps inconsistent, so a poisoned lock is used like any other.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn random_name() -> String {
+/// 32 random characters of URLs.
+pub(crate) fn random_name() -> String {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).expect("the system has a source of randomness");
     BASE64_URL_SAFE_NO_PAD.encode(bytes)

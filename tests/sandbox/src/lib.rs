@@ -1,24 +1,36 @@
-//! An OAuth 2.0 provider of Bitbucket's shape, for the demo and the tests only.
+//! OAuth 2.0 and `OpenID` providers, for the demo and the tests only.
 //!
-//! It has no passwords and no store: any visitor can log in as any user. It checks what a real provider checks, so that
-//! a mistake in our exchange shows here.
+//! They have no passwords and no store: any visitor can log in as any user. They check what real providers check, so
+//! that a mistake in our exchange shows here. Bitbucket's is at the root, the others are below a prefix of their own.
 //!
+//! - [`shape`] is what tells the providers apart, with links to where it is documented
+//! - [`provider`] is one of them: a shape, and what it has issued
 //! - [`authorize`] is the page: pick a user, allow or deny (RFC 6749 section 4.1.1)
 //! - [`token`] exchanges a code (RFC 6749 section 4.1.3, RFC 7636 section 4.6)
-//! - [`profile`] is the profile of the access token's user
+//! - [`profile`] is the record of the access token's user
+//! - [`openid`] serves discovery documents and keys; [`id_token`] issues ID tokens, [`key`] signs them
 //! - [`user`] lists the users, with and without a fault
-//! - [`fault`] is what the provider does wrong for them
-//! - [`grant`] stores codes and access tokens; [`redirect_uri`] is the provider's rule for the callback
+//! - [`fault`] is what a provider does wrong for them, [`refusal`] the errors that it reports
+//! - [`grant`] stores codes and access tokens; [`redirect_uri`] has the rules for the callback
 //! - [`counts`] counts the calls of each path, for tests
 
 pub mod authorize;
+mod clock;
 pub mod counts;
 pub mod fault;
 pub mod grant;
+pub mod id_token;
+pub mod key;
+pub mod openid;
 pub mod page;
 pub mod parameters;
 pub mod profile;
+pub mod provider;
 pub mod redirect_uri;
+pub mod refusal;
+pub mod shape;
+#[cfg(test)]
+mod tests;
 pub mod token;
 pub mod user;
 
@@ -31,9 +43,9 @@ use axum::{
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::{counts::Counts, fault::PeerSocket, grant::Grants};
+use crate::{counts::Counter, fault::PeerSocket, provider::Provider};
 
-/// The only registered client, and how the provider behaves.
+/// The only registered client, and how the providers behave.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The client's id.
@@ -42,7 +54,7 @@ pub struct Settings {
     pub client_secret: String,
     /// The registered callback. See [`redirect_uri`].
     pub callback: Url,
-    /// Sent as `iss` with every redirect to the callback, if set (RFC 9207).
+    /// Sent as `iss` with every redirect to the callback, if set (RFC 9207). Default: what the shape sends.
     pub issuer: Option<String>,
     /// Lifetime of an authorization code.
     pub code_lifetime: Duration,
@@ -50,45 +62,66 @@ pub struct Settings {
     pub slowness: Duration,
 }
 
-/// State shared by the handlers.
+/// All providers.
 #[derive(Debug)]
 pub struct Sandbox {
-    /// The registered client.
-    pub settings: Settings,
-    /// Issued codes and access tokens.
-    pub grants: Grants,
-    /// Number of calls by path.
-    pub counts: Counts,
+    /// One for each shape.
+    pub providers: Vec<Arc<Provider>>,
+    /// A caller followed a redirect that must not be followed.
+    pub elsewhere: Counter,
 }
 
-/// Serves the provider until the future is dropped.
+/// Serves the providers until the future is dropped.
 ///
 /// # Errors
 ///
 /// When the listener fails permanently.
 pub async fn serve(listener: TcpListener, settings: Settings) -> io::Result<()> {
-    let sandbox = Sandbox {
-        grants: Grants::new(settings.code_lifetime),
-        counts: Counts::default(),
-        settings,
-    };
-    let service = router(Arc::new(sandbox)).into_make_service_with_connect_info::<PeerSocket>();
+    let service = router(settings).into_make_service_with_connect_info::<PeerSocket>();
     axum::serve(listener, service).await
 }
 
-fn router(sandbox: Arc<Sandbox>) -> Router {
-    Router::new()
-        .route(
-            "/site/oauth2/authorize",
-            get(authorize::show).post(authorize::decide),
-        )
-        .route("/site/oauth2/access_token", post(token::exchange))
-        .route("/2.0/user", get(profile::show))
+fn router(settings: Settings) -> Router {
+    let settings = Arc::new(settings);
+    let providers: Vec<_> = shape::ALL
+        .into_iter()
+        .map(|shape| Arc::new(Provider::new(Arc::clone(&settings), shape)))
+        .collect();
+    let routes: Vec<_> = providers.iter().cloned().map(provider_routes).collect();
+    let sandbox = Sandbox {
+        providers,
+        elsewhere: Counter::default(),
+    };
+    let own = Router::new()
         .route("/readyz", get(counts::ready))
         .route("/_sandbox/counts", get(counts::show))
         .route(
             "/_sandbox/elsewhere",
             get(counts::elsewhere).post(counts::elsewhere),
         )
-        .with_state(sandbox)
+        .with_state(Arc::new(sandbox));
+    routes.into_iter().fold(own, Router::merge)
+}
+
+fn provider_routes(provider: Arc<Provider>) -> Router {
+    let shape = provider.shape;
+    let at = |path: &str| format!("{}{path}", shape.prefix());
+    let paths = shape.paths();
+    let mut routes = Router::new()
+        .route(
+            &at(paths.authorize),
+            get(authorize::show).post(authorize::decide),
+        )
+        .route(&at(paths.token), post(token::exchange))
+        .route(&at(paths.user), get(profile::show));
+    if let Some(openid) = shape.openid() {
+        routes = routes
+            .route(&at(openid.discovery_path()), get(openid::discovery))
+            .route(&at(openid.keys_path()), get(openid::keys))
+            .route(
+                &format!("/{}/rotate-keys", shape.name()),
+                post(openid::rotate_keys),
+            );
+    }
+    routes.with_state(provider)
 }

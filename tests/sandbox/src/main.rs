@@ -19,7 +19,7 @@ use tokio::{
 };
 use url::Url;
 
-/// OAuth 2.0 provider of Bitbucket's shape, for demos and tests: any visitor can log in as any user.
+/// Identity providers of several shapes (OAuth 2.0, OIDC), for demos and tests: any visitor can log in as any user.
 #[derive(Debug, Parser)]
 #[command(name = "sandbox-provider", version)]
 struct Arguments {
@@ -35,7 +35,7 @@ struct Arguments {
     /// The client's secret.
     #[arg(long, default_value = "sandbox-only-secret")]
     client_secret: String,
-    /// Issuer, sent as `iss` with every redirect to the callback. Default: no `iss`.
+    /// Issuer, sent as `iss` with every redirect to the callback. Default: what each provider sends.
     #[arg(long)]
     issuer: Option<String>,
     /// Lifetime of an authorization code, in seconds.

@@ -1,53 +1,56 @@
 //! The provider's two pages: plain HTML with a form, no script.
 
-use crate::{authorize::AuthorizationRequest, user::User};
+use crate::{parameters::Parameters, provider::Provider, user::User};
 
-/// Pick a user, then Allow or Deny. The form posts back to the page's own address.
+/// Pick a user, then Allow or Deny. The form posts the request's parameters back to the page's own address.
 #[must_use]
-pub fn choose_user(client_id: &str, request: &AuthorizationRequest) -> String {
-    let hidden: String = [
-        ("client_id", Some(client_id)),
-        ("response_type", Some("code")),
-        ("state", request.state.as_deref()),
-        ("redirect_uri", request.redirect_uri.as_deref()),
-        ("code_challenge", request.code_challenge.as_deref()),
-        (
-            "code_challenge_method",
-            request.code_challenge.as_ref().map(|_| "S256"),
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| value.map(|value| (name, value)))
-    .map(|(name, value)| {
-        format!(
-            "<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n",
-            escape(value)
-        )
-    })
-    .collect();
+pub fn choose_user(provider: &Provider, request: &Parameters) -> String {
+    let hidden: String = request
+        .iter()
+        .map(|(name, value)| {
+            format!(
+                "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+                escape(name),
+                escape(value)
+            )
+        })
+        .collect();
     let healthy: String = User::healthy()
         .iter()
         .enumerate()
         .map(|(index, user)| choice(user, index == 0))
         .collect();
-    let faulty: String = User::faulty()
-        .iter()
-        .map(|user| choice(user, false))
-        .collect();
-    let client = escape(client_id);
+    let faulty = choices(&User::faulty());
+    let refused = choices(&User::refused());
+    let untrusted = match provider.shape.openid() {
+        Some(_) => format!(
+            "<fieldset><legend>Faults of the ID token</legend>\n{}</fieldset>",
+            choices(&User::untrusted())
+        ),
+        None => String::new(),
+    };
+    let client = escape(&provider.settings.client_id);
+    let action = format!(
+        "{}{}",
+        provider.shape.prefix(),
+        provider.shape.paths().authorize
+    );
     document(
         "Sign in",
         &format!(
             "<h1>Sign in to the sandbox</h1>
 <p><strong>{client}</strong> asks who you are. There is no password: pick any user.</p>
-<form method=\"post\" action=\"/site/oauth2/authorize\">
+<form method=\"post\" action=\"{action}\">
 {hidden}<fieldset><legend>Users</legend>
 {healthy}</fieldset>
 <label class=\"other\">Or a custom user
 <input type=\"text\" name=\"other\" placeholder=\"any:name\" autocomplete=\"off\"></label>
 <details><summary>Users with a provider fault</summary>
 <fieldset><legend>Faults</legend>
-{faulty}</fieldset></details>
+{faulty}</fieldset>
+<fieldset><legend>Errors instead of a code</legend>
+{refused}</fieldset>
+{untrusted}</details>
 <div class=\"buttons\">
 <button type=\"submit\" name=\"decision\" value=\"allow\" class=\"allow\">Allow</button>
 <button type=\"submit\" name=\"decision\" value=\"deny\">Deny</button>
@@ -67,6 +70,10 @@ pub fn problem(reason: &str) -> String {
             escape(reason)
         ),
     )
+}
+
+fn choices(users: &[User]) -> String {
+    users.iter().map(|user| choice(user, false)).collect()
 }
 
 fn choice(user: &User, is_first: bool) -> String {

@@ -31,6 +31,20 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
+    /// All names and values, also empty ones.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The requested scopes.
+    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.value("scope")
+            .into_iter()
+            .flat_map(|scope| scope.split(' '))
+    }
+
     /// The value of this name; an empty value counts as absent (RFC 6749 section 3.1).
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {

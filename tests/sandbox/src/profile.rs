@@ -1,4 +1,4 @@
-//! `GET /2.0/user`: the profile of the access token's user.
+//! The record of the access token's user: Bitbucket's profile, GitHub's user, an `OpenID` provider's userinfo.
 
 use std::sync::Arc;
 
@@ -8,37 +8,35 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
 
-use crate::{Sandbox, fault::PeerSocket};
+use crate::{fault::PeerSocket, provider::Provider};
 
-/// Returns the profile, in Bitbucket's format.
+/// Returns the record, in the shape's format.
 pub async fn show(
-    State(sandbox): State<Arc<Sandbox>>,
+    State(provider): State<Arc<Provider>>,
     ConnectInfo(peer): ConnectInfo<PeerSocket>,
     headers: HeaderMap,
 ) -> Response {
-    sandbox.counts.profile.add_one();
-    let bearer = headers
+    provider.counts.profile.add_one();
+    let grant = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "))
-        .and_then(|access_token| sandbox.grants.bearer(access_token));
-    let Some(user) = bearer else {
-        let refusal = json!({ "type": "error", "error": { "message": "Access token expired." } });
-        return (StatusCode::UNAUTHORIZED, Json(refusal)).into_response();
-    };
-    let uuid = user.uuid();
-    let correct = json!({
-        "type": "user",
-        "uuid": uuid,
-        "display_name": user.display_name,
-        "nickname": user.name,
-        "created_on": "2012-12-10T14:44:13.592000+00:00",
-        "links": { "self": { "href": format!("/2.0/users/{uuid}") } },
-    });
-    match user.profile_fault {
-        Some(fault) => fault.spoil(correct, "uuid", &peer, &sandbox.settings).await,
-        None => Json(correct).into_response(),
+        .and_then(|access_token| provider.grants.bearer(access_token));
+    let answer = provider.shape.user(&headers, grant.as_ref());
+    let fault = grant.and_then(|grant| grant.user.profile_fault);
+    match fault {
+        Some(fault) if answer.status == StatusCode::OK => {
+            let field = provider.shape.id_field();
+            fault
+                .spoil(answer.body, field, &peer, &provider.settings)
+                .await
+        }
+        _ if answer.status == StatusCode::UNAUTHORIZED => {
+            // RFC 6750 section 3.
+            let challenge = [(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
+            (answer.status, challenge, Json(answer.body)).into_response()
+        }
+        _ => (answer.status, Json(answer.body)).into_response(),
     }
 }

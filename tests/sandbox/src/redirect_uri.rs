@@ -1,13 +1,35 @@
-//! Bitbucket's rule for `redirect_uri`: the registered callback, or a path below it.
+//! The providers' rules for `redirect_uri`.
 
 use url::Url;
 
-/// The callback to use: `given` if the rule allows it, the registered one if nothing was given, else `None`.
-#[must_use]
-pub fn choose(registered: &Url, given: Option<&str>) -> Option<Url> {
-    let Some(given) = given else {
-        return Some(registered.clone());
-    };
+/// How a request's `redirect_uri` must relate to the registered callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The registered callback or a path below it; may be absent. Bitbucket's rule.
+    RegisteredOrBelow,
+    /// Byte for byte the registered callback (RFC 9700 section 2.1).
+    Exact,
+    /// As [`Self::Exact`], but it may be absent, and a mismatch is reported at the registered callback. GitHub's rule.
+    ExactOrAbsent,
+}
+
+impl Rule {
+    /// The callback to use: `given` if the rule allows it, or the registered one where nothing need be given.
+    #[must_use]
+    pub fn choose(self, registered: &Url, given: Option<&str>) -> Option<Url> {
+        let Some(given) = given else {
+            return (self != Self::Exact).then(|| registered.clone());
+        };
+        match self {
+            Self::RegisteredOrBelow => below(registered, given),
+            Self::Exact | Self::ExactOrAbsent => {
+                (given == registered.as_str()).then(|| registered.clone())
+            }
+        }
+    }
+}
+
+fn below(registered: &Url, given: &str) -> Option<Url> {
     let base = registered.as_str();
     let extends = given
         .strip_prefix(base)
@@ -30,11 +52,17 @@ mod tests {
             "http://127.0.0.1:8080/login/v1",
         ] {
             assert_eq!(
-                choose(&registered, Some(allowed)).unwrap().as_str(),
+                Rule::RegisteredOrBelow
+                    .choose(&registered, Some(allowed))
+                    .unwrap()
+                    .as_str(),
                 allowed
             );
         }
-        assert_eq!(choose(&registered, None).unwrap(), registered);
+        assert_eq!(
+            Rule::RegisteredOrBelow.choose(&registered, None).unwrap(),
+            registered
+        );
     }
 
     #[test]
@@ -50,7 +78,31 @@ mod tests {
             "https://127.0.0.1:8080/login",
             "/login",
         ] {
-            assert_eq!(choose(&registered, Some(rejected)), None, "{rejected}");
+            assert_eq!(
+                Rule::RegisteredOrBelow.choose(&registered, Some(rejected)),
+                None,
+                "{rejected}"
+            );
         }
+    }
+
+    #[test]
+    fn an_exact_rule_takes_only_the_registered_callback() {
+        let registered = Url::parse("http://127.0.0.1:8080/login").unwrap();
+        for rule in [Rule::Exact, Rule::ExactOrAbsent] {
+            let same = rule.choose(&registered, Some("http://127.0.0.1:8080/login"));
+            assert_eq!(same.as_ref(), Some(&registered));
+            for rejected in [
+                "http://127.0.0.1:8080/login/",
+                "http://127.0.0.1:8080/login/v1",
+            ] {
+                assert_eq!(rule.choose(&registered, Some(rejected)), None, "{rejected}");
+            }
+        }
+        assert_eq!(Rule::Exact.choose(&registered, None), None);
+        assert_eq!(
+            Rule::ExactOrAbsent.choose(&registered, None),
+            Some(registered)
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::fault::Fault;
+use crate::{fault::Fault, id_token::IdFault, refusal::Refusal};
 
 /// A user who can log in. [`User::named`] also creates users of any name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +15,17 @@ pub struct User {
     pub token_fault: Option<Fault>,
     /// Fault when this user's profile is requested.
     pub profile_fault: Option<Fault>,
+    /// Error of the authorization endpoint when this user presses Allow.
+    pub refusal: Option<Refusal>,
+    /// Fault of this user's ID tokens.
+    pub id_fault: Option<IdFault>,
 }
 
 /// Prefix of the names of custom users, for example `any:eve`.
 const CUSTOM: &str = "any:";
+
+/// 2^53 + 1: as a float it becomes 2^53.
+const NO_FLOAT: u64 = 9_007_199_254_740_993;
 
 const HEALTHY: [(&str, &str); 4] = [
     ("ada", "Ada Lovelace"),
@@ -62,6 +69,32 @@ impl User {
         at_token.chain(at_profile).chain([at_both]).collect()
     }
 
+    /// The users for whom the authorization endpoint redirects back with an error: `error-<code>`.
+    #[must_use]
+    pub fn refused() -> Vec<Self> {
+        let refused = Refusal::ALL.into_iter().map(|refusal| Self {
+            refusal: Some(refusal),
+            ..Self::without_fault(
+                &format!("error-{}", refusal.code()),
+                &format!("Error {}", refusal.code()),
+            )
+        });
+        refused.collect()
+    }
+
+    /// The users whose ID token must be rejected: `id-<fault>`. With a provider that issues none, nothing fails.
+    #[must_use]
+    pub fn untrusted() -> Vec<Self> {
+        let untrusted = IdFault::ALL.into_iter().map(|fault| Self {
+            id_fault: Some(fault),
+            ..Self::without_fault(
+                &format!("id-{}", fault.name()),
+                &format!("ID token {}", fault.describe()),
+            )
+        });
+        untrusted.collect()
+    }
+
     /// The user with this name; `any:x` always exists.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -71,13 +104,21 @@ impl User {
         Self::healthy()
             .into_iter()
             .chain(Self::faulty())
+            .chain(Self::refused())
+            .chain(Self::untrusted())
             .find(|user| user.name == name)
     }
 
     /// The stable identifier, in braces like Bitbucket's. It depends on the name only.
     #[must_use]
     pub fn uuid(&self) -> String {
-        let digest = hex::encode(Sha256::digest(self.name.as_bytes()));
+        format!("{{{}}}", self.bare_uuid())
+    }
+
+    /// The same identifier, without braces.
+    #[must_use]
+    pub fn bare_uuid(&self) -> String {
+        let digest = hex::encode(self.digest());
         let part = |from: usize, to: usize| digest.get(from..to).unwrap_or_default();
         let parts = [
             part(0, 8),
@@ -86,7 +127,39 @@ impl User {
             part(16, 20),
             part(20, 32),
         ];
-        format!("{{{}}}", parts.join("-"))
+        parts.join("-")
+    }
+
+    /// The stable number, of at most 48 bits. `grace` has a number that no `f64` can represent.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        match self.name.as_str() {
+            "grace" => NO_FLOAT,
+            _ => self.wide_number() >> 16,
+        }
+    }
+
+    /// A stable number of 64 bits.
+    #[must_use]
+    pub fn wide_number(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.digest();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// The name to display, unless this user has entered none: `joao`.
+    #[must_use]
+    pub fn entered_name(&self) -> Option<&str> {
+        (self.name != "joao").then_some(self.display_name.as_str())
+    }
+
+    /// A mail address that does not exist (RFC 2606).
+    #[must_use]
+    pub fn email(&self) -> String {
+        format!("{}@sandbox.example", self.name.replace(':', "."))
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.name.as_bytes()).into()
     }
 
     fn without_fault(name: &str, display_name: &str) -> Self {
@@ -95,6 +168,8 @@ impl User {
             display_name: display_name.to_owned(),
             token_fault: None,
             profile_fault: None,
+            refusal: None,
+            id_fault: None,
         }
     }
 }
@@ -105,7 +180,8 @@ mod tests {
 
     #[test]
     fn every_listed_user_is_found_by_name() {
-        for user in User::healthy().into_iter().chain(User::faulty()) {
+        let faulty = [User::faulty(), User::refused(), User::untrusted()];
+        for user in User::healthy().into_iter().chain(faulty.concat()) {
             assert_eq!(User::named(&user.name), Some(user));
         }
         assert_eq!(User::named("nobody"), None);

@@ -1,0 +1,234 @@
+//! The provider's public keys. Source: RFC 7517 sections 4 and 5, RFC 7518 section 6, RFC 8037 section 2.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+    UnparsedPublicKey,
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    MAX_DOCUMENT,
+    algorithm::Algorithm,
+    json::{Object, ObjectFault},
+};
+
+/// Most keys in a set.
+const MAX_KEYS: usize = 100;
+
+/// Longest key ID in bytes.
+pub(crate) const MAX_KEY_ID: usize = 255;
+
+/// Most keys that are tried for one token: verifying is the expensive part.
+const MAX_TRIED: usize = 10;
+
+/// What ring accepts, see its documentation of `RSA_PKCS1_2048_8192_SHA256`.
+const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
+const EXPONENTS: std::ops::RangeInclusive<u64> = 3..=(1 << 33) - 1;
+
+/// The usable keys of a provider: at least one.
+///
+/// A key that is malformed or for something else is left out: one bad key must not lock everybody out.
+#[derive(Clone)]
+pub struct Keys(Vec<Key>);
+
+/// Why a key set is rejected, for a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeysFault {
+    /// More than 64 KiB.
+    #[error("the key set is larger than 64 KiB")]
+    TooLarge,
+    /// Not a JSON object with a list `keys`; often a page that was sent instead.
+    #[error("the key set is not a JSON object with a list of keys")]
+    Malformed,
+    /// A name appears twice in the set itself.
+    #[error("a name appears twice in the key set")]
+    Ambiguous,
+    /// More than 100 keys.
+    #[error("the key set has more than 100 keys")]
+    TooMany,
+    /// No key is left.
+    #[error("the key set has no usable key for RS256, ES256 or EdDSA")]
+    NoneUsable,
+}
+
+impl From<ObjectFault> for KeysFault {
+    fn from(fault: ObjectFault) -> Self {
+        match fault {
+            ObjectFault::NotObject => Self::Malformed,
+            ObjectFault::Duplicate => Self::Ambiguous,
+        }
+    }
+}
+
+/// What the keys say about a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Valid,
+    Invalid,
+    /// No key has the ID and the algorithm.
+    NoKey,
+}
+
+impl Keys {
+    /// Reads a JWK set.
+    ///
+    /// # Errors
+    ///
+    /// The set is malformed or too large, or no key in it is usable.
+    pub fn parse(document: &[u8]) -> Result<Self, KeysFault> {
+        if document.len() > MAX_DOCUMENT {
+            return Err(KeysFault::TooLarge);
+        }
+        let set = Object::read(document)?;
+        let listed: Option<Vec<&RawValue>> = set.get("keys").map_err(|_| KeysFault::Malformed)?;
+        let listed = listed.ok_or(KeysFault::Malformed)?;
+        if listed.len() > MAX_KEYS {
+            return Err(KeysFault::TooMany);
+        }
+        let usable: Vec<_> = listed.into_iter().filter_map(Key::read).collect();
+        if usable.is_empty() {
+            return Err(KeysFault::NoneUsable);
+        }
+        Ok(Self(usable))
+    }
+
+    /// Whether there is a key with this ID.
+    #[must_use]
+    pub fn has(&self, key_id: &str) -> bool {
+        self.0.iter().any(|key| key.id.as_deref() == Some(key_id))
+    }
+
+    /// The number of usable keys.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Verifies a signature by the keys of this algorithm and, if there is a key ID, of this ID.
+    pub(crate) fn verify(
+        &self,
+        algorithm: Algorithm,
+        key_id: Option<&str>,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Verdict {
+        let has_id = |key: &&Key| key_id.is_none() || key.id.as_deref() == key_id;
+        let fitting = self.0.iter().filter(has_id);
+        let fitting = fitting.filter(|key| key.public.algorithm() == algorithm);
+        let mut verdict = Verdict::NoKey;
+        for key in fitting.take(MAX_TRIED) {
+            if key.public.verifies(message, signature) {
+                return Verdict::Valid;
+            }
+            verdict = Verdict::Invalid;
+        }
+        verdict
+    }
+}
+
+/// Without the keys: they are long.
+impl fmt::Debug for Keys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Keys({})", self.count())
+    }
+}
+
+#[derive(Clone)]
+struct Key {
+    id: Option<String>,
+    public: PublicKey,
+}
+
+impl Key {
+    /// Reads a JWK. `None` if it cannot verify ID tokens.
+    fn read(value: &RawValue) -> Option<Self> {
+        let jwk = Object::read(value.get().as_bytes()).ok()?;
+        let id: Option<String> = jwk.get("kid").ok()?;
+        if id.as_ref().is_some_and(|id| id.len() > MAX_KEY_ID) {
+            return None;
+        }
+        let usage: Option<String> = jwk.get("use").ok()?;
+        let operations: Option<Vec<String>> = jwk.get("key_ops").ok()?;
+        let verifies = usage.is_none_or(|usage| usage == "sig")
+            && operations.is_none_or(|all| all.iter().any(|one| one == "verify"));
+        let public = PublicKey::read(&jwk).filter(|_| verifies)?;
+        let bound: Option<String> = jwk.get("alg").ok()?;
+        let is_bound = bound.is_none_or(|name| name == public.algorithm().name());
+        is_bound.then_some(Self { id, public })
+    }
+}
+
+/// A key as ring takes it. Its type decides the algorithm, so no token can choose another one for it.
+#[derive(Clone)]
+enum PublicKey {
+    Rsa(RsaPublicKeyComponents<Vec<u8>>),
+    /// Whether the point is on the curve is found out by verifying: every signature is invalid otherwise.
+    P256(UnparsedPublicKey<Vec<u8>>),
+    Ed25519(UnparsedPublicKey<Vec<u8>>),
+}
+
+impl PublicKey {
+    /// Reads the public members; others, such as the private `d`, are never looked at.
+    fn read(jwk: &Object<'_>) -> Option<Self> {
+        let text = |name: &str| jwk.get::<String>(name).ok().flatten();
+        let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
+        let sized = |name: &str| bytes(name).filter(|bytes| bytes.len() == 32);
+        match text("kty")?.as_str() {
+            "RSA" => rsa(&bytes("n")?, &bytes("e")?).map(Self::Rsa),
+            "EC" if text("crv")? == "P-256" => {
+                let point = [vec![4], sized("x")?, sized("y")?].concat();
+                Some(Self::P256(UnparsedPublicKey::new(
+                    &ECDSA_P256_SHA256_FIXED,
+                    point,
+                )))
+            }
+            "OKP" if text("crv")? == "Ed25519" => {
+                let point = sized("x")?;
+                Some(Self::Ed25519(UnparsedPublicKey::new(&ED25519, point)))
+            }
+            _ => None,
+        }
+    }
+
+    const fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Rsa(_) => Algorithm::Rs256,
+            Self::P256(_) => Algorithm::Es256,
+            Self::Ed25519(_) => Algorithm::EdDsa,
+        }
+    }
+
+    fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        let verified = match self {
+            Self::Rsa(key) => key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),
+            Self::P256(key) | Self::Ed25519(key) => key.verify(message, signature),
+        };
+        verified.is_ok()
+    }
+}
+
+/// An RSA key, if ring would accept it.
+fn rsa(modulus: &[u8], exponent: &[u8]) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
+    let (n, e) = (without_zeros(modulus), without_zeros(exponent));
+    let zeros = n.first()?.leading_zeros() as usize;
+    let is_odd = n.last()? % 2 == 1 && e.last()? % 2 == 1;
+    let is_large = MODULUS_BITS.contains(&(n.len() * 8 - zeros));
+    let value = (e.len() <= 8).then(|| e.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+    let is_accepted = value.is_some_and(|value| EXPONENTS.contains(&value));
+    (is_odd && is_large && is_accepted).then(|| RsaPublicKeyComponents {
+        n: n.to_vec(),
+        e: e.to_vec(),
+    })
+}
+
+/// RFC 7518 section 6.3.1.1 forbids leading zeros, and says that some libraries write them: ring rejects them.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    &bytes[zeros..]
+}

@@ -37,7 +37,7 @@ const LOGIN: [&str; 12] = [
 ];
 
 /// The crates that are shipped.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "gateway",
     "gateway/bridge",
     "gateway/kit",
@@ -45,6 +45,7 @@ const CRATES: [&str; 10] = [
     "gateway/release",
     "gateway/store",
     "backends/login",
+    "backends/openid",
     "backends/v1",
     "backends/v2",
     "backends/all",

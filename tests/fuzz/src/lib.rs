@@ -12,31 +12,34 @@
 //! | [`canonical()`] | `signpost_protocol::sign` | a line with the sign profile, then as for `params` |
 //! | [`response()`] | `gateway`: heads of backends' responses | a head, and what follows it |
 //! | [`bridge()`] | `signpost_bridge` | a line with operations, a line with another body, then the body |
+//! | [`openid()`] | `signpost_openid` | a line that says what follows, then a document, a key set, a token or claims |
 
 mod bridge;
 mod canonical;
 mod chunked;
 mod head;
 pub mod naive;
+mod openid;
 mod params;
 mod response;
 
 pub use self::{
-    bridge::bridge, canonical::canonical, chunked::chunked, head::head, params::params,
-    response::response,
+    bridge::bridge, canonical::canonical, chunked::chunked, head::head, openid::openid,
+    params::params, response::response,
 };
 
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("head", head),
     ("chunked", chunked),
     ("params", params),
     ("canonical", canonical),
     ("response", response),
     ("bridge", bridge),
+    ("openid", openid),
 ];
 
 /// Splits an input into its first line, often a query, and the rest, often a body.

@@ -6,6 +6,7 @@ pub mod canonical;
 pub mod chunked;
 pub mod head;
 pub mod json;
+pub mod openid;
 pub mod params;
 pub mod response;
 mod text;

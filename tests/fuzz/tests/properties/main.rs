@@ -9,6 +9,7 @@ mod chunked;
 mod damage;
 mod forms;
 mod heads;
+mod openid;
 
 use std::{cell::Cell, env, fmt, ops::RangeInclusive};
 

@@ -195,7 +195,7 @@ async fn counts_survive_a_reload() {
     stack.configure(
         Program::V1,
         "[limits]\nstarts_burst = 77\n[providers.second]\nkind = 'bitbucket'\nclient_id = 'i'\nclient_secret = 's'\n\
-         auth_url = 'http://127.0.0.1:1'\napi_url = 'http://127.0.0.1:1'",
+         url = 'http://127.0.0.1:1'",
     );
     let output = stack.reload(Program::V1);
     assert!(output.status.success(), "{}", output_text(&output));

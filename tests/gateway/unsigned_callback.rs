@@ -143,8 +143,8 @@ async fn any_other_unsigned_request_is_rejected() {
             request("GET", "/login?code=x&state=v1.a&app=x", &[], b""),
         ),
         (
-            "provider",
-            request("GET", "/login?code=x&state=v1.a&provider=x", &[], b""),
+            "two providers",
+            request("GET", "/login?provider=x&state=v1.a&provider=x", &[], b""),
         ),
         (
             "return_to",

@@ -281,7 +281,7 @@ fn fill(folder: &Folder, file: &Path, accounts: i64) {
     );
     let rows = format!(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {accounts}) \
-         INSERT INTO accounts (provider, kind, username, created_at) SELECT 'p', 'k', 'user' || n, n FROM numbers \
+         INSERT INTO accounts (provider, username, created_at) SELECT 'p', 'user' || n, n FROM numbers \
          WHERE n <= {accounts}; \
          INSERT INTO events (account_id, application_id, event, data, received_at) \
          SELECT id, 1, 'seen', 'some data', created_at FROM accounts; \

@@ -430,7 +430,7 @@ async fn login_as_a_user_refuses_all_but_the_sandbox() {
         format!("http://{address}"),
         "https://provider.example".into(),
     ] {
-        let toml = format!("[providers.bitbucket]\nauth_url = '{provider}'\nclient_secret = 'x'\n");
+        let toml = format!("[providers.bitbucket]\nurl = '{provider}'\nclient_secret = 'x'\n");
         let stack = Stack::builder().program(Program::V2, &toml).start().await;
         let output = login(&stack).args(["--user", "ada"]).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -353,7 +353,7 @@ async fn an_account_that_the_file_allows_signs_in_by_the_login_service() {
     let start = async |username: &str| {
         let keys = format!(
             "[management.api]\n[management.console]\napplication = \"console\"\n\
-             [management.console.accounts.Ada]\nkind = \"bitbucket\"\nusername = \"{username}\"\nrole = \"operator\"\n"
+             [management.console.accounts.Ada]\nprovider = \"bitbucket\"\nusername = \"{username}\"\nrole = \"operator\"\n"
         );
         let stack = Stack::builder().multi().gateway(&keys).start().await;
         let origin = format!("http://{}", stack.addresses().management);

@@ -184,7 +184,7 @@ const GATEWAY_RESTART_KEYS: &[(&str, &str)] = &[
     ("management.tls.client_auth", "'optional'"),
     ("management.console.application", "'other'"),
     ("management.console.provider", "'other'"),
-    ("management.console.accounts.ada.kind", "'other'"),
+    ("management.console.accounts.ada.provider", "'other'"),
     ("management.console.accounts.ada.username", "'other'"),
     ("management.console.accounts.ada.role", "'viewer'"),
     ("threads", "3"),
@@ -231,21 +231,34 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("timeouts.idle_seconds", "121"),
     ("events.retention_days", "0"),
     ("log.filter", "'warn,login=debug'"),
-    ("providers.sandbox.kind", "'other'"),
-    ("providers.sandbox.auth_url", "'http://127.0.0.1:7101'"),
-    ("providers.sandbox.api_url", "'http://127.0.0.1:7101'"),
+    ("providers.sandbox.kind", "'gitlab'"),
+    ("providers.sandbox.url", "'http://127.0.0.1:7101'"),
     ("providers.sandbox.client_id", "'other'"),
     ("providers.sandbox.client_secret", "'hush'"),
-    ("providers.sandbox.redirect_uri", "false"),
-    ("providers.sandbox.pkce", "true"),
+    ("providers.sandbox.client_auth", "'post'"),
+    ("providers.sandbox.scopes", "['account']"),
+    ("providers.sandbox.authorize_url", "'/other'"),
+    ("providers.sandbox.token_url", "'/other'"),
+    ("providers.sandbox.user_url", "'/other'"),
     ("providers.sandbox.issuer", "'other'"),
+    ("providers.sandbox.pkce", "false"),
+    ("providers.sandbox.redirect_uri", "false"),
+    ("providers.sandbox.prompt", "'login'"),
+    ("providers.sandbox.pass_on", "['login_hint']"),
     ("providers.sandbox.allow_sandbox", "true"),
-    ("provider_kinds.gitea.authorize_path", "'/other'"),
-    ("provider_kinds.gitea.token_path", "'/other'"),
-    ("provider_kinds.gitea.user_path", "'/other'"),
-    ("provider_kinds.gitea.id_field", "'other'"),
-    ("provider_kinds.gitea.display_name_field", "'other'"),
-    ("provider_kinds.gitea.pkce", "false"),
+    ("providers.sandbox.label.en", "'Other'"),
+    ("providers.sandbox.label.zh-CN", "'Other'"),
+    ("providers.sandbox.label.zh-TW", "'Other'"),
+    ("providers.sandbox.label.ja", "'Other'"),
+    ("providers.sandbox.label.ko", "'Other'"),
+    ("providers.other.kind", "'gitlab'"),
+    ("providers.other.authorize_url", "'https://a.example'"),
+    ("providers.other.token_url", "'https://a.example'"),
+    ("providers.other.user_url", "'https://a.example'"),
+    ("providers.other.client_id", "'other'"),
+    ("providers.other.client_secret", "'hush'"),
+    ("providers.other.id_field", "'other'"),
+    ("providers.other.display_name_field", "'other'"),
 ];
 
 /// Keys of the backends' examples that need a new process.
@@ -262,23 +275,6 @@ const BACKEND_RESTART_KEYS: &[(&str, &str)] = &[
     ("postgres.statement_seconds", "4"),
     ("postgres.root_certificate", "'other.pem'"),
 ];
-
-/// Added to each backend example, since values above refer to it.
-const OTHER_PROVIDER: &str = "
-[provider_kinds.other]
-authorize_path = '/a'
-token_path = '/t'
-user_path = '/u'
-id_field = 'id'
-pkce = false
-
-[providers.other]
-kind = 'bitbucket'
-auth_url = 'http://127.0.0.1:1'
-api_url = 'http://127.0.0.1:1'
-client_id = 'i'
-client_secret = 's'
-";
 
 /// A program that runs with an example, and other values for its keys.
 struct Case {
@@ -321,7 +317,7 @@ fn backend(program: Program) -> Case {
         program,
         example: "v1.toml",
         arguments: &[],
-        further: OTHER_PROVIDER,
+        further: "",
         reloaded: BACKEND_KEYS,
         restart: BACKEND_RESTART_KEYS,
     }
@@ -371,6 +367,10 @@ fn prepared(case: &Case, listen: SocketAddr, management: SocketAddr) -> BTreeMap
     keys.insert("listen".to_owned(), format!("'{listen}'"));
     keys.insert("store".to_owned(), "'sqlite:signpost.db'".to_owned());
     keys.insert("management.listen".to_owned(), format!("'{management}'"));
+    if keys.contains_key("providers.other.kind") {
+        let secret = "providers.other.client_secret".to_owned();
+        keys.insert(secret, "'of the example'".to_owned());
+    }
     if case.program == Program::Gateway && keys.contains_key("application.key") {
         keys.insert("application.key".to_owned(), "'file:app.key'".to_owned());
     }
@@ -417,6 +417,10 @@ fn changed(keys: &BTreeMap<String, String>, key: &str, value: &str) -> BTreeMap<
     }
     if key == "versions.v1.shadow.to" {
         keys.insert("versions.v3.backend".to_owned(), "'127.0.0.1:3'".to_owned());
+    }
+    if key == "providers.other.kind" {
+        // Only the kind that it has needs them.
+        keys.retain(|key, _| !key.starts_with("providers.other.") || !key.ends_with("_field"));
     }
     if key == "gateway_secret_next" {
         keys.insert("gateway_secret".to_owned(), "'file:other.key'".to_owned());
@@ -565,7 +569,7 @@ fn the_command_keys_says_which_keys_a_reload_applies() {
         let restart = case.restart().into_iter().map(|(key, _)| (key, false));
         for (key, is_reloaded) in reloaded.chain(restart) {
             let mut parts: Vec<_> = key.split('.').collect();
-            if matches!(parts[0], "versions" | "providers" | "provider_kinds") {
+            if matches!(parts[0], "versions" | "providers") {
                 parts[1] = "NAME";
             }
             if parts.contains(&"accounts") {

@@ -87,11 +87,11 @@ fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
         );
         assert!(!text.contains("hush"), "{text}");
     }
-    let remote = "[providers.bitbucket]\nauth_url = \"http://192.0.2.1\"";
+    let remote = "[providers.bitbucket]\nurl = \"http://192.0.2.1\"";
     let files = Stack::builder().backends(remote).write_files();
     let refused = output_text(&check(&files, Program::V1));
     assert!(
-        refused.contains("providers.bitbucket.auth_url"),
+        refused.contains("providers.bitbucket.url"),
         "{refused}"
     );
     assert!(refused.contains("allow_sandbox = true"), "{refused}");

@@ -29,7 +29,10 @@ pub use self::{
     gateway_secret::Gateway,
     limits::{LoginLimits, Timeouts},
     logins::{Lifetimes, Polling, SingleApplication},
-    provider::{ProviderConfig, ProviderKind, ProviderName, Providers},
+    provider::{
+        ClientAuth, FieldPath, Label, OAuthSettings, PassedOn, Protocol, ProviderConfig,
+        ProviderName, Providers,
+    },
     public_url::PublicUrl,
 };
 
@@ -191,6 +194,7 @@ impl Config {
         let store = self.store.address.weakness().map(str::to_owned);
         let providers = self.providers.all.iter().flat_map(ProviderConfig::warnings);
         let warnings = store.into_iter().chain(providers);
+        let warnings = warnings.chain(self.providers.warnings());
         let warnings = warnings.chain(self.tracing.warnings());
         warnings.chain(self.secret_warnings.clone()).collect()
     }

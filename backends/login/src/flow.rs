@@ -3,7 +3,8 @@
 //! | step | function |
 //! | --- | --- |
 //! | a browser or a client begins a login | [`begin_redirect`], [`begin_polling`] |
-//! | the user opens a polling login's page, and presses its button | [`show_page`], [`confirm`] |
+//! | the user opens a login's page, and chooses a provider | [`show_page`], [`choose`] |
+//! | the user presses a button of a polling login's page | [`confirm`] |
 //! | the provider sends the browser back | [`finish_login`] |
 //! | the client asks for the outcome | [`check`], [`redeem_token`], [`redeem_ticket`] |
 
@@ -13,6 +14,7 @@ mod collect;
 mod find;
 mod finish;
 mod outcome;
+mod refusal;
 pub(crate) mod return_to;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -26,13 +28,17 @@ use url::Url;
 
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
-    browser::{confirm, show_page},
+    browser::{choose, confirm, show_page},
     collect::{CheckedStatus, check, redeem_ticket, redeem_token},
     finish::{Callback, Grant, finish_login},
     outcome::BrowserOutcome,
+    refusal::Refusal,
 };
-use crate::records::{
-    accounts::Account, applications::Application, credentials::Credential, logins::UserCode,
+use crate::{
+    config::{Label, ProviderName},
+    records::{
+        accounts::Account, applications::Application, credentials::Credential, logins::UserCode,
+    },
 };
 
 /// What the client receives for a completed login.
@@ -43,18 +49,20 @@ pub(crate) struct LoginResult {
     pub(crate) created: bool,
 }
 
-/// A redirect to the provider, with the cookie that binds the login to the browser.
-pub(crate) struct ProviderRedirect {
+/// A redirect to the provider, or to the login's page, with the cookie that binds the login to the browser.
+pub(crate) struct Redirect {
     pub(crate) url: Url,
     pub(crate) set_cookie: HeaderValue,
 }
 
 /// What a browser gets next.
 pub(crate) enum BrowserStep {
-    /// The page that asks the user to confirm.
+    /// The page that asks the user to confirm, or to choose a provider.
     Page(Page),
     /// The browser continues at the provider.
-    Redirect(ProviderRedirect),
+    Redirect(Redirect),
+    /// The same, in a browser that has the cookie.
+    Again(Url),
     /// This browser is finishing the login, or has finished it; with the `Set-Cookie` that makes its cookie short.
     Finished(BrowserOutcome, Option<HeaderValue>),
 }
@@ -68,13 +76,29 @@ impl From<BrowserOutcome> for BrowserStep {
 /// The contents of the page.
 pub(crate) struct Page {
     pub(crate) application: Arc<Application>,
-    pub(crate) user_code: UserCode,
-    pub(crate) provider: String,
-    /// The `state` of both links, and the `confirm` of each.
+    /// One button for each.
+    pub(crate) providers: Vec<Button>,
+    /// The `state` of all links.
     pub(crate) state: String,
+    /// Of a polling login.
+    pub(crate) polling: Option<PollingPage>,
+}
+
+/// A provider on the page.
+pub(crate) struct Button {
+    pub(crate) name: ProviderName,
+    pub(crate) label: Label,
+}
+
+/// What the page of a polling login has besides.
+pub(crate) struct PollingPage {
+    pub(crate) user_code: UserCode,
+    /// The `confirm` of the buttons, and of the link that cancels.
     pub(crate) confirm: String,
     pub(crate) cancel: String,
     pub(crate) set_cookie: HeaderValue,
+    /// Whether the user chooses the provider.
+    pub(crate) user_chooses: bool,
 }
 
 /// A browser's request that names a login by its `state`.

@@ -1,5 +1,6 @@
 //! The `main` of every version: arguments, configuration and its reload, log, server, shutdown.
 
+mod check;
 mod management;
 mod running;
 mod server;
@@ -8,10 +9,10 @@ mod sweeper;
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use clap::{Arg, Args as _, Command, FromArgMatches as _, Subcommand as _};
+use clap::{Arg, ArgAction, Args as _, Command, FromArgMatches as _, Subcommand as _};
 use signpost_kit::{
     clock::{Clock, SystemClock},
-    command::{ConfigFile, SharedCommand},
+    command::{ConfigFile, SharedCommand, print_line},
     config::{ConfigError, Loaded},
     log::{Logging, ReopenSignals, check_output, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader},
@@ -26,6 +27,7 @@ use self::{
 use crate::{
     config::Config,
     http::{Configured, Version, Versions},
+    records::accounts::providers_with_accounts,
     service::{Service, Stores},
 };
 
@@ -69,6 +71,12 @@ async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     tracing::info!(store = %config.store.address, "using the store");
     let service = Service::new(config, Stores::new(&store), Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
+    match providers_with_accounts(&store).await {
+        Ok(names) => log_warnings(&check::warnings(&service.config, &names)),
+        Err(error) => {
+            return Err(error).context("cannot read the accounts' providers from the store");
+        }
+    }
     // Read now and not by the first request: with a slow store, all requests that need the key would queue for it.
     let seal = service.state.seal().await.map(drop);
     seal.context("cannot read the key of redirect logins from the store")?;
@@ -85,17 +93,33 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     let matches = command(program).get_matches();
-    if matches.subcommand().is_some() {
+    if let Some((_, options)) = matches.subcommand() {
+        let is_online = matches!(options.try_get_one("online"), Ok(Some(true)));
         let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
-        return SharedCommand::from_arg_matches(&matches)?.run(
+        let mut online = Vec::new();
+        let mut is_well = true;
+        let code = SharedCommand::from_arg_matches(&matches)?.run(
             || Config::keys(|root| versions.read(root), &versions.examples()),
             |file| {
                 let config = load(file)?;
                 check_output(&config.log, file)?;
-                Ok(config.warnings())
+                let mut warnings = config.warnings();
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(async {
+                    warnings.extend(check::lost_accounts(&config).await);
+                    if is_online {
+                        (online, is_well) = check::online(&config).await?;
+                    }
+                    anyhow::Ok(())
+                })?;
+                Ok(warnings)
             },
             |file| Ok(load(file)?.listen.into()),
-        );
+        )?;
+        online.iter().for_each(|line| print_line(line));
+        return Ok(if is_well { code } else { ExitCode::FAILURE });
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
     let Loaded { config, settings } = load(&file, versions)?;
@@ -138,6 +162,15 @@ fn load(file: &Path, versions: &Versions) -> Result<Loaded<(Config, Configured)>
     Config::load(file, |root| versions.read(root))
 }
 
+/// The option of `check` that only this service has.
+fn online() -> Arg {
+    Arg::new("online")
+        .long("online")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("diff")
+        .help("Also call each provider, and print what would fail at the first login")
+}
+
 /// Without a command, the program serves requests.
 fn command(program: &Program) -> Command {
     let with_default = |arg: Arg| match arg.get_id() == "config" {
@@ -152,4 +185,5 @@ fn command(program: &Program) -> Command {
         .about(program.about)
         .mut_args(with_default)
         .mut_subcommands(|command| command.mut_args(with_default))
+        .mut_subcommand("check", |check| check.arg(online()))
 }

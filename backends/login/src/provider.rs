@@ -1,91 +1,139 @@
 //! Calls to providers: where browsers are redirected to, and which user logged in. CONTRACT 8.
 //!
-//! Providers differ in their configuration only (see [`ProviderConfig`]). The protocol is RFC 6749 section 4.1,
-//! implemented by the `oauth2` crate.
+//! | module | subject |
+//! | --- | --- |
+//! | `token` | exchanges a code (RFC 6749 section 4.1) |
+//! | `user` | the user's record of a provider that speaks OAuth 2.0, or the user info of an OpenID provider |
+//! | `issuer` | what an OpenID provider publishes: fetched and kept up to date |
+//! | [`probe`] | asks a provider what would fail at the first login |
+//!
+//! What ID tokens must be is in the crate `signpost-openid`.
 
 mod fault;
 mod http_client;
-mod profile;
+mod issuer;
+mod probe;
+mod token;
+mod user;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use oauth2::{
-    AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, TokenResponse, TokenUrl,
-    basic::{BasicClient, BasicErrorResponseType},
-};
+use oauth2::{CsrfToken, PkceCodeChallenge, PkceCodeVerifier, Scope};
+use signpost_kit::clock::Timestamp;
+use signpost_openid::{Expected, IdToken, TokenFault};
 use url::Url;
 
-pub(crate) use self::{fault::ProviderFault, http_client::HttpClient};
+pub(crate) use self::{fault::ProviderFault, http_client::HttpClient, probe::probe};
+use self::{
+    issuer::{Issuer, Metadata},
+    token::Tokens,
+};
 use crate::{
-    config::{ProviderConfig, ProviderName, Providers, PublicUrl},
+    config::{ClientAuth, PassedOn, Protocol, ProviderConfig, ProviderName, Providers, PublicUrl},
     metrics::providers::{CallKind, ProviderMetrics, Providers as ProviderCounters},
     records::{
         accounts::User,
-        logins::{LoginCookie, LoginState},
+        logins::{Hints, LoginCookie, LoginState},
     },
     trace::recorded,
 };
 
-/// Timeout of token and profile together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the work
-/// before and after the calls.
+/// Timeout of all calls of a callback together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the
+/// work before and after the calls.
 const PROVIDER_TIMEOUT: Duration = Duration::from_millis(9_500);
-
-type Client = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 /// A client of one provider.
 pub(crate) struct Provider {
     pub(crate) config: ProviderConfig,
-    client: Client,
+    /// What an OpenID provider publishes.
+    issuer: Option<Arc<Issuer>>,
+    callback: Url,
     http: HttpClient,
     timeout: Duration,
     /// The counters of its logins.
     pub(crate) metrics: Arc<ProviderMetrics>,
 }
 
+/// Where a provider is called, and how the client authenticates there.
+struct Endpoints<'a> {
+    authorize: &'a Url,
+    token: &'a Url,
+    client_auth: ClientAuth,
+}
+
 impl Provider {
     fn new(
         config: &ProviderConfig,
         public_url: &PublicUrl,
+        issuer: Option<Arc<Issuer>>,
         http: HttpClient,
         metrics: Arc<ProviderMetrics>,
     ) -> Self {
-        let client = BasicClient::new(ClientId::new(config.client_id.clone()))
-            .set_client_secret(ClientSecret::new(config.client_secret.expose().to_owned()))
-            .set_auth_uri(AuthUrl::from_url(config.authorize_url.clone()))
-            .set_token_uri(TokenUrl::from_url(config.token_url.clone()));
-        // If set, the crate sends it in both calls.
-        let client = if config.sends_redirect_uri {
-            client.set_redirect_uri(RedirectUrl::from_url(public_url.callback()))
-        } else {
-            client
-        };
         Self {
             config: config.clone(),
-            client,
+            issuer,
+            callback: public_url.callback(),
             http,
             timeout: PROVIDER_TIMEOUT,
             metrics,
         }
     }
 
-    /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte).
-    pub(crate) fn is_issuer(&self, iss: &str) -> bool {
-        self.config.issuer == iss
+    /// Whether a callback's `iss` is this provider's (RFC 9207: compared byte by byte), or absent from a callback that
+    /// need not have it.
+    ///
+    /// # Errors
+    ///
+    /// An OpenID provider has published nothing yet.
+    pub(crate) async fn accepts_issuer(&self, iss: Option<&str>) -> Result<bool, ProviderFault> {
+        match (&self.config.protocol, iss) {
+            (Protocol::OAuth(settings), Some(iss)) => Ok(settings.issuer == iss),
+            (Protocol::OAuth(_), None) => Ok(true),
+            (Protocol::OpenId { issuer }, Some(iss)) => Ok(issuer == iss),
+            (Protocol::OpenId { .. }, None) => {
+                let metadata = self.published().await?;
+                Ok(!metadata.is_some_and(|metadata| metadata.discovery.sends_iss))
+            }
+        }
     }
 
     /// The URL that the browser with `cookie` is redirected to for the login of `state`.
-    pub(crate) fn authorize_url(&self, state: &LoginState, cookie: &LoginCookie) -> Url {
-        let mut request = self.client.authorize_url(|| CsrfToken::new(state.encode()));
-        if self.config.pkce {
-            let verifier = PkceCodeVerifier::new(cookie.code_verifier());
+    ///
+    /// # Errors
+    ///
+    /// An OpenID provider has published nothing yet.
+    pub(crate) async fn authorize_url(
+        &self,
+        state: &LoginState,
+        cookie: &LoginCookie,
+        hints: &Hints,
+    ) -> Result<Url, ProviderFault> {
+        let published = self.published().await?;
+        let endpoints = self.endpoints(published.as_deref())?;
+        let client = token::client(&self.config, &endpoints, &self.callback);
+        let mut request = client.authorize_url(|| CsrfToken::new(state.encode()));
+        request = request.add_scopes(self.config.scopes.iter().cloned().map(Scope::new));
+        if let Some(verifier) = self.code_verifier(cookie) {
             request =
                 request.set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
         }
-        request.url().0
+        if published.is_some() {
+            request = request.add_extra_param("nonce", self.nonce(cookie));
+        }
+        let passed = |one: PassedOn| {
+            let value = hints.get(one)?;
+            self.config.pass_on.contains(&one).then_some(value)
+        };
+        if let Some(prompt) = passed(PassedOn::Prompt).or(self.config.prompt.as_deref()) {
+            request = request.add_extra_param("prompt", prompt);
+        }
+        if let Some(hint) = passed(PassedOn::LoginHint) {
+            request = request.add_extra_param("login_hint", hint);
+        }
+        Ok(request.url().0)
     }
 
-    /// Returns the user who logged in: exchanges `code`, then requests the profile, within 9.5 s.
+    /// Returns the user who logged in: exchanges `code`, then asks who that is, within 9.5 s.
     ///
     /// # Errors
     ///
@@ -94,17 +142,19 @@ impl Provider {
         &self,
         code: String,
         cookie: &LoginCookie,
+        now: Timestamp,
     ) -> Result<User, ProviderFault> {
         let calls = async {
-            let (name, urls) = (
-                self.config.name.as_str(),
-                [&self.config.token_url, &self.config.user_url],
-            );
-            let exchange = recorded("token", name, urls[0], self.exchange(code, cookie));
-            let access_token = self.metrics.measure(CallKind::Token, exchange).await?;
-            let profile = profile::user(&self.http, &self.config, &access_token);
-            let profile = recorded("user", name, urls[1], profile);
-            self.metrics.measure(CallKind::User, profile).await
+            let published = self.published().await?;
+            let tokens = self.exchange(code, cookie, published.as_deref()).await?;
+            match published {
+                None => self.user_by_record(&tokens).await,
+                Some(metadata) => {
+                    let id_token = tokens.id.as_deref().ok_or(ProviderFault::NoIdToken)?;
+                    let named = self.user_of(id_token, &metadata, cookie, now).await?;
+                    self.user_by_id_token(named, &tokens, &metadata).await
+                }
+            }
         };
         tokio::time::timeout(self.timeout, calls)
             .await
@@ -115,43 +165,137 @@ impl Provider {
         &self,
         code: String,
         cookie: &LoginCookie,
-    ) -> Result<oauth2::AccessToken, ProviderFault> {
-        let mut request = self.client.exchange_code(AuthorizationCode::new(code));
-        if self.config.pkce {
-            request = request.set_pkce_verifier(PkceCodeVerifier::new(cookie.code_verifier()));
-        }
-        let http = self.http.clone();
-        let send = move |request| {
-            let http = http.clone();
-            async move { http.send(request).await }
+        published: Option<&Metadata>,
+    ) -> Result<Tokens, ProviderFault> {
+        let endpoints = self.endpoints(published)?;
+        let client = token::client(&self.config, &endpoints, &self.callback);
+        let exchange = token::exchange(&client, &self.http, code, self.code_verifier(cookie));
+        let exchange = recorded("token", self.name(), endpoints.token, exchange);
+        self.metrics.measure(CallKind::Token, exchange).await
+    }
+
+    async fn user_by_record(&self, tokens: &Tokens) -> Result<User, ProviderFault> {
+        let Protocol::OAuth(settings) = &self.config.protocol else {
+            return Err(ProviderFault::NoIdToken);
         };
-        match request.request_async(&send).await {
-            Ok(response) => Ok(response.access_token().clone()),
-            Err(RequestTokenError::Request(fault)) => Err(fault),
-            Err(RequestTokenError::ServerResponse(refusal)) => Err(ProviderFault::CodeRejected {
-                error: error_code(refusal.error()),
-            }),
-            // The causes are dropped: they quote the response, which may contain a token.
-            Err(RequestTokenError::Parse(..) | RequestTokenError::Other(_)) => {
-                Err(ProviderFault::TokenMalformed)
+        let record = user::by_record(&self.http, settings, &tokens.access);
+        let record = recorded("user", self.name(), &settings.user_url, record);
+        self.metrics.measure(CallKind::User, record).await
+    }
+
+    /// Checks an ID token. A token signed by an unknown key has the keys fetched once more: the provider may have new ones.
+    async fn user_of(
+        &self,
+        id_token: &str,
+        metadata: &Arc<Metadata>,
+        cookie: &LoginCookie,
+        now: Timestamp,
+    ) -> Result<signpost_openid::User, ProviderFault> {
+        let token = IdToken::parse(id_token).map_err(ProviderFault::IdToken)?;
+        let nonce = self.nonce(cookie);
+        let check = |metadata: &Metadata| {
+            let expected = Expected {
+                issuer: self.issuer_name(),
+                client_id: &self.config.client_id,
+                nonce: &nonce,
+                now: u64::try_from(now.as_millis() / 1000).unwrap_or(0),
+            };
+            token.verify(&metadata.keys)?.check(&expected)
+        };
+        let named = match (check(metadata), &self.issuer) {
+            (Err(TokenFault::UnknownKey), Some(issuer)) => check(&*issuer.fetched_again().await?),
+            (named, _) => named,
+        };
+        named.map_err(ProviderFault::IdToken)
+    }
+
+    async fn user_by_id_token(
+        &self,
+        named: signpost_openid::User,
+        tokens: &Tokens,
+        metadata: &Metadata,
+    ) -> Result<User, ProviderFault> {
+        let user_info = metadata.discovery.userinfo_endpoint.as_ref();
+        let user = user::by_id_token(&self.http, named, user_info, &tokens.access);
+        match user_info {
+            Some(url) => {
+                let user = recorded("user", self.name(), url, user);
+                self.metrics.measure(CallKind::User, user).await
             }
+            None => user.await,
         }
+    }
+
+    /// What an OpenID provider publishes; `None` for another one.
+    async fn published(&self) -> Result<Option<Arc<Metadata>>, ProviderFault> {
+        match &self.issuer {
+            Some(issuer) => issuer.metadata().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn endpoints<'a>(
+        &'a self,
+        published: Option<&'a Metadata>,
+    ) -> Result<Endpoints<'a>, ProviderFault> {
+        endpoints(&self.config, published)
+    }
+
+    fn issuer_name(&self) -> &str {
+        match &self.config.protocol {
+            Protocol::OAuth(settings) => &settings.issuer,
+            Protocol::OpenId { issuer } => issuer,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.config.name.as_str()
+    }
+
+    /// Another one for each provider: what one provider learns of a login is of no use at another one.
+    fn code_verifier(&self, cookie: &LoginCookie) -> Option<PkceCodeVerifier> {
+        let verifier = || PkceCodeVerifier::new(cookie.code_verifier(&self.config.name));
+        self.config.pkce.then(verifier)
+    }
+
+    fn nonce(&self, cookie: &LoginCookie) -> String {
+        cookie.nonce(&self.config.name)
     }
 }
 
-/// Returns the error code if it is one of RFC 6749 section 5.2. Any other text must not be logged: it may be long,
-/// contain line breaks, and quote the code or the client secret.
-fn error_code(error: &BasicErrorResponseType) -> String {
-    match error {
-        BasicErrorResponseType::Extension(_) => "another error".to_owned(),
-        known => known.to_string(),
-    }
+fn endpoints<'a>(
+    config: &'a ProviderConfig,
+    published: Option<&'a Metadata>,
+) -> Result<Endpoints<'a>, ProviderFault> {
+    let (authorize, token, by_default) = match (&config.protocol, published) {
+        (Protocol::OAuth(settings), _) => (
+            &settings.authorize_url,
+            &settings.token_url,
+            ClientAuth::Basic,
+        ),
+        (Protocol::OpenId { .. }, Some(Metadata { discovery, .. })) => (
+            &discovery.authorization_endpoint,
+            &discovery.token_endpoint,
+            match discovery.takes_basic {
+                true => ClientAuth::Basic,
+                false => ClientAuth::Post,
+            },
+        ),
+        (Protocol::OpenId { .. }, None) => {
+            return Err(ProviderFault::Fetched("nothing is published".to_owned()));
+        }
+    };
+    Ok(Endpoints {
+        authorize,
+        token,
+        client_auth: config.client_auth.unwrap_or(by_default),
+    })
 }
 
 /// Clients of all configured providers, by name.
 pub(crate) struct ProviderClients {
-    /// For another configuration, too: no setting affects it and its connections.
-    pub(crate) http: HttpClient,
+    http: HttpClient,
+    /// In the order of their names.
     all: BTreeMap<ProviderName, Provider>,
     default: Option<ProviderName>,
 }
@@ -164,13 +308,49 @@ impl ProviderClients {
         public_url: &PublicUrl,
         counters: &ProviderCounters,
     ) -> Self {
-        let client = |config: &ProviderConfig| {
+        Self::with(http, providers, public_url, counters, |_| None)
+    }
+
+    /// Creates the clients of another configuration, with the same connections. What the same issuers have published
+    /// stays known.
+    pub(crate) fn reloaded(
+        &self,
+        providers: &Providers,
+        public_url: &PublicUrl,
+        counters: &ProviderCounters,
+    ) -> Self {
+        let http = self.http.clone();
+        Self::with(http, providers, public_url, counters, |issuer| {
+            let mut before = self.all.values();
+            let same = before.find(|provider| provider.issuer_name() == issuer);
+            same.and_then(|provider| provider.issuer.clone())
+        })
+    }
+
+    fn with(
+        http: HttpClient,
+        providers: &Providers,
+        public_url: &PublicUrl,
+        counters: &ProviderCounters,
+        known: impl Fn(&str) -> Option<Arc<Issuer>>,
+    ) -> Self {
+        let mut issuers = BTreeMap::new();
+        let mut issuer = |name: &String| {
+            let start = || Arc::new(Issuer::start(name.clone(), http.clone()));
+            let issuer = issuers.entry(name.clone());
+            Arc::clone(issuer.or_insert_with(|| known(name).unwrap_or_else(start)))
+        };
+        let mut client = |config: &ProviderConfig| {
+            let issuer = match &config.protocol {
+                Protocol::OAuth(_) => None,
+                Protocol::OpenId { issuer: name } => Some(issuer(name)),
+            };
             let metrics = counters.register(&config.name);
-            let provider = Provider::new(config, public_url, http.clone(), metrics);
+            let provider = Provider::new(config, public_url, issuer, http.clone(), metrics);
             (config.name.clone(), provider)
         };
         Self {
-            all: providers.all.iter().map(client).collect(),
+            all: providers.all.iter().map(&mut client).collect(),
             default: providers.default.clone(),
             http,
         }
@@ -184,6 +364,17 @@ impl ProviderClients {
     /// Returns the provider for a login that names none.
     pub(crate) fn default(&self) -> Option<&Provider> {
         self.default.as_ref().and_then(|name| self.find(name))
+    }
+
+    /// All of them, by name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Provider> {
+        self.all.values()
+    }
+
+    /// Whether any provider is sent this parameter of `/login`.
+    pub(crate) fn pass_on(&self, parameter: PassedOn) -> bool {
+        let mut all = self.all.values();
+        all.any(|provider| provider.config.pass_on.contains(&parameter))
     }
 
     /// Returns all names, for the error about an unknown one.

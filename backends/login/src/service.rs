@@ -47,7 +47,9 @@ impl Service {
     ) -> Result<Arc<Self>, reqwest::Error> {
         let state = Arc::new(State::new(stores, clock));
         let limits = Limits::new(config.limits, config.lifetimes.login, state.clock.instant());
-        Ok(Self::with(config, state, limits, HttpClient::new()?, None))
+        let (http, counters) = (HttpClient::new()?, &state.metrics.providers);
+        let providers = ProviderClients::new(http, &config.providers, &config.public_url, counters);
+        Ok(Self::with(config, state, limits, providers, None))
     }
 
     /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
@@ -55,22 +57,24 @@ impl Service {
     pub(crate) fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
         let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
-        let (state, http) = (Arc::clone(&self.state), self.providers.http.clone());
-        Self::with(config, state, limits, http, self.tracer.as_deref())
+        let counters = &self.state.metrics.providers;
+        let providers = &self.providers;
+        let providers = providers.reloaded(&config.providers, &config.public_url, counters);
+        let state = Arc::clone(&self.state);
+        Self::with(config, state, limits, providers, self.tracer.as_deref())
     }
 
     fn with(
         config: Config,
         state: Arc<State>,
         limits: Limits,
-        http: HttpClient,
+        providers: ProviderClients,
         tracer_before: Option<&Tracer>,
     ) -> Arc<Self> {
         state.set_stale(config.stale);
-        let (spans, counters) = (&state.spans, &state.metrics.providers);
-        let tracer = Tracer::new(&config.tracing, trace::SERVICE, spans, tracer_before);
+        let tracer = Tracer::new(&config.tracing, trace::SERVICE, &state.spans, tracer_before);
         Arc::new(Self {
-            providers: ProviderClients::new(http, &config.providers, &config.public_url, counters),
+            providers,
             single: Arc::new(Application::single(&config.application)),
             limits,
             state,

@@ -55,8 +55,8 @@ use crate::{
 };
 
 /// Above the text of a test's configuration. Nothing calls the provider.
-const CONFIG: &str = "prefix = \"Acme\"\nproviders.sandbox = { kind = \"bitbucket\", auth_url = \"http://127.0.0.1:1\", \
-     api_url = \"http://127.0.0.1:1\", client_id = \"id\", client_secret = \"secret\" }\n";
+const CONFIG: &str = "prefix = \"Acme\"\nproviders.sandbox = { kind = \"bitbucket\", url = \"http://127.0.0.1:1\", \
+     client_id = \"id\", client_secret = \"secret\" }\n";
 
 /// Reads a configuration file of a version, and checks that its [example](crate::own::OwnSettings::EXAMPLE) explains each
 /// key of its own, with the default.
@@ -110,7 +110,7 @@ pub fn description<V: Version>() -> Value {
     document
 }
 
-/// An account of the provider kind `bitbucket`, created 5 ms after 1970 began.
+/// An account of the provider `bitbucket`, created 5 ms after 1970 began.
 ///
 /// # Panics
 ///
@@ -120,7 +120,7 @@ pub fn account(username: &str) -> Account {
     Account {
         id: AccountId::new(7),
         username: self::username(username),
-        kind: "bitbucket".to_owned(),
+        provider: "bitbucket".to_owned(),
         display_name: None,
         created_at: Timestamp::from_millis(5),
     }
@@ -286,9 +286,7 @@ impl TestService {
         let (service, now) = (self.service(), self.clock.now());
         let (state, config) = (&service.state, service.config());
         let provider = &config.providers.all[0];
-        let account = state
-            .accounts
-            .find_or_create(&provider.name, &provider.kind, user, now);
+        let account = state.accounts.find_or_create(&provider.name, user, now);
         let credential = random_credential();
         let logged_in = CredentialClaims {
             account: account.await.expect("the store is available").0,

@@ -16,22 +16,22 @@ impl Version for V1 {
     fn account(account: &Account) -> impl View {
         AccountView {
             username: account.username.as_str(),
-            kind: &account.kind,
+            provider: &account.provider,
             display_name: account.display_name.as_deref(),
             created_at: account.created_at,
         }
     }
 }
 
-/// An account. The member `type` is its provider's kind.
+/// An account. The member `type` is its provider's name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Account)]
 struct AccountView<'a> {
     /// The provider's identifier of the user.
     username: &'a str,
-    /// The provider's kind.
+    /// The provider's name.
     #[serde(rename = "type")]
-    kind: &'a str,
+    provider: &'a str,
     /// The display name, which can change and is not unique. Absent if the provider has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -121,7 +121,7 @@ fn read_root<'d, T>(
 pub fn uncommented(line: &str) -> Option<&str> {
     let line = line.strip_prefix("# ")?;
     let (key, _) = line.split_once(" = ").unwrap_or(("", ""));
-    let is_of_key = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.');
+    let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let is_key = !key.is_empty() && key.bytes().all(is_of_key);
     (is_key || line.starts_with('[')).then_some(line)
 }

@@ -45,8 +45,8 @@ pub(crate) struct ConsoleSettings {
 pub(crate) struct ConsoleAccount {
     /// The actor of what is done, in the audit.
     pub name: String,
-    /// The provider's kind, as the login result has it.
-    pub kind: String,
+    /// The provider's name, as the login result has it.
+    pub provider: String,
     /// The provider's identifier of the user.
     pub username: String,
     /// What it may do.
@@ -154,7 +154,7 @@ fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
             let before = accounts[..place].iter();
             if before
                 .into_iter()
-                .any(|other| (&other.kind, &other.username) == (&one.kind, &one.username))
+                .any(|other| (&other.provider, &other.username) == (&one.provider, &one.username))
             {
                 return Err(section.problem("accounts", &one.name, "each account once"));
             }
@@ -175,12 +175,12 @@ fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
 }
 
 fn read_account(name: &str, section: &mut Section<'_>) -> Read<ConsoleAccount> {
-    let kind = section.required("kind", "the kind of the provider, as the account has it");
+    let provider = section.required("provider", "the name of the provider, as the account has it");
     let username = section.required("username", "the provider's identifier of the user");
     let role = section.required("role", ROLES);
     Ok(ConsoleAccount {
         name: name.to_owned(),
-        kind: kind?,
+        provider: provider?,
         username: username?,
         role: role?,
     })

@@ -79,8 +79,8 @@ pub(crate) struct Accounts {
 #[derive(Deserialize)]
 struct Account {
     username: String,
-    #[serde(alias = "type", alias = "provider")]
-    kind: String,
+    #[serde(alias = "type")]
+    provider: String,
 }
 
 /// Why a sign-in is refused.
@@ -123,7 +123,7 @@ impl Accounts {
     /// The account's entry in the configuration.
     fn find(&self, account: &Account) -> Option<&ConsoleAccount> {
         let mut allowed = self.allowed.iter();
-        allowed.find(|one| one.kind == account.kind && one.username == account.username)
+        allowed.find(|one| one.provider == account.provider && one.username == account.username)
     }
 }
 
@@ -206,7 +206,7 @@ fn signed_in(
     let now = console.current.load().state.clock.now();
     let known = digest::digest(
         &digest::SHA256,
-        format!("{}\0{}", account.kind, account.username).as_bytes(),
+        format!("{}\0{}", account.provider, account.username).as_bytes(),
     );
     let number = known
         .as_ref()
@@ -239,8 +239,9 @@ fn refused_page(reader: &Reader, refused: &Refused) -> Response {
     let text: Markup = match refused {
         Refused::Because(text) => html! { (reader.text(text)) },
         Refused::Account(account) => {
-            let (kind, username) = (printable(&account.kind), printable(&account.username));
-            let args = [("kind", &*kind), ("username", &username)];
+            let (provider, username) =
+                (printable(&account.provider), printable(&account.username));
+            let args = [("provider", &*provider), ("username", &username)];
             html! { (reader.tell("console_account_unknown", &args)) }
         }
     };

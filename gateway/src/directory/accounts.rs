@@ -26,18 +26,18 @@ pub struct Account {
     pub(crate) id: Box<str>,
     /// The username, percent-encoded.
     pub(crate) username: Box<str>,
-    /// The provider's kind, percent-encoded.
-    pub(crate) kind: Box<str>,
+    /// The provider's name, percent-encoded.
+    pub(crate) provider: Box<str>,
 }
 
 impl Account {
-    /// The account with this id, username and provider's kind.
+    /// The account with this id, username and provider.
     #[must_use]
-    pub fn new(id: i64, username: &str, kind: &str) -> Self {
+    pub fn new(id: i64, username: &str, provider: &str) -> Self {
         Self {
             id: id.to_string().into(),
             username: percent_encoded(username),
-            kind: percent_encoded(kind),
+            provider: percent_encoded(provider),
         }
     }
 }
@@ -60,7 +60,7 @@ fn percent_encoded(text: &str) -> Box<str> {
 
 impl From<accounts::Account> for Account {
     fn from(account: accounts::Account) -> Self {
-        Self::new(account.id.get(), account.username.as_str(), &account.kind)
+        Self::new(account.id.get(), account.username.as_str(), &account.provider)
     }
 }
 

@@ -220,7 +220,7 @@ pub(crate) fn write_account(account: &Account, lines: &mut Vec<u8>) {
     for (name, value) in [
         (X_GATEWAY_ACCOUNT_ID, &account.id),
         (X_GATEWAY_ACCOUNT_USERNAME, &account.username),
-        (X_GATEWAY_ACCOUNT_TYPE, &account.kind),
+        (X_GATEWAY_ACCOUNT_TYPE, &account.provider),
     ] {
         write_line(lines, name.as_str().as_bytes(), value.as_bytes());
     }

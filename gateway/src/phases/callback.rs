@@ -13,8 +13,9 @@ use crate::{
     request::{BodyLength, Method, Target},
 };
 
-/// Parameters that providers add to a redirect, each at most once.
-const PROVIDER_PARAMS: [&str; 8] = [
+/// Parameters that providers add to a redirect, and the provider that the user chooses on login's own page; each at most
+/// once.
+const FURTHER_PARAMS: [&str; 9] = [
     "error_description",
     "error_uri",
     "iss",
@@ -23,6 +24,7 @@ const PROVIDER_PARAMS: [&str; 8] = [
     "authuser",
     "hd",
     "prompt",
+    "provider",
 ];
 
 /// The outcome beside `state`: the provider's response, or the button of login's own page. At most one of them.
@@ -54,8 +56,8 @@ pub(crate) fn match_callback(
     if method != Method::Get || body != BodyLength::None || !is_callback_path {
         return None;
     }
-    // `state`, one outcome and the provider's own; a request with more is not a redirect.
-    let params = Params::parse(target.query.as_bytes(), b"", 1 + 1 + PROVIDER_PARAMS.len()).ok()?;
+    // `state`, one outcome and the further ones; a request with more is not a redirect.
+    let params = Params::parse(target.query.as_bytes(), b"", 1 + 1 + FURTHER_PARAMS.len()).ok()?;
     let count = |name: &str| {
         params
             .iter()
@@ -66,13 +68,13 @@ pub(crate) fn match_callback(
         name == b"state"
             || OUTCOME_PARAMS
                 .iter()
-                .chain(&PROVIDER_PARAMS)
+                .chain(&FURTHER_PARAMS)
                 .any(|allowed| allowed.as_bytes() == name)
     };
     let has_one_state = count("state") == 1;
     let has_no_sign = count(TIME) == 0 && count(SIGN) == 0;
     let has_one_outcome = OUTCOME_PARAMS.iter().map(|name| count(name)).sum::<usize>() <= 1;
-    let has_no_doubles = PROVIDER_PARAMS.iter().all(|name| count(name) <= 1);
+    let has_no_doubles = FURTHER_PARAMS.iter().all(|name| count(name) <= 1);
     let has_nothing_else = params.iter().all(|param| is_allowed(param.key()));
     if !(has_one_state && has_no_sign && has_one_outcome && has_no_doubles && has_nothing_else) {
         return None;
@@ -103,6 +105,8 @@ mod tests {
             "/login?code=xyz&state=v1.abc",
             "/login?state=v1.abc&error=access_denied&error_description=no&error_uri=u",
             "/login?state=v1.abc&confirm=c",
+            "/login?state=v1.abc&provider=github",
+            "/login?state=v1.abc&confirm=c&provider=github",
             "/login?state=v1.abc&code=x&iss=i&scope=s&session_state=t&authuser=0&hd=h&prompt=none",
             "/login?%73tate=v1.abc&code=",
             "/login?&state=v1.abc&",

@@ -260,8 +260,7 @@ drain_delay_seconds = 0
 
 [providers.bitbucket]
 kind = \"bitbucket\"
-auth_url = \"http://$PROVIDER\"
-api_url = \"http://$PROVIDER\"
+url = \"http://$PROVIDER\"
 client_id = \"signpost-demo\"
 client_secret = \"sandbox-only-secret\"
 ";

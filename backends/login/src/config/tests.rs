@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use signpost_kit::{limits::Rate, server::shutdown::ShutdownSettings};
+use signpost_protocol::language::Language;
 
 use super::*;
 use crate::testing::config_text_with_provider;
@@ -58,12 +59,13 @@ fn a_provider_is_enough_and_the_defaults_are_the_contracts() {
         std::thread::available_parallelism().unwrap().get()
     );
     let provider = &config.providers.all[0];
-    assert_eq!(provider.issuer, "https://provider.example");
+    let settings = oauth(provider);
+    assert_eq!(settings.issuer, "https://provider.example");
     assert_eq!(
-        provider.user_url.as_str(),
+        settings.user_url.as_str(),
         "https://provider.example/2.0/user"
     );
-    assert!(provider.sends_redirect_uri && !provider.pkce);
+    assert!(provider.sends_redirect_uri && provider.pkce && provider.scopes.is_empty());
     assert_eq!(config.providers.default.as_ref(), Some(&provider.name));
 }
 
@@ -89,9 +91,8 @@ fn all_problems_are_reported_at_once_by_key() {
         "nonsense",
         "polling.confirm",
         "prefix",
-        "providers.sandbox.api_url",
-        "providers.sandbox.auth_url",
         "providers.sandbox.colour",
+        "providers.sandbox.url",
         "public_url",
         "store",
         "worker_threads",
@@ -217,19 +218,16 @@ fn a_provider_is_required() {
 
 #[test]
 fn problems_of_providers_hide_no_others_and_cause_none() {
-    let kind = "[provider_kinds.'A b']\nauthorize_path = \"x\"\ntoken_path = \"/t\"\nuser_path = \"/u\"\nid_field = \"i\"\n";
     for (text, expected) in [
         (
             "default_provider = \"x\"\nproviders = 5\nprefix = \"A\"",
             &["providers"][..],
         ),
         (
-            &format!("default_provider = \"sandbox\"\n{}{kind}", good()),
-            &["provider_kinds", "provider_kinds.A b.authorize_path"],
-        ),
-        (
-            &format!("provider_kinds = 5\n{}", good().replace("\"id\"", "\"\"")),
-            &["provider_kinds", "providers.sandbox.client_id"],
+            &good()
+                .replace("\"id\"", "\"\"")
+                .replace("\"bitbucket\"", "\"x\""),
+            &["providers.sandbox.client_id", "providers.sandbox.kind"],
         ),
         (
             &good().replace("[providers.sandbox]", "[providers.Sandbox]"),
@@ -334,27 +332,229 @@ fn settings_of_postgres_have_defaults_and_ranges() {
 }
 
 #[test]
-fn kinds_of_providers_can_be_configured() {
-    let kind = "[provider_kinds.gitea]\nauthorize_path = \"/login/oauth/authorize\"\n\
-                token_path = \"/login/oauth/access_token\"\nuser_path = \"/api/v1/user\"\nid_field = \"id\"\n";
-    let text = good().replace("\"bitbucket\"", "\"gitea\"");
-    let config = parse(&format!("{text}{kind}")).unwrap();
-    let provider = &config.providers.all[0];
-    assert_eq!(
-        provider.user_url.as_str(),
-        "https://provider.example/api/v1/user"
-    );
-    assert_eq!(
-        (provider.kind.name.as_str(), provider.kind.id_field.as_str()),
-        ("gitea", "id")
-    );
-    assert!(provider.pkce);
-    let (keys, message) = problems(&text);
-    assert_eq!(keys, ["providers.sandbox.kind"]);
+fn client_and_secret_are_enough_for_a_kind_without_servers_of_ones_own() {
+    for (kind, urls, field, auth) in [
+        (
+            "bitbucket",
+            [
+                "https://bitbucket.org/site/oauth2/authorize",
+                "https://bitbucket.org/site/oauth2/access_token",
+                "https://api.bitbucket.org/2.0/user",
+            ],
+            "uuid",
+            ClientAuth::Basic,
+        ),
+        (
+            "github",
+            [
+                "https://github.com/login/oauth/authorize",
+                "https://github.com/login/oauth/access_token",
+                "https://api.github.com/user",
+            ],
+            "id",
+            ClientAuth::Post,
+        ),
+        (
+            "gitlab",
+            [
+                "https://gitlab.com/oauth/authorize",
+                "https://gitlab.com/oauth/token",
+                "https://gitlab.com/api/v4/user",
+            ],
+            "id",
+            ClientAuth::Post,
+        ),
+        (
+            "gitee",
+            [
+                "https://gitee.com/oauth/authorize",
+                "https://gitee.com/oauth/token",
+                "https://gitee.com/api/v5/user",
+            ],
+            "id",
+            ClientAuth::Post,
+        ),
+    ] {
+        let provider = one(kind, "").unwrap();
+        let settings = oauth(&provider);
+        let found = [
+            &settings.authorize_url,
+            &settings.token_url,
+            &settings.user_url,
+        ];
+        assert_eq!(found.map(url::Url::as_str), urls, "{kind}");
+        assert_eq!(settings.id_field.to_string(), field);
+        assert_eq!(provider.client_auth, Some(auth));
+        assert!(provider.pkce, "{kind}");
+    }
+    let google = one("google", "").unwrap();
     assert!(
-        message.contains("found \"gitea\"; allowed: \"bitbucket\""),
+        matches!(&google.protocol, Protocol::OpenId { issuer } if issuer == "https://accounts.google.com")
+    );
+    assert_eq!(google.scopes, ["openid", "profile"]);
+    assert_eq!(google.client_auth, None);
+}
+
+#[test]
+fn a_server_of_ones_own_is_one_address() {
+    let own = |kind, url: &str| oauth(&one(kind, &format!("url = {url:?}")).unwrap()).clone();
+    let gitea = own("gitea", "https://git.example/gitea/");
+    assert_eq!(
+        gitea.user_url.as_str(),
+        "https://git.example/gitea/api/v1/user"
+    );
+    let github = own("github", "https://github.example");
+    assert_eq!(
+        github.user_url.as_str(),
+        "https://github.example/api/v3/user"
+    );
+    assert_eq!(github.issuer, "https://github.example/login/oauth");
+    let more =
+        "url = \"https://a.example\"\ntoken_url = \"https://b.example/t\"\nuser_url = \"/me\"";
+    let mixed = oauth(&one("gitlab", more).unwrap()).clone();
+    let found = [&mixed.authorize_url, &mixed.token_url, &mixed.user_url];
+    assert_eq!(
+        found.map(url::Url::as_str),
+        [
+            "https://a.example/oauth/authorize",
+            "https://b.example/t",
+            "https://a.example/me"
+        ]
+    );
+    for (kind, key) in [
+        ("gitea", "url"),
+        ("oidc", "issuer"),
+        ("microsoft", "issuer"),
+    ] {
+        let error = one(kind, "").unwrap_err();
+        assert_eq!(error.0, [format!("providers.one.{key}")], "{}", error.1);
+    }
+}
+
+#[test]
+fn a_kind_without_defaults_has_its_addresses_and_fields() {
+    let more = "authorize_url = \"https://a.example/auth\"\ntoken_url = \"https://b.example/token\"\n\
+                user_url = \"https://c.example/me?v=2\"\nid_field = \"data.open_id\"\n\
+                display_name_field = \"data.name\"\nclient_auth = \"post\"\nscopes = [\"user\"]";
+    let provider = one("oauth2", more).unwrap();
+    let settings = oauth(&provider);
+    assert_eq!(settings.user_url.as_str(), "https://c.example/me?v=2");
+    assert_eq!(settings.id_field.to_string(), "data.open_id");
+    assert_eq!(settings.issuer, "https://a.example");
+    let (keys, message) = one("oauth2", "").unwrap_err();
+    let expected = ["authorize_url", "token_url", "user_url", "id_field"];
+    assert_eq!(
+        keys,
+        expected.map(|key| format!("providers.one.{key}")),
         "{message}"
     );
+}
+
+#[test]
+fn keys_that_a_kind_has_no_use_for_are_rejected() {
+    for (kind, more, key, says) in [
+        (
+            "github",
+            "id_field = \"login\"",
+            "id_field",
+            "the kind determines it",
+        ),
+        (
+            "google",
+            "url = \"https://a.example\"",
+            "url",
+            "discovery document",
+        ),
+        (
+            "google",
+            "user_url = \"/me\"",
+            "user_url",
+            "discovery document",
+        ),
+        ("google", "id_field = \"email\"", "id_field", "`sub`"),
+        ("google", "scopes = [\"email\"]", "scopes", "openid"),
+        (
+            "google",
+            "scopes = [\"openid email\"]",
+            "scopes",
+            "without spaces",
+        ),
+        (
+            "google",
+            "client_auth = \"jwt\"",
+            "client_auth",
+            "\"basic\", \"post\"",
+        ),
+        ("google", "prompt = \"Login\"", "prompt", "a-z"),
+        ("google", "pass_on = [\"hd\"]", "pass_on", "login_hint"),
+        ("google", "label = { en = \"\" }", "label.en", "1 to 60"),
+        ("oidc", "issuer = \"http://id.example\"", "issuer", "https"),
+        (
+            "microsoft",
+            "issuer = \"https://login.microsoftonline.com/common/v2.0\"",
+            "issuer",
+            "the id of the tenant",
+        ),
+    ] {
+        let (keys, message) = one(kind, more).unwrap_err();
+        assert_eq!(keys, [format!("providers.one.{key}")], "{message}");
+        assert!(message.contains(says), "{message}");
+    }
+}
+
+#[test]
+fn a_label_is_chosen_by_language() {
+    let label = |kind, more| one(kind, more).unwrap().label;
+    assert_eq!(label("github", "").in_language(Language::Ja), "GitHub");
+    let company = "issuer = \"https://id.example\"";
+    assert_eq!(label("oidc", company).in_language(Language::En), "one");
+    let more = format!("{company}\nlabel = {{ en = \"Company\", ja = \"会社\" }}");
+    let own = label("oidc", &more);
+    assert_eq!(own.in_language(Language::Ja), "会社");
+    assert_eq!(own.in_language(Language::Ko), "Company");
+}
+
+#[test]
+fn providers_that_look_the_same_cause_a_warning() {
+    let provider = |name| {
+        format!("[providers.{name}]\nkind = \"github\"\nclient_id = \"i\"\nclient_secret = \"s\"\n")
+    };
+    let two = format!("prefix = \"A\"\n{}{}", provider("a"), provider("b"));
+    let warnings = parse(&two).unwrap().warnings();
+    assert!(
+        warnings
+            .iter()
+            .any(|line| line.starts_with("providers.a and providers.b have the same label")),
+        "{warnings:?}"
+    );
+    for quiet in [
+        format!("{two}label = {{ en = \"Other\" }}"),
+        format!("default_provider = \"a\"\n{two}"),
+    ] {
+        let warnings = parse(&quiet).unwrap().warnings();
+        assert!(
+            !warnings.iter().any(|line| line.contains("label")),
+            "{warnings:?}"
+        );
+    }
+}
+
+/// A provider of a kind with these keys, or the keys of the problems and the message.
+fn one(kind: &str, more: &str) -> Result<ProviderConfig, (Vec<String>, String)> {
+    let text = format!(
+        "prefix = \"A\"\n[providers.one]\nkind = \"{kind}\"\nclient_id = \"i\"\nclient_secret = \"s\"\n{more}\n"
+    );
+    match parse(&text) {
+        Ok(config) => Ok(config.providers.all[0].clone()),
+        Err(_) => Err(problems(&text)),
+    }
+}
+
+fn oauth(provider: &ProviderConfig) -> &OAuthSettings {
+    match &provider.protocol {
+        Protocol::OAuth(settings) => settings,
+        Protocol::OpenId { .. } => panic!("{} is an OpenID provider", provider.name),
+    }
 }
 
 #[test]
@@ -417,8 +617,7 @@ fn the_sandbox_is_rejected_beyond_loopback_unless_allowed() {
     ] {
         let refused = provider_at(address, "sandbox-only-secret", "");
         let (keys, message) = problems(&refused);
-        let expected = ["auth_url", "api_url"].map(|key| format!("providers.sandbox.{key}"));
-        assert_eq!(keys, expected, "{message}");
+        assert_eq!(keys, ["providers.sandbox.url"], "{message}");
         assert!(message.contains("allow_sandbox = true"), "{message}");
         assert!(!message.contains("sandbox-only-secret"), "{message}");
         let allowed = provider_at(address, "sandbox-only-secret", "allow_sandbox = true");

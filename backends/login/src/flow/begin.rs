@@ -2,8 +2,9 @@
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
+use url::Url;
 
-use super::{ProviderRedirect, return_to};
+use super::{Redirect, finish::provider_failed, return_to};
 use crate::{
     error::{LoginError, ParamRule},
     metrics::providers::LoginMode,
@@ -11,7 +12,8 @@ use crate::{
     records::{
         applications::Application,
         logins::{
-            BrowserCookie, LoginCookie, LoginToken, NewPollingLogin, SealedRedirect, UserCode,
+            BrowserCookie, Hints, LoginCookie, LoginToken, NewPollingLogin, SealedRedirect,
+            UserCode,
         },
     },
     service::Service,
@@ -25,6 +27,8 @@ pub(crate) struct LoginRequest<'a> {
     pub(crate) application: &'a Application,
     /// The requested provider, if any.
     pub(crate) provider: Option<&'a str>,
+    /// What goes on to the provider.
+    pub(crate) hints: Hints,
 }
 
 /// What a polling client receives.
@@ -34,34 +38,59 @@ pub(crate) struct StartedPollingLogin {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Begins a redirect login: sends the browser to the provider, with the login in a sealed cookie.
+/// Begins a redirect login: sends the browser to the provider, or to the page where the user chooses one if `can_choose`.
 ///
 /// Writes nothing to the store: anyone can send such requests, and rows would let them fill it.
 pub(crate) async fn begin_redirect(
     service: &Service,
     login_request: LoginRequest<'_>,
     return_to: Option<&str>,
-) -> Result<ProviderRedirect, LoginError> {
-    let provider = provider(service, login_request.provider)?;
+    can_choose: bool,
+) -> Result<Redirect, LoginError> {
+    let provider = requested_provider(service, login_request.provider)?;
+    if provider.is_none() && !can_choose {
+        return Err(LoginError::NO_PROVIDER);
+    }
     let allowed = &login_request.application.return_to;
     let parse = |text| return_to::parse(text, allowed).ok_or(LoginError::ReturnToNotAllowed);
-    let return_to = return_to.map(parse).transpose()?;
-    let now = service.now();
-    let expires_at = now.plus(service.config.lifetimes.login);
-    let seal = service.state.seal().await?;
-    let state = seal.issue_state(login_request.version, expires_at);
+    let return_to: Option<Url> = return_to.map(parse).transpose()?;
     let login = SealedRedirect {
         application: login_request.application.id,
-        provider: provider.config.name.clone(),
+        provider: provider.map(|provider| provider.config.name.clone()),
+        hints: login_request.hints,
         return_to,
         cookie: LoginCookie::generate(),
     };
-    let sealed = seal.seal(&state, &login);
-    provider.metrics.count_begun(LoginMode::Redirect);
-    Ok(ProviderRedirect {
-        url: provider.authorize_url(&state, &login.cookie),
-        set_cookie: BrowserCookie::of(&state, &service.config.public_url)
-            .set(&sealed, expires_at.seconds_from(now)),
+    let expires_at = service.now().plus(service.config.lifetimes.login);
+    send_to(service, provider, login_request.version, &login, expires_at).await
+}
+
+/// Seals a redirect login under a new state, and sends the browser to its provider, or to its page without one.
+pub(super) async fn send_to(
+    service: &Service,
+    provider: Option<&Provider>,
+    version: &Version,
+    login: &SealedRedirect,
+    expires_at: Timestamp,
+) -> Result<Redirect, LoginError> {
+    let seal = service.state.seal().await?;
+    let state = seal.issue_state(version, expires_at);
+    let url = match provider {
+        Some(provider) => {
+            let url = provider.authorize_url(&state, &login.cookie, &login.hints);
+            let url = url
+                .await
+                .map_err(|fault| provider_failed(service, provider, &fault))?;
+            provider.metrics.count_begun(LoginMode::Redirect);
+            url
+        }
+        None => service.config.public_url.page(&state.encode()),
+    };
+    let sealed = seal.seal(&state, login);
+    let remaining = expires_at.seconds_from(service.now());
+    Ok(Redirect {
+        url,
+        set_cookie: BrowserCookie::of(&state, &service.config.public_url).set(&sealed, remaining),
     })
 }
 
@@ -70,7 +99,7 @@ pub(crate) async fn begin_polling(
     service: &Service,
     login_request: LoginRequest<'_>,
 ) -> Result<StartedPollingLogin, LoginError> {
-    let provider = provider(service, login_request.provider)?;
+    let provider = requested_provider(service, login_request.provider)?;
     let (application, instant) = (login_request.application.id, service.state.clock.instant());
     service.limits.count_start(application, instant)?;
     let token = LoginToken::generate(login_request.version);
@@ -81,12 +110,15 @@ pub(crate) async fn begin_polling(
         state: token.state(),
         application,
         user_code: user_code.clone(),
-        provider: provider.config.name.clone(),
+        provider: provider.map(|provider| provider.config.name.clone()),
+        hints: login_request.hints,
         created_at: now,
         expires_at,
     };
     service.state.logins.begin(login).await?;
-    provider.metrics.count_begun(LoginMode::Polling);
+    if let Some(provider) = provider {
+        provider.metrics.count_begun(LoginMode::Polling);
+    }
     Ok(StartedPollingLogin {
         token,
         user_code,
@@ -94,15 +126,26 @@ pub(crate) async fn begin_polling(
     })
 }
 
-fn provider<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Provider, LoginError> {
-    let (providers, parameter) = (&service.providers, "provider");
-    let Some(name) = name else {
-        let missing = LoginError::ParamMissing { name: parameter };
-        return providers.default().ok_or(missing);
-    };
+/// The provider that a request names, otherwise the default one; `None`: the user chooses.
+fn requested_provider<'a>(
+    service: &'a Service,
+    name: Option<&str>,
+) -> Result<Option<&'a Provider>, LoginError> {
+    match name {
+        Some(name) => named_provider(service, name).map(Some),
+        None => Ok(service.providers.default()),
+    }
+}
+
+/// The provider of this name.
+pub(super) fn named_provider<'a>(
+    service: &'a Service,
+    name: &str,
+) -> Result<&'a Provider, LoginError> {
+    let providers = &service.providers;
     let found = name.parse().ok().and_then(|name| providers.find(&name));
     found.ok_or_else(|| LoginError::ParamInvalid {
-        name: parameter,
+        name: "provider",
         rule: ParamRule::Values(providers.names()),
     })
 }

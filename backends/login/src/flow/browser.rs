@@ -1,28 +1,47 @@
-//! A polling login in the browser: its page, and the button on the page.
+//! A login's page in the browser, its buttons, and the choice of a provider.
 
 use std::sync::Arc;
 
 use super::{
-    BrowserRequest, BrowserStep, Page, ProviderRedirect,
-    find::{ensure_pending, find_login, sent_cookie},
-    finish::{Grant, find_outcome, finish_or_find},
+    BrowserRequest, BrowserStep, Button, Page, PollingPage, Redirect,
+    begin::{named_provider, send_to},
+    find::{Found, ensure_pending, find_callback_login, find_login, sent_cookie},
+    finish::{Grant, find_outcome, finish_or_find, provider_failed},
     outcome::{CallbackLogin, outcome_again},
+    refusal::Refusal,
 };
 use crate::{
+    config::ProviderName,
     error::LoginError,
+    metrics::providers::LoginMode,
     provider::Provider,
-    records::logins::{BrowserCookie, FailureReason, Login, LoginCookie, Mode},
+    records::logins::{BrowserCookie, Choice, Login, LoginCookie, Mode, SealedRedirect},
     service::Service,
 };
 
-/// Shows the page of a polling login.
+/// Shows the page of a login. A redirect login has one only until its provider is known: then the browser goes on to it.
 ///
 /// Writes nothing to the store, so that a link preview does not disturb a browser that is already at the provider. Each
-/// browser that has the page can confirm; only the browser that confirmed last can complete the login.
+/// browser that has the page of a polling login can confirm; only the browser that confirmed last can complete the login.
 pub(crate) async fn show_page(
     service: &Service,
     request: &BrowserRequest<'_>,
 ) -> Result<BrowserStep, LoginError> {
+    if is_redirect_login(service, request).await? {
+        let login = match find_callback_login(service, request).await? {
+            Found::Login(login) => login,
+            Found::Finished(outcome) => return Ok(outcome.into()),
+        };
+        return match login.login.provider.provider() {
+            Some(name) => send_again(service, &login, name).await,
+            None => Ok(BrowserStep::Page(Page {
+                application: Arc::clone(&login.application),
+                providers: buttons(service, None)?,
+                state: login.login.state.encode(),
+                polling: None,
+            })),
+        };
+    }
     let (login, application) = find_login(service, request).await?;
     let Mode::Polling { user_code } = &login.mode else {
         return Err(LoginError::LoginUnknown);
@@ -33,30 +52,70 @@ pub(crate) async fn show_page(
         return Ok(outcome.into());
     }
     ensure_pending(&login, now)?;
-    let provider = configured_provider(service, &login)?;
     let cookie = sent.unwrap_or_else(LoginCookie::generate);
-    if !service.config.polling.confirm {
+    let fixed = match &login.provider {
+        Choice::Fixed(name) => Some(name),
+        Choice::Users(_) => None,
+    };
+    let providers = buttons(service, fixed)?;
+    if let (Some(name), false) = (fixed, service.config.polling.confirm) {
+        let provider = configured_provider(service, name)?;
         let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
     Ok(BrowserStep::Page(Page {
         application,
-        user_code: user_code.clone(),
-        provider: provider.config.name.to_string(),
+        providers,
         state: login.state.encode(),
-        confirm: cookie.confirm(),
-        cancel: cookie.cancel(),
-        set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
-            .set(&cookie.encode(), login.expires_at.seconds_from(now)),
+        polling: Some(PollingPage {
+            user_code: user_code.clone(),
+            confirm: cookie.confirm(),
+            cancel: cookie.cancel(),
+            set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
+                .set(&cookie.encode(), login.expires_at.seconds_from(now)),
+            user_chooses: fixed.is_none(),
+        }),
     }))
 }
 
-/// Handles the page's button, and its link that cancels the login. Both work only in the browser that has the page,
+/// Sends the browser of a redirect login to the provider that the user has chosen on the page. The login goes on under a
+/// state of its own, which has the choice: the user can go back to the page, and choose again.
+pub(crate) async fn choose(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    name: &str,
+) -> Result<BrowserStep, LoginError> {
+    if !is_redirect_login(service, request).await? {
+        // The page of a polling login sends `confirm`, too.
+        return Err(LoginError::LoginMismatch);
+    }
+    let provider = named_provider(service, name)?;
+    let CallbackLogin { login, cookie, .. } = match find_callback_login(service, request).await? {
+        Found::Login(login) => *login,
+        Found::Finished(outcome) => return Ok(outcome.into()),
+    };
+    let (Choice::Users(None), Mode::Redirect { return_to }) = (&login.provider, login.mode) else {
+        return Err(LoginError::LoginMismatch);
+    };
+    let chosen = SealedRedirect {
+        application: login.application,
+        provider: Some(provider.config.name.clone()),
+        hints: login.hints,
+        return_to,
+        cookie,
+    };
+    let (version, expires_at) = (login.state.version(), login.expires_at);
+    let redirect = send_to(service, Some(provider), version, &chosen, expires_at).await?;
+    Ok(BrowserStep::Redirect(redirect))
+}
+
+/// Handles a button of the page, and its link that cancels the login. All work only in the browser that has the page,
 /// since `confirm` must match the cookie.
 pub(crate) async fn confirm(
     service: &Arc<Service>,
     request: &BrowserRequest<'_>,
     confirm: &str,
+    chosen: Option<&str>,
 ) -> Result<BrowserStep, LoginError> {
     let (login, application) = find_login(service, request).await?;
     let (sent, now) = (sent_cookie(service, request, &login), service.now());
@@ -69,7 +128,11 @@ pub(crate) async fn confirm(
     ensure_pending(&login, now)?;
     let cookie = sent.ok_or(LoginError::LoginMismatch)?;
     if cookie.is_confirmed_by(confirm) {
-        let provider = configured_provider(service, &login)?;
+        let provider = match (&login.provider, chosen) {
+            (Choice::Fixed(name), _) => configured_provider(service, name)?,
+            (Choice::Users(_), Some(name)) => named_provider(service, name)?,
+            (Choice::Users(_), None) => return Err(LoginError::NO_PROVIDER),
+        };
         let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
@@ -77,13 +140,13 @@ pub(crate) async fn confirm(
         return Err(LoginError::LoginMismatch);
     }
     // As if this browser had been at the provider, and the user had denied access there.
-    let denied = Grant::Refused(FailureReason::AccessDenied);
+    let denied = Grant::Refused(Refusal::Denied);
     let cancelled = CallbackLogin {
         login,
         application,
         cookie,
     };
-    let ended = match bind(service, &cancelled.login, &cancelled.cookie).await {
+    let ended = match bind(service, &cancelled.login, &cancelled.cookie, None).await {
         Ok(()) => finish_or_find(service, request, &cancelled, denied).await?,
         Err(LoginError::LoginUsed) => find_outcome(service, request, &cancelled).await?,
         Err(error) => return Err(error),
@@ -91,35 +154,88 @@ pub(crate) async fn confirm(
     Ok(ended.outcome.of_link(true).into())
 }
 
+/// Whether the request is about a redirect login, by its state.
+async fn is_redirect_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<bool, LoginError> {
+    let state = super::find::parse_state(request)?;
+    Ok(service.state.seal().await?.expiry_of(&state).is_some())
+}
+
+/// The buttons of a page: of the one provider, or of all.
+fn buttons(service: &Service, only: Option<&ProviderName>) -> Result<Vec<Button>, LoginError> {
+    let button = |provider: &Provider| Button {
+        name: provider.config.name.clone(),
+        label: provider.config.label.clone(),
+    };
+    Ok(match only {
+        Some(name) => vec![button(configured_provider(service, name)?)],
+        None => service.providers.all().map(button).collect(),
+    })
+}
+
 /// Binds the login to the browser with this cookie; fails if a callback has claimed the login.
-async fn bind(service: &Service, login: &Login, cookie: &LoginCookie) -> Result<(), LoginError> {
+async fn bind(
+    service: &Service,
+    login: &Login,
+    cookie: &LoginCookie,
+    chosen: Option<&ProviderName>,
+) -> Result<(), LoginError> {
     let (store, state) = (&service.state.logins, login.state.hash());
-    let is_bound = store.bind(state, &cookie.hash(), service.now()).await?;
+    let is_bound = store
+        .bind(state, &cookie.hash(), chosen, service.now())
+        .await?;
     is_bound.then_some(()).ok_or(LoginError::LoginUsed)
 }
 
-/// Binds the login to the browser with this cookie, and redirects the browser to the provider.
+/// Binds a polling login to the browser with this cookie, and redirects the browser to the provider.
 async fn redirect_to_provider(
     service: &Service,
     login: &Login,
     provider: &Provider,
     cookie: &LoginCookie,
-) -> Result<ProviderRedirect, LoginError> {
-    bind(service, login, cookie).await?;
+) -> Result<Redirect, LoginError> {
+    let url = provider.authorize_url(&login.state, cookie, &login.hints);
+    let url = url
+        .await
+        .map_err(|fault| provider_failed(service, provider, &fault))?;
+    let name = &provider.config.name;
+    let chosen = matches!(login.provider, Choice::Users(_)).then_some(name);
+    bind(service, login, cookie, chosen).await?;
+    if let Choice::Users(before) = &login.provider
+        && before.as_ref() != Some(name)
+    {
+        provider.metrics.count_begun(LoginMode::Polling);
+    }
     let remaining = login.expires_at.seconds_from(service.now());
-    Ok(ProviderRedirect {
-        url: provider.authorize_url(&login.state, cookie),
+    Ok(Redirect {
+        url,
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), remaining),
     })
 }
 
+/// Sends the browser of a redirect login to its provider once more: the provider was unavailable before.
+async fn send_again(
+    service: &Service,
+    login: &CallbackLogin,
+    name: &ProviderName,
+) -> Result<BrowserStep, LoginError> {
+    let provider = configured_provider(service, name)?;
+    let url = provider.authorize_url(&login.login.state, &login.cookie, &login.login.hints);
+    let url = url
+        .await
+        .map_err(|fault| provider_failed(service, provider, &fault))?;
+    Ok(BrowserStep::Again(url))
+}
+
 fn configured_provider<'a>(
     service: &'a Service,
-    login: &Login,
+    name: &ProviderName,
 ) -> Result<&'a Provider, LoginError> {
     let missing = LoginError::Internal {
         what: "the login's provider is no longer configured",
     };
-    service.providers.find(&login.provider).ok_or(missing)
+    service.providers.find(name).ok_or(missing)
 }

@@ -13,7 +13,7 @@ use crate::{
     error::LoginError,
     records::{
         applications::Application,
-        logins::{BrowserCookie, Login, LoginCookie, LoginState, Mode, Status},
+        logins::{BrowserCookie, Choice, Login, LoginCookie, LoginState, Mode, Status},
     },
     service::Service,
 };
@@ -85,7 +85,8 @@ async fn find_redirect_login(
         mode: Mode::Redirect {
             return_to: sealed.return_to,
         },
-        provider: sealed.provider,
+        provider: sealed.provider.map_or(Choice::Users(None), Choice::Fixed),
+        hints: sealed.hints,
         cookie: Some(sealed.cookie.hash()),
         expires_at,
         status: Status::Pending,
@@ -140,7 +141,7 @@ pub(super) fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginE
 }
 
 /// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
-fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
+pub(super) fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
     LoginState::decode(request.state)
         .filter(|state| state.version() == request.version)
         .ok_or(LoginError::LoginUnknown)

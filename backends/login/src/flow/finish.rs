@@ -1,6 +1,6 @@
 //! Handles the callback, the provider's redirect: the login completes or fails, once.
 
-use std::{error::Error, fmt::Display, net::IpAddr, sync::Arc, time::Instant};
+use std::{fmt::Display, net::IpAddr, sync::Arc, time::Instant};
 
 use signpost_kit::server::shutdown::{Phase, wait_for_phase};
 use signpost_store::StoreError;
@@ -10,19 +10,21 @@ use super::{
     BrowserRequest, BrowserStep,
     find::{Found, ensure_pending, find_callback_login},
     outcome::{
-        BrowserOutcome, CallbackLogin, Ended, Failure, outcome_again, store_completion,
+        BrowserOutcome, CallbackLogin, Ended, Failure, failed_url, outcome_again, store_completion,
         store_failure,
     },
+    refusal::Refusal,
     retry_store,
     return_to::is_allowed,
 };
 use crate::{
+    config::ProviderName,
     error::LoginError,
     metrics::providers::{LoginMode, LoginOutcome},
     provider::{Provider, ProviderFault},
     records::{
         accounts::{Account, User},
-        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Login, Mode, Status},
+        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -39,18 +41,8 @@ pub(crate) struct Callback<'a> {
 pub(crate) enum Grant {
     /// The authorization code: the user allowed the login.
     Code(String),
-    /// The user denied access, or the provider failed.
-    Refused(FailureReason),
-}
-
-impl Grant {
-    /// The provider's error code.
-    pub(crate) fn refused(error: &str) -> Self {
-        Self::Refused(match error {
-            "access_denied" => FailureReason::AccessDenied,
-            _ => FailureReason::ProviderFailed,
-        })
-    }
+    /// The provider has sent an error.
+    Refused(Refusal),
 }
 
 /// Completes or fails the login of a callback. Callbacks from another browser or provider are rejected and change
@@ -75,10 +67,21 @@ pub(crate) async fn finish_login(
             _ => {}
         }
     }
-    let provider = service.providers.find(&found.login.provider);
-    let is_issuer = |iss: &str| provider.is_some_and(|provider| provider.is_issuer(iss));
-    if !callback.iss.is_none_or(is_issuer) {
-        return Err(LoginError::LoginMismatch);
+    // A login whose user has not chosen a provider was never at one.
+    let name = found.login.provider.provider();
+    let name = name.ok_or(LoginError::LoginMismatch)?;
+    if let Some(provider) = service.providers.find(name) {
+        let accepted = provider.accepts_issuer(callback.iss).await;
+        let failed = |fault| provider_failed(service, provider, &fault);
+        if !accepted.map_err(failed)? {
+            return Err(LoginError::LoginMismatch);
+        }
+    }
+    if let Grant::Refused(refusal) = &callback.grant {
+        log_refusal(service, name, *refusal);
+        if let Refusal::Temporary(_) = refusal {
+            return Ok(try_again(service, request, &found).await?.into());
+        }
     }
     let ended = finish_or_find(service, request, &found, callback.grant).await?;
     let CallbackLogin { login, cookie, .. } = &*found;
@@ -89,6 +92,32 @@ pub(crate) async fn finish_login(
         BrowserCookie::of(&login.state, &service.config.public_url).set(&cookie.encode(), remaining)
     });
     Ok(BrowserStep::Finished(ended.outcome, short))
+}
+
+/// The provider may be available again soon: the login goes on, and the page has a link that leads to the provider again.
+/// Counts as a callback, so that it is limited like one.
+async fn try_again(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+    found: &CallbackLogin,
+) -> Result<BrowserOutcome, LoginError> {
+    let now = service.state.clock.instant();
+    drop(service.limits.count_callback(request.client, now).await?);
+    if !request.wants_page {
+        return Err(LoginError::ProviderFailed);
+    }
+    let login = &found.login;
+    let back = match &login.mode {
+        Mode::Redirect {
+            return_to: Some(url),
+        } => Some(failed_url(url, FailureReason::ProviderFailed)),
+        _ => None,
+    };
+    Ok(BrowserOutcome::TryAgain {
+        state: login.state.encode(),
+        application: Arc::clone(&found.application),
+        back,
+    })
 }
 
 /// Finishes a login that is bound to this browser. If another request of this browser was first, returns its outcome.
@@ -176,7 +205,6 @@ async fn finish_claimed(
     grant: Grant,
 ) -> Result<Ended, LoginError> {
     let login = &claimed.login;
-    let metrics = service.state.metrics.providers.of(&login.provider);
     let finished = match complete(service, claimed, grant).await {
         Ok(outcome) => {
             let is_stored = true;
@@ -188,7 +216,11 @@ async fn finish_claimed(
         Ok((_, outcome)) => *outcome,
         Err(error) => error.into(),
     };
-    metrics.count_finished(LoginMode::from(&login.mode), outcome);
+    // The user of a login without a provider has cancelled it.
+    if let Some(name) = login.provider.provider() {
+        let metrics = service.state.metrics.providers.of(name);
+        metrics.count_finished(LoginMode::from(&login.mode), outcome);
+    }
     finished.map(|(ended, _)| ended)
 }
 
@@ -200,11 +232,14 @@ async fn complete(
 ) -> Result<BrowserOutcome, Failure> {
     let code = match grant {
         Grant::Code(code) => code,
-        Grant::Refused(reason) => return Err(reason.into()),
+        Grant::Refused(refusal) => return Err(refusal.reason().into()),
     };
-    let login = &claimed.login;
-    let provider = service.providers.find(&login.provider).ok_or_else(|| {
-        log_failed_login(service, login, &"it is no longer configured", None);
+    let name = claimed.login.provider.provider();
+    let provider = name.and_then(|name| service.providers.find(name));
+    let provider = provider.ok_or_else(|| {
+        if let Some(name) = name {
+            log_failed_login(service, name, &"it is no longer configured", None);
+        }
         FailureReason::ProviderFailed
     })?;
     let user = identify(service, provider, claimed, code).await?;
@@ -218,38 +253,59 @@ async fn complete(
 async fn identify(
     service: &Service,
     provider: &Provider,
-    CallbackLogin { login, cookie, .. }: &CallbackLogin,
+    CallbackLogin { cookie, .. }: &CallbackLogin,
     code: String,
 ) -> Result<User, FailureReason> {
     let identified = tokio::select! {
-        identified = provider.identify(code, cookie) => identified,
+        identified = provider.identify(code, cookie, service.now()) => identified,
         // Then there is time left to store the outcomes of logins.
         () = wait_for_phase(&service.state.phase, Phase::GivingUp) => {
-            log_failed_login(service, login, &"it did not answer before the shutdown", None);
+            let name = &provider.config.name;
+            log_failed_login(service, name, &"it did not answer before the shutdown", None);
             return Err(FailureReason::ProviderTimeout);
         }
     };
-    identified.map_err(|fault: ProviderFault| {
-        log_failed_login(service, login, &fault, fault.source());
+    identified.map_err(|fault| {
+        log_fault(service, provider, &fault);
         fault.reason()
     })
+}
+
+/// Logs why a login cannot go on to its provider, or on from it, and returns the error. The login itself goes on.
+pub(super) fn provider_failed(
+    service: &Service,
+    provider: &Provider,
+    fault: &ProviderFault,
+) -> LoginError {
+    log_fault(service, provider, fault);
+    fault.reason().into()
+}
+
+fn log_fault(service: &Service, provider: &Provider, fault: &ProviderFault) {
+    log_failed_login(service, &provider.config.name, fault, fault.causes());
+}
+
+/// Logs an error of a callback, unless it is the user's own "no".
+fn log_refusal(service: &Service, provider: &ProviderName, refusal: Refusal) {
+    if refusal != Refusal::Denied {
+        log_failed_login(service, provider, &refusal, None);
+    }
 }
 
 /// Logs why a provider failed: in the access line of each callback, and in a line a minute for each provider, since an outage
 /// of it fails all logins.
 fn log_failed_login(
     service: &Service,
-    login: &Login,
+    provider: &ProviderName,
     fault: &dyn Display,
-    cause: Option<&(dyn Error + 'static)>,
+    cause: Option<String>,
 ) {
-    let cause = cause.map(field::display);
     let request = Span::current();
     request.record("provider.error", field::display(fault));
     request.record("provider.cause", &cause);
-    let metrics = service.state.metrics.providers.of(&login.provider);
+    let metrics = service.state.metrics.providers.of(provider);
     if let Some(logins) = metrics.failures.count(Instant::now()) {
-        tracing::warn!(logins, provider = %login.provider, %fault, cause, "logins failed at the provider");
+        tracing::warn!(logins, %provider, %fault, cause, "logins failed at the provider");
     }
 }
 
@@ -264,7 +320,7 @@ async fn find_or_create_account(
     let find_or_create = || {
         tries += 1;
         let accounts = &service.state.accounts;
-        accounts.find_or_create(&config.name, &config.kind, user, now)
+        accounts.find_or_create(&config.name, user, now)
     };
     let (account, created) = retry_store(find_or_create).await?;
     // An earlier try may have created the account, and only the store's response was lost.

@@ -57,6 +57,13 @@ pub(crate) enum BrowserOutcome {
     TooLate(Arc<Application>),
     /// The login is being finished by an earlier callback of this browser: a page that reloads itself.
     Finishing,
+    /// The provider is unavailable: a page with a link that leads to it again, and one back to the application, with an
+    /// error.
+    TryAgain {
+        state: String,
+        application: Arc<Application>,
+        back: Option<Url>,
+    },
     /// The login failed, and there is no `return_to` to redirect to.
     Problem(LoginError),
 }
@@ -137,9 +144,14 @@ fn failed(mode: &Mode, reason: FailureReason) -> BrowserOutcome {
     match mode {
         Mode::Redirect {
             return_to: Some(url),
-        } => BrowserOutcome::ReturnTo(with_outcome(url.clone(), "error", reason.as_str())),
+        } => BrowserOutcome::ReturnTo(failed_url(url, reason)),
         _ => BrowserOutcome::Problem(reason.into()),
     }
+}
+
+/// The address to which the browser of a failed login returns.
+pub(super) fn failed_url(return_to: &Url, reason: FailureReason) -> Url {
+    with_outcome(return_to.clone(), "error", reason.as_str())
 }
 
 /// Stores that the login is complete; the browser gets a ticket, the result or a page.

@@ -1,38 +1,89 @@
-//! The HTML pages of the login service: confirm, finishing, done, finished, cancelled, too late and problem.
+//! The HTML pages of the login service: login, try again, finishing, done, finished, cancelled, too late and problem.
 //!
 //! Layout, response headers and the problem page come from `signpost_kit::page`, which the gateway uses, too.
 
+use std::fmt::Write as _;
+
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, header::REFRESH};
+use http::{HeaderValue, StatusCode, header::REFRESH};
 use maud::{Markup, html};
 use signpost_kit::page::{self, Outcome};
 use signpost_protocol::{language::Language, problem::Problem, text::text};
 
-use crate::flow::Page;
+use url::Url;
 
-/// The confirmation page of a polling login: the application, the user code, the button, and the link that cancels.
-pub(crate) fn confirm(page: &Page, language: Language) -> Response {
+use crate::flow::{Button, Page, PollingPage};
+
+/// The page of a login: a button for each provider. That of a polling login has the user code above them, and the link that
+/// cancels below.
+pub(crate) fn login(page: &Page, language: Language) -> Response {
     let application = page.application.name.as_str();
-    let args = [
-        ("application", application),
-        ("provider", page.provider.as_str()),
-    ];
-    // A link and not a form: `form-action` in the policy would have to allow the provider's origin.
-    // Both values are base64url with dots and need no escaping in a query.
-    let href = |confirm: &str| format!("?state={}&confirm={confirm}", page.state);
+    let args = [("application", application)];
     let title = text(language, "page_confirm_title", &args);
-    let body = html! {
-        p { (text(language, "page_confirm_compare", &args)) }
-        p.code aria-label=(text(language, "page_confirm_code", &[])) { (page.user_code.as_str()) }
-        p.warning { (text(language, "page_confirm_warning", &args)) }
-        a.button href=(href(&page.confirm)) rel="nofollow" {
-            (text(language, "page_confirm_button", &args))
-        }
-        p.cancel {
-            a href=(href(&page.cancel)) rel="nofollow" { (text(language, "page_confirm_cancel", &[])) }
-        }
+    let body = match &page.polling {
+        None => html! { (buttons(page, language, "page_choose_button", None)) },
+        Some(polling) => html! {
+            p { (text(language, "page_confirm_compare", &args)) }
+            p.code aria-label=(text(language, "page_confirm_code", &[])) { (polling.user_code.as_str()) }
+            p.warning { (text(language, "page_confirm_warning", &args)) }
+            (buttons(page, language, "page_confirm_button", Some(polling)))
+            p.cancel {
+                a href=(href(page, &[("confirm", &polling.cancel)])) rel="nofollow" {
+                    (text(language, "page_confirm_cancel", &[]))
+                }
+            }
+        },
     };
     response(language, page::document(language, &title, &body))
+}
+
+/// Links and not forms: `form-action` in the policy would have to allow the providers' origins.
+fn buttons(page: &Page, language: Language, key: &str, polling: Option<&PollingPage>) -> Markup {
+    let target = |button: &Button| {
+        let mut query = Vec::new();
+        if let Some(polling) = polling {
+            query.push(("confirm", polling.confirm.as_str()));
+        }
+        if polling.is_none_or(|polling| polling.user_chooses) {
+            query.push(("provider", button.name.as_str()));
+        }
+        href(page, &query)
+    };
+    html! {
+        @for button in &page.providers {
+            a.button href=(target(button)) rel="nofollow" {
+                (text(language, key, &[("provider", button.label.in_language(language))]))
+            }
+        }
+    }
+}
+
+/// The values are base64url with dots, or names of providers, and need no escaping in a query.
+fn href(page: &Page, query: &[(&str, &str)]) -> String {
+    let mut href = format!("?state={}", page.state);
+    for (name, value) in query {
+        let _ = write!(href, "&{name}={value}");
+    }
+    href
+}
+
+/// The provider is unavailable: a link that leads to it again, and one back to the application, if it has an address.
+pub(crate) fn try_again(
+    application: &str,
+    state: &str,
+    back: Option<&Url>,
+    language: Language,
+) -> Response {
+    let args = [("application", application)];
+    let body = html! {
+        p { (text(language, "page_again_wait", &[])) }
+        a.button href=(format!("?state={state}")) rel="nofollow" { (text(language, "page_again_button", &[])) }
+        @if let Some(back) = back {
+            p.cancel { a href=(back) { (text(language, "page_finished_link", &args)) } }
+        }
+    };
+    let page = outcome(Outcome::Failure, language, "page_again_title", &body);
+    (StatusCode::BAD_GATEWAY, page).into_response()
 }
 
 /// The user is logged in, and the window can be closed.
@@ -101,6 +152,14 @@ mod tests {
     }
 
     fn page(application: &str) -> Page {
+        let config = crate::testing::config(
+            "[providers.company]\nkind = \"oidc\"\nissuer = \"https://id.example\"\nclient_id = \"i\"\n\
+             client_secret = \"s\"\nlabel = { en = \"R&D\", ja = \"会社\" }\n",
+        );
+        let button = |config: &crate::config::ProviderConfig| Button {
+            name: config.name.clone(),
+            label: config.label.clone(),
+        };
         Page {
             application: Arc::new(Application {
                 id: AppId::SINGLE,
@@ -108,34 +167,59 @@ mod tests {
                 is_active: true,
                 return_to: Vec::new(),
             }),
-            user_code: UserCode::generate(),
-            provider: "sandbox".to_owned(),
+            providers: config.providers.all.iter().map(button).collect(),
             state: "v1.abc".to_owned(),
-            confirm: "def".to_owned(),
-            cancel: "ghi".to_owned(),
-            set_cookie: HeaderValue::from_static("x=y"),
+            polling: Some(PollingPage {
+                user_code: UserCode::generate(),
+                confirm: "def".to_owned(),
+                cancel: "ghi".to_owned(),
+                set_cookie: HeaderValue::from_static("x=y"),
+                user_chooses: true,
+            }),
         }
     }
 
     #[tokio::test]
-    async fn the_confirm_page_shows_application_and_user_code_in_every_language() {
+    async fn the_page_shows_application_user_code_and_providers_in_every_language() {
         for language in Language::ALL {
-            let page = page("Shop & <Co>");
-            let html = body(confirm(&page, language)).await;
+            let mut page = page("Shop & <Co>");
+            let html = body(login(&page, language)).await;
+            let polling = page.polling.take().unwrap();
+            let label = if language == Language::Ja {
+                "会社"
+            } else {
+                "R&amp;D"
+            };
+            for expected in [
+                &format!("<html lang=\"{}\">", language.tag()),
+                "Shop &amp; &lt;Co&gt;",
+                polling.user_code.as_str(),
+                "href=\"?state=v1.abc&amp;confirm=def&amp;provider=company\"",
+                "href=\"?state=v1.abc&amp;confirm=def&amp;provider=sandbox\"",
+                "href=\"?state=v1.abc&amp;confirm=ghi\"",
+                label,
+                "Bitbucket",
+            ] {
+                assert!(html.contains(expected), "{expected}: {html}");
+            }
+            assert!(!html.contains("page_") && !html.contains("<Co>"), "{html}");
+            // In redirect mode there is no code, and nothing to cancel.
+            let html = body(login(&page, language)).await;
             assert!(
-                html.contains(&format!("<html lang=\"{}\">", language.tag())),
+                html.contains("href=\"?state=v1.abc&amp;provider=company\""),
                 "{html}"
             );
             assert!(
-                html.contains("Shop &amp; &lt;Co&gt;") && !html.contains("<Co>"),
+                !html.contains("confirm=") && !html.contains("page_"),
                 "{html}"
             );
-            assert!(html.contains(page.user_code.as_str()), "{html}");
-            assert!(
-                html.contains("href=\"?state=v1.abc&amp;confirm=def\""),
-                "{html}"
-            );
-            assert!(!html.contains("page_"), "a text is missing: {html}");
+            // With one provider that the client has named, the button needs no name.
+            page.polling = Some(PollingPage {
+                user_chooses: false,
+                ..polling
+            });
+            let html = body(login(&page, language)).await;
+            assert!(!html.contains("provider="), "{html}");
         }
     }
 
@@ -148,6 +232,16 @@ mod tests {
                 let html = body(page).await;
                 assert!(html.contains("Shop") && !html.contains("page_"), "{html}");
             }
+            let back = "https://shop.example/done?error=provider_failed"
+                .parse()
+                .unwrap();
+            let again = try_again("Shop", "v1.abc", Some(&back), language);
+            assert_eq!(again.status(), StatusCode::BAD_GATEWAY);
+            let html = body(again).await;
+            for expected in ["\"?state=v1.abc\"", back.as_str(), "Shop"] {
+                assert!(html.contains(expected), "{expected}: {html}");
+            }
+            assert!(!html.contains("page_"), "{html}");
             for page in [cancelled(language), finishing(language)] {
                 let html = body(page).await;
                 assert!(!html.contains("page_"), "{html}");

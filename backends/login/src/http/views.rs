@@ -140,7 +140,7 @@ pub struct SentEvent {
 struct AccountJson<'a> {
     /// The provider's identifier of the user.
     username: &'a str,
-    /// The provider's kind.
+    /// The provider's name.
     provider: &'a str,
     /// The display name, which can change and is not unique. Absent if the provider has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ struct AccountJson<'a> {
 pub(super) fn account(account: &Account) -> impl View {
     AccountJson {
         username: account.username.as_str(),
-        provider: &account.kind,
+        provider: &account.provider,
         display_name: account.display_name.as_deref(),
         created_at: account.created_at,
     }

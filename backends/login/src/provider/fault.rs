@@ -1,5 +1,9 @@
 //! Faults of providers, for the log. Clients only get `provider_failed` or `provider_timeout`.
 
+use std::error::Error;
+
+use signpost_openid::{DiscoveryFault, IssuerFault, KeysFault, TokenFault};
+
 use crate::records::logins::FailureReason;
 
 /// Why a provider did not identify the user. Contains nothing of its responses but status and error codes.
@@ -8,16 +12,25 @@ pub(crate) enum ProviderFault {
     /// The DNS lookup, the connection or TLS failed, or the connection was lost.
     #[error("the provider is unreachable")]
     Unreachable(#[source] reqwest::Error),
-    /// Token and profile together took longer than 10 s.
+    /// Token and user together took longer than 9.5 s.
     #[error("the provider timed out")]
     TooSlow,
-    /// A response is larger than 1 MiB.
+    /// A response is larger than its limit.
     #[error("the provider's response is too large")]
     TooLarge,
-    /// The code was already used, expired or issued to another client; or our client secret is wrong.
+    /// The code was already used, expired or issued to another client.
     #[error("the provider rejected the code: {error}")]
     CodeRejected {
         /// RFC 6749 section 5.2, for example `invalid_grant`.
+        error: String,
+    },
+    /// The client id or secret is wrong, or the provider does not let this client log users in.
+    #[error(
+        "the provider rejected the client: {error}: compare client_id, client_secret and client_auth with what is \
+         registered there"
+    )]
+    ClientRejected {
+        /// For example `invalid_client`.
         error: String,
     },
     /// The token response is not JSON, or lacks `access_token`, `token_type` or an error code.
@@ -25,21 +38,56 @@ pub(crate) enum ProviderFault {
     /// Redirects count as errors without a code, since they are not followed.
     #[error("the provider's token response is malformed")]
     TokenMalformed,
-    /// The status of the profile response is not 200.
-    #[error("the provider answered {status} for the profile")]
-    ProfileStatus {
+    /// The status of the response with the user's record is not 200.
+    #[error("the provider answered {status} for the user's record")]
+    UserStatus {
         /// The status.
         status: u16,
     },
-    /// The profile is not a JSON object.
-    #[error("the provider's profile is not a JSON object")]
-    ProfileMalformed,
-    /// The profile lacks the field that identifies the user, or its value is unusable.
-    #[error("the provider's profile has no usable \"{field}\"")]
+    /// The user's record is not a JSON object.
+    #[error("the provider's record of the user is not a JSON object")]
+    UserMalformed,
+    /// The record lacks the field that identifies the user, or its value is unusable.
+    #[error("the provider's record of the user has no usable \"{field}\"")]
     NoIdentifier {
         /// The field.
         field: String,
     },
+    /// The issuer has no discovery document.
+    #[error("the issuer is none: {0}")]
+    Issuer(IssuerFault),
+    /// The discovery document or the keys could not be fetched.
+    #[error("the provider answered {status} for its {document}")]
+    DocumentStatus {
+        /// Which of both.
+        document: &'static str,
+        /// The status.
+        status: u16,
+    },
+    /// The discovery document or the keys are said to be no JSON.
+    #[error("the provider's {document} has a Content-Type that is not JSON")]
+    DocumentType {
+        /// Which of both.
+        document: &'static str,
+    },
+    /// The discovery document cannot be used.
+    #[error("the provider's discovery document cannot be used: {0}")]
+    Discovery(DiscoveryFault),
+    /// None of the keys can be used.
+    #[error("the provider's keys cannot be used: {0}")]
+    Keys(KeysFault),
+    /// The token response has no ID token.
+    #[error("the provider's token response has no ID token: the scope must have \"openid\"")]
+    NoIdToken,
+    /// The ID token is not valid.
+    #[error("{0}")]
+    IdToken(TokenFault),
+    /// `userinfo` is about another user than the ID token.
+    #[error("the provider's user info is about another user than its ID token")]
+    OtherUser,
+    /// What was fetched last says so.
+    #[error("{0}")]
+    Fetched(String),
 }
 
 impl ProviderFault {
@@ -48,6 +96,30 @@ impl ProviderFault {
         match self {
             Self::TooSlow => FailureReason::ProviderTimeout,
             _ => FailureReason::ProviderFailed,
+        }
+    }
+
+    /// What lies behind it, for the log: each cause once, for example `error sending request: invalid peer certificate:
+    /// Expired`.
+    pub(crate) fn causes(&self) -> Option<String> {
+        let mut causes = Vec::<String>::new();
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Some errors repeat the text of their cause.
+            if causes.last().is_none_or(|last| !last.contains(&text)) {
+                causes.push(text);
+            }
+            next = cause.source();
+        }
+        (!causes.is_empty()).then(|| causes.join(": "))
+    }
+
+    /// The fault and its causes in one line.
+    pub(crate) fn line(&self) -> String {
+        match self.causes() {
+            Some(causes) => format!("{self}: {causes}"),
+            None => self.to_string(),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The HTTP client for providers: no redirects, no proxies, responses of at most 1 MiB.
+//! The HTTP client for providers: no redirects, no proxies, responses of a limited size.
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
 
 use super::ProviderFault;
 
-/// Larger than any token or profile. CONTRACT 8.
-const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Larger than any token or user's record. CONTRACT 8.
+pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// An HTTP client. Cheap to clone; clones share the connection pool.
 #[derive(Clone, Debug)]
@@ -28,17 +28,18 @@ impl HttpClient {
         Ok(Self(client))
     }
 
-    /// Sends a request and reads the whole response.
+    /// Sends a request and reads the whole response, of at most `limit` bytes.
     pub(super) async fn send(
         &self,
         request: Request<Vec<u8>>,
+        limit: usize,
     ) -> Result<Response<Vec<u8>>, ProviderFault> {
         let unreachable = |cause: reqwest::Error| ProviderFault::Unreachable(cause.without_url());
         let request = reqwest::Request::try_from(request).map_err(unreachable)?;
         let mut received = self.0.execute(request).await.map_err(unreachable)?;
         let mut body = Vec::new();
         while let Some(chunk) = received.chunk().await.map_err(unreachable)? {
-            if body.len() + chunk.len() > MAX_BODY_BYTES {
+            if body.len() + chunk.len() > limit {
                 return Err(ProviderFault::TooLarge);
             }
             body.extend_from_slice(&chunk);
@@ -48,4 +49,17 @@ impl HttpClient {
         *response.headers_mut() = std::mem::take(received.headers_mut());
         Ok(response)
     }
+}
+
+/// Whether a response says that it is JSON: `application/json`, or a type that ends in `+json` (RFC 6839).
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| {
+        let essence = essence.trim().to_ascii_lowercase();
+        essence == "application/json"
+            || (essence.starts_with("application/") && essence.ends_with("+json"))
+    })
 }

@@ -47,11 +47,14 @@ impl FakeProvider {
         Provider::new(
             &config.0,
             &config.1,
+            None,
             HttpClient::new().unwrap(),
             Arc::default(),
         )
     }
 }
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 const TOKEN: &str = r#"{"access_token":"at","token_type":"bearer","scopes":"account"}"#;
 
@@ -79,7 +82,9 @@ async fn both_calls_have_the_parameters_of_the_contract() {
         LoginToken::generate(&"v1".parse().unwrap()).state(),
         LoginCookie::generate(),
     );
-    let url = provider.authorize_url(&state, &cookie);
+    let hints = Hints::default();
+    let url = provider.authorize_url(&state, &cookie, &hints).await;
+    let url = url.unwrap();
     assert!(
         url.as_str()
             .starts_with(&format!("{}/site/oauth2/authorize?", fake.address))
@@ -88,13 +93,20 @@ async fn both_calls_have_the_parameters_of_the_contract() {
     let keys: Vec<&str> = query.keys().map(String::as_str).collect();
     assert_eq!(
         keys,
-        ["client_id", "redirect_uri", "response_type", "state"]
+        [
+            "client_id",
+            "code_challenge",
+            "code_challenge_method",
+            "redirect_uri",
+            "response_type",
+            "state"
+        ]
     );
     assert_eq!(query["state"], state.encode());
     assert_eq!(query["redirect_uri"], "http://127.0.0.1:8080/login");
 
     let user = provider
-        .identify("the-code".to_owned(), &cookie)
+        .identify("the-code".to_owned(), &cookie, NOW)
         .await
         .unwrap();
     assert_eq!(user.username.as_str(), "{me}");
@@ -113,7 +125,10 @@ async fn both_calls_have_the_parameters_of_the_contract() {
     );
     let form = pairs(form);
     let keys: Vec<&str> = form.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["code", "grant_type", "redirect_uri"]);
+    assert_eq!(
+        keys,
+        ["code", "code_verifier", "grant_type", "redirect_uri"]
+    );
     assert_eq!(form["redirect_uri"], query["redirect_uri"]);
     let (user, _) = &requests[1];
     assert_eq!(
@@ -126,22 +141,18 @@ async fn both_calls_have_the_parameters_of_the_contract() {
 #[tokio::test]
 async fn redirect_uri_and_pkce_apply_to_both_calls() {
     let fake = FakeProvider::start(good).await;
-    let provider = fake.provider("redirect_uri = false\npkce = true");
+    let provider = fake.provider("redirect_uri = false");
     let (state, cookie) = (
         LoginToken::generate(&"v1".parse().unwrap()).state(),
         LoginCookie::generate(),
     );
-    let query = pairs(
-        provider
-            .authorize_url(&state, &cookie)
-            .query()
-            .unwrap()
-            .as_bytes(),
-    );
+    let hints = Hints::default();
+    let url = provider.authorize_url(&state, &cookie, &hints).await;
+    let query = pairs(url.unwrap().query().unwrap().as_bytes());
     assert!(!query.contains_key("redirect_uri"));
     assert_eq!(query["code_challenge_method"], "S256");
     provider
-        .identify("the-code".to_owned(), &cookie)
+        .identify("the-code".to_owned(), &cookie, NOW)
         .await
         .unwrap();
     let form = pairs(&fake.requests.lock().unwrap()[0].1);
@@ -197,7 +208,7 @@ async fn every_fault_fails_the_login() {
         let fake = FakeProvider::start(response).await;
         let fault = fake
             .provider("")
-            .identify("c".to_owned(), &LoginCookie::generate())
+            .identify("c".to_owned(), &LoginCookie::generate(), NOW)
             .await
             .unwrap_err();
         assert_eq!(
@@ -223,7 +234,7 @@ async fn an_unreachable_provider_fails_the_login() {
     };
     let fault = fake
         .provider("")
-        .identify("c".to_owned(), &LoginCookie::generate())
+        .identify("c".to_owned(), &LoginCookie::generate(), NOW)
         .await
         .unwrap_err();
     assert!(matches!(fault, ProviderFault::Unreachable(_)), "{fault}");
@@ -242,7 +253,7 @@ async fn a_provider_that_does_not_respond_times_out() {
     assert!(provider.timeout < Duration::from_secs(10));
     provider.timeout = Duration::from_millis(50);
     let fault = provider
-        .identify("c".to_owned(), &LoginCookie::generate())
+        .identify("c".to_owned(), &LoginCookie::generate(), NOW)
         .await
         .unwrap_err();
     assert_eq!(fault.reason(), FailureReason::ProviderTimeout, "{fault}");
@@ -255,17 +266,79 @@ async fn iss_is_compared_byte_by_byte() {
         requests: Arc::default(),
     };
     let by_default = fake.provider("");
-    assert!(by_default.is_issuer("http://127.0.0.1:1"));
+    let accepts = async |provider: &Provider, iss| provider.accepts_issuer(iss).await.unwrap();
+    assert!(accepts(&by_default, None).await);
+    assert!(accepts(&by_default, Some("http://127.0.0.1:1")).await);
     for other in [
         "",
         "http://127.0.0.1:1/",
         "http://127.0.0.1:2",
         "HTTP://127.0.0.1:1",
     ] {
-        assert!(!by_default.is_issuer(other), "{other}");
+        assert!(!accepts(&by_default, Some(other)).await, "{other}");
     }
+    let named = fake.provider("issuer = \"https://id.example\"");
+    assert!(accepts(&named, Some("https://id.example")).await);
+}
+
+#[tokio::test]
+async fn an_error_with_status_200_is_a_failure() {
+    let fake = FakeProvider::start(|_| json(r#"{"error":"bad_verification_code"}"#)).await;
+    let provider = fake.provider("");
+    let cookie = LoginCookie::generate();
+    let identified = provider.identify("c".to_owned(), &cookie, NOW);
+    let fault = identified.await.unwrap_err();
     assert!(
-        fake.provider("issuer = \"https://id.example\"")
-            .is_issuer("https://id.example")
+        matches!(&fault, ProviderFault::CodeRejected { error } if error == "bad_verification_code"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn errors_are_named_only_if_they_are_words() {
+    for (body, expected) in [
+        (r#"{"error":"invalid_client"}"#, "invalid_client"),
+        (r#"{"error":"the secret is hunter2"}"#, "another error"),
+        (r#"{"error":"a\nb"}"#, "another error"),
+        (r#"{"error":""}"#, "another error"),
+    ] {
+        let fake = FakeProvider::start(move |_| json(body)).await;
+        let provider = fake.provider("");
+        let cookie = LoginCookie::generate();
+        let identified = provider.identify("c".to_owned(), &cookie, NOW);
+        let fault = identified.await.unwrap_err().to_string();
+        assert!(
+            fault.contains(expected) && !fault.contains("hunter2"),
+            "{fault}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn scopes_and_client_auth_are_as_configured_and_hints_as_passed_on() {
+    let fake = FakeProvider::start(good).await;
+    let more = "scopes = [\"a\", \"b:c\"]\nclient_auth = \"post\"\nprompt = \"consent\"\npass_on = [\"login_hint\"]";
+    let provider = fake.provider(more);
+    let (state, cookie) = (
+        LoginToken::generate(&"v1".parse().unwrap()).state(),
+        LoginCookie::generate(),
+    );
+    let hints = Hints::decode("login_hint=ada%40x&prompt=login");
+    let url = provider.authorize_url(&state, &cookie, &hints).await;
+    let query = pairs(url.unwrap().query().unwrap().as_bytes());
+    assert_eq!(query["scope"], "a b:c");
+    assert_eq!(query["login_hint"], "ada@x");
+    assert_eq!(query["prompt"], "consent", "the client's is not passed on");
+    assert!(!query.contains_key("nonce"));
+    provider
+        .identify("c".to_owned(), &cookie, NOW)
+        .await
+        .unwrap();
+    let (token, form) = &fake.requests.lock().unwrap()[0];
+    assert!(!token.headers.contains_key("authorization"));
+    let form = pairs(form);
+    assert_eq!(
+        (&*form["client_id"], &*form["client_secret"]),
+        ("id", "secret")
     );
 }

@@ -5,7 +5,7 @@ use signpost_kit::clock::Timestamp;
 pub use signpost_store::tables::accounts::{Account, AccountId, Username};
 use signpost_store::{Store, StoreError, tables::accounts::COLUMNS, values};
 
-use crate::config::{ProviderKind, ProviderName};
+use crate::config::ProviderName;
 
 /// A user, as the provider describes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,6 @@ pub(crate) trait AccountStore: Send + Sync {
     async fn find_or_create(
         &self,
         provider: &ProviderName,
-        kind: &ProviderKind,
         user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError>;
@@ -40,23 +39,21 @@ impl AccountStore for Store {
     async fn find_or_create(
         &self,
         provider: &ProviderName,
-        kind: &ProviderKind,
         user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
         // Read first: most users already have an account, and need no write.
-        if let Some(account) = find(self, provider, kind, user).await? {
+        if let Some(account) = find(self, provider, user).await? {
             return Ok((account, false));
         }
         // Waits for a concurrent insert, so exactly one of several callers gets the new row.
         let create = format!(
-            "INSERT INTO accounts (provider, username, kind, display_name, created_at) VALUES ($1, $2, $3, $4, $5) \
+            "INSERT INTO accounts (provider, username, display_name, created_at) VALUES ($1, $2, $3, $4) \
              ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
         );
         let values = values![
             provider.as_str(),
             user.username.as_str(),
-            &*kind.name,
             user.display_name.as_deref(),
             now
         ];
@@ -64,30 +61,42 @@ impl AccountStore for Store {
             return Ok((account, true));
         }
         // A concurrent login created the account. Accounts are never deleted, so it is found.
-        let found = find(self, provider, kind, user).await?;
+        let found = find(self, provider, user).await?;
         Ok((found.ok_or(StoreError::Malformed("username"))?, false))
     }
 }
 
-/// The account, with its new display name, and with its new kind if the configuration of its provider has changed.
+/// The account, with its new display name.
 async fn find(
     store: &Store,
     provider: &ProviderName,
-    kind: &ProviderKind,
     user: &User,
 ) -> Result<Option<Account>, StoreError> {
     let find = format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2");
     let values = values![provider.as_str(), user.username.as_str()];
     let found: Option<Account> = store.row(&find, values).await?;
     match found {
-        Some(account) if account.kind != kind.name || account.display_name != user.display_name => {
-            let change = format!(
-                "UPDATE accounts SET kind = $2, display_name = $3 WHERE id = $1 RETURNING {COLUMNS}"
-            );
-            let values = values![account.id.get(), &*kind.name, user.display_name.as_deref()];
+        Some(account) if account.display_name != user.display_name => {
+            let change =
+                format!("UPDATE accounts SET display_name = $2 WHERE id = $1 RETURNING {COLUMNS}");
+            let values = values![account.id.get(), user.display_name.as_deref()];
             Ok(store.write(&change, values).await?.pop())
         }
         found => Ok(found),
+    }
+}
+
+/// Returns the names of providers that have accounts. Reads one row for each.
+pub(crate) async fn providers_with_accounts(store: &Store) -> Result<Vec<String>, StoreError> {
+    let next = "SELECT min(provider) AS provider FROM accounts WHERE provider > $1";
+    let mut names = vec![String::new()];
+    loop {
+        let found: Option<(Option<String>,)> =
+            store.row(next, values![&*names[names.len() - 1]]).await?;
+        match found.and_then(|(name,)| name) {
+            Some(name) => names.push(name),
+            None => return Ok(names.split_off(1)),
+        }
     }
 }
 
@@ -97,10 +106,6 @@ mod both_stores {
 
     use super::*;
     use crate::testing::{TestStore, user};
-
-    fn kind() -> ProviderKind {
-        crate::testing::config("").providers.all[0].kind.clone()
-    }
 
     fn provider(name: &str) -> ProviderName {
         name.parse().unwrap()
@@ -120,12 +125,7 @@ mod both_stores {
                 tokio::spawn(async move {
                     let user = user("{user}");
                     accounts
-                        .find_or_create(
-                            &provider("sandbox"),
-                            &kind(),
-                            &user,
-                            Timestamp::from_millis(1),
-                        )
+                        .find_or_create(&provider("sandbox"), &user, Timestamp::from_millis(1))
                         .await
                         .unwrap()
                 })
@@ -148,46 +148,22 @@ mod both_stores {
         let user = user("same");
         let now = Timestamp::from_millis(5);
         let one = accounts
-            .find_or_create(&provider("one"), &kind(), &user, now)
+            .find_or_create(&provider("one"), &user, now)
             .await
             .unwrap();
         let two = accounts
-            .find_or_create(&provider("two"), &kind(), &user, now)
+            .find_or_create(&provider("two"), &user, now)
             .await
             .unwrap();
         let again = accounts
-            .find_or_create(&provider("one"), &kind(), &user, Timestamp::from_millis(9))
+            .find_or_create(&provider("one"), &user, Timestamp::from_millis(9))
             .await
             .unwrap();
+        let names = providers_with_accounts(store.store()).await.unwrap();
+        assert_eq!(names, ["one", "two"]);
         assert!(one.1 && two.1 && !again.1);
         assert_ne!(one.0.id, two.0.id);
         assert_eq!(again.0, one.0);
-    }
-
-    #[tokio::test]
-    async fn accounts_follow_a_change_of_their_providers_kind() {
-        let store = TestStore::new().await;
-        let accounts = store.stores().accounts;
-        let user = user("same");
-        let (now, later) = (Timestamp::from_millis(5), Timestamp::from_millis(9));
-        let (before, _) = accounts
-            .find_or_create(&provider("one"), &kind(), &user, now)
-            .await
-            .unwrap();
-        let other = ProviderKind {
-            name: "gitea".to_owned(),
-            ..kind()
-        };
-        let (after, is_new) = accounts
-            .find_or_create(&provider("one"), &other, &user, later)
-            .await
-            .unwrap();
-        assert!(!is_new);
-        let expected = Account {
-            kind: "gitea".to_owned(),
-            ..before
-        };
-        assert_eq!(after, expected);
     }
 
     #[tokio::test]
@@ -202,7 +178,7 @@ mod both_stores {
                 ..user("ada")
             };
             let (account, _) = accounts
-                .find_or_create(&provider("one"), &kind(), &user, now)
+                .find_or_create(&provider("one"), &user, now)
                 .await
                 .unwrap();
             assert_eq!(account.display_name.as_deref(), name);

@@ -14,6 +14,7 @@
 mod claim;
 mod cookie;
 mod failure;
+mod hints;
 mod rows;
 mod seal;
 mod stored;
@@ -33,6 +34,7 @@ pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
     cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
     failure::FailureReason,
+    hints::Hints,
     seal::{SealKey, SealedRedirect},
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
@@ -56,13 +58,34 @@ pub(crate) struct Login {
     /// How its outcome is delivered.
     pub(crate) mode: Mode,
     /// The provider that the user logs in with.
-    pub(crate) provider: ProviderName,
+    pub(crate) provider: Choice,
+    /// What goes on to the provider.
+    pub(crate) hints: Hints,
     /// The cookie of the browser that was last sent to the provider. Only that browser's callback is accepted.
     pub(crate) cookie: Option<CookieHash>,
     /// When it expires if it is not finished.
     pub(crate) expires_at: Timestamp,
     /// Its state in the state machine.
     pub(crate) status: Status,
+}
+
+/// The provider of a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The one that the login began with.
+    Fixed(ProviderName),
+    /// The one that the user chooses on a page; the last choice, if there is one. The user can go back, and choose again.
+    Users(Option<ProviderName>),
+}
+
+impl Choice {
+    /// The provider, as far as it is known.
+    pub(crate) const fn provider(&self) -> Option<&ProviderName> {
+        match self {
+            Self::Fixed(name) => Some(name),
+            Self::Users(name) => name.as_ref(),
+        }
+    }
 }
 
 /// How a login's outcome is delivered.
@@ -172,8 +195,10 @@ pub(crate) struct NewPollingLogin {
     pub(crate) application: AppId,
     /// Shown in the client and in the browser, so that users do not confirm another user's login.
     pub(crate) user_code: UserCode,
-    /// The provider that the user logs in with.
-    pub(crate) provider: ProviderName,
+    /// The provider that the user logs in with; `None`: the user chooses.
+    pub(crate) provider: Option<ProviderName>,
+    /// What goes on to the provider.
+    pub(crate) hints: Hints,
     /// The current time.
     pub(crate) created_at: Timestamp,
     /// When it expires.
@@ -244,11 +269,13 @@ pub(crate) trait LoginStore: Send + Sync {
     /// Returns the login with this hash of a state or token.
     async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError>;
 
-    /// Binds a pending login to the browser with this cookie, and to no other, before it is sent to the provider.
+    /// Binds a pending login to the browser with this cookie, and to no other, before it is sent to the provider, which is
+    /// this one if the user has chosen it.
     async fn bind(
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        chosen: Option<&ProviderName>,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 

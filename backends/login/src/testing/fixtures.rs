@@ -73,7 +73,7 @@ impl TestStore {
         let now = Timestamp::from_millis(1);
         self.stores()
             .accounts
-            .find_or_create(&provider.name, &provider.kind, &user(username), now)
+            .find_or_create(&provider.name, &user(username), now)
             .await
             .unwrap()
             .0
@@ -102,7 +102,7 @@ pub(crate) fn parse(text: &str) -> Config {
 /// A provider at `address`; `more` is appended to its section.
 pub(crate) fn config_text_with_provider(address: &str, more: &str) -> String {
     format!(
-        "[providers.sandbox]\nkind = \"bitbucket\"\nauth_url = \"{address}\"\napi_url = \"{address}\"\n\
+        "[providers.sandbox]\nkind = \"bitbucket\"\nurl = \"{address}\"\n\
          client_id = \"id\"\nclient_secret = \"secret\"\n{more}\n"
     )
 }

@@ -39,7 +39,7 @@ console_account_failed = The sign-in has failed, or was not confirmed. Begin aga
 console_account_other_browser = This sign-in was begun in another browser, or too long ago. Begin again.
 console_account_busy = Many people sign in right now. Begin again in some seconds.
 console_account_no_app = The application by which the console logs users in does not exist, or is disabled: management.console.application in the gateway's file.
-console_account_unknown = The account { $username } of { $kind } may not sign in. An administrator allows it in the gateway's file, in management.console.accounts.
+console_account_unknown = The account { $username } of { $provider } may not sign in. An administrator allows it in the gateway's file, in management.console.accounts.
 
 ## Overview
 

@@ -39,7 +39,7 @@ console_account_failed = サインインに失敗したか、確認されませ�
 console_account_other_browser = このサインインは別のブラウザーで始められたか、時間が経ちすぎています。最初からやり直してください。
 console_account_busy = 現在多くの人がサインインしています。数秒後にやり直してください。
 console_account_no_app = コンソールのログインに使うアプリケーションが存在しないか、無効です。ゲートウェイのファイルの management.console.application を確認してください。
-console_account_unknown = { $kind } のアカウント { $username } はサインインできません。管理者は、ゲートウェイのファイルの management.console.accounts で許可できます。
+console_account_unknown = { $provider } のアカウント { $username } はサインインできません。管理者は、ゲートウェイのファイルの management.console.accounts で許可できます。
 
 ## Overview
 

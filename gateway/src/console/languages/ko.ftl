@@ -39,7 +39,7 @@ console_account_failed = 로그인에 실패했거나 확인되지 않았습니�
 console_account_other_browser = 이 로그인은 다른 브라우저에서 시작되었거나 너무 오래되었습니다. 처음부터 다시 시작하세요.
 console_account_busy = 지금 많은 사람이 로그인하고 있습니다. 몇 초 뒤에 다시 시작하세요.
 console_account_no_app = 콘솔이 로그인에 사용하는 애플리케이션이 없거나 비활성화되었습니다. 게이트웨이 파일에서 확인할 키: management.console.application.
-console_account_unknown = 허용되지 않은 계정입니다: { $username } ({ $kind }). 관리자가 게이트웨이 파일의 management.console.accounts 에서 허용할 수 있습니다.
+console_account_unknown = 허용되지 않은 계정입니다: { $username } ({ $provider }). 관리자가 게이트웨이 파일의 management.console.accounts 에서 허용할 수 있습니다.
 
 ## Overview
 

@@ -39,7 +39,7 @@ console_account_failed = 登录失败，或未被确认。请重新开始。
 console_account_other_browser = 此登录是在另一个浏览器中开始的，或已超时。请重新开始。
 console_account_busy = 目前登录的人很多。请几秒后重新开始。
 console_account_no_app = 控制台用于登录的应用不存在或已停用：网关文件中的 management.console.application。
-console_account_unknown = { $kind } 的账号 { $username } 不能登录。管理员可在网关文件的 management.console.accounts 中允许它。
+console_account_unknown = { $provider } 的账号 { $username } 不能登录。管理员可在网关文件的 management.console.accounts 中允许它。
 
 ## Overview
 

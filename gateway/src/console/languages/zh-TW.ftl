@@ -39,7 +39,7 @@ console_account_failed = 登入失敗，或未被確認。請重新開始。
 console_account_other_browser = 此登入是在另一個瀏覽器中開始的，或已逾時。請重新開始。
 console_account_busy = 目前登入的人很多。請數秒後重新開始。
 console_account_no_app = 主控台用於登入的應用程式不存在或已停用：閘道檔案中的 management.console.application。
-console_account_unknown = { $kind } 的帳號 { $username } 不能登入。管理員可在閘道檔案的 management.console.accounts 中允許它。
+console_account_unknown = { $provider } 的帳號 { $username } 不能登入。管理員可在閘道檔案的 management.console.accounts 中允許它。
 
 ## Overview
 

@@ -163,7 +163,7 @@ mod both_stores {
         let found = directory.find(valid.hash(), CLIENT, NOW).await.unwrap();
         let found = found.unwrap();
         assert_eq!(&*found.account.username, "{ada}%20%25");
-        assert_eq!(&*found.account.kind, "bitbucket");
+        assert_eq!(&*found.account.provider, "bitbucket");
         assert!(!found.account.id.is_empty());
         assert_eq!(
             (found.application, found.expires_at.as_millis()),
@@ -177,8 +177,8 @@ mod both_stores {
 
     /// Inserts a credential of the account `{ada} %` as the login service does.
     async fn insert(store: &Store, hash: CredentialHash, expires_at: i64, revoked_at: Option<i64>) {
-        let accounts = "INSERT INTO accounts (provider, kind, username, created_at) \
-                    VALUES ('one', 'bitbucket', '{ada} %', 0) ON CONFLICT DO NOTHING";
+        let accounts = "INSERT INTO accounts (provider, username, created_at) \
+                    VALUES ('bitbucket', '{ada} %', 0) ON CONFLICT DO NOTHING";
         let credentials = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at, revoked_at) \
                        SELECT $1, $1, id, 3, 0, $2, $3 FROM accounts";
         match store {

@@ -103,7 +103,6 @@ CREATE TABLE changes (
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
-    kind          TEXT    NOT NULL, -- the provider's kind: `type` of an account in v1
     username      TEXT    NOT NULL, -- the provider's identifier of the person, byte for byte
     created_at    INTEGER NOT NULL, -- UTC ms
     display_name  TEXT,             -- the provider's name for the person; never identifies the account
@@ -115,7 +114,9 @@ CREATE TABLE logins (
     version            TEXT    NOT NULL, -- the version that issued it
     application_id     INTEGER NOT NULL, -- 0 in single-application mode, so no foreign key
     mode               TEXT    NOT NULL CHECK (mode IN ('redirect', 'polling')),
-    provider           TEXT    NOT NULL,
+    provider           TEXT    CHECK (provider IS NOT NULL OR user_chooses), -- NULL: not chosen yet
+    user_chooses       INTEGER NOT NULL DEFAULT 0 CHECK (user_chooses IN (0, 1)),
+    hints              TEXT,    -- what goes on to the provider, as a query
     user_code          TEXT    CHECK ((user_code IS NOT NULL) = (mode = 'polling')),
     return_to          TEXT    CHECK (return_to IS NULL OR mode = 'redirect'),
     cookie_hash        BLOB    CHECK (length(cookie_hash) = 32),
@@ -166,6 +167,8 @@ CREATE INDEX credentials_revoked ON credentials (revoked_at) WHERE revoked_at IS
 CREATE UNIQUE INDEX credentials_by_login ON credentials (login_hash);
 CREATE INDEX credentials_previous ON credentials (previous_hash) WHERE previous_hash IS NOT NULL;
 CREATE INDEX credentials_overlap ON credentials (previous_until) WHERE previous_until IS NOT NULL;
+-- To end an account's logins. Those of an application are found without an index, which each login would pay for.
+CREATE INDEX credentials_by_account ON credentials (account_id) WHERE revoked_at IS NULL;
 
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -23,7 +23,7 @@ const SOME: &str = "
         (3, randomblob(32), 'ci', 'viewer', 1, 'ada', 2, NULL, NULL);
     INSERT INTO idempotency VALUES (zeroblob(32), randomblob(32), x'00ff', 1), (randomblob(32), randomblob(32), NULL, 2);
     INSERT INTO drains VALUES ('v1', '127.0.0.1:7001', 1700000000000, 1), ('v2 (canary next)', '[::1]:7002', 1, 0);
-    INSERT INTO accounts VALUES (5, 'hub', 'oauth', 'grüße', 1, NULL), (9, 'hub', 'oauth', 'ada', 2, 'Ada');
+    INSERT INTO accounts VALUES (5, 'hub', 'grüße', 1, NULL), (9, 'hub', 'ada', 2, 'Ada');
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
         status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,
@@ -204,7 +204,7 @@ async fn all_tables_and_columns_are_copied() {
     }
 }
 
-const NEW_ACCOUNT: &str = "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0) RETURNING id";
+const NEW_ACCOUNT: &str = "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0) RETURNING id";
 
 async fn new_id(session: &Session, insert: &str) -> i64 {
     session.query_one(insert, &[]).await.unwrap().get(0)
@@ -341,7 +341,7 @@ async fn a_target_that_is_not_empty_is_not_changed() {
     let pair = Pair::with(SOME).await;
     let target = pair.target().await;
     let insert =
-        "INSERT INTO accounts (provider, kind, username, created_at) VALUES ('', '', '', 0)";
+        "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0)";
     target.execute(insert, &[]).await.unwrap();
     let error = pair.copy().await.unwrap_err();
     assert!(

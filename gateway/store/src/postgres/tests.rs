@@ -212,8 +212,8 @@ async fn a_server_is_used_again_after_an_outage() {
 async fn details_of_the_servers_errors_are_not_printed() {
     let store = TestStore::postgres();
     let session = open(&store).await.session().await.unwrap();
-    let twice = "INSERT INTO accounts (provider, kind, username, created_at) \
-                 VALUES ('p', 'k', 'somebody', 0), ('p', 'k', 'somebody', 0)";
+    let twice = "INSERT INTO accounts (provider, username, created_at) \
+                 VALUES ('p', 'somebody', 0), ('p', 'somebody', 0)";
     let error = session.execute(twice, &[]).await.unwrap_err();
     let message = format!("{error:?} {error}");
     assert!(message.contains("23505"), "{message}");

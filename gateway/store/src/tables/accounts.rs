@@ -1,6 +1,6 @@
 //! Accounts: one for each user of each provider. The login service writes them.
 
-use crate::{FromRow, Row, StoreError, Timestamp};
+use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
 
 /// A user's identifier at the provider, byte for byte as the provider sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub struct Account {
     pub id: AccountId,
     /// The user's identifier at the provider.
     pub username: Username,
-    /// The provider's kind.
-    pub kind: String,
+    /// The provider's name in the configuration.
+    pub provider: String,
     /// The name that the provider shows for the user, if it has one. It never identifies the account.
     pub display_name: Option<String>,
     /// When the user first logged in.
@@ -60,11 +60,11 @@ pub struct Account {
 
 /// The columns of an [`Account`], of `accounts` joined with a table that has `account_id`.
 pub const JOINED: &str =
-    "account_id, username, kind, display_name, accounts.created_at AS account_created_at";
+    "account_id, username, accounts.provider AS account_provider, display_name, accounts.created_at AS account_created_at";
 
 /// The same columns, of `accounts` alone.
 pub const COLUMNS: &str =
-    "id AS account_id, username, kind, display_name, created_at AS account_created_at";
+    "id AS account_id, username, provider AS account_provider, display_name, created_at AS account_created_at";
 
 impl FromRow for Account {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
@@ -72,9 +72,24 @@ impl FromRow for Account {
         Ok(Self {
             id: AccountId::new(row.get("account_id")?),
             username: username.ok_or(StoreError::Malformed("username"))?,
-            kind: row.get("kind")?,
+            provider: row.get("account_provider")?,
             display_name: row.get("display_name")?,
             created_at: row.get("account_created_at")?,
         })
     }
+}
+
+/// The id of a provider's user who has logged in before.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn find_id(
+    store: &Store,
+    provider: &str,
+    username: &Username,
+) -> Result<Option<AccountId>, StoreError> {
+    let find = "SELECT id FROM accounts WHERE provider = $1 AND username = $2";
+    let found = store.row(find, values![provider, username.as_str()]);
+    Ok(found.await?.map(|(id,)| AccountId(id)))
 }

@@ -13,7 +13,7 @@ use end_to_end::{folder::Folder, port::free_address};
 
 use super::{
     caller::{Caller, get},
-    tables::{KIND, PROVIDER},
+    tables::PROVIDER,
 };
 use crate::{
     load::client::Client,
@@ -186,9 +186,9 @@ impl Installation {
         format!(
             "prefix = \"Acme\"\nlisten = \"{}\"\npublic_url = \"http://{}\"\nstore = \"{store}\"\n\n\
              {LIMITS}\n\n\
-             [providers.{PROVIDER}]\nkind = \"{KIND}\"\nauth_url = \"http://{}\"\napi_url = \"http://{}\"\n\
+             [providers.{PROVIDER}]\nkind = \"bitbucket\"\nurl = \"http://{}\"\n\
              client_id = \"signpost-demo\"\nclient_secret = \"sandbox-only-secret\"\n",
-            self.v1, self.gateway, self.provider, self.provider
+            self.v1, self.gateway, self.provider
         )
     }
 }

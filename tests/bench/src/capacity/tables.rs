@@ -10,9 +10,6 @@ pub use self::{postgres::PostgresTables, sqlite::SqliteTables};
 /// The provider's name in v1's configuration.
 pub const PROVIDER: &str = "sandbox";
 
-/// Its `kind` there.
-pub const KIND: &str = "bitbucket";
-
 /// Lifetime of credentials: longer than any run.
 const CREDENTIAL_MS: i64 = 24 * 60 * 60 * 1000;
 

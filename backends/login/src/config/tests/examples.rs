@@ -67,8 +67,8 @@ fn every_example_loads_and_shows_the_defaults() {
             "management.listen",
             "postgres.password",
             "postgres.root_certificate",
-            "provider_kinds.gitea.",
-            "providers.sandbox.issuer",
+            "providers.other.",
+            "providers.sandbox.",
             "tracing.authorization",
             "tracing.endpoint",
         ];

@@ -26,6 +26,7 @@ pub(crate) fn login<V: Version>() -> Operation {
         .optional("code", text(), "The provider's.")
         .optional("error", text(), "The provider's.")
         .optional("iss", text(), "The provider's.")
+        .problem(LoginError::NO_PROVIDER)
         .for_browsers()
         .writes(V::login_result)
         .problem(LoginError::NO_RETURN_TO)
@@ -49,10 +50,14 @@ pub(crate) fn begin_polling<V: Version>() -> Operation {
 }
 
 fn provider(operation: Operation) -> Operation {
-    let about = "The provider. It can be absent if there is a default, or only one.";
+    let text = || json!({ "type": "string" });
+    let about =
+        "The provider. If it is absent, and there are several and no default, the user chooses.";
+    let passed_on = "Goes on to a provider that is configured so; otherwise ignored.";
     operation
         .optional("provider", pattern("[a-z0-9_-]{1,32}"), about)
-        .problem(LoginError::ParamMissing { name: "provider" })
+        .optional("prompt", text(), passed_on)
+        .optional("login_hint", text(), passed_on)
 }
 
 /// Of `/check`.

@@ -13,10 +13,11 @@ use url::Url;
 
 use super::json;
 use crate::{
-    error::LoginError,
+    config::PassedOn,
+    error::{LoginError, ParamRule},
     flow::{
-        self, BrowserOutcome, BrowserRequest, BrowserStep, Callback, Grant, LoginRequest,
-        ProviderRedirect,
+        self, BrowserOutcome, BrowserRequest, BrowserStep, Callback, Grant, LoginRequest, Redirect,
+        Refusal,
     },
     http::{
         Context, Version, pages,
@@ -26,8 +27,12 @@ use crate::{
         },
         views::{LoginResult, PollingLogin},
     },
-    records::logins::remove_oldest,
+    records::logins::{Hints, remove_oldest},
 };
+
+/// What a client may have the provider ask for. Not `none`: a login that a provider ends by itself has no outcome that an
+/// application could tell from others.
+const PROMPTS: [&str; 3] = ["login", "consent", "select_account"];
 
 /// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback: the parameters
 /// decide which of the steps is meant.
@@ -55,15 +60,19 @@ pub(crate) async fn login<V: Version>(
     let error = parameters.optional("error")?;
     let iss = parameters.optional("iss")?;
     let service = &context.service;
+    let provider = parameters.optional("provider")?;
     let step = match (code, error, parameters.optional("confirm")?) {
-        (None, None, None) => flow::show_page(service, &request).await?,
-        (None, None, Some(confirm)) => flow::confirm(service, &request, confirm).await?,
+        (None, None, None) => match provider {
+            None => flow::show_page(service, &request).await?,
+            Some(provider) => flow::choose(service, &request, provider).await?,
+        },
+        (None, None, Some(confirm)) => flow::confirm(service, &request, confirm, provider).await?,
         (Some(code), None, None) => {
             let grant = Grant::Code(code);
             flow::finish_login(service, &request, Callback { grant, iss }).await?
         }
         (None, Some(error), None) => {
-            let grant = Grant::refused(error);
+            let grant = Grant::Refused(Refusal::of(error));
             flow::finish_login(service, &request, Callback { grant, iss }).await?
         }
         // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
@@ -71,10 +80,12 @@ pub(crate) async fn login<V: Version>(
     };
     Ok(match step {
         BrowserStep::Page(page) => {
-            let response = pages::confirm(&page, info.language);
-            (cookie(page.set_cookie), response).into_response()
+            let response = pages::login(&page, info.language);
+            let set_cookie = page.polling.map(|polling| cookie(polling.set_cookie));
+            (set_cookie, response).into_response()
         }
-        BrowserStep::Redirect(redirect) => redirect_to_provider(redirect)?,
+        BrowserStep::Redirect(redirect) => redirect_with_cookie(redirect)?,
+        BrowserStep::Again(url) => redirect_to(&url)?,
         BrowserStep::Finished(outcome, set_cookie) => {
             let response = outcome_response::<V>(&context, &info, outcome)?;
             (set_cookie.map(cookie), response).into_response()
@@ -82,7 +93,8 @@ pub(crate) async fn login<V: Version>(
     })
 }
 
-/// `GET /login` (`provider`, `return_to`): redirects the browser to the provider.
+/// `GET /login` (`provider`, `return_to`, `prompt`, `login_hint`): redirects the browser to the provider, or to the page
+/// where the user chooses one.
 async fn begin_redirect(
     context: &Context,
     info: &RequestInfo,
@@ -95,13 +107,14 @@ async fn begin_redirect(
         version: &client_version(headers, context)?,
         application: &application,
         provider: parameters.optional("provider")?,
+        hints: hints(context, parameters)?,
     };
     let return_to = parameters.optional("return_to")?;
     if return_to.is_none() && info.wants_page {
         return Err(LoginError::NO_RETURN_TO);
     }
-    let begun = flow::begin_redirect(&context.service, login_request, return_to).await?;
-    let mut response = redirect_to_provider(begun)?;
+    let begun = flow::begin_redirect(&context.service, login_request, return_to, info.wants_page);
+    let mut response = redirect_with_cookie(begun.await?)?;
     for removal in remove_oldest(headers, &context.service.config.public_url) {
         response.headers_mut().append(SET_COOKIE, removal);
     }
@@ -129,13 +142,48 @@ fn outcome_response<V: Version>(
             let page = pages::too_late(&application.name, info.language);
             (StatusCode::CONFLICT, page).into_response()
         }
+        BrowserOutcome::TryAgain {
+            state,
+            application,
+            back,
+        } => pages::try_again(&application.name, &state, back.as_ref(), info.language),
         BrowserOutcome::Finishing => pages::finishing(info.language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     })
 }
 
-/// 302 to the provider, with the login's cookie.
-fn redirect_to_provider(redirect: ProviderRedirect) -> Result<Response, LoginError> {
+/// What goes on to the provider. Parameters that no provider is sent are ignored, as all that are unknown.
+fn hints(context: &Context, parameters: &Parameters) -> Result<Hints, LoginError> {
+    let mut hints = Hints::default();
+    for parameter in PassedOn::ALL {
+        if !context.service.providers.pass_on(parameter) {
+            continue;
+        }
+        let Some(value) = parameters.optional(parameter.as_str())? else {
+            continue;
+        };
+        let (is_valid, rule) = match parameter {
+            PassedOn::Prompt => (
+                PROMPTS.contains(&value),
+                ParamRule::Values(PROMPTS.join(", ")),
+            ),
+            PassedOn::LoginHint => (
+                (1..=Hints::MAX_LOGIN_HINT).contains(&value.len())
+                    && !value.chars().any(char::is_control),
+                ParamRule::MaxBytes(Hints::MAX_LOGIN_HINT),
+            ),
+        };
+        if !is_valid {
+            let name = parameter.as_str();
+            return Err(LoginError::ParamInvalid { name, rule });
+        }
+        hints.add(parameter, value);
+    }
+    Ok(hints)
+}
+
+/// 302, with the login's cookie.
+fn redirect_with_cookie(redirect: Redirect) -> Result<Response, LoginError> {
     Ok((cookie(redirect.set_cookie), redirect_to(&redirect.url)?).into_response())
 }
 
@@ -152,7 +200,7 @@ fn cookie(set_cookie: HeaderValue) -> [(HeaderName, HeaderValue); 1] {
     [(SET_COOKIE, set_cookie)]
 }
 
-/// `POST /login` (`provider`): begins a polling login. No other response contains the token.
+/// `POST /login` (`provider`, `prompt`, `login_hint`): begins a polling login. No other response contains the token.
 pub(crate) async fn begin_polling<V: Version>(
     State(context): State<Context>,
     ClaimedApplication { application, .. }: ClaimedApplication,
@@ -164,6 +212,7 @@ pub(crate) async fn begin_polling<V: Version>(
         version: &client_version(&headers, &context)?,
         application: &application,
         provider: parameters.optional("provider")?,
+        hints: hints(&context, &parameters)?,
     };
     let begun = flow::begin_polling(service, login_request).await?;
     let state = begun.token.state().encode();

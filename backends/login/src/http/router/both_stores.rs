@@ -25,6 +25,7 @@ use crate::{
 };
 
 mod abandoned_claims;
+mod choice;
 mod document;
 mod flaky_store;
 mod metrics;
@@ -54,7 +55,7 @@ impl Version for Test {
     fn account(account: &Account) -> impl View {
         TestAccount {
             username: account.username.as_str().to_owned(),
-            name_of_this_version: account.kind.clone(),
+            name_of_this_version: account.provider.clone(),
         }
     }
 }

@@ -150,8 +150,8 @@ async fn a_page_is_read_by_its_index_alone() {
         Store::Postgres(database) => {
             // Most events are one account's.
             let fill = format!(
-                "INSERT INTO accounts (provider, kind, username, created_at) \
-                 SELECT 'sandbox', 'bitbucket', number::text, 1 FROM generate_series(1, 2000) AS number; \
+                "INSERT INTO accounts (provider, username, created_at) \
+                 SELECT 'sandbox', number::text, 1 FROM generate_series(1, 2000) AS number; \
                  INSERT INTO events (account_id, application_id, event, received_at) \
                  SELECT id, 3, 'a', 1 FROM accounts; \
                  INSERT INTO events (account_id, application_id, event, received_at) \

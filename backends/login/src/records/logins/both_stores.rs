@@ -20,7 +20,8 @@ fn polling() -> NewPollingLogin {
         state: LoginToken::generate(&"v1".parse().unwrap()).state(),
         application: APP,
         user_code: UserCode::generate(),
-        provider: "sandbox".parse().unwrap(),
+        provider: Some("sandbox".parse().unwrap()),
+        hints: Hints::default(),
         created_at: NOW,
         expires_at: later(600),
     }
@@ -35,7 +36,8 @@ fn redirect() -> Login {
         mode: Mode::Redirect {
             return_to: Some("https://app.example/".parse().unwrap()),
         },
-        provider: polling.provider,
+        provider: polling.provider.map_or(Choice::Users(None), Choice::Fixed),
+        hints: polling.hints,
         cookie: Some(LoginCookie::generate().hash()),
         expires_at: later(600),
         status: Status::Pending,
@@ -47,7 +49,12 @@ async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash 
     let login = polling();
     let state = *login.state.hash();
     logins.begin(login).await.unwrap();
-    assert!(logins.bind(&state, &cookie.hash(), NOW).await.unwrap());
+    assert!(
+        logins
+            .bind(&state, &cookie.hash(), None, NOW)
+            .await
+            .unwrap()
+    );
     state
 }
 
@@ -181,7 +188,12 @@ async fn only_the_last_cookie_can_claim() {
     let logins = store.stores().logins;
     let [first, second] = std::array::from_fn(|_| LoginCookie::generate());
     let state = begun(&logins, &first).await;
-    assert!(logins.bind(&state, &second.hash(), NOW).await.unwrap());
+    assert!(
+        logins
+            .bind(&state, &second.hash(), None, NOW)
+            .await
+            .unwrap()
+    );
     assert!(!claim(&logins, &state, &first.hash(), NOW).await);
     assert!(claim(&logins, &state, &second.hash(), NOW).await);
 }
@@ -203,10 +215,10 @@ async fn a_claimed_or_expired_login_cannot_be_bound() {
     let cookie = LoginCookie::generate();
     let state = begun(&logins, &cookie).await;
     let other = LoginCookie::generate().hash();
-    assert!(!logins.bind(&state, &other, later(600)).await.unwrap());
+    assert!(!logins.bind(&state, &other, None, later(600)).await.unwrap());
     assert!(!claim(&logins, &state, &cookie.hash(), later(600)).await);
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
-    assert!(!logins.bind(&state, &other, NOW).await.unwrap());
+    assert!(!logins.bind(&state, &other, None, NOW).await.unwrap());
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, header::COOKIE};
 use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 
 use crate::{
-    config::PublicUrl,
+    config::{ProviderName, PublicUrl},
     records::logins::LoginState,
     secret::{LENGTH, Secret, hash_type, is_same, sha256},
 };
@@ -84,9 +84,14 @@ impl LoginCookie {
         is_same(self.cancel().as_bytes(), confirm.as_bytes())
     }
 
-    /// PKCE's `code_verifier` (RFC 7636 section 4.1): 43 characters, derived from the cookie.
-    pub(crate) fn code_verifier(&self) -> String {
-        self.0.derive("code_verifier").encode()
+    /// PKCE's `code_verifier` for a provider (RFC 7636 section 4.1): 43 characters, derived from the cookie.
+    pub(crate) fn code_verifier(&self, provider: &ProviderName) -> String {
+        self.0.derive(&format!("code_verifier {provider}")).encode()
+    }
+
+    /// The `nonce` for a provider (OpenID Connect Core 1.0 section 3.1.2.1), derived from the cookie.
+    pub(crate) fn nonce(&self, provider: &ProviderName) -> String {
+        self.0.derive(&format!("nonce {provider}")).encode()
     }
 }
 
@@ -270,7 +275,17 @@ mod tests {
         assert!(cookie.is_confirmed_by(&cookie.confirm()));
         assert!(!cookie.is_confirmed_by(&LoginCookie::generate().confirm()));
         assert!(!cookie.is_confirmed_by(""));
-        assert_ne!(cookie.confirm(), cookie.code_verifier());
+        let [one, other] = ["one", "other"].map(|name| name.parse().unwrap());
+        let derived = [
+            cookie.confirm(),
+            cookie.cancel(),
+            cookie.code_verifier(&one),
+            cookie.code_verifier(&other),
+            cookie.nonce(&one),
+            cookie.nonce(&other),
+        ];
+        let different: std::collections::BTreeSet<_> = derived.iter().collect();
+        assert_eq!(different.len(), derived.len());
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use signpost_store::{FromRow, Parsed, Row, StoreError, tables::accounts::Account};
 
-use super::{Claim, Completion, CookieHash, Login, LoginState, Mode, StateHash, Status};
+use super::{
+    Choice, Claim, Completion, CookieHash, Hints, Login, LoginState, Mode, StateHash, Status,
+};
 
 /// The columns for a [`Login`], beside those of its account and of its [`Completion`].
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
-    user_code, return_to, cookie_hash, status, claimed_until, reason, expires_at";
+    user_chooses, hints, user_code, return_to, cookie_hash, status, claimed_until, reason, expires_at";
 
 /// The columns for a [`Completion`], beside those of its account.
 pub(super) const COMPLETION_COLUMNS: &str = "account_created, finished_at, claimable_until";
@@ -17,11 +19,13 @@ pub(super) const SEAL_KEY: &str = "redirect_cookie";
 impl FromRow for Login {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
         let hash = StateHash(row.get("state_hash")?);
+        let hints = row.get::<Option<_>>("hints")?;
         Ok(Self {
             state: LoginState::new(row.parsed("version")?, hash),
             application: row.get("application_id")?,
             mode: mode_from_row(row)?,
-            provider: row.parsed("login_provider")?,
+            provider: choice_from_row(row)?,
+            hints: hints.map_or_else(Hints::default, |query: String| Hints::decode(&query)),
             cookie: row.get::<Option<_>>("cookie_hash")?.map(CookieHash),
             expires_at: row.get("expires_at")?,
             status: status_from_row(row)?,
@@ -45,6 +49,16 @@ pub(super) fn return_to(mode: &Mode) -> Option<&str> {
     match mode {
         Mode::Redirect { return_to } => return_to.as_ref().map(url::Url::as_str),
         Mode::Polling { .. } => None,
+    }
+}
+
+fn choice_from_row(row: &Row<'_>) -> Result<Choice, StoreError> {
+    let provider: Option<Parsed<_>> = row.get("login_provider")?;
+    let provider = provider.map(|Parsed(name)| name);
+    match (row.get("user_chooses")?, provider) {
+        (true, provider) => Ok(Choice::Users(provider)),
+        (false, Some(provider)) => Ok(Choice::Fixed(provider)),
+        (false, None) => Err(StoreError::Malformed("provider")),
     }
 }
 

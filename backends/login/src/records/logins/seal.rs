@@ -20,7 +20,7 @@ use signpost_protocol::{app::AppId, version::Version};
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{LoginCookie, LoginState, StateHash};
+use super::{Hints, LoginCookie, LoginState, StateHash};
 use crate::{
     config::ProviderName,
     secret::{LENGTH, Secret, is_same, random},
@@ -42,8 +42,10 @@ pub(crate) struct SealKey(Secret);
 pub(crate) struct SealedRedirect {
     /// The application that begins it.
     pub(crate) application: AppId,
-    /// The provider that the user logs in with.
-    pub(crate) provider: ProviderName,
+    /// The provider that the user logs in with; `None`: the user has not chosen one.
+    pub(crate) provider: Option<ProviderName>,
+    /// What goes on to the provider.
+    pub(crate) hints: Hints,
     /// Where the browser is redirected to at the end.
     pub(crate) return_to: Option<Url>,
     /// The browser's random value, from which PKCE's `code_verifier` is derived.
@@ -93,12 +95,16 @@ impl SealKey {
     /// Returns the cookie's value for the login of `state`: base64url. Must be called once only for each state: the
     /// state's key is used with a constant nonce.
     pub(crate) fn seal(&self, state: &LoginState, login: &SealedRedirect) -> String {
-        let provider = login.provider.as_str().as_bytes();
+        let provider = login.provider.as_ref().map_or("", ProviderName::as_str);
+        let hints = login.hints.encode().unwrap_or_default();
         let mut bytes = Zeroizing::new(vec![FORMAT]);
         bytes.extend_from_slice(login.cookie.as_bytes());
         bytes.extend_from_slice(&login.application.get().to_be_bytes());
-        bytes.push(u8::try_from(provider.len()).expect("a provider's name has at most 32 bytes"));
-        bytes.extend_from_slice(provider);
+        for text in [provider, &hints] {
+            let length = u16::try_from(text.len()).expect("a name or a query is short");
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
         bytes.extend_from_slice(login.return_to.as_ref().map_or("", Url::as_str).as_bytes());
         self.cipher(state)
             .seal_in_place_append_tag(Self::nonce(), Aad::empty(), &mut *bytes)
@@ -116,13 +122,17 @@ impl SealKey {
         let (format, rest) = opened.split_first()?;
         let (cookie, rest) = rest.split_first_chunk::<LENGTH>()?;
         let (application, rest) = rest.split_first_chunk::<8>()?;
-        let (provider_length, rest) = rest.split_first()?;
-        let (provider, return_to) = rest.split_at_checked(usize::from(*provider_length))?;
-        let return_to = std::str::from_utf8(return_to).ok()?;
+        let (provider, rest) = text(rest)?;
+        let (hints, rest) = text(rest)?;
+        let return_to = std::str::from_utf8(rest).ok()?;
         (*format == FORMAT).then_some(())?;
         Some(SealedRedirect {
             application: AppId::new(i64::from_be_bytes(*application)),
-            provider: std::str::from_utf8(provider).ok()?.parse().ok()?,
+            provider: match provider {
+                "" => None,
+                name => Some(name.parse().ok()?),
+            },
+            hints: Hints::decode(hints),
             return_to: match return_to {
                 "" => None,
                 address => Some(Url::parse(address).ok()?),
@@ -160,9 +170,17 @@ impl SealKey {
     }
 }
 
+/// Reads a text with its length before it.
+fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (text, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::PassedOn;
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -177,7 +195,8 @@ mod tests {
     fn redirect(return_to: Option<&str>) -> SealedRedirect {
         SealedRedirect {
             application: AppId::new(7),
-            provider: "sandbox".parse().unwrap(),
+            provider: Some("sandbox".parse().unwrap()),
+            hints: Hints::decode("login_hint=ada"),
             return_to: return_to.map(|address| address.parse().unwrap()),
             cookie: LoginCookie::generate(),
         }
@@ -191,6 +210,7 @@ mod tests {
             let opened = seal.open(&state, &seal.seal(&state, &login)).unwrap();
             assert_eq!(opened.application, login.application);
             assert_eq!(opened.provider, login.provider);
+            assert!(opened.hints == login.hints);
             assert_eq!(opened.return_to, login.return_to);
             assert_eq!(opened.cookie.as_bytes(), login.cookie.as_bytes());
         }
@@ -249,7 +269,12 @@ mod tests {
         let room = crate::flow::return_to::MAX_BYTES - "https://app.example/".len();
         let address = format!("https://app.example/{}", "x".repeat(room));
         let mut login = redirect(Some(&address));
-        login.provider = "p".repeat(32).parse().unwrap();
+        login.provider = Some("p".repeat(32).parse().unwrap());
+        login.hints = Hints::default();
+        login.hints.add(PassedOn::Prompt, "select_account");
+        // Each byte needs an escape.
+        let longest = "@".repeat(Hints::MAX_LOGIN_HINT);
+        login.hints.add(PassedOn::LoginHint, &longest);
         let value = seal.seal(&state, &login);
         let public_url = "https://login.example".parse().unwrap();
         let cookie = super::super::BrowserCookie::of(&state, &public_url).set(&value, 3600);

@@ -12,12 +12,13 @@ use super::{
     Redemption, SealKey, StateHash, TicketCredential, TicketHash,
     rows::{COLUMNS, COMPLETION_COLUMNS, SEAL_KEY, return_to},
 };
+use crate::config::ProviderName;
 
-const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, status, \
-         created_at, expires_at) \
-     VALUES ($1, $2, $3, 'polling', $4, $5, 'pending', $6, $7)";
+const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_chooses, hints, \
+         user_code, status, created_at, expires_at) \
+     VALUES ($1, $2, $3, 'polling', $4, $5, $6, $7, 'pending', $8, $9)";
 
-pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2 \
+pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2, provider = coalesce($4, provider) \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
 
 pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = $4, claimable_until = $5 \
@@ -50,7 +51,9 @@ impl LoginStore for Store {
             login.state.hash().as_bytes(),
             login.state.version().as_str(),
             login.application.get(),
-            login.provider.as_str(),
+            login.provider.as_ref().map(ProviderName::as_str),
+            login.provider.is_none(),
+            login.hints.encode(),
             login.user_code.as_str(),
             login.created_at,
             login.expires_at,
@@ -66,9 +69,15 @@ impl LoginStore for Store {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        chosen: Option<&ProviderName>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let values = values![state.as_bytes(), cookie.as_bytes(), now];
+        let values = values![
+            state.as_bytes(),
+            cookie.as_bytes(),
+            now,
+            chosen.map(ProviderName::as_str)
+        ];
         Ok(self.execute(BIND, values).await? == 1)
     }
 
@@ -99,7 +108,7 @@ impl LoginStore for Store {
             login.state.hash().as_bytes(),
             login.state.version().as_str(),
             login.application.get(),
-            login.provider.as_str(),
+            login.provider.provider().map(ProviderName::as_str),
             return_to(&login.mode),
             login.cookie.as_ref().map(CookieHash::as_bytes),
             claim.until,

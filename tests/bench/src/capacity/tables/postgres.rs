@@ -4,7 +4,7 @@ use anyhow::Context;
 use tokio::runtime::{self, Runtime};
 use tokio_postgres::{Client, NoTls, types::ToSql};
 
-use super::{KIND, NewApplication, PROVIDER, Tables, times};
+use super::{NewApplication, PROVIDER, Tables, times};
 
 /// Rows in each statement.
 const BATCH: usize = 20_000;
@@ -45,10 +45,10 @@ impl Tables for PostgresTables {
         usernames: &mut dyn Iterator<Item = String>,
     ) -> anyhow::Result<()> {
         let (now, _) = times();
-        let insert = "INSERT INTO accounts (provider, kind, username, created_at) \
-                      SELECT $1, $2, username, $3 FROM unnest($4::text[]) AS username";
+        let insert = "INSERT INTO accounts (provider, username, created_at) \
+                      SELECT $1, username, $2 FROM unnest($3::text[]) AS username";
         while let Some(batch) = next_batch(usernames) {
-            self.execute(insert, &[&PROVIDER, &KIND, &now, &batch])?;
+            self.execute(insert, &[&PROVIDER, &now, &batch])?;
         }
         Ok(())
     }

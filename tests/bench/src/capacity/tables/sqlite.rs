@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{KIND, NewApplication, PROVIDER, Tables, times};
+use super::{NewApplication, PROVIDER, Tables, times};
 
 /// Inserts each kind of row in one transaction.
 #[derive(Debug)]
@@ -29,10 +29,10 @@ impl Tables for SqliteTables {
         let (now, _) = times();
         let transaction = self.0.transaction()?;
         let mut statement = transaction.prepare(
-            "INSERT INTO accounts (provider, kind, username, created_at) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO accounts (provider, username, created_at) VALUES (?1, ?2, ?3)",
         )?;
         for username in usernames {
-            statement.execute(params![PROVIDER, KIND, username, now])?;
+            statement.execute(params![PROVIDER, username, now])?;
         }
         drop(statement);
         Ok(transaction.commit()?)

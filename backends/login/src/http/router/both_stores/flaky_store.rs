@@ -11,7 +11,7 @@ use super::{
     *,
 };
 use crate::{
-    config::{ProviderKind, ProviderName},
+    config::ProviderName,
     records::{
         accounts::{AccountStore, User},
         credentials::{
@@ -55,11 +55,10 @@ impl AccountStore for FlakyStore<dyn AccountStore> {
     async fn find_or_create(
         &self,
         provider: &ProviderName,
-        kind: &ProviderKind,
         user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
-        self.ask(self.store.find_or_create(provider, kind, user, now))
+        self.ask(self.store.find_or_create(provider, user, now))
             .await
     }
 }
@@ -118,9 +117,10 @@ impl LoginStore for FlakyStore<dyn LoginStore> {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        chosen: Option<&ProviderName>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.store.bind(state, cookie, now).await
+        self.store.bind(state, cookie, chosen, now).await
     }
 
     async fn claim_redirect(

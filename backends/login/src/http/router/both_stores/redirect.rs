@@ -1,6 +1,7 @@
 //! Redirect logins.
 
 use super::*;
+use crate::config::Protocol;
 
 #[tokio::test]
 async fn without_return_to_the_response_is_the_result() {
@@ -15,7 +16,7 @@ async fn without_return_to_the_response_is_the_result() {
     assert_eq!(done.header(header::REFERRER_POLICY), "no-referrer");
     let result = done.json();
     assert_eq!(result["account"]["username"], "{me}");
-    assert_eq!(result["account"]["name_of_this_version"], "bitbucket");
+    assert_eq!(result["account"]["name_of_this_version"], "sandbox");
     assert_eq!(result["created"], true);
     assert_eq!(result["expires_in"], 30 * 24 * 3600);
     let authorization = result["authorization"].as_str().unwrap();
@@ -151,7 +152,7 @@ async fn a_failed_login_fails_in_the_response_or_at_return_to() {
     for (grant, reason, status, code) in [
         ("error=access_denied", "access_denied", 403, "login_denied"),
         (
-            "error=server_error",
+            "error=invalid_scope",
             "provider_failed",
             502,
             "provider_failed",
@@ -231,7 +232,10 @@ async fn iss_of_another_provider_changes_nothing() {
         .browse(&wrong, &begun.cookie())
         .await
         .assert_problem(400, "login_mismatch");
-    let issuer = &setup.service.config().providers.all[0].issuer;
+    let Protocol::OAuth(settings) = &setup.service.config().providers.all[0].protocol else {
+        panic!("the sandbox speaks OAuth 2.0");
+    };
+    let issuer = &settings.issuer;
     let right = format!("{target}&iss={issuer}");
     let done = setup.browse(&right, &begun.cookie()).await;
     assert!(done.header(header::LOCATION).contains("ticket="));

@@ -1,0 +1,471 @@
+//! The settings of one provider.
+
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    secret::Secret,
+};
+use url::{Host, Url};
+
+use super::{
+    FieldPath, Label, ProviderName,
+    preset::{self, ClientAuth, OAuth, PRESETS, Preset},
+    quoted,
+};
+
+/// The public client secret of the sandbox provider. The sandbox is recognised by it.
+const SANDBOX_SECRET: &str = "sandbox-only-secret";
+
+const BASE: &str = "an http or https URL, for example \"https://provider.example\"";
+const ENDPOINT: &str = "an http or https URL, or a path below url that begins with /";
+const ISSUER: &str = "a non-empty string";
+const FIELD: &str =
+    "the name of a field of the user's record, with those of the objects around it: \"data.id\"";
+const PROMPT: &str = "words of a-z and _, for example \"select_account\"";
+const SCOPES: &str = "scopes, each a string without spaces";
+
+/// A provider, as configured.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its name in the configuration: an account's `type`.
+    pub name: ProviderName,
+    /// Its name for people.
+    pub label: Label,
+    /// How it identifies users.
+    pub protocol: Protocol,
+    /// OAuth's `client_id`.
+    pub client_id: String,
+    /// OAuth's `client_secret`.
+    pub client_secret: Secret,
+    /// How the client authenticates at the token endpoint; `None`: as an OpenID provider's discovery document says.
+    pub client_auth: Option<ClientAuth>,
+    /// OAuth's `scope`; none is sent if there are none.
+    pub scopes: Vec<String>,
+    /// Whether `redirect_uri` is sent in both calls; if not, in neither. Default true.
+    pub sends_redirect_uri: bool,
+    /// Whether PKCE (S256) is used. Default true.
+    pub pkce: bool,
+    /// The `prompt` that is sent.
+    pub prompt: Option<String>,
+    /// The parameters of `/login` that go on to the provider.
+    pub pass_on: Vec<PassedOn>,
+}
+
+/// How a provider identifies users.
+#[derive(Clone, Debug)]
+pub enum Protocol {
+    /// OAuth 2.0, and a request for the user's record.
+    OAuth(Box<OAuthSettings>),
+    /// OpenID Connect, by this issuer.
+    OpenId {
+        /// The issuer, which its discovery document and ID tokens name.
+        issuer: String,
+    },
+}
+
+/// The settings of a provider that speaks OAuth 2.0.
+#[derive(Clone, Debug)]
+pub struct OAuthSettings {
+    /// The authorization endpoint, where browsers are sent.
+    pub authorize_url: Url,
+    /// The token endpoint, where codes are exchanged.
+    pub token_url: Url,
+    /// The user's record.
+    pub user_url: Url,
+    /// The record's field with the user's permanent identifier.
+    pub id_field: FieldPath,
+    /// The record's fields with a name to show; the first one with a text counts.
+    pub display_name_fields: Vec<FieldPath>,
+    /// The required value of `iss`, if the provider sends it (RFC 9207).
+    pub issuer: String,
+}
+
+/// A parameter of `/login` that can go on to a provider. OpenID Connect Core 1.0 section 3.1.2.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassedOn {
+    /// What the provider asks the user for.
+    Prompt,
+    /// Who is expected to log in.
+    LoginHint,
+}
+
+impl PassedOn {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Prompt, Self::LoginHint];
+
+    /// The parameter.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::LoginHint => "login_hint",
+        }
+    }
+}
+
+/// The values of the keys that depend on the kind, as far as the file has them.
+struct Given {
+    url: Option<Url>,
+    issuer: Option<String>,
+    /// `authorize_url`, `token_url`, `user_url`.
+    endpoints: [Option<Endpoint>; 3],
+    id_field: Option<FieldPath>,
+    display_name_field: Option<FieldPath>,
+}
+
+impl Given {
+    const ENDPOINTS: [&'static str; 3] = ["authorize_url", "token_url", "user_url"];
+
+    fn read(section: &mut Section<'_>) -> Read<Self> {
+        let url = section.optional_by("url", BASE, base_url);
+        let issuer = section.optional_by("issuer", ISSUER, non_empty);
+        let endpoints =
+            Self::ENDPOINTS.map(|key| section.optional_by(key, ENDPOINT, Endpoint::parse));
+        let id_field = section.optional("id_field", FIELD);
+        let display_name_field = section.optional("display_name_field", FIELD);
+        let [authorize, token, user] = endpoints;
+        Ok(Self {
+            url: url?,
+            issuer: issuer?,
+            endpoints: [authorize?, token?, user?],
+            id_field: id_field?,
+            display_name_field: display_name_field?,
+        })
+    }
+
+    /// The keys that the file has.
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let [authorize, token, user] = &self.endpoints;
+        let all = [
+            ("url", self.url.is_some()),
+            ("issuer", self.issuer.is_some()),
+            (Self::ENDPOINTS[0], authorize.is_some()),
+            (Self::ENDPOINTS[1], token.is_some()),
+            (Self::ENDPOINTS[2], user.is_some()),
+            ("id_field", self.id_field.is_some()),
+            ("display_name_field", self.display_name_field.is_some()),
+        ];
+        all.into_iter().filter_map(|(key, has)| has.then_some(key))
+    }
+}
+
+impl ProviderConfig {
+    pub(super) fn read(name: &str, section: &mut Section<'_>) -> Read<Self> {
+        let kinds: Vec<_> = PRESETS.iter().map(|preset| preset.kind).collect();
+        let preset = section.required_by("kind", &quoted(&kinds), Preset::named);
+        let given = Given::read(section);
+        let id = "the id that the provider issued";
+        let client_id = section.required_by("client_id", id, non_empty);
+        let client_secret = section.required_secret("client_secret");
+        let allows_sandbox = section.flag("allow_sandbox", false);
+        let is_sandbox = client_secret.as_ref().is_ok_and(is_sandbox_secret);
+        if is_sandbox {
+            section.note_public("client_secret");
+        }
+        let is_local_only = is_sandbox && allows_sandbox != Ok(true);
+        let auths: Vec<_> = ClientAuth::ALL.iter().map(|auth| auth.as_str()).collect();
+        let client_auth = section.optional_by("client_auth", &quoted(&auths), |text| {
+            ClientAuth::ALL
+                .into_iter()
+                .find(|auth| auth.as_str() == text)
+        });
+        let default = preset.as_ref().map_or(&[][..], |preset| preset.scopes);
+        let scopes = section.list("scopes", default, SCOPES, scope);
+        let sends_redirect_uri = section.flag("redirect_uri", true);
+        let pkce = section.flag("pkce", true);
+        let prompt = section.optional_by("prompt", PROMPT, prompt_words);
+        let passed: Vec<_> = PassedOn::ALL.iter().map(|one| one.as_str()).collect();
+        let pass_on = section.list("pass_on", &[], &quoted(&passed), |text| {
+            PassedOn::ALL.into_iter().find(|one| one.as_str() == text)
+        });
+        let shown = preset.as_ref().ok().and_then(|preset| preset.label);
+        let label = Label::read(section, shown.unwrap_or(name));
+        let (preset, given) = (preset?, given?);
+        let refused = refuse_other_kinds_keys(section, preset, &given);
+        let protocol = protocol(section, preset, given, is_local_only);
+        refused?;
+        let (protocol, scopes) = (protocol?, scopes?);
+        let default_auth = match (&preset.protocol, &protocol) {
+            (preset::Protocol::OAuth(oauth), _) => Some(oauth.client_auth),
+            (preset::Protocol::OpenId(_), _) => None,
+        };
+        if matches!(protocol, Protocol::OpenId { .. })
+            && !scopes.iter().any(|scope| scope == "openid")
+        {
+            return Err(section.problem("scopes", "no \"openid\"", "scopes with \"openid\""));
+        }
+        Ok(Self {
+            // `Providers` reports an invalid name.
+            name: name.parse()?,
+            label: label?,
+            protocol,
+            client_id: client_id?,
+            client_secret: client_secret?,
+            client_auth: client_auth?.or(default_auth),
+            scopes,
+            sends_redirect_uri: sends_redirect_uri?,
+            pkce: pkce?,
+            prompt: prompt?,
+            pass_on: pass_on?,
+        })
+    }
+
+    /// The configured addresses: where secrets, codes and tokens are sent.
+    fn addresses(&self) -> Vec<Url> {
+        match &self.protocol {
+            Protocol::OAuth(oauth) => vec![oauth.token_url.clone(), oauth.user_url.clone()],
+            Protocol::OpenId { issuer } => Url::parse(issuer).into_iter().collect(),
+        }
+    }
+
+    /// Returns warnings about insecure settings.
+    pub(in crate::config) fn warnings(&self) -> impl Iterator<Item = String> + use<> {
+        let name = self.name.clone();
+        let is_exposed = |url: &Url| url.scheme() == "http" && !is_loopback(url);
+        let weaknesses = [
+            (
+                self.addresses().iter().any(is_exposed),
+                "its address is http and not on this machine: the client secret, codes, tokens and responses can be read \
+                 and changed in transit; use https",
+            ),
+            (
+                is_sandbox_secret(&self.client_secret),
+                "client_secret is the sandbox provider's public secret: anyone can log in as any user; for development \
+                 only",
+            ),
+        ];
+        let weaknesses = weaknesses.into_iter().filter(|(applies, _)| *applies);
+        weaknesses.map(move |(_, weakness)| format!("providers.{name}: {weakness}"))
+    }
+}
+
+/// Reports the keys that the kind has no use for.
+fn refuse_other_kinds_keys(section: &Section<'_>, preset: &Preset, given: &Given) -> Read<()> {
+    let why = |key| match (&preset.protocol, key) {
+        (preset::Protocol::OpenId(_), "issuer") => None,
+        (preset::Protocol::OpenId(_), "id_field" | "display_name_field") => {
+            Some("nothing: an OpenID provider's `sub` identifies the user, and `name` is shown")
+        }
+        (preset::Protocol::OpenId(_), _) => {
+            Some("nothing: the discovery document of the issuer has the addresses")
+        }
+        (preset::Protocol::OAuth(oauth), "id_field" | "display_name_field") => oauth
+            .id_field
+            .is_some()
+            .then_some("nothing: the kind determines it; \"oauth2\" is the kind without defaults"),
+        _ => None,
+    };
+    let mut read = Ok(());
+    for key in given.keys() {
+        if let Some(allowed) = why(key) {
+            let found = format!("a value, with kind = \"{}\"", preset.kind);
+            read = Err(section.problem(key, &found, allowed));
+        }
+    }
+    read
+}
+
+fn protocol(
+    section: &Section<'_>,
+    preset: &Preset,
+    given: Given,
+    is_local_only: bool,
+) -> Read<Protocol> {
+    match &preset.protocol {
+        preset::Protocol::OAuth(oauth) => {
+            let oauth = oauth_settings(section, oauth, given, is_local_only)?;
+            Ok(Protocol::OAuth(Box::new(oauth)))
+        }
+        preset::Protocol::OpenId(default) => {
+            let allowed = match preset.kind {
+                "microsoft" => {
+                    "\"https://login.microsoftonline.com/TENANT/v2.0\", with the id of the tenant"
+                }
+                _ => "the address of the OpenID provider, for example \"https://id.example\"",
+            };
+            let found = given.issuer.or_else(|| default.map(str::to_owned));
+            let issuer = found.ok_or_else(|| section.missing("issuer", allowed))?;
+            section.set("issuer", format!("{issuer:?}"));
+            if let Err(fault) = signpost_openid::discovery_url(&issuer) {
+                let found = format!("{issuer:?}, {fault}");
+                return Err(section.problem("issuer", &found, allowed));
+            }
+            if preset.kind == "microsoft" && is_shared_tenant(&issuer) {
+                let found = format!("{issuer:?}, which is no tenant but anybody's");
+                return Err(section.problem("issuer", &found, allowed));
+            }
+            let is_elsewhere = Url::parse(&issuer).is_ok_and(|url| !is_loopback(&url));
+            match is_local_only && is_elsewhere {
+                true => Err(sandbox_elsewhere(section, "issuer")),
+                false => Ok(Protocol::OpenId { issuer }),
+            }
+        }
+    }
+}
+
+/// Whether Microsoft's issuer stands for many tenants: the document then has a placeholder for the issuer, so that a token
+/// could be any tenant's.
+fn is_shared_tenant(issuer: &str) -> bool {
+    ["/common/", "/organizations/", "/consumers/"]
+        .iter()
+        .any(|tenant| issuer.contains(tenant))
+}
+
+fn oauth_settings(
+    section: &Section<'_>,
+    preset: &OAuth,
+    given: Given,
+    is_local_only: bool,
+) -> Read<OAuthSettings> {
+    let default = |place: usize| {
+        let public = || preset.servers.map(|servers| Url::parse(servers[place]));
+        public().and_then(Result::ok)
+    };
+    let server = given.url.clone().or_else(|| default(0));
+    let api = match &given.url {
+        Some(url) => Some(below(url, preset.api_path)),
+        None => default(1),
+    };
+    let [authorize, token, user] = given.endpoints.each_ref();
+    let needs_base = |endpoint: &Option<Endpoint>| match endpoint {
+        Some(endpoint) => matches!(endpoint, Endpoint::Path(_)),
+        None => preset.paths.is_some(),
+    };
+    if server.is_none() && [authorize, token, user].into_iter().any(needs_base) {
+        return Err(section.missing("url", BASE));
+    }
+    let mut urls = Vec::new();
+    for (place, endpoint) in given.endpoints.into_iter().enumerate() {
+        let key = Given::ENDPOINTS[place];
+        let base = match (&endpoint, place) {
+            (None, 2) => api.as_ref(),
+            _ => server.as_ref(),
+        };
+        let default = || {
+            preset
+                .paths
+                .map(|paths| Endpoint::Path(paths[place].to_owned()))
+        };
+        let url = match (endpoint.or_else(default), base) {
+            (Some(Endpoint::Url(url)), _) => Ok(url),
+            (Some(Endpoint::Path(path)), Some(base)) => Ok(below(base, &path)),
+            _ => Err(section.missing(key, ENDPOINT)),
+        };
+        if is_local_only && url.as_ref().is_ok_and(|url| !is_loopback(url)) {
+            let key = if section.has(key) { key } else { "url" };
+            return Err(sandbox_elsewhere(section, key));
+        }
+        urls.push(url);
+    }
+    let parse = |field: &str| field.parse::<FieldPath>();
+    let id_field = given.id_field.map_or_else(
+        || {
+            let missing = || section.missing("id_field", FIELD);
+            preset.id_field.ok_or_else(missing).and_then(parse)
+        },
+        Ok,
+    );
+    let display_name_fields = match given.display_name_field {
+        Some(field) => Ok(vec![field]),
+        None => preset
+            .display_name_fields
+            .iter()
+            .map(|field| parse(field))
+            .collect(),
+    };
+    let [authorize_url, token_url, user_url] =
+        <[Read<Url>; 3]>::try_from(urls).map_err(|_| Invalid)?;
+    let (authorize_url, token_url, user_url) = (authorize_url?, token_url?, user_url?);
+    let issuer = given.issuer.unwrap_or_else(|| {
+        section.set("issuer", "the origin of the authorization endpoint");
+        let origin = authorize_url.origin().ascii_serialization();
+        format!("{origin}{}", preset.issuer_path)
+    });
+    Ok(OAuthSettings {
+        authorize_url,
+        token_url,
+        user_url,
+        id_field: id_field?,
+        display_name_fields: display_name_fields?,
+        issuer,
+    })
+}
+
+fn sandbox_elsewhere(section: &Section<'_>, key: &str) -> Invalid {
+    section.problem(
+        key,
+        "the sandbox provider, which lets anyone log in, on another machine",
+        "a loopback address, a name below localhost, or allow_sandbox = true",
+    )
+}
+
+/// An endpoint in the file.
+enum Endpoint {
+    Url(Url),
+    /// Below `url`.
+    Path(String),
+}
+
+impl Endpoint {
+    fn parse(text: &str) -> Option<Self> {
+        match text.starts_with('/') {
+            true => (!text.contains(['?', '#'])).then(|| Self::Path(text.to_owned())),
+            false => http_url(text).map(Self::Url),
+        }
+    }
+}
+
+fn is_sandbox_secret(secret: &Secret) -> bool {
+    secret.expose() == SANDBOX_SECRET
+}
+
+/// Whether a URL is on this machine: a loopback address, or a name below `localhost` (RFC 6761 section 6.3).
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
+    }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A scope: RFC 6749 section 3.3.
+fn scope(text: &str) -> Option<String> {
+    let is_allowed = |byte: u8| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~');
+    (!text.is_empty() && text.bytes().all(is_allowed)).then(|| text.to_owned())
+}
+
+fn prompt_words(text: &str) -> Option<String> {
+    let is_word = |word: &str| {
+        let is_letter = |byte| matches!(byte, b'a'..=b'z' | b'_');
+        !word.is_empty() && word.bytes().all(is_letter)
+    };
+    text.split(' ').all(is_word).then(|| text.to_owned())
+}
+
+/// An address without user information, which would appear wherever the address does, and without a fragment.
+fn http_url(text: &str) -> Option<Url> {
+    let is_plain = |url: &Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none()
+    };
+    Url::parse(text).ok().filter(is_plain)
+}
+
+fn base_url(text: &str) -> Option<Url> {
+    http_url(text).filter(|url| url.query().is_none())
+}
+
+fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
+    url
+}

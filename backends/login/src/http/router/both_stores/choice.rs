@@ -1,0 +1,236 @@
+//! The user chooses a provider on a page, in both modes, and tries again at one that is unavailable.
+
+use super::*;
+
+/// Two providers, and no default. The second one has an address of its own, so that its redirects can be told apart.
+const SECOND: &str = "[providers.second]\nkind = \"oauth2\"\nauthorize_url = \"https://second.example/authorize\"\n\
+    token_url = \"http://127.0.0.1:1/t\"\nuser_url = \"http://127.0.0.1:1/u\"\nid_field = \"id\"\nclient_id = \"i\"\n\
+    client_secret = \"s\"\npass_on = [\"login_hint\"]\n";
+
+/// The page's links, in their order.
+fn links(page: &Response) -> Vec<String> {
+    assert_eq!(page.status, StatusCode::OK, "{}", page.body);
+    let links = page.body.split("href=\"?").skip(1);
+    let link = |rest: &str| rest.split('"').next().unwrap().replace("&amp;", "&");
+    links.map(|rest| format!("/login?{}", link(rest))).collect()
+}
+
+/// Begins a redirect login without a provider, and returns the address of its page, and its cookie.
+async fn begin(setup: &Setup) -> (String, String) {
+    let target = format!("{WITH_RETURN_TO}&login_hint=ada%40example.org");
+    let html = [("accept", "text/html")];
+    let begun = setup.call("GET", &target, &html).await;
+    let page = begun.header(header::LOCATION).to_owned();
+    let (_, path) = page.split_once("/login?state=").expect(&page);
+    (format!("/login?state={path}"), begun.cookie())
+}
+
+#[tokio::test]
+async fn a_browser_chooses_one_of_several_providers_in_a_redirect_login() {
+    let setup = Setup::with(SECOND).await;
+    let (page, cookie) = begin(&setup).await;
+    let shown = setup.browse(&page, &cookie).await;
+    let [first, second] = &links(&shown)[..] else {
+        panic!("{}", shown.body);
+    };
+    assert!(first.ends_with("&provider=sandbox") && second.ends_with("&provider=second"));
+    // Nothing is stored until a callback.
+    assert_eq!(setup.store.count("logins").await, 0);
+    // The user goes to one, comes back, and chooses the other: each choice is a login of its own.
+    let other = setup.browse(second, &cookie).await;
+    let to = other.header(header::LOCATION);
+    assert!(to.starts_with("https://second.example/authorize?"), "{to}");
+    assert!(to.contains("login_hint=ada%40example.org"), "{to}");
+    let chosen = setup.browse(first, &cookie).await;
+    assert!(!chosen.header(header::LOCATION).contains("login_hint"));
+    let target = format!("/login?state={}&code=me", chosen.state());
+    let done = setup.browse(&target, &chosen.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("?ticket="));
+    // The choice is in the state: the code of one provider does not get to another.
+    assert!(!to.contains(&chosen.state()));
+    let mixed = setup.browse(&target, &other.cookie()).await;
+    mixed.assert_problem(409, "login_used");
+}
+
+#[tokio::test]
+async fn the_page_of_a_redirect_login_belongs_to_its_browser() {
+    let setup = Setup::with(SECOND).await;
+    let (page, cookie) = begin(&setup).await;
+    let choice = format!("{page}&provider=sandbox");
+    for target in [&page, &choice] {
+        setup
+            .browse(target, "")
+            .await
+            .assert_problem(400, "login_mismatch");
+    }
+    let unknown = setup
+        .browse(&format!("{page}&provider=other"), &cookie)
+        .await;
+    unknown.assert_problem(400, "param_invalid");
+    // It was at no provider: no callback can be its own.
+    for grant in ["code=me", "error=access_denied"] {
+        let early = setup.browse(&format!("{page}&{grant}"), &cookie).await;
+        early.assert_problem(400, "login_mismatch");
+    }
+    // The choice made, its state is fixed.
+    let chosen = setup.browse(&choice, &cookie).await;
+    let fixed = format!("/login?state={}&provider=second", chosen.state());
+    let refused = setup.browse(&fixed, &chosen.cookie()).await;
+    refused.assert_problem(400, "login_mismatch");
+    setup.later(601);
+    setup
+        .browse(&choice, &cookie)
+        .await
+        .assert_problem(410, "login_expired");
+}
+
+#[tokio::test]
+async fn a_program_cannot_choose_and_a_named_or_default_provider_needs_no_choice() {
+    let setup = Setup::with(SECOND).await;
+    let data = setup.call("GET", "/login", &[]).await;
+    data.assert_problem(400, "param_missing");
+    let html = [("accept", "text/html")];
+    let named = format!("{WITH_RETURN_TO}&provider=sandbox");
+    setup.call("GET", &named, &html).await.state();
+    let with_default = format!("default_provider = \"sandbox\"\n{SECOND}");
+    let setup = Setup::with(&with_default).await;
+    setup.call("GET", WITH_RETURN_TO, &html).await.state();
+}
+
+#[tokio::test]
+async fn a_client_need_not_choose_for_the_user_of_a_polling_login() {
+    let setup = Setup::with(SECOND).await;
+    let target = "/login?login_hint=ada%40example.org";
+    let begun = setup.call("POST", target, &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let shown = setup.browse(page, "").await;
+    assert!(shown.body.contains(begun["user_code"].as_str().unwrap()));
+    let [first, second, _cancel] = &links(&shown)[..] else {
+        panic!("{}", shown.body);
+    };
+    // Another browser's page has other links, and a choice needs the page.
+    setup
+        .browse(first, "")
+        .await
+        .assert_problem(400, "login_mismatch");
+    let bare = format!("{page}&provider=sandbox");
+    setup
+        .browse(&bare, &shown.cookie())
+        .await
+        .assert_problem(400, "login_mismatch");
+    let without = first.replace("&provider=sandbox", "");
+    setup
+        .browse(&without, &shown.cookie())
+        .await
+        .assert_problem(400, "param_missing");
+    let other = setup.browse(second, &shown.cookie()).await;
+    let to = other.header(header::LOCATION);
+    assert!(to.starts_with("https://second.example/authorize?"), "{to}");
+    assert!(to.contains("login_hint=ada%40example.org"), "{to}");
+    // Back on the page, there is the whole choice again.
+    let again = setup.browse(page, &shown.cookie()).await;
+    assert_eq!(links(&again)[..2], links(&shown)[..2]);
+    let chosen = setup.browse(first, &shown.cookie()).await;
+    let target = format!("/login?state={}&code=me", chosen.state());
+    assert_eq!(
+        setup.browse(&target, &shown.cookie()).await.status,
+        StatusCode::OK
+    );
+    let check = format!("/check?token={}", begun["token"].as_str().unwrap());
+    let checked = setup.call("POST", &check, &[]).await.json();
+    assert_eq!(checked["status"], "complete");
+    assert_eq!(checked["login"]["account"]["username"], "{me}");
+}
+
+#[tokio::test]
+async fn a_polling_login_can_be_cancelled_before_a_provider_is_chosen() {
+    let setup = Setup::with(SECOND).await;
+    let begun = setup.call("POST", "/login", &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let shown = setup.browse(page, "").await;
+    let cancel = links(&shown).pop().unwrap();
+    assert_eq!(
+        setup.browse(&cancel, &shown.cookie()).await.status,
+        StatusCode::OK
+    );
+    let check = format!("/check?token={}", begun["token"].as_str().unwrap());
+    let checked = setup.call("POST", &check, &[]).await.json();
+    assert_eq!(checked["reason"], "access_denied");
+}
+
+#[tokio::test]
+async fn the_choice_needs_a_page_even_without_confirmation() {
+    let setup = Setup::with(&format!("polling.confirm = false\n{SECOND}")).await;
+    let begun = setup.call("POST", "/login", &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    assert_eq!(links(&setup.browse(page, "").await).len(), 3);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_unavailable_ends_no_login() {
+    let setup = Setup::new().await;
+    for error in ["temporarily_unavailable", "server_error"] {
+        let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+        let (state, cookie) = (begun.state(), begun.cookie());
+        let target = format!("/login?state={state}&error={error}&error_description=x");
+        let page = setup.browse(&target, &cookie).await;
+        assert_eq!(page.status, StatusCode::BAD_GATEWAY, "{}", page.body);
+        let back = "https://app.example/?error=provider_failed";
+        assert!(page.body.contains(back), "{}", page.body);
+        assert!(page.body.contains(&format!("href=\"?state={state}\"")));
+        setup
+            .browse(&target, "")
+            .await
+            .assert_problem(400, "login_mismatch");
+        // A program gets the code.
+        setup
+            .follow(&target, &cookie)
+            .await
+            .assert_problem(502, "provider_failed");
+        assert_eq!(setup.store.count("logins").await, 0);
+        // The page's link leads to the provider again, with the same state; then the login succeeds.
+        let again = setup
+            .browse(&format!("/login?state={state}"), &cookie)
+            .await;
+        assert_eq!(again.state(), state);
+        let code = format!("/login?state={state}&code=me");
+        let done = setup.browse(&code, &cookie).await;
+        assert!(done.header(header::LOCATION).contains("?ticket="));
+        setup.store.execute("DELETE FROM logins").await;
+    }
+    let begun = setup.call("POST", "/login", &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let shown = setup.browse(page, "").await;
+    let to = setup.browse(&links(&shown)[0], &shown.cookie()).await;
+    let target = format!("/login?state={}&error=server_error", to.state());
+    let failed = setup.browse(&target, &shown.cookie()).await;
+    assert_eq!(failed.status, StatusCode::BAD_GATEWAY);
+    let check = format!("/check?token={}", begun["token"].as_str().unwrap());
+    let checked = setup.call("POST", &check, &[]).await.json();
+    assert_eq!(checked["status"], "pending");
+    assert_eq!(links(&setup.browse(page, &shown.cookie()).await).len(), 2);
+}
+
+#[tokio::test]
+async fn hints_that_are_passed_on_are_checked() {
+    let setup = Setup::with(SECOND).await;
+    let long = "x".repeat(255);
+    for bad in [
+        "login_hint=",
+        "login_hint=a%0Ab",
+        &format!("login_hint={long}"),
+    ] {
+        let target = format!("/login?provider=second&{bad}");
+        let refused = setup.call("POST", &target, &[]).await;
+        refused.assert_problem(400, "param_invalid");
+    }
+    // No provider is sent this one, so it is unknown.
+    let ignored = setup
+        .call("POST", "/login?provider=second&prompt=x", &[])
+        .await;
+    assert_eq!(ignored.status, StatusCode::OK);
+}

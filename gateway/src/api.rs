@@ -3,6 +3,7 @@
 //! It only translates: what is allowed is decided by [`directory`](crate::directory), as for the commands. It never runs on a
 //! worker's thread.
 
+mod accounts;
 mod apps;
 mod audit;
 mod backends;
@@ -37,6 +38,7 @@ use self::{events::Events, streams::Streams, turns::Turns};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
+        logins::Logins,
         tokens::Tokens,
     },
     gateway::Gateway,
@@ -100,6 +102,11 @@ impl Api {
     /// The store.
     fn store(&self) -> &Store {
         self.apps.database()
+    }
+
+    /// The logins that operators end.
+    fn logins(&self) -> Logins {
+        Logins::new(self.store().clone())
     }
 
     /// What operators have drained.

@@ -7,6 +7,7 @@
     reason = "many comments are the help that a terminal shows"
 )]
 
+mod account;
 mod app;
 mod audit;
 mod author;
@@ -79,6 +80,11 @@ enum Command {
     App {
         #[command(subcommand)]
         command: app::AppCommand,
+    },
+    /// End the logins of a user.
+    Account {
+        #[command(subcommand)]
+        command: account::AccountCommand,
     },
     /// Show who changed what: the newest changes first, by pages (multi-application mode).
     Audit(audit::AuditArguments),
@@ -166,6 +172,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         ),
         Command::Upgrade(file) => send_command(&file.config, Verb::Upgrade),
         Command::App { command } => wait_for(app::run(command)),
+        Command::Account { command } => wait_for(account::run(command)),
         Command::Audit(arguments) => wait_for(audit::run(arguments)),
         Command::MasterKey { command } => wait_for(master_key::run(command)),
         Command::Token { command } => wait_for(token::run(command)),

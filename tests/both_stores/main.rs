@@ -28,6 +28,8 @@ mod return_to;
 mod application_isolation;
 // Use and end of a credential.
 mod sessions;
+// Logins that an operator ends.
+mod ended_logins;
 // Renewal of a credential.
 mod renewals;
 // Endpoints of a version's own: a person's events, by page.

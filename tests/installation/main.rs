@@ -26,6 +26,10 @@ mod polling_page;
 mod real_browser;
 // Faults of the provider.
 mod provider_faults;
+// Each kind of provider, and the page to choose one.
+mod providers;
+// Logins by OpenID Connect.
+mod openid;
 // The example backends in other languages.
 mod examples;
 // Every problem code in every language.

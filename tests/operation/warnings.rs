@@ -90,10 +90,7 @@ fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
     let remote = "[providers.bitbucket]\nurl = \"http://192.0.2.1\"";
     let files = Stack::builder().backends(remote).write_files();
     let refused = output_text(&check(&files, Program::V1));
-    assert!(
-        refused.contains("providers.bitbucket.url"),
-        "{refused}"
-    );
+    assert!(refused.contains("providers.bitbucket.url"), "{refused}");
     assert!(refused.contains("allow_sandbox = true"), "{refused}");
     let allowed = format!("{remote}\nallow_sandbox = true");
     let files = Stack::builder().backends(&allowed).write_files();

@@ -57,6 +57,6 @@ pub fn uncommented(line: &str) -> Option<&str> {
     let is_key = !key.is_empty()
         && key
             .bytes()
-            .all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9'));
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     (is_key || line.starts_with('[')).then_some(line)
 }

@@ -11,6 +11,7 @@
 //!   against the [`vectors`]
 //! - [`browser`] keeps cookies, reads pages and presses their buttons; [`html`] finds links and forms
 //! - [`real_browser`] is headless Chromium, for what an imitation cannot prove
+//! - [`openid_provider`] is the certified `oidc-provider`, which tests can make misbehave
 //! - [`logins`] are whole logins, for tests that need a logged-in user
 //! - [`crowd`] is many simulated users at once, with a record of every outcome
 //! - [`certificates`] issues certificates for TLS
@@ -44,6 +45,7 @@ mod listener;
 pub mod logins;
 pub mod metrics;
 pub mod observe;
+pub mod openid_provider;
 pub mod otlp_collector;
 pub mod port;
 pub mod postgres;

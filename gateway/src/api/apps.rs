@@ -15,18 +15,21 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, Segment, etag, limit, parsed},
+    body::{Input, List, Params, Segment, Why, etag, limit, parsed},
     caller::Caller,
     problem::Code,
 };
 use crate::{
     config::OwnRate,
-    directory::apps::{
-        AppState,
-        administration::Listing,
-        rules::{Origin, ProfileChoice},
-        seal::{new_app_ident, new_app_key},
-        store::{AppStoreError, AppSummary, NewApp},
+    directory::{
+        apps::{
+            AppState,
+            administration::Listing,
+            rules::{Origin, ProfileChoice},
+            seal::{new_app_ident, new_app_key},
+            store::{AppStoreError, AppSummary, NewApp},
+        },
+        logins::EndedLogins,
     },
 };
 
@@ -171,6 +174,22 @@ pub(super) async fn create(
         headers,
         Json(WithKey { app, key }),
     ))
+}
+
+/// Ends all logins to an application: every gateway and login service rejects their credentials within a second. Its users can
+/// log in again. The application itself does not change, so that no revision is named.
+#[utoipa::path(post, path = "/api/v1/apps/{ident}/logout", tag = "apps", params(("ident" = String, Path)), request_body = Why, responses((status = OK, description = "How many were ended.", body = EndedLogins)))]
+pub(super) async fn logout(
+    State(api): State<Shared>,
+    caller: Caller,
+    Segment(ident): Segment,
+    Input(why): Input<Why>,
+) -> Result<Json<EndedLogins>, ApiError> {
+    let author = caller.author(why.reason.as_deref())?;
+    let ident = known_ident(&ident)?;
+    let logins = api.logins();
+    let ended = logins.end_of_app(Some(ident), author, caller.at);
+    Ok(Json(ended.await?))
 }
 
 /// The ident of a path: what is none names no application.

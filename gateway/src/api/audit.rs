@@ -29,7 +29,8 @@ pub(super) struct AuditParams {
     since: Option<String>,
     /// Only those by this user or token.
     actor: Option<String>,
-    /// Only those of this subject: an application, a token, a backend's address, `configuration` or `master-key`.
+    /// Only those of this subject: an application, an account as `provider/username`, a token, a backend's address,
+    /// `configuration` or `master-key`.
     subject: Option<String>,
     /// Maximum number of items.
     #[param(minimum = 1, maximum = 1000)]

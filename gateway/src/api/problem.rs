@@ -13,8 +13,9 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-use crate::directory::apps::{
-    administration::AdministrationError, rules::BrokenRule, store::AppStoreError,
+use crate::directory::{
+    apps::{administration::AdministrationError, rules::BrokenRule, store::AppStoreError},
+    logins::LogoutError,
 };
 
 /// `Retry-After` while the store does not answer.
@@ -66,6 +67,8 @@ codes! {
     CrossSite = "cross_site", FORBIDDEN;
     /// No application has that ident.
     AppNotFound = "app_not_found", NOT_FOUND;
+    /// No account has that provider and username.
+    AccountNotFound = "account_not_found", NOT_FOUND;
     /// No token has that number.
     TokenNotFound = "token_not_found", NOT_FOUND;
     /// No backend with that name has that address. The member `known` has the names, or the backend's addresses.
@@ -311,6 +314,16 @@ impl From<AppStoreError> for ApiError {
             AppStoreError::Store(error) => error.into(),
             AppStoreError::Unknown(_) => Code::AppNotFound.into(),
             AppStoreError::Seal(_) | AppStoreError::Malformed(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<LogoutError> for ApiError {
+    fn from(error: LogoutError) -> Self {
+        match error {
+            LogoutError::UnknownAccount => Code::AccountNotFound.into(),
+            LogoutError::UnknownApp(_) => Code::AppNotFound.into(),
+            LogoutError::Store(error) => error.into(),
         }
     }
 }

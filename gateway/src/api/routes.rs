@@ -14,8 +14,8 @@ use utoipa_axum::{
 };
 
 use super::{
-    Shared, apps, audit, backends, caller::require, config, doctor, events, gateways, idempotency,
-    openapi, requests, shadows, tokens, traffic, versions,
+    Shared, accounts, apps, audit, backends, caller::require, config, doctor, events, gateways,
+    idempotency, openapi, requests, shadows, tokens, traffic, versions,
 };
 use crate::directory::tokens::Role;
 
@@ -33,6 +33,8 @@ pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
         .operator(routes!(apps::change::enable))
         .operator(routes!(apps::change::disable))
         .operator(routes!(apps::change::delete))
+        .operator(routes!(apps::logout))
+        .operator(routes!(accounts::logout))
         .viewer(routes!(backends::list))
         .operator(routes!(backends::drain))
         .operator(routes!(backends::undrain))

@@ -17,7 +17,13 @@ use self::{
     print::{print_state, show, show_card, show_key, show_new, table},
     transfer::IMPORT_FILE,
 };
-use super::{CommonOptions, author::Why, many, print_error, print_line, sign::SignRules};
+use super::{
+    CommonOptions,
+    account::{AppLogout, log_out_app},
+    author::Why,
+    many, print_error, print_line,
+    sign::SignRules,
+};
 use crate::{
     config::{Applications, Config, OwnRate, weaknesses},
     directory::apps::{
@@ -59,6 +65,11 @@ pub(super) enum AppCommand {
     Disable(OneApp),
     /// Accept a disabled application's requests again.
     Enable(OneApp),
+    /// End all logins to an application: every gateway and login service rejects their credentials within a second.
+    ///
+    /// Its users can log in again, unless it is disabled. In single-application mode, the gateway's configuration file must
+    /// name the store of the login service.
+    Logout(AppLogout),
     /// Delete an application permanently.
     Delete(OneApp),
 }
@@ -217,6 +228,7 @@ pub(super) async fn run(command: AppCommand) -> anyhow::Result<ExitCode> {
         }
         AppCommand::Disable(one) => set_state(one, AppState::Disabled).await?,
         AppCommand::Enable(one) => set_state(one, AppState::Active).await?,
+        AppCommand::Logout(logout) => log_out_app(logout).await?,
         AppCommand::Delete(one) => {
             let administration = administration(&one.common).await?;
             let deleted = administration.delete(one.ident, one.change.request());

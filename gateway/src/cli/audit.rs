@@ -27,7 +27,8 @@ pub(super) struct AuditArguments {
     /// Only changes by this user or token.
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
-    /// Only changes of this application, token, address of a backend, `configuration` or `master-key`.
+    /// Only changes of this application, account (`provider/username`), token, address of a backend, `configuration` or
+    /// `master-key`.
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
     /// Maximum number of changes.

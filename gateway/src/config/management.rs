@@ -175,7 +175,10 @@ fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
 }
 
 fn read_account(name: &str, section: &mut Section<'_>) -> Read<ConsoleAccount> {
-    let provider = section.required("provider", "the name of the provider, as the account has it");
+    let provider = section.required(
+        "provider",
+        "the name of the provider, as the account has it",
+    );
     let username = section.required("username", "the provider's identifier of the user");
     let role = section.required("role", ROLES);
     Ok(ConsoleAccount {

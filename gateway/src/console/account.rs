@@ -239,8 +239,7 @@ fn refused_page(reader: &Reader, refused: &Refused) -> Response {
     let text: Markup = match refused {
         Refused::Because(text) => html! { (reader.text(text)) },
         Refused::Account(account) => {
-            let (provider, username) =
-                (printable(&account.provider), printable(&account.username));
+            let (provider, username) = (printable(&account.provider), printable(&account.username));
             let args = [("provider", &*provider), ("username", &username)];
             html! { (reader.tell("console_account_unknown", &args)) }
         }

@@ -60,7 +60,11 @@ fn percent_encoded(text: &str) -> Box<str> {
 
 impl From<accounts::Account> for Account {
     fn from(account: accounts::Account) -> Self {
-        Self::new(account.id.get(), account.username.as_str(), &account.provider)
+        Self::new(
+            account.id.get(),
+            account.username.as_str(),
+            &account.provider,
+        )
     }
 }
 

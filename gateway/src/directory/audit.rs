@@ -34,7 +34,8 @@ pub(crate) struct AuditItem {
     pub(crate) reason: Option<String>,
     /// What, for example `app.update`.
     pub(crate) action: String,
-    /// To what: an application's ident, a token's name, a backend's address, `configuration` or `master-key`.
+    /// To what: an application's ident, an account's `provider/username`, a token's name, a backend's address,
+    /// `configuration` or `master-key`.
     pub(crate) subject: String,
     /// The subject's revision, by the change; 0 if it has none.
     pub(crate) revision: i64,

@@ -38,6 +38,10 @@ label_enum! {
         DisableApp = "app.disable",
         /// An application is deleted.
         DeleteApp = "app.delete",
+        /// All logins of an application begin to be ended. Its row is written before the first one ends.
+        LogoutApp = "app.logout",
+        /// All logins of an account begin to be ended. Its row is written before the first one ends.
+        LogoutAccount = "account.logout",
         /// A request is signed with an application's key, to show how it is right.
         SignRequest = "app.sign",
         /// A token of the management API is created.
@@ -71,7 +75,8 @@ pub struct Audit {
 /// A subject of an action.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: an application's ident, a token's name, a backend's address, `configuration`, or `master-key`.
+    /// Its name: an application's ident, an account's `provider/username`, a token's name, a backend's address,
+    /// `application` (the only one), `configuration`, or `master-key`.
     pub subject: String,
     /// Its revision, by the change; 0 if it has none.
     pub revision: i64,

@@ -42,6 +42,15 @@ impl Topic {
         }
     }
 
+    /// How many keys fit into one entry, one behind the other: of credentials, as many as a notification of Postgres can
+    /// have, 8,000 bytes of hex digits. Their keys are up to two hashes.
+    pub(crate) const fn keys_in_entry(self) -> usize {
+        match self {
+            Self::Credential => 50,
+            Self::Application | Self::Login | Self::Drain | Self::Rejection => 1,
+        }
+    }
+
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.as_str() == name)
     }

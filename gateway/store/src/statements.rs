@@ -93,6 +93,15 @@ impl Store {
         Ok(number)
     }
 
+    /// As [`Self::change_many`], but notifies of the keys, which the statement returns as bytes named `key`: many of them by
+    /// one entry of the feed, where the [`Topic`](crate::Topic) allows that.
+    pub async fn change_each(&self, changed: Changed, batch: Batch) -> Result<usize, StoreError> {
+        let line = changed.audit().map(Audit::log_line);
+        let number = either!(self, database => database.change_each(changed, batch).await)?;
+        log_if(number, line);
+        Ok(number)
+    }
+
     /// Writes all batches, or none of them: none if `guard` changes no row.
     pub async fn write_once(
         &self,

@@ -1,7 +1,7 @@
 //! What an OpenID provider publishes about itself: its discovery document and its keys, fetched and kept up to date.
 //!
 //! One task for each issuer fetches both: at the start, every hour, and when a request asks for it, at most once in
-//! [`MIN_INTERVAL`], whatever clients do. Requests never fetch. After a failed fetch, what was fetched before stays in use.
+//! [`Pace::interval`], whatever clients do. Requests never fetch. After a failed fetch, what was fetched before stays in use.
 
 use std::{
     sync::Arc,
@@ -25,12 +25,24 @@ use super::{
 
 /// Timeout of the document and the keys together.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pause after a fetch, at least.
-const MIN_INTERVAL: Duration = Duration::from_secs(5);
-/// After this time both are fetched again.
-const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// After a failed fetch, the next one comes earlier.
-const RETRY: Duration = Duration::from_secs(60);
+
+/// How often an issuer is asked.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Pause after a fetch, at least.
+    interval: Duration,
+    /// After this time both are fetched again.
+    lifetime: Duration,
+    /// The same after a failed fetch.
+    retry: Duration,
+}
+
+/// CONTRACT 8 of backends.
+const PACE: Pace = Pace {
+    interval: Duration::from_secs(5),
+    lifetime: Duration::from_secs(60 * 60),
+    retry: Duration::from_secs(60),
+};
 
 /// The discovery document and the keys that it names.
 #[derive(Debug)]
@@ -45,6 +57,7 @@ pub(crate) struct Issuer {
     fetched: watch::Receiver<Fetched>,
     wanted: Arc<Notify>,
     task: AbortHandle,
+    pace: Pace,
 }
 
 /// What the task has fetched.
@@ -60,13 +73,18 @@ struct Fetched {
 impl Issuer {
     /// Starts the task.
     pub(super) fn start(issuer: String, http: HttpClient) -> Self {
+        Self::with(issuer, http, PACE)
+    }
+
+    fn with(issuer: String, http: HttpClient, pace: Pace) -> Self {
         let (sender, fetched) = watch::channel(Fetched::default());
         let wanted = Arc::new(Notify::new());
-        let task = tokio::spawn(keep(issuer, http, sender, Arc::clone(&wanted)));
+        let task = tokio::spawn(keep(issuer, http, sender, Arc::clone(&wanted), pace));
         Self {
             fetched,
             wanted,
             task: task.abort_handle(),
+            pace,
         }
     }
 
@@ -80,14 +98,14 @@ impl Issuer {
         match (now.metadata, now.fault) {
             (Some(metadata), _) => Ok(metadata),
             // The next fetch would not come soon: fail now.
-            (None, Some((at, fault))) if at.elapsed() < MIN_INTERVAL => {
+            (None, Some((at, fault))) if at.elapsed() < self.pace.interval => {
                 Err(ProviderFault::Fetched(fault))
             }
             (None, _) => self.after_fetch(now.fetches).await,
         }
     }
 
-    /// Returns the documents after another fetch, which comes within [`MIN_INTERVAL`].
+    /// Returns the documents after another fetch, which comes within [`Pace::interval`].
     ///
     /// # Errors
     ///
@@ -126,6 +144,7 @@ async fn keep(
     http: HttpClient,
     fetched: watch::Sender<Fetched>,
     wanted: Arc<Notify>,
+    pace: Pace,
 ) {
     let failures = OnceAMinute::new();
     loop {
@@ -141,7 +160,10 @@ async fn keep(
                 "cannot fetch what the OpenID provider publishes"
             );
         }
-        let pause = if result.is_ok() { LIFETIME } else { RETRY };
+        let pause = match &result {
+            Ok(_) => pace.lifetime,
+            Err(_) => pace.retry,
+        };
         fetched.send_modify(|fetched| {
             fetched.fetches += 1;
             match result {
@@ -151,7 +173,7 @@ async fn keep(
                 Err(fault) => fetched.fault = Some((Instant::now(), fault.line())),
             }
         });
-        sleep(MIN_INTERVAL).await;
+        sleep(pace.interval).await;
         let _ = timeout(pause, wanted.notified()).await;
     }
 }
@@ -192,4 +214,132 @@ async fn document(
         return Err(ProviderFault::DocumentType { document });
     }
     Ok(response.into_body())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use axum::{Router, response::IntoResponse, routing::get};
+    use http::{StatusCode, header::CONTENT_TYPE};
+    use serde_json::json;
+    use signpost_openid::testing::key_set;
+
+    use super::*;
+
+    const JSON: [(http::HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
+
+    /// An issuer that can be made to fail, and counts what is fetched.
+    struct Published {
+        issuer: String,
+        fails: Arc<AtomicBool>,
+        fetches: Arc<AtomicUsize>,
+    }
+
+    impl Published {
+        async fn start() -> Self {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let issuer = format!("http://{}", listener.local_addr().unwrap());
+            let (fails, fetches) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+            let document = json!({
+                "issuer": issuer,
+                "authorization_endpoint": format!("{issuer}/a"),
+                "token_endpoint": format!("{issuer}/t"),
+                "jwks_uri": format!("{issuer}/keys"),
+            });
+            let (failing, counted) = (Arc::clone(&fails), Arc::clone(&fetches));
+            let discovery = async move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+                match failing.load(Ordering::SeqCst) {
+                    true => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+                    false => (JSON, document.to_string()).into_response(),
+                }
+            };
+            let keys = async || (JSON, key_set()).into_response();
+            let app = Router::new()
+                .route("/.well-known/openid-configuration", get(discovery))
+                .route("/keys", get(keys));
+            tokio::spawn(async move { axum::serve(listener, app).await });
+            Self {
+                issuer,
+                fails,
+                fetches,
+            }
+        }
+
+        fn kept(&self, pace: Pace) -> Issuer {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Issuer::with(self.issuer.clone(), HttpClient::new().unwrap(), pace)
+        }
+
+        fn count(&self) -> usize {
+            self.fetches.load(Ordering::SeqCst)
+        }
+    }
+
+    fn pace(interval: u64, others: u64) -> Pace {
+        Pace {
+            interval: Duration::from_millis(interval),
+            lifetime: Duration::from_millis(others),
+            retry: Duration::from_millis(others),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_fetch_keeps_what_was_fetched_before() {
+        let published = Published::start().await;
+        let issuer = published.kept(pace(1, 10));
+        issuer.metadata().await.unwrap();
+        published.fails.store(true, Ordering::SeqCst);
+        let mut fetched = issuer.fetched.clone();
+        let failed = fetched.wait_for(|fetched| fetched.fault.is_some()).await;
+        assert!(failed.unwrap().metadata.is_some());
+        issuer.metadata().await.unwrap();
+        issuer.fetched_again().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn it_recovers_by_itself_and_fails_soon_until_then() {
+        let published = Published::start().await;
+        published.fails.store(true, Ordering::SeqCst);
+        let issuer = published.kept(pace(100, 60_000));
+        let fault = issuer.metadata().await.unwrap_err();
+        assert!(fault.to_string().contains("500"), "{fault}");
+        // The next fetch is not yet due: no request waits for it.
+        let fault = issuer.metadata().await.unwrap_err();
+        assert!(matches!(fault, ProviderFault::Fetched(_)), "{fault}");
+        assert_eq!(published.count(), 1);
+        published.fails.store(false, Ordering::SeqCst);
+        sleep(Duration::from_millis(100)).await;
+        issuer.metadata().await.unwrap();
+        assert_eq!(published.count(), 2);
+    }
+
+    #[tokio::test]
+    async fn however_many_ask_and_leave_the_fetches_are_few() {
+        let published = Published::start().await;
+        let issuer = Arc::new(published.kept(pace(200, 60_000)));
+        issuer.metadata().await.unwrap();
+        let asking: Vec<_> = (0..1000)
+            .map(|index| {
+                let issuer = Arc::clone(&issuer);
+                tokio::spawn(async move {
+                    // Half of them leave at once.
+                    let wait = Duration::from_millis(if index % 2 == 0 { 1 } else { 5_000 });
+                    timeout(wait, issuer.fetched_again()).await
+                })
+            })
+            .collect();
+        let mut answered = 0;
+        for task in asking {
+            answered += usize::from(matches!(task.await.unwrap(), Ok(Ok(_))));
+        }
+        assert!(answered >= 500, "{answered}");
+        assert!(
+            (2..=3).contains(&published.count()),
+            "{}",
+            published.count()
+        );
+        drop(issuer);
+    }
 }

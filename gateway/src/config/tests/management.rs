@@ -97,8 +97,7 @@ fn the_api_needs_the_store_and_beyond_loopback_tls() {
 #[test]
 fn who_may_sign_in_to_the_console_is_an_account_with_a_role() {
     let with = |keys: &str| format!("{MULTI}[management.api]\n[management.console]\n{keys}");
-    let account =
-        "[management.console.accounts.ada]\nprovider = 'bitbucket'\nusername = '{1}'\nrole = 'admin'\n";
+    let account = "[management.console.accounts.ada]\nprovider = 'bitbucket'\nusername = '{1}'\nrole = 'admin'\n";
     let config = load(&with(&format!("application = 'console'\n{account}"))).unwrap();
     let console = config.management.console.unwrap();
     assert_eq!(console.application.unwrap().as_str(), "console");

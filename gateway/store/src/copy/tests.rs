@@ -204,7 +204,8 @@ async fn all_tables_and_columns_are_copied() {
     }
 }
 
-const NEW_ACCOUNT: &str = "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0) RETURNING id";
+const NEW_ACCOUNT: &str =
+    "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0) RETURNING id";
 
 async fn new_id(session: &Session, insert: &str) -> i64 {
     session.query_one(insert, &[]).await.unwrap().get(0)
@@ -340,8 +341,7 @@ async fn an_empty_source_leaves_the_target_empty() {
 async fn a_target_that_is_not_empty_is_not_changed() {
     let pair = Pair::with(SOME).await;
     let target = pair.target().await;
-    let insert =
-        "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0)";
+    let insert = "INSERT INTO accounts (provider, username, created_at) VALUES ('', '', 0)";
     target.execute(insert, &[]).await.unwrap();
     let error = pair.copy().await.unwrap_err();
     assert!(

@@ -67,6 +67,27 @@ pub fn with_bulk_notification(
     )
 }
 
+/// As [`with_notification`], for a statement that changes many things of a topic of which an entry can have several keys.
+///
+/// The extended statement returns a row for each entry: the number of its keys.
+#[must_use]
+pub fn with_joint_notification(
+    database: &PostgresDatabase,
+    topic: Topic,
+    write: &str,
+    and: &str,
+) -> String {
+    let (record, notify) = recording(database, topic, "encode(key, 'hex')");
+    let keys = topic.keys_in_entry();
+    format!(
+        "WITH changed AS ({write}), \
+         numbered AS (SELECT key, row_number() OVER () - 1 AS number FROM changed), \
+         entries AS (SELECT string_agg(key, ''::bytea) AS key, count(*) AS count FROM numbered GROUP BY number / {keys}), \
+         recorded AS ({record}, key FROM entries){and} \
+         SELECT count, {notify} FROM entries"
+    )
+}
+
 /// The beginning of a statement that records a change, to which the key is added, and the call that notifies of it.
 fn recording(database: &PostgresDatabase, topic: Topic, hex_key: &str) -> (String, String) {
     let topic = topic.as_str();

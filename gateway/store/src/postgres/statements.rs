@@ -6,11 +6,11 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     PostgresDatabase,
-    changes::{with_bulk_notification, with_notification},
+    changes::{with_bulk_notification, with_joint_notification, with_notification},
     row_count,
 };
 use crate::{
-    Changed, FromRow, Row, StoreError, Value,
+    Changed, FromRow, Row, StoreError, Topic, Value,
     batch::{Batch, GIVEN},
 };
 
@@ -66,12 +66,31 @@ impl PostgresDatabase {
         changed: Changed,
         batch: Batch,
     ) -> Result<usize, StoreError> {
+        self.change_batch(changed, batch, with_bulk_notification)
+            .await
+    }
+
+    pub(crate) async fn change_each(
+        &self,
+        changed: Changed,
+        batch: Batch,
+    ) -> Result<usize, StoreError> {
+        self.change_batch(changed, batch, with_joint_notification)
+            .await
+    }
+
+    async fn change_batch(
+        &self,
+        changed: Changed,
+        batch: Batch,
+        notified: impl Fn(&Self, Topic, &str, &str) -> String,
+    ) -> Result<usize, StoreError> {
         let (sql, columns) = in_columns(&batch, 0, "");
         let session = self.session().await?;
         let topic = changed.topic();
         let (audited, audit) = audited(changed, columns.len());
         let sql = match topic {
-            Some(topic) => with_bulk_notification(self, topic, &sql, &audited),
+            Some(topic) => notified(self, topic, &sql, &audited),
             None => {
                 format!("WITH changed AS ({sql}){audited} SELECT count(*) AS count FROM changed")
             }
@@ -79,7 +98,7 @@ impl PostgresDatabase {
         let mut all = parameters(&columns);
         all.extend(parameters(&audit));
         let counts: Vec<(i64,)> = read(&session.query(&sql, &all).await?)?;
-        let number = counts.first().map_or(0, |(number,)| *number);
+        let number: i64 = counts.into_iter().map(|(number,)| number).sum();
         Ok(usize::try_from(number).unwrap_or(0))
     }
 

@@ -219,7 +219,7 @@ async fn a_version_migrates_nothing_but_its_own() {
         ("CREATE VIEW people AS SELECT * FROM accounts", "people"),
         (
             store.dialect(
-                "ALTER TABLE accounts RENAME COLUMN kind TO sort",
+                "ALTER TABLE accounts RENAME COLUMN display_name TO sort",
                 "ALTER TABLE accounts ADD CHECK (id > 0)",
             ),
             "accounts",

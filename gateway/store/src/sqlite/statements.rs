@@ -61,15 +61,7 @@ impl SqliteDatabase {
             let keys = statement.raw_query();
             let keys = keys.mapped(|row| Ok(row.get_ref("key")?.as_bytes()?.to_vec()));
             let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
-            if let Some(topic) = changed.topic() {
-                for key in &keys {
-                    changes::record(all, topic, key)?;
-                }
-            }
-            if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
-                run_batch::<()>(all, &audit.into_batch())?;
-            }
-            Ok::<_, StoreError>(keys.len())
+            record_each(all, changed, &keys)
         };
         self.write(change).await
     }
@@ -98,6 +90,19 @@ impl SqliteDatabase {
         self.write(write).await
     }
 
+    pub(crate) async fn change_each(
+        &self,
+        changed: Changed,
+        batch: Batch,
+    ) -> Result<usize, StoreError> {
+        let write = move |all: &Transaction<'_>| {
+            let keys = run_batch::<Key>(all, &batch)?;
+            let keys: Vec<_> = keys.into_iter().map(|Key(key)| key).collect();
+            record_each(all, changed, &keys)
+        };
+        self.write(write).await
+    }
+
     pub(crate) async fn write_once(
         &self,
         (guard, values): (&str, Vec<Value>),
@@ -114,6 +119,38 @@ impl SqliteDatabase {
         };
         self.write(write).await
     }
+}
+
+/// The key of a changed row. Of several blobs, SQLite makes a text.
+struct Key(Vec<u8>);
+
+impl FromRow for Key {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        match row {
+            Row::Sqlite(row) => {
+                let bytes = row.get_ref("key")?.as_bytes();
+                Ok(Self(bytes.map_err(rusqlite::Error::from)?.to_vec()))
+            }
+            Row::Postgres(row) => Ok(Self(row.try_get("key")?)),
+        }
+    }
+}
+
+/// Records the keys of changed rows, and what the audit says of them. Returns their number.
+fn record_each(
+    all: &Transaction<'_>,
+    changed: Changed,
+    keys: &[Vec<u8>],
+) -> Result<usize, StoreError> {
+    if let Some(topic) = changed.topic() {
+        for keys in keys.chunks(topic.keys_in_entry()) {
+            changes::record(all, topic, &keys.concat())?;
+        }
+    }
+    if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
+        run_batch::<()>(all, &audit.into_batch())?;
+    }
+    Ok(keys.len())
 }
 
 pub(super) fn run<T: FromRow>(

@@ -59,12 +59,10 @@ pub struct Account {
 }
 
 /// The columns of an [`Account`], of `accounts` joined with a table that has `account_id`.
-pub const JOINED: &str =
-    "account_id, username, accounts.provider AS account_provider, display_name, accounts.created_at AS account_created_at";
+pub const JOINED: &str = "account_id, username, accounts.provider AS account_provider, display_name, accounts.created_at AS account_created_at";
 
 /// The same columns, of `accounts` alone.
-pub const COLUMNS: &str =
-    "id AS account_id, username, provider AS account_provider, display_name, created_at AS account_created_at";
+pub const COLUMNS: &str = "id AS account_id, username, provider AS account_provider, display_name, created_at AS account_created_at";
 
 impl FromRow for Account {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {

@@ -279,6 +279,8 @@ const fn next(action: Action) -> Option<Action> {
         Action::DisableApp => Some(Action::EnableApp),
         Action::EnableApp => Some(Action::DeleteApp),
         Action::DeleteApp
+        | Action::LogoutApp
+        | Action::LogoutAccount
         | Action::SignRequest
         | Action::CreateToken
         | Action::RevokeToken
@@ -321,7 +323,9 @@ async fn act(apps: &Administration, action: Action, app: &NewApp, request: Chang
             .await
             .is_ok(),
         Action::DeleteApp => apps.delete(ident, request).await.is_ok(),
-        Action::SignRequest
+        Action::LogoutApp
+        | Action::LogoutAccount
+        | Action::SignRequest
         | Action::CreateToken
         | Action::RevokeToken
         | Action::RotateMasterKey

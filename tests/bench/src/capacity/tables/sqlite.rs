@@ -28,9 +28,8 @@ impl Tables for SqliteTables {
     ) -> anyhow::Result<()> {
         let (now, _) = times();
         let transaction = self.0.transaction()?;
-        let mut statement = transaction.prepare(
-            "INSERT INTO accounts (provider, username, created_at) VALUES (?1, ?2, ?3)",
-        )?;
+        let mut statement = transaction
+            .prepare("INSERT INTO accounts (provider, username, created_at) VALUES (?1, ?2, ?3)")?;
         for username in usernames {
             statement.execute(params![PROVIDER, username, now])?;
         }

@@ -1,0 +1,142 @@
+//! Operators end logins: those of an account, or of an application. Every gateway and every login service rejects their
+//! credentials within 1 s. `signpost account` and `app logout` and the [API](crate::api) are its callers.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::{AppId, AppIdent};
+use signpost_store::{
+    Store, StoreError,
+    tables::{
+        accounts::{self, Username},
+        applications,
+        audit::{self, Action, Audit, Author, Entry},
+        ended_logins::{self, Whose},
+    },
+};
+use utoipa::ToSchema;
+
+/// The audit's name of the only application.
+const ONLY_APPLICATION: &str = "application";
+
+/// What was ended.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(crate) struct EndedLogins {
+    /// Number of logins whose credentials were valid.
+    pub(crate) ended: usize,
+}
+
+/// An account, as an operator names it.
+#[derive(Clone, Debug)]
+pub(crate) struct AccountName {
+    /// The provider's name in the configuration of the login service.
+    pub(crate) provider: String,
+    /// The provider's identifier of the user.
+    pub(crate) username: String,
+}
+
+/// Ends the logins of a store.
+pub(crate) struct Logins {
+    store: Store,
+}
+
+/// The number is that of credentials: outcomes that no client has collected end, too. All functions can be repeated: what
+/// has ended stays ended. They fail if the store is unavailable.
+impl Logins {
+    /// Those of this store.
+    pub(crate) const fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Ends all logins of an account, or only those to an application.
+    ///
+    /// # Errors
+    ///
+    /// The account or the application is unknown.
+    pub(crate) async fn end_of_account(
+        &self,
+        name: &AccountName,
+        app: Option<AppIdent>,
+        author: Author,
+        at: Timestamp,
+    ) -> Result<EndedLogins, LogoutError> {
+        let application = match app {
+            Some(ident) => Some(self.application(ident).await?),
+            None => None,
+        };
+        let account = self.account(name).await?;
+        let AccountName { provider, username } = name;
+        let entry = Entry {
+            subject: format!("{provider}/{username}"),
+            revision: 0,
+            changes: app.map_or_else(|| json!({}), app_only).to_string(),
+        };
+        let audit = Audit::of_one(at, author, Action::LogoutAccount, entry);
+        self.end(Whose::Account(account, application), audit).await
+    }
+
+    /// Ends all logins to an application; to the only one, if there is no ident.
+    ///
+    /// # Errors
+    ///
+    /// The application is unknown.
+    pub(crate) async fn end_of_app(
+        &self,
+        ident: Option<AppIdent>,
+        author: Author,
+        at: Timestamp,
+    ) -> Result<EndedLogins, LogoutError> {
+        let application = match ident {
+            Some(ident) => self.application(ident).await?,
+            None => AppId::SINGLE,
+        };
+        let entry = Entry {
+            subject: ident.map_or_else(|| ONLY_APPLICATION.to_owned(), |ident| ident.to_string()),
+            revision: 0,
+            changes: json!({}).to_string(),
+        };
+        let audit = Audit::of_one(at, author, Action::LogoutApp, entry);
+        self.end(Whose::Application(application), audit).await
+    }
+
+    /// The row of the audit comes first: there can be more logins than fit into a transaction, and a process that is killed
+    /// must leave none that has ended without it. If it was killed, the row may be all that was done.
+    async fn end(&self, whose: Whose, audit: Audit) -> Result<EndedLogins, LogoutError> {
+        let at = audit.at;
+        audit::add(&self.store, audit).await?;
+        let ended = ended_logins::end(&self.store, whose, at).await?;
+        Ok(EndedLogins { ended })
+    }
+
+    async fn account(&self, name: &AccountName) -> Result<accounts::AccountId, LogoutError> {
+        let AccountName { provider, username } = name;
+        // Neither database has a text with it.
+        let username = Username::new(username.clone()).filter(|_| !provider.contains('\0'));
+        let username = username.ok_or(LogoutError::UnknownAccount)?;
+        let found = accounts::find_id(&self.store, provider, &username).await?;
+        found.ok_or(LogoutError::UnknownAccount)
+    }
+
+    async fn application(&self, ident: AppIdent) -> Result<AppId, LogoutError> {
+        let row = applications::find(&self.store, ident).await?;
+        row.map(|row| row.id).ok_or(LogoutError::UnknownApp(ident))
+    }
+}
+
+fn app_only(ident: AppIdent) -> Value {
+    json!({ "app": ident.as_str() })
+}
+
+/// Why no logins were ended, or not all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LogoutError {
+    /// Nobody with this name has logged in by this provider.
+    #[error("no account has this provider and username")]
+    UnknownAccount,
+    /// No application has that ident.
+    #[error("no application has the ident {0}")]
+    UnknownApp(AppIdent),
+    /// The store failed.
+    #[error("the store failed: some logins may have ended; repeat the command")]
+    Store(#[from] StoreError),
+}

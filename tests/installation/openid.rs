@@ -1,0 +1,618 @@
+//! Logins by OpenID Connect, with a certified provider as the other side. CONTRACT 8.
+//!
+//! Version 2 has no such provider: only version 1 fetches, so that a test can count.
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Instant};
+
+use end_to_end::{
+    browser::{Browser, Decision, Page, param},
+    logins::{PollingLogin, check, confirm_polling, credential},
+    openid_provider::{CLIENT_SECRET, OpenIdProvider, Options, decide, subject_of},
+    port::free_address,
+    program::{Program, output_text},
+    real_browser::RealBrowser,
+    response::Response,
+    signed_client::SignedClient,
+    stack::{Stack, StackBuilder},
+    waiting::until,
+};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const NAME: &str = "Ada Lovelace";
+const TOKEN: &str = "/token";
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+
+/// A provider by the name "company", and a stack that has it beside the sandbox.
+async fn start() -> Option<(Stack, OpenIdProvider)> {
+    let company = OpenIdProvider::start(Options::default()).await?;
+    let stack = with(Stack::builder(), &[("company", &company)]).await;
+    Some((stack, company))
+}
+
+/// Starts a stack that has these providers, and registers its callback at each.
+async fn with(builder: StackBuilder, providers: &[(&str, &OpenIdProvider)]) -> Stack {
+    let tables = providers
+        .iter()
+        .map(|(name, provider)| provider.table(name));
+    let tables: String = tables.collect();
+    let stack = builder.program(Program::V1, &tables).start().await;
+    for (_, provider) in providers {
+        provider.register(&stack.url("/login")).await;
+    }
+    stack
+}
+
+/// Begins a redirect login of a client that takes data, and stops at the provider's page.
+async fn begin(stack: &Stack, provider: &str) -> (Browser, Page) {
+    let mut browser = Browser::for_data();
+    let url = stack.client().login_url(&[("provider", provider)]);
+    let page = browser.open(&url).await;
+    (browser, page)
+}
+
+/// A whole redirect login: the last response.
+async fn log_in(stack: &Stack, provider: &str) -> Response {
+    log_in_at(stack.client().login_url(&[("provider", provider)])).await
+}
+
+async fn log_in_at(url: String) -> Response {
+    let mut browser = Browser::for_data();
+    let page = browser.open(&url).await;
+    let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
+    browser.follow(back).await.response
+}
+
+/// Many redirect logins at the same time.
+async fn log_in_often(stack: &Stack, provider: &str, count: usize) -> Vec<Response> {
+    let url = stack.client().login_url(&[("provider", provider)]);
+    let logins: JoinSet<_> = (0..count).map(|_| log_in_at(url.clone())).collect();
+    logins.join_all().await
+}
+
+async fn begin_polling(client: &SignedClient, provider: &str) -> PollingLogin {
+    let begun = client.post("/login").param("provider", provider);
+    PollingLogin::from_response(&begun.signed().send().await.ok())
+}
+
+fn assert_account(login: &Value, provider: &str, name: &str) {
+    let account = &login["account"];
+    assert_eq!(account["username"], subject_of(name), "{login}");
+    assert_eq!(account["display_name"], name, "{login}");
+    assert_eq!(account["type"], provider, "{login}");
+}
+
+/// Waits for the access line of a failed login, and checks that neither this log nor the gateway's has what tokens say.
+async fn assert_logged(stack: &Stack, words: &str) {
+    let log = stack.log_with(Program::V1, words).await;
+    for log in [log, stack.log(Program::Gateway)] {
+        for secret in [NAME, &subject_of(NAME), CLIENT_SECRET, "eyJ"] {
+            assert!(!log.contains(secret), "{secret}: {log}");
+        }
+    }
+}
+
+/// One provider for each way to sign and to authenticate. One of them tells the name by its user info only.
+#[tokio::test]
+async fn people_log_in_by_redirect_and_by_polling() {
+    let options = [
+        ("company", "basic", "RS256"),
+        ("university", "post", "EdDSA"),
+        ("ministry", "basic", "ES256"),
+    ];
+    let mut providers = Vec::new();
+    for (name, client_auth, algorithm) in options {
+        let options = Options {
+            client_auth,
+            algorithm,
+        };
+        let Some(provider) = OpenIdProvider::start(options).await else {
+            return;
+        };
+        providers.push((name, provider));
+    }
+    let by_name: Vec<_> = providers.iter().map(|(name, one)| (*name, one)).collect();
+    let stack = with(Stack::builder(), &by_name).await;
+    let client = stack.client();
+    for (name, provider) in &providers {
+        let is_first = *name == "company";
+        let login = log_in(&stack, name).await.ok();
+        assert_account(&login, name, NAME);
+        assert_eq!(login["created"], true);
+        provider
+            .control(json!({ "claims": { "name": null } }))
+            .await;
+        // The same person, by polling.
+        let begun = begin_polling(&client, name).await;
+        let mut browser = Browser::default();
+        let page = confirm_polling(&mut browser, &begun).await;
+        let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
+        assert_eq!(browser.follow(back).await.response.status, 200);
+        let checked = check(&client, &begun.token).await;
+        assert_account(&checked["login"], name, NAME);
+        assert_eq!(checked["login"]["created"], false);
+        assert_eq!(provider.count("/me").await, 1);
+        if is_first {
+            let user = client.get("/user").authorization(credential(&login));
+            assert_account(&json!({ "account": user.send().await.ok() }), name, NAME);
+        }
+        let (mut browser, page) = begin(&stack, name).await;
+        let back = decide(&mut browser, &page, NAME, Decision::Deny).await;
+        let denied = browser.follow(back).await.response;
+        denied.rejected(403, "login_denied");
+    }
+    // The same name at three providers are three people.
+    let accounts = stack.store().query("SELECT count(*) FROM accounts");
+    assert_eq!(accounts.number(), 3);
+    assert_logged(&stack, "login_denied").await;
+}
+
+#[tokio::test]
+async fn a_person_logs_in_in_a_real_browser() {
+    let Some(company) = OpenIdProvider::start(Options::default()).await else {
+        return;
+    };
+    let origin = "[application]\nreturn_to = [\"http://$GATEWAY\"]";
+    let stack = with(Stack::builder().backends(origin), &[("company", &company)]).await;
+    let client = stack.client();
+    let return_to = stack.url("/problems/app_missing");
+    let browser = RealBrowser::start("en").await;
+    let parameters = [("provider", "company"), ("return_to", &return_to)];
+    browser.open(&client.login_url(&parameters)).await;
+    browser.wait_for_text("Sign in at the company").await;
+    browser.click("button[value=allow]").await;
+    browser.wait_for_text("app_missing").await;
+    let address = browser.address().await.parse().unwrap();
+    let ticket = param(&address, "ticket").expect("a ticket");
+    let collected = client.post("/user/login").param("ticket", &ticket);
+    assert_account(&collected.send().await.ok(), "company", NAME);
+    // The company still knows this browser: only the page of the login is shown.
+    let begun = begin_polling(&client, "company").await;
+    browser.open(&begun.authorize_url).await;
+    browser.wait_for_text(&begun.user_code).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("You are logged in").await;
+    let checked = check(&client, &begun.token).await;
+    assert_account(&checked["login"], "company", NAME);
+    assert_eq!(browser.console_errors().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn rotated_keys_are_fetched_and_a_flood_of_unknown_ones_is_not() {
+    let Some(company) = OpenIdProvider::start(Options::default()).await else {
+        return;
+    };
+    // An eighth of it is one address's.
+    let limits = "[limits]\nprovider_calls = 1000";
+    let builder = Stack::builder().program(Program::V1, limits);
+    let stack = with(builder, &[("company", &company)]).await;
+    let started = Instant::now();
+    log_in(&stack, "company").await.ok();
+    assert_eq!(company.count("/jwks").await, 1);
+    // While a person is at the provider's page.
+    let (mut browser, page) = begin(&stack, "company").await;
+    company.control(json!({ "rotate": true })).await;
+    let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
+    browser.follow(back).await.response.ok();
+    assert_eq!(company.count("/jwks").await, 2);
+    // At once again, when many wait for the new keys.
+    company.control(json!({ "rotate": true })).await;
+    for response in log_in_often(&stack, "company", 5).await {
+        response.ok();
+    }
+    company
+        .control(json!({ "header": { "kid": "random" } }))
+        .await;
+    for response in log_in_often(&stack, "company", 50).await {
+        // Those that wait for the next fetch can time out on a busy machine.
+        assert!(
+            [502, 504].contains(&response.status.as_u16()),
+            "{}",
+            response.text()
+        );
+    }
+    let fetches = company.count("/jwks").await;
+    // One at the start, then one in 5 s.
+    let most = 2 + started.elapsed().as_secs() / 5;
+    assert!((3..=most).contains(&fetches), "{fetches} of {most}");
+    assert_eq!(company.count(DISCOVERY).await, fetches);
+    assert_logged(&stack, "no key of the provider fits").await;
+    // A failed fetch changes nothing.
+    let faults = json!({ DISCOVERY: "500", "/jwks": "500" });
+    company.control(json!({ "faults": faults })).await;
+    log_in(&stack, "company")
+        .await
+        .rejected(502, "provider_failed");
+    assert_logged(&stack, "answered 500 for its discovery document").await;
+    company.control(json!({ "header": {} })).await;
+    log_in(&stack, "company").await.ok();
+}
+
+/// What the provider says wrongly of a login, and what the log says of it.
+#[tokio::test]
+async fn each_fault_of_an_id_token_fails_the_login_and_is_logged() {
+    let Some((stack, company)) = start().await else {
+        return;
+    };
+    // Clocks differ: an ID token lives for 10 s there, and a minute is allowed.
+    for skew in [0, 45, -45] {
+        company.control(json!({ "skew": skew })).await;
+        log_in(&stack, "company").await.ok();
+    }
+    company.control(json!({ "skew": 0 })).await;
+    let other = "http://127.0.0.1:9";
+    for (settings, logged) in [
+        (json!({ "skew": -90 }), "s ago: compare the clocks"),
+        (json!({ "skew": -3600 }), "s ago: compare the clocks"),
+        (
+            json!({ "claims": { "nbf": 4_000_000_000_u64 } }),
+            "valid only in",
+        ),
+        (
+            json!({ "claims": { "aud": "another client" } }),
+            "for another audience",
+        ),
+        (
+            json!({ "claims": { "aud": ["another client"] } }),
+            "for another audience",
+        ),
+        (
+            json!({ "claims": { "azp": "another client" } }),
+            "issued to another client",
+        ),
+        (
+            json!({ "claims": { "nonce": "n" } }),
+            "of another login (nonce)",
+        ),
+        (
+            json!({ "claims": { "nonce": null } }),
+            "claim nonce is missing",
+        ),
+        (
+            json!({ "claims": { "iss": other } }),
+            "of another issuer, \"http://127.0.0.1:9\"",
+        ),
+        (json!({ "claims": { "sub": null } }), "claim sub is missing"),
+        (json!({ "claims": { "exp": null } }), "claim exp is missing"),
+        (json!({ "header": { "alg": "none" } }), "is not signed"),
+        (json!({ "header": { "alg": "HS256" } }), "signed by HS256"),
+        (
+            json!({ "header": { "alg": "ES256" } }),
+            "no key of the provider fits",
+        ),
+        // The ID token of the first login, which was valid.
+        (json!({ "replay": true }), "of another login (nonce)"),
+    ] {
+        let back = json!({ "skew": 0, "claims": {}, "header": {}, "replay": false });
+        company.control(back).await;
+        company.control(settings.clone()).await;
+        let before = stack.log(Program::V1).len();
+        let failed = log_in(&stack, "company").await;
+        assert_eq!(failed.status, 502, "{settings}: {}", failed.text());
+        failed.rejected(502, "provider_failed");
+        until(&format!("{settings} in the log"), || async {
+            let log = stack.log(Program::V1);
+            log[before..].contains(logged).then_some(())
+        })
+        .await;
+    }
+    assert_logged(&stack, "provider_failed").await;
+    let accounts = stack.store().query("SELECT count(*) FROM accounts");
+    assert_eq!(accounts.number(), 1);
+}
+
+/// Errors that the provider sends the browser back with, and of its token endpoint.
+#[tokio::test]
+async fn each_error_of_the_provider_has_its_meaning() {
+    let Some((stack, company)) = start().await else {
+        return;
+    };
+    let callback = |error: &str| {
+        let settings = json!({ "error": error });
+        let (stack, company) = (&stack, &company);
+        async move {
+            company.control(settings).await;
+            let mut browser = Browser::default();
+            let begun = begin_polling(&stack.client(), "company").await;
+            let page = confirm_polling(&mut browser, &begun).await;
+            company.control(json!({ "error": null })).await;
+            (browser, begun, page)
+        }
+    };
+    let client = stack.client();
+    for error in ["temporarily_unavailable", "server_error"] {
+        let (mut browser, begun, page) = callback(error).await;
+        assert_eq!(page.response.status, 502);
+        assert!(
+            page.text().contains("provider is unavailable"),
+            "{}",
+            page.text()
+        );
+        assert_eq!(check(&client, &begun.token).await["status"], "pending");
+        let [again] = &page.links()[..] else {
+            panic!("one link: {}", page.text());
+        };
+        let page = browser.open(again.as_str()).await;
+        let page = browser.confirm(&page).await;
+        let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
+        assert_eq!(browser.follow(back).await.response.status, 200);
+        assert_eq!(check(&client, &begun.token).await["status"], "complete");
+    }
+    for error in ["invalid_scope", "unauthorized_client", "invalid_request"] {
+        let (_, begun, page) = callback(error).await;
+        page.response.rejected(502, "provider_failed");
+        assert_eq!(check(&client, &begun.token).await["status"], "failed");
+        assert_logged(&stack, &format!("rejected the request: {error}")).await;
+    }
+    for (fault, logged) in [
+        ("500", "token response is malformed"),
+        ("redirect", "token response is malformed"),
+        ("garbage", "token response is malformed"),
+        ("html", "token response is malformed"),
+        ("wrong", "token response is malformed"),
+    ] {
+        company.control(json!({ "faults": { TOKEN: fault } })).await;
+        let before = stack.log(Program::V1).len();
+        log_in(&stack, "company")
+            .await
+            .rejected(502, "provider_failed");
+        until(&format!("{fault} in the log"), || async {
+            let log = stack.log(Program::V1);
+            log[before..].contains(logged).then_some(())
+        })
+        .await;
+    }
+    company.control(json!({ "faults": {} })).await;
+    log_in(&stack, "company").await.ok();
+    assert!(
+        !company
+            .counts()
+            .await
+            .keys()
+            .any(|path| path.starts_with("/elsewhere"))
+    );
+    assert_logged(&stack, "provider_failed").await;
+}
+
+/// A code is used once, and only where it comes from: mix-up attacks, RFC 9207.
+#[tokio::test]
+async fn a_code_of_another_login_or_provider_is_worth_nothing() {
+    let Some((company, evil)) = both().await else {
+        return;
+    };
+    let stack = with(Stack::builder(), &[("company", &company), ("evil", &evil)]).await;
+    // A code that has been used, in another login.
+    let (mut browser, page) = begin(&stack, "company").await;
+    let used = decide(&mut browser, &page, NAME, Decision::Allow).await;
+    let code = used.redirect_param("code").unwrap();
+    browser.follow(used).await.response.ok();
+    let (mut browser, page) = begin(&stack, "company").await;
+    let back = decide(&mut browser, &page, NAME, Decision::Allow).await;
+    let replayed = with_param(&back, "code", &code);
+    let failed = browser.open(&replayed).await;
+    failed.response.rejected(502, "provider_failed");
+    assert_logged(&stack, "rejected the code: invalid_grant").await;
+
+    let tokens = [company.count(TOKEN).await, evil.count(TOKEN).await];
+    // Two logins of one browser: each has the other's state.
+    let mut browser = Browser::for_data();
+    let mut backs = Vec::new();
+    for name in ["company", "evil", "bitbucket"] {
+        let url = stack.client().login_url(&[("provider", name)]);
+        let page = browser.open(&url).await;
+        backs.push(match name {
+            "bitbucket" => browser.decide(&page, "ada", Decision::Allow).await,
+            _ => decide(&mut browser, &page, NAME, Decision::Allow).await,
+        });
+    }
+    let state = |page: &Page| page.redirect_param("state").unwrap();
+    let [company_back, evil_back, sandbox_back] = &backs[..] else {
+        panic!("three logins");
+    };
+    for (from, to) in [
+        (company_back, evil_back),
+        (evil_back, company_back),
+        // The sandbox sends no `iss`.
+        (sandbox_back, company_back),
+        (company_back, sandbox_back),
+    ] {
+        let swapped = with_param(from, "state", &state(to));
+        let mixed = browser.open(&swapped).await;
+        mixed.response.rejected(400, "login_mismatch");
+        let stripped = without_param(&swapped, "iss");
+        if to.redirect_param("iss").is_some() {
+            let mixed = browser.open(&stripped).await;
+            mixed.response.rejected(400, "login_mismatch");
+        }
+    }
+    assert_eq!(stack.provider_counts().await["token"], 0);
+    assert_eq!(
+        [company.count(TOKEN).await, evil.count(TOKEN).await],
+        tokens
+    );
+    // None of it has done a login any harm.
+    for back in backs {
+        browser.follow(back).await.response.ok();
+    }
+}
+
+async fn both() -> Option<(OpenIdProvider, OpenIdProvider)> {
+    let company = OpenIdProvider::start(Options::default()).await?;
+    let evil = OpenIdProvider::start(Options::default()).await?;
+    Some((company, evil))
+}
+
+/// The target of a redirect, with another value of a parameter.
+fn with_param(page: &Page, name: &str, value: &str) -> String {
+    let mut url = page.redirect().unwrap();
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let changed = pairs.iter().map(|(key, old)| match key == name {
+        true => (key.as_str(), value),
+        false => (key.as_str(), old.as_str()),
+    });
+    url.query_pairs_mut().clear().extend_pairs(changed);
+    url.into()
+}
+
+fn without_param(url: &str, name: &str) -> String {
+    let mut url: url::Url = url.parse().unwrap();
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let kept = pairs.iter().filter(|(key, _)| key != name);
+    url.query_pairs_mut().clear().extend_pairs(kept);
+    url.into()
+}
+
+/// Faults of what a provider publishes: each is an issuer of its own.
+#[tokio::test]
+async fn what_a_provider_publishes_wrongly_fails_logins_until_it_is_mended() {
+    let Some(company) = OpenIdProvider::start(Options::default()).await else {
+        return;
+    };
+    let documents = [("discovery", DISCOVERY), ("jwks", "/jwks")];
+    let faults = [
+        "slow", "500", "redirect", "huge", "garbage", "html", "wrong",
+    ];
+    let (mut names, mut settings, mut tables) = (Vec::new(), json!({}), String::new());
+    for (document, path) in documents {
+        for fault in faults {
+            let name = format!("{document}-{fault}");
+            settings[format!("/{name}{path}")] = fault.into();
+            tables += &company.table_of_own(&name);
+            names.push(name);
+        }
+    }
+    tables += &company.table("company");
+    company
+        .control(json!({ "faults": settings, "issuer": "https://id.example" }))
+        .await;
+    let stack = Stack::builder().program(Program::V1, &tables).start().await;
+    company.register(&stack.url("/login")).await;
+    let client = stack.client();
+    names.push("company".to_owned());
+    // In a browser it is a page, and the login stays pending.
+    for name in &names {
+        let begun = begin_polling(&client, name).await;
+        let page = confirm_polling(&mut Browser::default(), &begun).await;
+        let media = page.response.header("content-type").unwrap();
+        assert!(media.starts_with("text/html"), "{name}: {media}");
+        page.response.rejected(502, "provider_failed");
+        assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    }
+    for (name, fault) in [
+        ("discovery-slow", "timed out"),
+        ("discovery-500", "answered 500 for its discovery document"),
+        (
+            "discovery-redirect",
+            "answered 302 for its discovery document",
+        ),
+        ("discovery-huge", "too large"),
+        ("discovery-garbage", "not a JSON object"),
+        ("discovery-html", "not JSON"),
+        ("discovery-wrong", "issuer is missing or malformed"),
+        ("jwks-slow", "timed out"),
+        ("jwks-500", "answered 500 for its keys"),
+        ("jwks-redirect", "answered 302 for its keys"),
+        ("jwks-huge", "too large"),
+        ("jwks-garbage", "not a JSON object"),
+        ("jwks-html", "not JSON"),
+        ("jwks-wrong", "not a JSON object with a list of keys"),
+        ("company", "of another issuer, \"https://id.example\""),
+    ] {
+        // On a busy machine, a fetch that fails can time out instead; the next one comes after 5 s.
+        until(&format!("{name}: {fault}"), || async {
+            let url = client.login_url(&[("provider", name)]);
+            let failed = Browser::for_data().step(&url).await.response;
+            failed.rejected(502, "provider_failed");
+            let id = failed.header("x-request-id").unwrap();
+            let log = stack.log_with(Program::V1, &format!("{id} ")).await;
+            let mut lines = log.lines().filter(|line| line.contains(id));
+            lines.any(|line| line.contains(fault)).then_some(())
+        })
+        .await;
+    }
+    let followed =
+        |counts: &BTreeMap<String, u64>| counts.keys().any(|path| path.starts_with("/elsewhere"));
+    assert!(!followed(&company.counts().await));
+    // The service notices by itself.
+    company
+        .control(json!({ "faults": {}, "issuer": null }))
+        .await;
+    for name in &names {
+        let url = client.login_url(&[("provider", name)]);
+        until(&format!("{name} to be well"), || async {
+            let page = Browser::for_data().step(&url).await;
+            (page.response.status == 302).then_some(())
+        })
+        .await;
+    }
+    log_in(&stack, "company").await.ok();
+}
+
+#[tokio::test]
+async fn a_check_finds_what_would_fail_at_the_first_login() {
+    let Some(company) = OpenIdProvider::start(Options::default()).await else {
+        return;
+    };
+    let unreachable = free_address();
+    let sandbox = Stack::builder().only_provider().start().await;
+    let sandbox = sandbox.addresses().provider;
+    let of_sandbox = |name: &str, port: SocketAddr, secret: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"bitbucket\"\nurl = \"http://{port}\"\nclient_id = \"signpost-demo\"\n\
+             client_secret = \"{secret}\"\n"
+        )
+    };
+    let wrong_secret = company.table("secret").replace(CLIENT_SECRET, "wrong");
+    let well = [
+        company.table("company"),
+        of_sandbox("sandbox", sandbox, "sandbox-only-secret"),
+    ]
+    .concat();
+    let all = [
+        well.clone(),
+        wrong_secret,
+        company.table_of("slash", &format!("{}/", company.issuer())),
+        company.table_of("away", &format!("http://{unreachable}")),
+        of_sandbox("refused", unreachable, "sandbox-only-secret"),
+        of_sandbox("stranger", sandbox, "another-secret"),
+    ]
+    .concat();
+    let run = |tables: &str| {
+        let builder = Stack::builder().without(Program::V1, "providers");
+        let files = builder.program(Program::V1, tables).write_files();
+        let config = files.config(Program::V1);
+        let arguments = ["check", "--online", "--config", &config];
+        let output = Program::V1.run(files.path(), &arguments);
+        (output.status.code(), output_text(&output))
+    };
+    let (code, text) = run(&well);
+    assert_eq!(code, Some(0), "{text}");
+    for line in [
+        "providers.company: OK: 1 keys, RS256",
+        "providers.sandbox: OK",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let (code, text) = run(&all);
+    assert_eq!(code, Some(1), "{text}");
+    for (line, fault) in [
+        ("providers.company: ", "OK: 1 keys, RS256"),
+        ("providers.sandbox: ", "OK"),
+        ("providers.secret: ", "rejected the client: invalid_client"),
+        ("providers.slash: ", "of another issuer"),
+        ("providers.away: ", "unreachable"),
+        ("providers.refused: ", "unreachable"),
+        (
+            "providers.stranger: ",
+            "rejected the client: invalid_client",
+        ),
+    ] {
+        let mut lines = text.lines().filter(|found| found.starts_with(line));
+        let found = lines.next().unwrap_or_default();
+        assert!(found.contains(fault), "{line}{fault}: {text}");
+        assert_eq!(lines.next(), None, "{text}");
+    }
+    for secret in [CLIENT_SECRET, "sandbox-only-secret", "another-secret"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}

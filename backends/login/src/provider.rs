@@ -203,7 +203,9 @@ impl Provider {
             token.verify(&metadata.keys)?.check(&expected)
         };
         let named = match (check(metadata), &self.issuer) {
-            (Err(TokenFault::UnknownKey), Some(issuer)) => check(&*issuer.fetched_again().await?),
+            (Err(TokenFault::UnknownKey), Some(issuer)) => {
+                check(&*issuer.newer_than(metadata).await?)
+            }
             (named, _) => named,
         };
         named.map_err(ProviderFault::IdToken)
@@ -282,7 +284,7 @@ fn endpoints<'a>(
             },
         ),
         (Protocol::OpenId { .. }, None) => {
-            return Err(ProviderFault::Fetched("nothing is published".to_owned()));
+            return Err(ProviderFault::NothingPublished);
         }
     };
     Ok(Endpoints {

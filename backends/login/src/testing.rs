@@ -298,6 +298,7 @@ impl TestService {
             login: credential.login_hash(),
             logged_in,
             created_at: now,
+            outcome: None,
         };
         let stored = state.credentials.store.insert(new).await;
         stored.expect("the store is available");

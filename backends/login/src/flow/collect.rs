@@ -12,8 +12,8 @@ use crate::{
     records::{
         credentials::{Credential, CredentialClaims, NewCredential, random_credential},
         logins::{
-            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
-            TicketCredential,
+            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, StateHash,
+            Ticket, TicketCredential,
         },
     },
     service::Service,
@@ -117,7 +117,8 @@ pub(crate) async fn redeem_ticket(
     let redeem = || store.redeem(&ticket, application, stored, service.now());
     match retry_store(redeem).await? {
         Redemption::Redeemed(completion) => {
-            Ok(issue(service, &completion, application, credential).1)
+            // The ticket has inserted it.
+            Ok(issue(service, &completion, application, credential, None).1)
         }
         Redemption::AlreadyUsed => Err(LoginError::LoginUsed),
         Redemption::Expired => Err(LoginError::LoginExpired),
@@ -129,9 +130,10 @@ pub(crate) async fn redeem_ticket(
 pub(super) async fn issue_random(
     service: &Service,
     completion: &Completion,
-    application: AppId,
+    login: &Login,
 ) -> Result<LoginResult, LoginError> {
-    let (new, result) = issue(service, completion, application, random_credential());
+    let (credential, outcome) = (random_credential(), Some(*login.state.hash()));
+    let (new, result) = issue(service, completion, login.application, credential, outcome);
     retry_store(|| service.state.credentials.store.insert(new.clone())).await?;
     Ok(result)
 }
@@ -161,8 +163,8 @@ async fn status(
         Progress::Complete(completion) => {
             // Stored only now, since the credential is derived from the token, which only the client has. It is the
             // same each time and from each backend, and if it was revoked, it stays revoked.
-            let credential = token.credential();
-            let (new, result) = issue(service, completion, login.application, credential);
+            let (credential, outcome) = (token.credential(), Some(*login.state.hash()));
+            let (new, result) = issue(service, completion, login.application, credential, outcome);
             service.state.credentials.store.insert(new).await?;
             CheckedStatus::Complete(Box::new(result))
         }
@@ -175,6 +177,7 @@ fn issue(
     completion: &Completion,
     application: AppId,
     credential: Credential,
+    outcome: Option<StateHash>,
 ) -> (NewCredential, LoginResult) {
     let lifetime = service.config.lifetimes.credential;
     let expires_at = completion.finished_at.plus(lifetime);
@@ -188,6 +191,7 @@ fn issue(
         login: credential.login_hash(),
         logged_in,
         created_at: completion.finished_at,
+        outcome,
     };
     let result = LoginResult {
         account: completion.account.clone(),

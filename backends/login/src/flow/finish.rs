@@ -103,9 +103,6 @@ async fn try_again(
 ) -> Result<BrowserOutcome, LoginError> {
     let now = service.state.clock.instant();
     drop(service.limits.count_callback(request.client, now).await?);
-    if !request.wants_page {
-        return Err(LoginError::ProviderFailed);
-    }
     let login = &found.login;
     let back = match &login.mode {
         Mode::Redirect {

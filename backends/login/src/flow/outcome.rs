@@ -186,7 +186,7 @@ pub(super) async fn store_completion(
                 finished_at,
                 claimable_until: finished_at.plus(lifetimes.claim),
             };
-            BrowserOutcome::Result(issue_random(service, &completion, login.application).await?)
+            BrowserOutcome::Result(issue_random(service, &completion, login).await?)
         }
         Mode::Polling { .. } => {
             store_outcome(service, login, complete(None)).await?;

@@ -5,14 +5,17 @@
 use std::fmt::Write as _;
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header::REFRESH};
+use http::{HeaderValue, header::REFRESH};
 use maud::{Markup, html};
 use signpost_kit::page::{self, Outcome};
 use signpost_protocol::{language::Language, problem::Problem, text::text};
 
 use url::Url;
 
-use crate::flow::{Button, Page, PollingPage};
+use crate::{
+    error::LoginError,
+    flow::{Button, Page, PollingPage},
+};
 
 /// The page of a login: a button for each provider. That of a polling login has the user code above them, and the link that
 /// cancels below.
@@ -67,6 +70,10 @@ fn href(page: &Page, query: &[(&str, &str)]) -> String {
     href
 }
 
+/// The page of a problem that has one of its own.
+#[derive(Clone)]
+pub(crate) struct OwnPage(String);
+
 /// The provider is unavailable: a link that leads to it again, and one back to the application, if it has an address.
 pub(crate) fn try_again(
     application: &str,
@@ -82,8 +89,11 @@ pub(crate) fn try_again(
             p.cancel { a href=(back) { (text(language, "page_finished_link", &args)) } }
         }
     };
-    let page = outcome(Outcome::Failure, language, "page_again_title", &body);
-    (StatusCode::BAD_GATEWAY, page).into_response()
+    let title = text(language, "page_again_title", &[]);
+    let page = page::outcome(Outcome::Failure, language, &title, &body);
+    let mut problem = LoginError::ProviderFailed.into_response();
+    problem.extensions_mut().insert(OwnPage(page));
+    problem
 }
 
 /// The user is logged in, and the window can be closed.
@@ -121,9 +131,10 @@ pub(crate) fn finishing(language: Language) -> Response {
     ([(REFRESH, HeaderValue::from_static("2"))], page).into_response()
 }
 
-/// The page of a problem, with the code that its JSON would have.
-pub(crate) fn problem(problem: &Problem) -> Response {
-    response(problem.language, page::problem(problem))
+/// The page of a problem, with the code that its JSON would have, or its own.
+pub(crate) fn problem(problem: &Problem, own: Option<&OwnPage>) -> Response {
+    let page = own.map_or_else(|| page::problem(problem), |OwnPage(page)| page.clone());
+    response(problem.language, page)
 }
 
 fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> Response {
@@ -138,6 +149,8 @@ fn response(language: Language, page: String) -> Response {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use http::StatusCode;
 
     use signpost_protocol::{app::AppId, problem::ProblemCode};
 
@@ -237,7 +250,8 @@ mod tests {
                 .unwrap();
             let again = try_again("Shop", "v1.abc", Some(&back), language);
             assert_eq!(again.status(), StatusCode::BAD_GATEWAY);
-            let html = body(again).await;
+            let failed = Problem::new(ProblemCode::ProviderFailed, language, "r-1");
+            let html = body(problem(&failed, again.extensions().get())).await;
             for expected in ["\"?state=v1.abc\"", back.as_str(), "Shop"] {
                 assert!(html.contains(expected), "{expected}: {html}");
             }
@@ -252,7 +266,7 @@ mod tests {
     #[test]
     fn every_page_has_the_page_headers() {
         let denied = Problem::new(ProblemCode::LoginDenied, Language::Ja, "r-1");
-        for response in [done("Shop", Language::Ja), problem(&denied)] {
+        for response in [done("Shop", Language::Ja), problem(&denied, None)] {
             for (name, value) in page::headers(Language::Ja) {
                 assert_eq!(response.headers()[name], value);
             }

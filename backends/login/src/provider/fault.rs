@@ -1,6 +1,6 @@
 //! Faults of providers, for the log. Clients only get `provider_failed` or `provider_timeout`.
 
-use std::error::Error;
+use std::{error::Error, sync::Arc};
 
 use signpost_openid::{DiscoveryFault, IssuerFault, KeysFault, TokenFault};
 
@@ -54,10 +54,10 @@ pub(crate) enum ProviderFault {
         field: String,
     },
     /// The issuer has no discovery document.
-    #[error("the issuer is none: {0}")]
+    #[error("the issuer {0}")]
     Issuer(IssuerFault),
     /// The discovery document or the keys could not be fetched.
-    #[error("the provider answered {status} for its {document}")]
+    #[error("the provider answered {status} for {document}")]
     DocumentStatus {
         /// Which of both.
         document: &'static str,
@@ -65,16 +65,16 @@ pub(crate) enum ProviderFault {
         status: u16,
     },
     /// The discovery document or the keys are said to be no JSON.
-    #[error("the provider's {document} has a Content-Type that is not JSON")]
+    #[error("the provider's response for {document} has a Content-Type that is not JSON")]
     DocumentType {
         /// Which of both.
         document: &'static str,
     },
     /// The discovery document cannot be used.
-    #[error("the provider's discovery document cannot be used: {0}")]
+    #[error("the provider cannot be used: {0}")]
     Discovery(DiscoveryFault),
     /// None of the keys can be used.
-    #[error("the provider's keys cannot be used: {0}")]
+    #[error("the provider cannot be used: {0}")]
     Keys(KeysFault),
     /// The token response has no ID token.
     #[error("the provider's token response has no ID token: the scope must have \"openid\"")]
@@ -85,9 +85,12 @@ pub(crate) enum ProviderFault {
     /// `userinfo` is about another user than the ID token.
     #[error("the provider's user info is about another user than its ID token")]
     OtherUser,
-    /// What was fetched last says so.
-    #[error("{0}")]
-    Fetched(String),
+    /// The last fetch of what an OpenID provider publishes failed.
+    #[error("{}", .0.line())]
+    Fetched(Arc<Self>),
+    /// Nothing was fetched yet, and nothing will be: the service is stopping.
+    #[error("the provider has published nothing yet")]
+    NothingPublished,
 }
 
 impl ProviderFault {
@@ -95,6 +98,7 @@ impl ProviderFault {
     pub(crate) fn reason(&self) -> FailureReason {
         match self {
             Self::TooSlow => FailureReason::ProviderTimeout,
+            Self::Fetched(fault) => fault.reason(),
             _ => FailureReason::ProviderFailed,
         }
     }

@@ -24,7 +24,8 @@ use super::{
 };
 
 /// Timeout of the document and the keys together.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// With the pause before it, a callback has time left for its other calls.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How often an issuer is asked.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +68,7 @@ struct Fetched {
     fetches: u64,
     metadata: Option<Arc<Metadata>>,
     /// When the last fetch failed, and why.
-    fault: Option<(Instant, String)>,
+    fault: Option<(Instant, Arc<ProviderFault>)>,
 }
 
 impl Issuer {
@@ -105,14 +106,21 @@ impl Issuer {
         }
     }
 
-    /// Returns the documents after another fetch, which comes within [`Pace::interval`].
+    /// Returns documents that were fetched after `old`: those of now, or of the next fetch, which comes within
+    /// [`Pace::interval`].
     ///
     /// # Errors
     ///
     /// As [`Self::metadata`].
-    pub(super) async fn fetched_again(&self) -> Result<Arc<Metadata>, ProviderFault> {
-        let fetches = self.fetched.borrow().fetches;
-        self.after_fetch(fetches).await
+    pub(super) async fn newer_than(
+        &self,
+        old: &Arc<Metadata>,
+    ) -> Result<Arc<Metadata>, ProviderFault> {
+        let now = self.fetched.borrow().clone();
+        match now.metadata {
+            Some(metadata) if !Arc::ptr_eq(&metadata, old) => Ok(metadata),
+            _ => self.after_fetch(now.fetches).await,
+        }
     }
 
     async fn after_fetch(&self, fetches: u64) -> Result<Arc<Metadata>, ProviderFault> {
@@ -123,12 +131,12 @@ impl Issuer {
         let mut fetched = self.fetched.clone();
         let next = fetched.wait_for(|fetched| fetched.fetches > fetches).await;
         let Ok(next) = next.map(|next| next.clone()) else {
-            return Err(ProviderFault::Fetched("the service is stopping".to_owned()));
+            return Err(ProviderFault::NothingPublished);
         };
         match (next.metadata, next.fault) {
             (Some(metadata), _) => Ok(metadata),
             (None, Some((_, fault))) => Err(ProviderFault::Fetched(fault)),
-            (None, None) => Err(ProviderFault::TooSlow),
+            (None, None) => Err(ProviderFault::NothingPublished),
         }
     }
 }
@@ -170,7 +178,7 @@ async fn keep(
                 Ok(metadata) => {
                     (fetched.metadata, fetched.fault) = (Some(Arc::new(metadata)), None)
                 }
-                Err(fault) => fetched.fault = Some((Instant::now(), fault.line())),
+                Err(fault) => fetched.fault = Some((Instant::now(), Arc::new(fault))),
             }
         });
         sleep(pace.interval).await;
@@ -186,9 +194,9 @@ async fn keep(
 pub(super) async fn fetch(issuer: &str, http: &HttpClient) -> Result<Metadata, ProviderFault> {
     let both = async {
         let url = discovery_url(issuer).map_err(ProviderFault::Issuer)?;
-        let document = document(http, &url, "discovery document").await?;
+        let document = document(http, &url, "its discovery document").await?;
         let discovery = Discovery::parse(&document, issuer).map_err(ProviderFault::Discovery)?;
-        let keys = self::document(http, &discovery.jwks_uri, "keys").await?;
+        let keys = self::document(http, &discovery.jwks_uri, "its keys").await?;
         let keys = Keys::parse(&keys).map_err(ProviderFault::Keys)?;
         Ok(Metadata { discovery, keys })
     };
@@ -294,8 +302,9 @@ mod tests {
         let mut fetched = issuer.fetched.clone();
         let failed = fetched.wait_for(|fetched| fetched.fault.is_some()).await;
         assert!(failed.unwrap().metadata.is_some());
-        issuer.metadata().await.unwrap();
-        issuer.fetched_again().await.unwrap();
+        let old = issuer.metadata().await.unwrap();
+        let same = issuer.newer_than(&old).await.unwrap();
+        assert!(Arc::ptr_eq(&same, &old));
     }
 
     #[tokio::test]
@@ -319,14 +328,14 @@ mod tests {
     async fn however_many_ask_and_leave_the_fetches_are_few() {
         let published = Published::start().await;
         let issuer = Arc::new(published.kept(pace(200, 60_000)));
-        issuer.metadata().await.unwrap();
+        let old = issuer.metadata().await.unwrap();
         let asking: Vec<_> = (0..1000)
             .map(|index| {
-                let issuer = Arc::clone(&issuer);
+                let (issuer, old) = (Arc::clone(&issuer), Arc::clone(&old));
                 tokio::spawn(async move {
                     // Half of them leave at once.
                     let wait = Duration::from_millis(if index % 2 == 0 { 1 } else { 5_000 });
-                    timeout(wait, issuer.fetched_again()).await
+                    timeout(wait, issuer.newer_than(&old)).await
                 })
             })
             .collect();

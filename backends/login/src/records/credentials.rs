@@ -16,7 +16,7 @@ use signpost_store::{
     values,
 };
 
-use super::accounts::AccountId;
+use super::{accounts::AccountId, logins::StateHash};
 use crate::{
     config::Lifetimes,
     secret::{LENGTH, Secret, random},
@@ -62,6 +62,8 @@ pub(crate) struct NewCredential {
     pub(crate) logged_in: CredentialClaims,
     /// When the login was completed.
     pub(crate) created_at: Timestamp,
+    /// The login whose outcome it is; `None`: it is issued whatever has become of the login.
+    pub(crate) outcome: Option<StateHash>,
 }
 
 /// A renewal of a credential.
@@ -125,7 +127,7 @@ impl FromRow for RevokedLogin {
 #[async_trait]
 pub(crate) trait CredentialStore: Send + Sync {
     /// Inserts a login's first credential. If the login has one already, nothing changes: a renewed one stays renewed, a
-    /// revoked one revoked.
+    /// revoked one revoked. If an operator has ended the user's logins since the outcome was read, nothing is inserted.
     ///
     /// # Errors
     ///
@@ -187,10 +189,25 @@ pub(crate) trait CredentialStore: Send + Sync {
 #[async_trait]
 impl CredentialStore for Store {
     async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
-        let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
-                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+        let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at)";
+        let outcome =
+            "FROM logins WHERE state_hash = $7 AND status = 'complete' AND claimable_until > 0";
+        let insert = match (self, credential.outcome) {
+            (_, None) => {
+                format!("{insert} VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
+            }
+            (Self::Sqlite(_), Some(_)) => {
+                format!("{insert} SELECT $1, $2, $3, $4, $5, $6 {outcome} ON CONFLICT DO NOTHING")
+            }
+            // Whoever ends logins changes the outcome first, and waits here until it can find the credential.
+            (Self::Postgres(_), Some(_)) => format!(
+                "{insert} SELECT CAST($1 AS BYTEA), CAST($2 AS BYTEA), CAST($3 AS BIGINT), CAST($4 AS BIGINT), \
+                     CAST($5 AS BIGINT), CAST($6 AS BIGINT) FROM (SELECT 1 {outcome} FOR SHARE) AS claimable \
+                 ON CONFLICT DO NOTHING"
+            ),
+        };
         let logged_in = credential.logged_in;
-        let values = values![
+        let mut values = values![
             credential.hash.as_bytes(),
             credential.login.as_bytes(),
             logged_in.account.id.get(),
@@ -198,7 +215,10 @@ impl CredentialStore for Store {
             credential.created_at,
             logged_in.expires_at,
         ];
-        self.execute(insert, values).await.map(drop)
+        if let Some(state) = credential.outcome {
+            values.extend(values![state.as_bytes()]);
+        }
+        self.execute(&insert, values).await.map(drop)
     }
 
     async fn find(

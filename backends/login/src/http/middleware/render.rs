@@ -57,7 +57,7 @@ pub(super) async fn render_problems(
             let problem = Problem::new(code, language, info.id.as_str());
             let problem = with_details(problem, &error, names, response.headers());
             if info.wants_page {
-                pages::problem(&problem)
+                pages::problem(&problem, response.extensions().get())
             } else {
                 json(problem.to_json())
             }

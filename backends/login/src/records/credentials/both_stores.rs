@@ -22,6 +22,7 @@ async fn new_credential(
         login: credential.login_hash(),
         logged_in,
         created_at: now,
+        outcome: None,
     }
 }
 

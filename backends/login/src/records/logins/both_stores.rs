@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use super::*;
-use crate::{records::credentials::random_credential, testing::TestStore};
+use crate::{
+    records::credentials::{CredentialClaims, NewCredential, random_credential},
+    testing::TestStore,
+};
 
 mod claims;
 mod plans;
@@ -303,6 +306,48 @@ async fn storing_the_same_outcome_again_succeeds() {
         matches!(again, Redemption::AlreadyUsed),
         "a spent ticket stays spent"
     );
+}
+
+#[tokio::test]
+async fn an_outcome_that_an_operator_has_ended_yields_no_credential() {
+    let store = TestStore::new().await;
+    let (logins, credentials) = (store.stores().logins, store.stores().credentials);
+    for is_ended in [false, true] {
+        let cookie = LoginCookie::generate();
+        let state = begun(&logins, &cookie).await;
+        assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
+        let account = store.account("user").await;
+        let complete = || Outcome::Complete {
+            account: account.id,
+            created: false,
+            ticket: None,
+        };
+        let times = times(NOW, later(120));
+        assert!(logins.finish(&state, complete(), times).await.unwrap());
+        if is_ended {
+            let end = "UPDATE logins SET claimable_until = 0 WHERE status = 'complete'";
+            store.execute(end).await;
+            // A repetition whose first response was lost does not bring it back.
+            assert!(!logins.finish(&state, complete(), times).await.unwrap());
+        }
+        let credential = random_credential();
+        let new = NewCredential {
+            hash: credential.hash(),
+            login: credential.login_hash(),
+            logged_in: CredentialClaims {
+                account,
+                application: APP,
+                expires_at: later(1000),
+            },
+            created_at: NOW,
+            outcome: Some(state),
+        };
+        for _ in 0..2 {
+            credentials.insert(new.clone()).await.unwrap();
+        }
+        let found = credentials.find(&credential.hash(), NOW).await.unwrap();
+        assert_eq!(found.is_none(), is_ended);
+    }
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub(super) const UNCLAIM_REDIRECT: &str =
 pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \
          ticket_hash = $6, ticket_until = $7, finished_at = coalesce(finished_at, $8), claimable_until = $9 \
      WHERE state_hash = $1 AND ((status = 'exchanging' AND claimed_until > $10) \
-         OR (status = $2 AND reason IS NOT DISTINCT FROM $3 AND account_id IS NOT DISTINCT FROM $4))";
+         OR (status = $2 AND claimable_until > 0 AND reason IS NOT DISTINCT FROM $3 AND account_id IS NOT DISTINCT FROM $4))";
 
 pub(super) fn find_statement() -> String {
     format!(

@@ -38,7 +38,7 @@ async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
     for mode in ["force_generic_plan", "force_custom_plan"] {
         for (statement, values) in [
             (find.as_str(), hash.clone()),
-            (BIND, format!("{hash}, {hash}, 700000")),
+            (BIND, format!("{hash}, {hash}, 700000, NULL")),
             (CLAIM, format!("{hash}, {hash}, 700000, 730000, 850000")),
             (UNCLAIM_REDIRECT, hash.clone()),
             (FINISH, format!("{hash}, {finish}")),

@@ -66,9 +66,9 @@ async fn a_person_logs_in() {
 async fn an_account_has_the_providers_display_name_and_is_not_identified_by_it() {
     let kind = |further: &str| {
         format!(
-            "[providers.bitbucket]\nkind = \"other\"\n[provider_kinds.other]\nid_field = \"uuid\"\npkce = false\n\
-             authorize_path = \"/site/oauth2/authorize\"\ntoken_path = \"/site/oauth2/access_token\"\n\
-             user_path = \"/2.0/user\"\n{further}"
+            "[providers.bitbucket]\nkind = \"oauth2\"\nid_field = \"uuid\"\n\
+             authorize_url = \"/site/oauth2/authorize\"\ntoken_url = \"/site/oauth2/access_token\"\n\
+             user_url = \"/2.0/user\"\n{further}"
         )
     };
     let stack = Stack::start().await;
@@ -359,9 +359,9 @@ async fn fifty_first_logins_of_one_person_create_one_account() {
 #[tokio::test]
 async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
     for provider in [
-        "pkce = true",
+        "pkce = false",
         "redirect_uri = false",
-        "pkce = true\nredirect_uri = false",
+        "pkce = false\nredirect_uri = false",
     ] {
         let config = format!("[providers.bitbucket]\n{provider}");
         let stack = Stack::builder().backends(&config).start().await;
@@ -369,7 +369,7 @@ async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
         let begun = browser.step(&stack.url("/login")).await;
         let url = begun.redirect().unwrap();
         let has_challenge = param(&url, "code_challenge_method").as_deref() == Some("S256");
-        assert_eq!(has_challenge, provider.contains("pkce"), "{url}");
+        assert_eq!(has_challenge, !provider.contains("pkce"), "{url}");
         assert_eq!(
             param(&url, "redirect_uri").is_none(),
             provider.contains("redirect_uri"),
@@ -387,7 +387,7 @@ async fn pkce_and_the_absent_redirect_uri_work_where_configured() {
 #[tokio::test]
 async fn a_provider_is_chosen_by_name() {
     let second = "default_provider = \"bitbucket\"\n[providers.other]\nkind = \"bitbucket\"\n\
-                  auth_url = \"http://$PROVIDER\"\napi_url = \"http://$PROVIDER\"\n\
+                  url = \"http://$PROVIDER\"\n\
                   client_id = \"another-client\"\nclient_secret = \"x\"\n";
     let stack = Stack::builder().backends(second).start().await;
     let client = stack.client();

@@ -8,7 +8,8 @@
 //   claims: {NAME: VALUE}  claims of ID tokens from now on; null removes one
 //   header: {NAME: VALUE}  the same, of an ID token's header; the kid "random" is another one each time
 //   replay: true           the token endpoint returns the ID token of the first login from then on
-//   faults: {PATH: FAULT}  slow, 500, redirect, huge, garbage, html or wrong, for all requests of a path
+//   faults: {PATH: FAULT}  slow, 500, redirect, 307, huge, garbage, html or wrong, for all requests of a path; or {error: CODE},
+//                          as a token endpoint refuses
 //   error: CODE            the error that the authorization endpoint redirects back with; null: none
 //
 // GET /control returns how often each path was requested. ISSUER/NAME, for any name, is an issuer with a discovery document and
@@ -36,7 +37,10 @@ const ALGORITHMS = {
 };
 // As long as real ID tokens never live: a clock that is behind is then seen at once.
 const ID_TOKEN_SECONDS = 10;
+// Of what is published; and of answers to a login.
 const MAX_DOCUMENT_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 1024 * 1024;
+const ANSWERS = ['/token', '/me'];
 
 const server = createServer();
 server.listen(0, '127.0.0.1');
@@ -119,15 +123,23 @@ const FAULTS = {
   // Until the client gives up.
   slow() {},
   500: (_, response) => response.writeHead(500).end('no'),
-  // There is what is looked for: following the redirect would succeed.
-  redirect: (request, response) => response.writeHead(302, { location: `/elsewhere${request.url}` }).end(),
-  huge: (_, response) => json(response, { issuer, padding: ' '.repeat(MAX_DOCUMENT_BYTES) }),
-  garbage: (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end(Buffer.from([0x7b, 0xff, 0x00])),
+  redirect: (request, response) => elsewhere(302, request, response),
+  // The client would send its POST once more.
+  307: (request, response) => elsewhere(307, request, response),
+  huge(request, response) {
+    const limit = ANSWERS.includes(request.url) ? MAX_ANSWER_BYTES : MAX_DOCUMENT_BYTES;
+    return json(response, { issuer, padding: ' '.repeat(limit) });
+  },
+  garbage: (_, response) => response.writeHead(200, JSON_TYPE).end(Buffer.from([0x7b, 0xff, 0x00])),
   html: (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Portal</title>'),
   wrong: (_, response) => json(response, { issuer: null, keys: 'none', access_token: 1 }),
 };
 
-const json = (response, value) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+// There is what is looked for: following the redirect would succeed.
+const elsewhere = (status, request, response) => response.writeHead(status, { location: `/elsewhere${request.url}` }).end();
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const json = (response, value, status = 200) => response.writeHead(status, JSON_TYPE).end(JSON.stringify(value));
 
 async function control(request, response) {
   if (request.method === 'GET') return json(response, counts);
@@ -176,8 +188,9 @@ server.on('request', async (request, response) => {
     if (pathname === '/control') return await control(request, response);
     const counted = pathname.replace(/^\/(interaction|auth)\/.*/, '/$1/*');
     if (!request.headers['x-uncounted']) counts[counted] = (counts[counted] ?? 0) + 1;
-    const fault = FAULTS[setting.faults[pathname]];
-    if (fault) return fault(request, response);
+    const fault = setting.faults[pathname];
+    if (fault?.error) return json(response, fault, 400);
+    if (fault) return FAULTS[fault](request, response);
     const [, name, document] = pathname.match(/^\/([^/]+)\/(\.well-known\/openid-configuration|jwks)$/) ?? [];
     if (name && name !== 'elsewhere') return await published(name, document, response);
     if (setting.error && pathname === '/auth') return refuse(searchParams, response);

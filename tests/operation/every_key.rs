@@ -243,6 +243,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("providers.sandbox.issuer", "'other'"),
     ("providers.sandbox.pkce", "false"),
     ("providers.sandbox.redirect_uri", "false"),
+    ("providers.sandbox.own_callback", "true"),
     ("providers.sandbox.prompt", "'login'"),
     ("providers.sandbox.pass_on", "['login_hint']"),
     ("providers.sandbox.allow_sandbox", "true"),

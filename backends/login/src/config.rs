@@ -194,6 +194,7 @@ impl Config {
         let store = self.store.address.weakness().map(str::to_owned);
         let providers = self.providers.all.iter().flat_map(ProviderConfig::warnings);
         let warnings = store.into_iter().chain(providers);
+        let warnings = warnings.chain(self.providers.shared_callbacks());
         let warnings = warnings.chain(self.providers.warnings());
         let warnings = warnings.chain(self.tracing.warnings());
         warnings.chain(self.secret_warnings.clone()).collect()

@@ -115,11 +115,24 @@ impl Limits {
         client: IpAddr,
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
-        let Limited { rate, used } = &self.callbacks;
-        let counted = used.count_client(RULE, client, *rate, now);
-        counted.map_err(|exceeded| rate_limited("callbacks", exceeded.retry_after))?;
+        self.count_callback_without_calls(client, now)?;
         let permit = self.provider_calls.begin(Network::from_site(client)).await;
         permit.ok_or_else(|| rate_limited("provider_calls", Duration::ZERO))
+    }
+
+    /// Counts a callback of this client that calls no provider.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError::RateLimited`]: too many callbacks of its network or site.
+    pub(crate) fn count_callback_without_calls(
+        &self,
+        client: IpAddr,
+        now: Instant,
+    ) -> Result<(), LoginError> {
+        let Limited { rate, used } = &self.callbacks;
+        let counted = used.count_client(RULE, client, *rate, now).map(drop);
+        counted.map_err(|exceeded| rate_limited("callbacks", exceeded.retry_after))
     }
 
     /// Counts a failed redirect login; `false` if it must not be stored.

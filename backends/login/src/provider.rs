@@ -21,6 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use oauth2::{CsrfToken, PkceCodeChallenge, PkceCodeVerifier, Scope};
 use signpost_kit::clock::Timestamp;
 use signpost_openid::{Expected, IdToken, TokenFault};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 pub(crate) use self::{fault::ProviderFault, http_client::HttpClient, probe::probe};
@@ -42,6 +43,11 @@ use crate::{
 /// work before and after the calls.
 const PROVIDER_TIMEOUT: Duration = Duration::from_millis(9_500);
 
+/// When the calls of a callback that begins now must have ended.
+pub(crate) fn deadline() -> Instant {
+    Instant::now() + PROVIDER_TIMEOUT
+}
+
 /// A client of one provider.
 pub(crate) struct Provider {
     pub(crate) config: ProviderConfig,
@@ -49,7 +55,6 @@ pub(crate) struct Provider {
     issuer: Option<Arc<Issuer>>,
     callback: Url,
     http: HttpClient,
-    timeout: Duration,
     /// The counters of its logins.
     pub(crate) metrics: Arc<ProviderMetrics>,
 }
@@ -72,10 +77,18 @@ impl Provider {
         Self {
             config: config.clone(),
             issuer,
-            callback: public_url.callback(),
+            callback: callback(config, public_url),
             http,
-            timeout: PROVIDER_TIMEOUT,
             metrics,
+        }
+    }
+
+    /// Whether a callback's `provider` is this one, or absent from the callback that providers share. With a callback of its
+    /// own, a code of this provider reaches no other one: RFC 9700 section 4.4.2.
+    pub(crate) fn is_own_callback(&self, provider: Option<&str>) -> bool {
+        match provider {
+            Some(name) => name == self.name(),
+            None => !self.config.own_callback,
         }
     }
 
@@ -85,13 +98,18 @@ impl Provider {
     /// # Errors
     ///
     /// An OpenID provider has published nothing yet.
-    pub(crate) async fn accepts_issuer(&self, iss: Option<&str>) -> Result<bool, ProviderFault> {
+    pub(crate) async fn accepts_issuer(
+        &self,
+        iss: Option<&str>,
+        deadline: Instant,
+    ) -> Result<bool, ProviderFault> {
         match (&self.config.protocol, iss) {
             (Protocol::OAuth(settings), Some(iss)) => Ok(settings.issuer == iss),
             (Protocol::OAuth(_), None) => Ok(true),
             (Protocol::OpenId { issuer }, Some(iss)) => Ok(issuer == iss),
             (Protocol::OpenId { .. }, None) => {
-                let metadata = self.published().await?;
+                let metadata = timeout_at(deadline, self.published()).await;
+                let metadata = metadata.map_err(|_| ProviderFault::TooSlow)??;
                 Ok(!metadata.is_some_and(|metadata| metadata.discovery.sends_iss))
             }
         }
@@ -133,7 +151,7 @@ impl Provider {
         Ok(request.url().0)
     }
 
-    /// Returns the user who logged in: exchanges `code`, then asks who that is, within 9.5 s.
+    /// Returns the user who logged in: exchanges `code`, then asks who that is, until the deadline.
     ///
     /// # Errors
     ///
@@ -143,6 +161,7 @@ impl Provider {
         code: String,
         cookie: &LoginCookie,
         now: Timestamp,
+        deadline: Instant,
     ) -> Result<User, ProviderFault> {
         let calls = async {
             let published = self.published().await?;
@@ -156,9 +175,8 @@ impl Provider {
                 }
             }
         };
-        tokio::time::timeout(self.timeout, calls)
-            .await
-            .map_err(|_| ProviderFault::TooSlow)?
+        let calls = timeout_at(deadline, calls).await;
+        calls.map_err(|_| ProviderFault::TooSlow)?
     }
 
     async fn exchange(
@@ -217,15 +235,17 @@ impl Provider {
         tokens: &Tokens,
         metadata: &Metadata,
     ) -> Result<User, ProviderFault> {
-        let user_info = metadata.discovery.userinfo_endpoint.as_ref();
-        let user = user::by_id_token(&self.http, named, user_info, &tokens.access);
-        match user_info {
-            Some(url) => {
-                let user = recorded("user", self.name(), url, user);
-                self.metrics.measure(CallKind::User, user).await
+        let signpost_openid::User { subject, name } = named;
+        // The name is optional in an ID token (OpenID Connect Core 1.0 section 5.4).
+        let name = match (name, &metadata.discovery.userinfo_endpoint) {
+            (None, Some(url)) => {
+                let name = user::name_by_info(&self.http, &subject, url, &tokens.access);
+                let name = recorded("user", self.name(), url, name);
+                self.metrics.measure(CallKind::User, name).await?
             }
-            None => user.await,
-        }
+            (name, _) => name,
+        };
+        user::by_id_token(subject, name.as_deref())
     }
 
     /// What an OpenID provider publishes; `None` for another one.
@@ -254,7 +274,7 @@ impl Provider {
         self.config.name.as_str()
     }
 
-    /// Another one for each provider: what one provider learns of a login is of no use at another one.
+    /// Another one for each provider.
     fn code_verifier(&self, cookie: &LoginCookie) -> Option<PkceCodeVerifier> {
         let verifier = || PkceCodeVerifier::new(cookie.code_verifier(&self.config.name));
         self.config.pkce.then(verifier)
@@ -263,6 +283,16 @@ impl Provider {
     fn nonce(&self, cookie: &LoginCookie) -> String {
         cookie.nonce(&self.config.name)
     }
+}
+
+/// Where a provider sends the browser back to.
+fn callback(config: &ProviderConfig, public_url: &PublicUrl) -> Url {
+    let mut callback = public_url.callback();
+    if config.own_callback {
+        let mut query = callback.query_pairs_mut();
+        query.append_pair("provider", config.name.as_str());
+    }
+    callback
 }
 
 fn endpoints<'a>(
@@ -324,8 +354,10 @@ impl ProviderClients {
         let http = self.http.clone();
         Self::with(http, providers, public_url, counters, |issuer| {
             let mut before = self.all.values();
-            let same = before.find(|provider| provider.issuer_name() == issuer);
-            same.and_then(|provider| provider.issuer.clone())
+            before.find_map(|provider| match &provider.config.protocol {
+                Protocol::OpenId { issuer: same } if same == issuer => provider.issuer.clone(),
+                _ => None,
+            })
         })
     }
 
@@ -373,10 +405,15 @@ impl ProviderClients {
         self.all.values()
     }
 
-    /// Whether any provider is sent this parameter of `/login`.
-    pub(crate) fn pass_on(&self, parameter: PassedOn) -> bool {
-        let mut all = self.all.values();
-        all.any(|provider| provider.config.pass_on.contains(&parameter))
+    /// Whether this parameter of `/login` goes on to the named provider, to the default one, or to one that the user can
+    /// choose.
+    pub(crate) fn pass_on(&self, named: Option<&str>, parameter: PassedOn) -> bool {
+        let is_passed = |provider: &Provider| provider.config.pass_on.contains(&parameter);
+        let named = named.map(|name| name.parse().ok().and_then(|name| self.find(&name)));
+        match named.unwrap_or_else(|| self.default()) {
+            Some(provider) => is_passed(provider),
+            None => self.all.values().any(is_passed),
+        }
     }
 
     /// Returns all names, for the error about an unknown one.

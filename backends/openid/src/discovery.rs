@@ -62,9 +62,6 @@ pub struct Discovery {
     pub takes_post: bool,
     /// The algorithms of ID tokens that the provider has and this crate supports; all if the document does not say.
     pub algorithms: Vec<Algorithm>,
-    /// Whether PKCE with S256 is listed (RFC 8414 section 2). `None` if the document does not say: many providers that
-    /// have it do not list it.
-    pub lists_s256: Option<bool>,
 }
 
 /// Why a discovery document is rejected, for a log line. Of the document, it has only the issuer.
@@ -153,7 +150,6 @@ impl Discovery {
             takes_basic: document.takes("client_secret_basic", true)?,
             takes_post: document.takes("client_secret_post", false)?,
             algorithms: document.algorithms()?,
-            lists_s256: document.lists("code_challenge_methods_supported", "S256")?,
         };
         if document.lists("response_types_supported", "code")? == Some(false) {
             return Err(DiscoveryFault::NoCode);

@@ -98,12 +98,6 @@ impl Keys {
         Ok(Self(usable))
     }
 
-    /// Whether there is a key with this ID.
-    #[must_use]
-    pub fn has(&self, key_id: &str) -> bool {
-        self.0.iter().any(|key| key.id.as_deref() == Some(key_id))
-    }
-
     /// The number of usable keys.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -23,7 +23,7 @@ pub const X_GATEWAY_ACCOUNT_ID: HeaderName = HeaderName::from_static("x-gateway-
 /// That account's username, percent-encoded.
 pub const X_GATEWAY_ACCOUNT_USERNAME: HeaderName =
     HeaderName::from_static("x-gateway-account-username");
-/// That account's type: its provider's kind, percent-encoded.
+/// That account's type: its provider's name, percent-encoded.
 pub const X_GATEWAY_ACCOUNT_TYPE: HeaderName = HeaderName::from_static("x-gateway-account-type");
 /// The version that the request was routed to.
 pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-version");

@@ -106,6 +106,7 @@ mod tests {
             "/login?state=v1.abc&error=access_denied&error_description=no&error_uri=u",
             "/login?state=v1.abc&confirm=c",
             "/login?state=v1.abc&provider=github",
+            "/login?provider=github&code=x&state=v1.abc&iss=i",
             "/login?state=v1.abc&confirm=c&provider=github",
             "/login?state=v1.abc&code=x&iss=i&scope=s&session_state=t&authuser=0&hd=h&prompt=none",
             "/login?%73tate=v1.abc&code=",

@@ -83,6 +83,21 @@ impl Providers {
         Ok(Self { all, default })
     }
 
+    /// Returns warnings about providers that can get each other's codes.
+    pub(super) fn shared_callbacks(&self) -> impl Iterator<Item = String> {
+        let is_one_of_several = |_: &&ProviderConfig| self.all.len() > 1;
+        let shared = self.all.iter().filter(is_one_of_several);
+        let shared = shared.filter(|provider| !provider.own_callback);
+        shared.map(|provider| {
+            let name = &provider.name;
+            format!(
+                "providers.{name}: with several providers, one that is taken over could get the codes of the others \
+                 (RFC 9700 section 4.4); register PUBLIC_URL/login?provider={name} as its callback, and set \
+                 own_callback = true"
+            )
+        })
+    }
+
     /// Returns warnings about providers that users cannot tell apart on the page to choose one.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let alike = |one: &ProviderConfig, other: &ProviderConfig| {

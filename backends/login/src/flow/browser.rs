@@ -90,7 +90,7 @@ pub(crate) async fn choose(
         return Err(LoginError::LoginMismatch);
     }
     let provider = named_provider(service, name)?;
-    let CallbackLogin { login, cookie, .. } = match find_callback_login(service, request).await? {
+    let CallbackLogin { login, .. } = match find_callback_login(service, request).await? {
         Found::Login(login) => *login,
         Found::Finished(outcome) => return Ok(outcome.into()),
     };
@@ -102,7 +102,7 @@ pub(crate) async fn choose(
         provider: Some(provider.config.name.clone()),
         hints: login.hints,
         return_to,
-        cookie,
+        cookie: LoginCookie::generate(),
     };
     let (version, expires_at) = (login.state.version(), login.expires_at);
     let redirect = send_to(service, Some(provider), version, &chosen, expires_at).await?;

@@ -21,7 +21,7 @@ use crate::{
     config::ProviderName,
     error::LoginError,
     metrics::providers::{LoginMode, LoginOutcome},
-    provider::{Provider, ProviderFault},
+    provider::{Provider, ProviderFault, deadline},
     records::{
         accounts::{Account, User},
         logins::{BrowserCookie, ClaimTimeouts, FailureReason, Mode, Status},
@@ -35,12 +35,14 @@ pub(crate) struct Callback<'a> {
     pub(crate) grant: Grant,
     /// The issuer. RFC 9207.
     pub(crate) iss: Option<&'a str>,
+    /// The provider, of a callback that is a provider's own.
+    pub(crate) provider: Option<&'a str>,
 }
 
 /// The provider's decision. RFC 6749 section 4.1.2.
 pub(crate) enum Grant {
-    /// The authorization code: the user allowed the login.
-    Code(String),
+    /// The authorization code: the user allowed the login. The provider's calls must have ended at that time.
+    Code(String, tokio::time::Instant),
     /// The provider has sent an error.
     Refused(Refusal),
 }
@@ -71,17 +73,28 @@ pub(crate) async fn finish_login(
     let name = found.login.provider.provider();
     let name = name.ok_or(LoginError::LoginMismatch)?;
     if let Some(provider) = service.providers.find(name) {
-        let accepted = provider.accepts_issuer(callback.iss).await;
-        let failed = |fault| provider_failed(service, provider, &fault);
-        if !accepted.map_err(failed)? {
+        if !provider.is_own_callback(callback.provider) {
             return Err(LoginError::LoginMismatch);
         }
-    }
-    if let Grant::Refused(refusal) = &callback.grant {
-        log_refusal(service, name, *refusal);
-        if let Refusal::Temporary(_) = refusal {
-            return Ok(try_again(service, request, &found).await?.into());
+        let deadline = match &callback.grant {
+            Grant::Code(_, deadline) => *deadline,
+            Grant::Refused(_) => deadline(),
+        };
+        match (
+            provider.accepts_issuer(callback.iss, deadline).await,
+            &callback.grant,
+        ) {
+            (Ok(true), _) => {}
+            (Ok(false), _) => return Err(LoginError::LoginMismatch),
+            // It can only end this browser's own login.
+            (Err(_), Grant::Refused(_)) => {}
+            (Err(fault), Grant::Code(..)) => {
+                return Err(provider_failed(service, provider, &fault));
+            }
         }
+    }
+    if let Grant::Refused(refusal @ Refusal::Temporary(_)) = &callback.grant {
+        return Ok(try_again(service, request, &found, name, *refusal)?.into());
     }
     let ended = finish_or_find(service, request, &found, callback.grant).await?;
     let CallbackLogin { login, cookie, .. } = &*found;
@@ -96,13 +109,16 @@ pub(crate) async fn finish_login(
 
 /// The provider may be available again soon: the login goes on, and the page has a link that leads to the provider again.
 /// Counts as a callback, so that it is limited like one.
-async fn try_again(
+fn try_again(
     service: &Service,
     request: &BrowserRequest<'_>,
     found: &CallbackLogin,
+    provider: &ProviderName,
+    refusal: Refusal,
 ) -> Result<BrowserOutcome, LoginError> {
-    let now = service.state.clock.instant();
-    drop(service.limits.count_callback(request.client, now).await?);
+    let (limits, now) = (&service.limits, service.state.clock.instant());
+    limits.count_callback_without_calls(request.client, now)?;
+    log_refusal(service, provider, refusal);
     let login = &found.login;
     let back = match &login.mode {
         Mode::Redirect {
@@ -182,7 +198,8 @@ async fn claim(service: &Service, mut found: CallbackLogin) -> Result<CallbackLo
         Mode::Redirect { .. } => store.claim_redirect(login, claim, now).await?,
         Mode::Polling { .. } => {
             let (state, cookie) = (login.state.hash(), found.cookie.hash());
-            store.claim(state, &cookie, claim, now).await?
+            let provider = login.provider.provider();
+            store.claim(state, &cookie, provider, claim, now).await?
         }
     };
     if is_claimed {
@@ -227,9 +244,14 @@ async fn complete(
     claimed: &CallbackLogin,
     grant: Grant,
 ) -> Result<BrowserOutcome, Failure> {
-    let code = match grant {
-        Grant::Code(code) => code,
-        Grant::Refused(refusal) => return Err(refusal.reason().into()),
+    let (code, deadline) = match grant {
+        Grant::Code(code, deadline) => (code, deadline),
+        Grant::Refused(refusal) => {
+            if let Some(name) = claimed.login.provider.provider() {
+                log_refusal(service, name, refusal);
+            }
+            return Err(refusal.reason().into());
+        }
     };
     let name = claimed.login.provider.provider();
     let provider = name.and_then(|name| service.providers.find(name));
@@ -239,7 +261,7 @@ async fn complete(
         }
         FailureReason::ProviderFailed
     })?;
-    let user = identify(service, provider, claimed, code).await?;
+    let user = identify(service, provider, claimed, code, deadline).await?;
     let found = find_or_create_account(service, provider, &user).await?;
     Span::current().record("account.id", found.0.id.get());
     let stored = store_completion(service, claimed, found).await;
@@ -252,9 +274,10 @@ async fn identify(
     provider: &Provider,
     CallbackLogin { cookie, .. }: &CallbackLogin,
     code: String,
+    deadline: tokio::time::Instant,
 ) -> Result<User, FailureReason> {
     let identified = tokio::select! {
-        identified = provider.identify(code, cookie, service.now()) => identified,
+        identified = provider.identify(code, cookie, service.now(), deadline) => identified,
         // Then there is time left to store the outcomes of logins.
         () = wait_for_phase(&service.state.phase, Phase::GivingUp) => {
             let name = &provider.config.name;
@@ -282,10 +305,16 @@ fn log_fault(service: &Service, provider: &Provider, fault: &ProviderFault) {
     log_failed_login(service, &provider.config.name, fault, fault.causes());
 }
 
-/// Logs an error of a callback, unless it is the user's own "no".
+/// Logs an error of a callback, unless it is the user's own "no", like a fault; but in lines of its own, since a browser can
+/// send it.
 fn log_refusal(service: &Service, provider: &ProviderName, refusal: Refusal) {
-    if refusal != Refusal::Denied {
-        log_failed_login(service, provider, &refusal, None);
+    if refusal == Refusal::Denied {
+        return;
+    }
+    Span::current().record("provider.error", field::display(&refusal));
+    let metrics = service.state.metrics.providers.of(provider);
+    if let Some(logins) = metrics.refusals.count(Instant::now()) {
+        tracing::warn!(logins, %provider, %refusal, "the provider sent browsers back with an error");
     }
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct ProviderMetrics {
     in_flight: AtomicUsize,
     /// The log lines about logins that fail at the provider.
     pub(crate) failures: OnceAMinute,
+    /// The log lines about errors of callbacks: a browser can send them, so they hide no other line.
+    pub(crate) refusals: OnceAMinute,
 }
 
 impl Default for ProviderMetrics {
@@ -78,6 +80,7 @@ impl Default for ProviderMetrics {
             calls: std::iter::repeat_with(histogram).take(calls).collect(),
             in_flight: AtomicUsize::new(0),
             failures: OnceAMinute::new(),
+            refusals: OnceAMinute::new(),
         }
     }
 }

@@ -24,18 +24,39 @@ pub(crate) enum ProviderFault {
         /// RFC 6749 section 5.2, for example `invalid_grant`.
         error: String,
     },
-    /// The client id or secret is wrong, or the provider does not let this client log users in.
+    /// The client id or secret is wrong, or the provider does not let this client log users in, or not with these scopes.
     #[error(
-        "the provider rejected the client: {error}: compare client_id, client_secret and client_auth with what is \
-         registered there"
+        "the provider rejected the client: {error}: compare client_id, client_secret, client_auth and scopes with what \
+         is registered there"
     )]
     ClientRejected {
         /// For example `invalid_client`.
         error: String,
     },
-    /// The token response is not JSON, or lacks `access_token`, `token_type` or an error code.
-    ///
-    /// Redirects count as errors without a code, since they are not followed.
+    /// The registered callback is another one.
+    #[error(
+        "the provider rejected the callback: {error}: register PUBLIC_URL/login there, byte for byte"
+    )]
+    CallbackRejected {
+        /// For example `redirect_uri_mismatch`.
+        error: String,
+    },
+    /// The token endpoint says that it has a problem of its own.
+    #[error("the provider is unavailable: {error}")]
+    Unavailable {
+        /// `server_error` or `temporarily_unavailable`.
+        error: String,
+    },
+    /// The status of the token response is not 200, and it has no error code. Redirects are not followed.
+    #[error("the provider answered {status} for the code")]
+    TokenStatus {
+        /// The status.
+        status: u16,
+    },
+    /// The token response is said to be no JSON.
+    #[error("the provider's token response has a Content-Type that is not JSON")]
+    TokenType,
+    /// The token response is not JSON, or lacks `access_token` or `token_type`.
     #[error("the provider's token response is malformed")]
     TokenMalformed,
     /// The status of the response with the user's record is not 200.
@@ -44,6 +65,9 @@ pub(crate) enum ProviderFault {
         /// The status.
         status: u16,
     },
+    /// The user's record is said to be no JSON.
+    #[error("the provider's record of the user has a Content-Type that is not JSON")]
+    UserType,
     /// The user's record is not a JSON object.
     #[error("the provider's record of the user is not a JSON object")]
     UserMalformed,

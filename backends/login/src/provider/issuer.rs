@@ -58,7 +58,6 @@ pub(crate) struct Issuer {
     fetched: watch::Receiver<Fetched>,
     wanted: Arc<Notify>,
     task: AbortHandle,
-    pace: Pace,
 }
 
 /// What the task has fetched.
@@ -67,8 +66,8 @@ struct Fetched {
     /// The number of fetches.
     fetches: u64,
     metadata: Option<Arc<Metadata>>,
-    /// When the last fetch failed, and why.
-    fault: Option<(Instant, Arc<ProviderFault>)>,
+    /// Why the last fetch failed, if it did.
+    fault: Option<Arc<ProviderFault>>,
 }
 
 impl Issuer {
@@ -85,11 +84,10 @@ impl Issuer {
             fetched,
             wanted,
             task: task.abort_handle(),
-            pace,
         }
     }
 
-    /// Returns the latest documents; waits for the first ones.
+    /// Returns the latest documents; waits for the first fetch.
     ///
     /// # Errors
     ///
@@ -98,8 +96,9 @@ impl Issuer {
         let now = self.fetched.borrow().clone();
         match (now.metadata, now.fault) {
             (Some(metadata), _) => Ok(metadata),
-            // The next fetch would not come soon: fail now.
-            (None, Some((at, fault))) if at.elapsed() < self.pace.interval => {
+            // Strangers can ask: while an issuer is down, none of their requests waits for it. One of them has it asked again.
+            (None, Some(fault)) => {
+                self.wanted.notify_one();
                 Err(ProviderFault::Fetched(fault))
             }
             (None, _) => self.after_fetch(now.fetches).await,
@@ -135,7 +134,7 @@ impl Issuer {
         };
         match (next.metadata, next.fault) {
             (Some(metadata), _) => Ok(metadata),
-            (None, Some((_, fault))) => Err(ProviderFault::Fetched(fault)),
+            (None, Some(fault)) => Err(ProviderFault::Fetched(fault)),
             (None, None) => Err(ProviderFault::NothingPublished),
         }
     }
@@ -178,7 +177,7 @@ async fn keep(
                 Ok(metadata) => {
                     (fetched.metadata, fetched.fault) = (Some(Arc::new(metadata)), None)
                 }
-                Err(fault) => fetched.fault = Some((Instant::now(), Arc::new(fault))),
+                Err(fault) => fetched.fault = Some(Arc::new(fault)),
             }
         });
         sleep(pace.interval).await;
@@ -311,15 +310,17 @@ mod tests {
     async fn it_recovers_by_itself_and_fails_soon_until_then() {
         let published = Published::start().await;
         published.fails.store(true, Ordering::SeqCst);
-        let issuer = published.kept(pace(100, 60_000));
-        let fault = issuer.metadata().await.unwrap_err();
-        assert!(fault.to_string().contains("500"), "{fault}");
-        // The next fetch is not yet due: no request waits for it.
-        let fault = issuer.metadata().await.unwrap_err();
-        assert!(matches!(fault, ProviderFault::Fetched(_)), "{fault}");
+        let issuer = published.kept(pace(200, 60_000));
+        // No request waits for another fetch.
+        for _ in 0..100 {
+            let fault = issuer.metadata().await.unwrap_err();
+            assert!(fault.to_string().contains("500"), "{fault}");
+        }
         assert_eq!(published.count(), 1);
         published.fails.store(false, Ordering::SeqCst);
-        sleep(Duration::from_millis(100)).await;
+        let mut fetched = issuer.fetched.clone();
+        let well = fetched.wait_for(|fetched| fetched.metadata.is_some()).await;
+        assert!(well.is_ok());
         issuer.metadata().await.unwrap();
         assert_eq!(published.count(), 2);
     }

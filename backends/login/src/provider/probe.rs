@@ -5,7 +5,7 @@ use std::time::Duration;
 use signpost_openid::Algorithm;
 use tokio::time::timeout;
 
-use super::{HttpClient, ProviderFault, endpoints, issuer, token};
+use super::{HttpClient, ProviderFault, callback, endpoints, issuer, token};
 use crate::config::{Protocol, ProviderConfig, PublicUrl};
 
 /// Timeout of a provider's calls together.
@@ -33,11 +33,17 @@ pub(crate) async fn probe(
             Protocol::OpenId { issuer } => Some(issuer::fetch(issuer, http).await?),
         };
         let endpoints = endpoints(config, published.as_ref())?;
-        let client = token::client(config, &endpoints, &public_url.callback());
+        let client = token::client(config, &endpoints, &callback(config, public_url));
         let code = NO_CODE.to_owned();
         match token::exchange(&client, http, code, None).await {
             // As it should: there is no such code.
             Ok(_) | Err(ProviderFault::CodeRejected { .. }) => {}
+            Err(ProviderFault::ClientRejected { error })
+                if config.kind == "gitea" && error == "unauthorized_client" =>
+            {
+                let unknown = ": reachable; whether the secret is right shows at the first login";
+                return Ok(unknown.to_owned());
+            }
             Err(fault) => return Err(fault),
         }
         Ok(published.map_or_else(String::new, |published| {

@@ -106,7 +106,7 @@ async fn both_calls_have_the_parameters_of_the_contract() {
     assert_eq!(query["redirect_uri"], "http://127.0.0.1:8080/login");
 
     let user = provider
-        .identify("the-code".to_owned(), &cookie, NOW)
+        .identify("the-code".to_owned(), &cookie, NOW, deadline())
         .await
         .unwrap();
     assert_eq!(user.username.as_str(), "{me}");
@@ -152,7 +152,7 @@ async fn redirect_uri_and_pkce_apply_to_both_calls() {
     assert!(!query.contains_key("redirect_uri"));
     assert_eq!(query["code_challenge_method"], "S256");
     provider
-        .identify("the-code".to_owned(), &cookie, NOW)
+        .identify("the-code".to_owned(), &cookie, NOW, deadline())
         .await
         .unwrap();
     let form = pairs(&fake.requests.lock().unwrap()[0].1);
@@ -208,7 +208,7 @@ async fn every_fault_fails_the_login() {
         let fake = FakeProvider::start(response).await;
         let fault = fake
             .provider("")
-            .identify("c".to_owned(), &LoginCookie::generate(), NOW)
+            .identify("c".to_owned(), &LoginCookie::generate(), NOW, deadline())
             .await
             .unwrap_err();
         assert_eq!(
@@ -234,7 +234,7 @@ async fn an_unreachable_provider_fails_the_login() {
     };
     let fault = fake
         .provider("")
-        .identify("c".to_owned(), &LoginCookie::generate(), NOW)
+        .identify("c".to_owned(), &LoginCookie::generate(), NOW, deadline())
         .await
         .unwrap_err();
     assert!(matches!(fault, ProviderFault::Unreachable(_)), "{fault}");
@@ -249,11 +249,11 @@ async fn a_provider_that_does_not_respond_times_out() {
         address,
         requests: Arc::default(),
     };
-    let mut provider = fake.provider("");
-    assert!(provider.timeout < Duration::from_secs(10));
-    provider.timeout = Duration::from_millis(50);
+    assert!(PROVIDER_TIMEOUT < Duration::from_secs(10));
+    let provider = fake.provider("");
+    let soon = Instant::now() + Duration::from_millis(50);
     let fault = provider
-        .identify("c".to_owned(), &LoginCookie::generate(), NOW)
+        .identify("c".to_owned(), &LoginCookie::generate(), NOW, soon)
         .await
         .unwrap_err();
     assert_eq!(fault.reason(), FailureReason::ProviderTimeout, "{fault}");
@@ -266,7 +266,8 @@ async fn iss_is_compared_byte_by_byte() {
         requests: Arc::default(),
     };
     let by_default = fake.provider("");
-    let accepts = async |provider: &Provider, iss| provider.accepts_issuer(iss).await.unwrap();
+    let accepts =
+        async |provider: &Provider, iss| provider.accepts_issuer(iss, deadline()).await.unwrap();
     assert!(accepts(&by_default, None).await);
     assert!(accepts(&by_default, Some("http://127.0.0.1:1")).await);
     for other in [
@@ -286,7 +287,7 @@ async fn an_error_with_status_200_is_a_failure() {
     let fake = FakeProvider::start(|_| json(r#"{"error":"bad_verification_code"}"#)).await;
     let provider = fake.provider("");
     let cookie = LoginCookie::generate();
-    let identified = provider.identify("c".to_owned(), &cookie, NOW);
+    let identified = provider.identify("c".to_owned(), &cookie, NOW, deadline());
     let fault = identified.await.unwrap_err();
     assert!(
         matches!(&fault, ProviderFault::CodeRejected { error } if error == "bad_verification_code"),
@@ -305,7 +306,7 @@ async fn errors_are_named_only_if_they_are_words() {
         let fake = FakeProvider::start(move |_| json(body)).await;
         let provider = fake.provider("");
         let cookie = LoginCookie::generate();
-        let identified = provider.identify("c".to_owned(), &cookie, NOW);
+        let identified = provider.identify("c".to_owned(), &cookie, NOW, deadline());
         let fault = identified.await.unwrap_err().to_string();
         assert!(
             fault.contains(expected) && !fault.contains("hunter2"),
@@ -331,7 +332,7 @@ async fn scopes_and_client_auth_are_as_configured_and_hints_as_passed_on() {
     assert_eq!(query["prompt"], "consent", "the client's is not passed on");
     assert!(!query.contains_key("nonce"));
     provider
-        .identify("c".to_owned(), &cookie, NOW)
+        .identify("c".to_owned(), &cookie, NOW, deadline())
         .await
         .unwrap();
     let (token, form) = &fake.requests.lock().unwrap()[0];

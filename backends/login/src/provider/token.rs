@@ -13,11 +13,12 @@ use oauth2::{
     },
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
     Endpoints, ProviderFault,
-    http_client::{HttpClient, MAX_BODY_BYTES},
+    http_client::{HttpClient, MAX_BODY_BYTES, is_json},
 };
 use crate::config::{ClientAuth, ProviderConfig};
 
@@ -91,7 +92,7 @@ pub(super) async fn exchange(
     let http = http.clone();
     let send = move |request| {
         let http = http.clone();
-        async move { http.send(request, MAX_BODY_BYTES).await.map(with_status) }
+        async move { http.send(request, MAX_BODY_BYTES).await.and_then(judged) }
     };
     match request.request_async(&send).await {
         Ok(response) => Ok(Tokens {
@@ -107,19 +108,27 @@ pub(super) async fn exchange(
     }
 }
 
-/// GitHub reports errors with status 200: whatever has `error` is a failure.
-fn with_status(mut response: Response<Vec<u8>>) -> Response<Vec<u8>> {
-    #[derive(Deserialize)]
-    struct Refusal {
-        #[serde(rename = "error")]
-        _error: String,
+/// Leaves to the crate what has an error code, whatever its status: GitHub reports errors with 200. Otherwise the response
+/// must be a success, and JSON.
+fn judged(mut response: Response<Vec<u8>>) -> Result<Response<Vec<u8>>, ProviderFault> {
+    let status = response.status();
+    let members = serde_json::from_slice::<Map<String, Value>>(response.body());
+    let error = members.ok().and_then(|mut members| members.remove("error"));
+    if let Some(Value::String(_)) = error {
+        if status == StatusCode::OK {
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+        }
+        Ok(response)
+    } else if status != StatusCode::OK {
+        let status = status.as_u16();
+        Err(ProviderFault::TokenStatus { status })
+    } else if !is_json(response.headers()) {
+        Err(ProviderFault::TokenType)
+    } else if error.is_some_and(|error| !error.is_null()) {
+        Err(ProviderFault::TokenMalformed)
+    } else {
+        Ok(response)
     }
-    if response.status() == StatusCode::OK
-        && serde_json::from_slice::<Refusal>(response.body()).is_ok()
-    {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-    }
-    response
 }
 
 /// Names the error, if it is a word. Any other text must not be logged: it may be long, contain line breaks, and quote the
@@ -130,9 +139,13 @@ fn rejected(error: &BasicErrorResponseType) -> ProviderFault {
         && code.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
     let error = if is_word { code } else { "another error" }.to_owned();
     match &*error {
-        "invalid_client" | "incorrect_client_credentials" | "redirect_uri_mismatch" => {
-            ProviderFault::ClientRejected { error }
-        }
+        "invalid_client"
+        | "unauthorized_client"
+        | "incorrect_client_credentials"
+        | "invalid_scope"
+        | "unsupported_grant_type" => ProviderFault::ClientRejected { error },
+        "redirect_uri_mismatch" => ProviderFault::CallbackRejected { error },
+        "server_error" | "temporarily_unavailable" => ProviderFault::Unavailable { error },
         _ => ProviderFault::CodeRejected { error },
     }
 }

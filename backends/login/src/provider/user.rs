@@ -39,33 +39,31 @@ pub(super) async fn by_record(
     })
 }
 
-/// Returns the user whom an ID token names. If it has no name to show, the provider's user info is asked for one: the
-/// name is optional in an ID token (OpenID Connect Core 1.0 section 5.4).
-pub(super) async fn by_id_token(
+/// Asks the provider's user info for the name to show of the user whom an ID token names.
+pub(super) async fn name_by_info(
     http: &HttpClient,
-    named: signpost_openid::User,
-    user_info: Option<&Url>,
+    subject: &str,
+    user_info: &Url,
     access_token: &oauth2::AccessToken,
-) -> Result<User, ProviderFault> {
-    let name = match (named.name, user_info) {
-        (None, Some(url)) => {
-            let record = request(http, url, access_token).await?;
-            // Section 5.3.2: otherwise the access token may be another user's.
-            if record.get("sub").and_then(Value::as_str) != Some(&named.subject) {
-                return Err(ProviderFault::OtherUser);
-            }
-            record
-                .get("name")
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        }
-        (name, _) => name,
-    };
+) -> Result<Option<String>, ProviderFault> {
+    let record = request(http, user_info, access_token).await?;
+    // OpenID Connect Core 1.0 section 5.3.2: otherwise the access token may be another user's.
+    if record.get("sub").and_then(Value::as_str) != Some(subject) {
+        return Err(ProviderFault::OtherUser);
+    }
+    Ok(record
+        .get("name")
+        .and_then(Value::as_str)
+        .map(str::to_owned))
+}
+
+/// The user whom an ID token names.
+pub(super) fn by_id_token(subject: String, name: Option<&str>) -> Result<User, ProviderFault> {
     Ok(User {
-        username: Username::new(named.subject).ok_or_else(|| ProviderFault::NoIdentifier {
+        username: Username::new(subject).ok_or_else(|| ProviderFault::NoIdentifier {
             field: "sub".to_owned(),
         })?,
-        display_name: name.as_deref().and_then(shown),
+        display_name: name.and_then(shown),
     })
 }
 
@@ -86,9 +84,10 @@ async fn request(
             status: response.status().as_u16(),
         });
     }
-    let record = serde_json::from_slice(response.body()).ok();
-    let record = record.filter(|_| is_json(response.headers()));
-    record.ok_or(ProviderFault::UserMalformed)
+    if !is_json(response.headers()) {
+        return Err(ProviderFault::UserType);
+    }
+    serde_json::from_slice(response.body()).map_err(|_| ProviderFault::UserMalformed)
 }
 
 /// Accepts a text, or a non-negative whole number, since some providers have numeric ids: all its digits. What JSON's

@@ -279,11 +279,13 @@ pub(crate) trait LoginStore: Send + Sync {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Claims a pending polling login for a callback that will call the provider.
+    /// Claims a pending polling login for a callback that will call this provider, if the browser with this cookie was sent to
+    /// it last.
     async fn claim(
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        provider: Option<&ProviderName>,
         claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError>;

@@ -92,7 +92,6 @@ fn a_document_says_where_and_how() {
         takes_basic: true,
         takes_post: true,
         algorithms: vec![Algorithm::Rs256, Algorithm::EdDsa],
-        lists_s256: Some(true),
     };
     assert_eq!(found, expected);
 
@@ -108,7 +107,6 @@ fn a_document_says_where_and_how() {
         sends_iss: false,
         takes_post: false,
         algorithms: Algorithm::ALL.to_vec(),
-        lists_s256: None,
         ..expected
     };
     assert_eq!(read(&required, ISSUER).unwrap(), expected);

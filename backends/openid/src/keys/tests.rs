@@ -114,7 +114,6 @@ fn one_bad_key_locks_nobody_out() {
     let twice = keys.replacen("[{", "[{\"kty\":\"RSA\",\"kty\":\"EC\"},{", 1);
     let keys = Keys::parse(twice.as_bytes()).unwrap();
     assert_eq!(keys.count(), 1);
-    assert!(keys.has("ed25519") && !keys.has("p256") && !keys.has(""));
     assert_eq!(format!("{keys:?}"), "Keys(1)");
 }
 

@@ -53,7 +53,7 @@ pub(super) struct OAuth {
     pub(super) api_path: &'static str,
     /// Paths of the authorization endpoint, of the token endpoint, and of the user's record below the API's address.
     pub(super) paths: Option<[&'static str; 3]>,
-    /// The path below `url` that is the issuer of its callbacks (RFC 9207), if it has one.
+    /// The path of the issuer of its callbacks (RFC 9207), behind the origin of its authorization endpoint.
     pub(super) issuer_path: &'static str,
     /// The field that identifies the user for ever.
     pub(super) id_field: Option<&'static str>,

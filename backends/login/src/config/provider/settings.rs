@@ -30,6 +30,8 @@ pub struct ProviderConfig {
     pub name: ProviderName,
     /// Its name for people.
     pub label: Label,
+    /// Its kind.
+    pub kind: &'static str,
     /// How it identifies users.
     pub protocol: Protocol,
     /// OAuth's `client_id`.
@@ -42,6 +44,8 @@ pub struct ProviderConfig {
     pub scopes: Vec<String>,
     /// Whether `redirect_uri` is sent in both calls; if not, in neither. Default true.
     pub sends_redirect_uri: bool,
+    /// Whether its callback names it, so that no other provider's has the same address. Default false.
+    pub own_callback: bool,
     /// Whether PKCE (S256) is used. Default true.
     pub pkce: bool,
     /// The `prompt` that is sent.
@@ -171,6 +175,7 @@ impl ProviderConfig {
         let default = preset.as_ref().map_or(&[][..], |preset| preset.scopes);
         let scopes = section.list("scopes", default, SCOPES, scope);
         let sends_redirect_uri = section.flag("redirect_uri", true);
+        let own_callback = section.flag("own_callback", false);
         let pkce = section.flag("pkce", true);
         let prompt = section.optional_by("prompt", PROMPT, prompt_words);
         let passed: Vec<_> = PassedOn::ALL.iter().map(|one| one.as_str()).collect();
@@ -197,12 +202,14 @@ impl ProviderConfig {
             // `Providers` reports an invalid name.
             name: name.parse()?,
             label: label?,
+            kind: preset.kind,
             protocol,
             client_id: client_id?,
             client_secret: client_secret?,
             client_auth: client_auth?.or(default_auth),
             scopes,
             sends_redirect_uri: sends_redirect_uri?,
+            own_callback: own_callback?,
             pkce: pkce?,
             prompt: prompt?,
             pass_on: pass_on?,
@@ -212,7 +219,10 @@ impl ProviderConfig {
     /// The configured addresses: where secrets, codes and tokens are sent.
     fn addresses(&self) -> Vec<Url> {
         match &self.protocol {
-            Protocol::OAuth(oauth) => vec![oauth.token_url.clone(), oauth.user_url.clone()],
+            Protocol::OAuth(oauth) => {
+                let (authorize, token) = (&oauth.authorize_url, &oauth.token_url);
+                vec![authorize.clone(), token.clone(), oauth.user_url.clone()]
+            }
             Protocol::OpenId { issuer } => Url::parse(issuer).into_iter().collect(),
         }
     }
@@ -226,6 +236,10 @@ impl ProviderConfig {
                 self.addresses().iter().any(is_exposed),
                 "its address is http and not on this machine: the client secret, codes, tokens and responses can be read \
                  and changed in transit; use https",
+            ),
+            (
+                !self.pkce && matches!(self.protocol, Protocol::OAuth(_)),
+                "pkce is false: a stolen code can be used in another browser; keep it, unless the provider rejects PKCE",
             ),
             (
                 is_sandbox_secret(&self.client_secret),
@@ -376,9 +390,10 @@ fn oauth_settings(
         <[Read<Url>; 3]>::try_from(urls).map_err(|_| Invalid)?;
     let (authorize_url, token_url, user_url) = (authorize_url?, token_url?, user_url?);
     let issuer = given.issuer.unwrap_or_else(|| {
-        section.set("issuer", "the origin of the authorization endpoint");
         let origin = authorize_url.origin().ascii_serialization();
-        format!("{origin}{}", preset.issuer_path)
+        let issuer = format!("{origin}{}", preset.issuer_path);
+        section.set("issuer", format!("{issuer:?}"));
+        issuer
     });
     Ok(OAuthSettings {
         authorize_url,

@@ -27,6 +27,7 @@ use crate::{
         },
         views::{LoginResult, PollingLogin},
     },
+    provider::deadline,
     records::logins::{Hints, remove_oldest},
 };
 
@@ -61,6 +62,11 @@ pub(crate) async fn login<V: Version>(
     let iss = parameters.optional("iss")?;
     let service = &context.service;
     let provider = parameters.optional("provider")?;
+    let callback = |grant| Callback {
+        grant,
+        iss,
+        provider,
+    };
     let step = match (code, error, parameters.optional("confirm")?) {
         (None, None, None) => match provider {
             None => flow::show_page(service, &request).await?,
@@ -68,12 +74,12 @@ pub(crate) async fn login<V: Version>(
         },
         (None, None, Some(confirm)) => flow::confirm(service, &request, confirm, provider).await?,
         (Some(code), None, None) => {
-            let grant = Grant::Code(code);
-            flow::finish_login(service, &request, Callback { grant, iss }).await?
+            let grant = Grant::Code(code, deadline());
+            flow::finish_login(service, &request, callback(grant)).await?
         }
         (None, Some(error), None) => {
             let grant = Grant::Refused(Refusal::of(error));
-            flow::finish_login(service, &request, Callback { grant, iss }).await?
+            flow::finish_login(service, &request, callback(grant)).await?
         }
         // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
         _ => return Err(LoginError::only_one("state", "code, error, confirm")),
@@ -84,7 +90,7 @@ pub(crate) async fn login<V: Version>(
             let set_cookie = page.polling.map(|polling| cookie(polling.set_cookie));
             (set_cookie, response).into_response()
         }
-        BrowserStep::Redirect(redirect) => redirect_with_cookie(redirect)?,
+        BrowserStep::Redirect(redirect) => begun_response(&context, &headers, redirect)?,
         BrowserStep::Again(url) => redirect_to(&url)?,
         BrowserStep::Finished(outcome, set_cookie) => {
             let response = outcome_response::<V>(&context, &info, outcome)?;
@@ -114,7 +120,17 @@ async fn begin_redirect(
         return Err(LoginError::NO_RETURN_TO);
     }
     let begun = flow::begin_redirect(&context.service, login_request, return_to, info.wants_page);
-    let mut response = redirect_with_cookie(begun.await?)?;
+    begun_response(context, headers, begun.await?)
+}
+
+/// 302, with the login's cookie; the oldest ones of too many go.
+fn begun_response(
+    context: &Context,
+    headers: &HeaderMap,
+    redirect: Redirect,
+) -> Result<Response, LoginError> {
+    let set_cookie = cookie(redirect.set_cookie);
+    let mut response = (set_cookie, redirect_to(&redirect.url)?).into_response();
     for removal in remove_oldest(headers, &context.service.config.public_url) {
         response.headers_mut().append(SET_COOKIE, removal);
     }
@@ -155,8 +171,9 @@ fn outcome_response<V: Version>(
 /// What goes on to the provider. Parameters that no provider is sent are ignored, as all that are unknown.
 fn hints(context: &Context, parameters: &Parameters) -> Result<Hints, LoginError> {
     let mut hints = Hints::default();
+    let named = parameters.optional("provider")?;
     for parameter in PassedOn::ALL {
-        if !context.service.providers.pass_on(parameter) {
+        if !context.service.providers.pass_on(named, parameter) {
             continue;
         }
         let Some(value) = parameters.optional(parameter.as_str())? else {
@@ -170,7 +187,10 @@ fn hints(context: &Context, parameters: &Parameters) -> Result<Hints, LoginError
             PassedOn::LoginHint => (
                 (1..=Hints::MAX_LOGIN_HINT).contains(&value.len())
                     && !value.chars().any(char::is_control),
-                ParamRule::MaxBytes(Hints::MAX_LOGIN_HINT),
+                ParamRule::Values(format!(
+                    "[^\\x00-\\x1f\\x7f-\\x9f]{{1,{}}}",
+                    Hints::MAX_LOGIN_HINT
+                )),
             ),
         };
         if !is_valid {
@@ -180,11 +200,6 @@ fn hints(context: &Context, parameters: &Parameters) -> Result<Hints, LoginError
         hints.add(parameter, value);
     }
     Ok(hints)
-}
-
-/// 302, with the login's cookie.
-fn redirect_with_cookie(redirect: Redirect) -> Result<Response, LoginError> {
-    Ok((cookie(redirect.set_cookie), redirect_to(&redirect.url)?).into_response())
 }
 
 /// 302, as CONTRACT 8 requires: the browser follows by GET.

@@ -74,7 +74,9 @@ async fn claim(
     now: Timestamp,
 ) -> bool {
     let claim = claim_at(now);
-    logins.claim(state, cookie, claim, now).await.unwrap()
+    let provider = "sandbox".parse().unwrap();
+    let claimed = logins.claim(state, cookie, Some(&provider), claim, now);
+    claimed.await.unwrap()
 }
 
 /// As [`claim`], for a redirect login.

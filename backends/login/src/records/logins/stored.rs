@@ -22,7 +22,8 @@ pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2, provider = co
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
 
 pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = $4, claimable_until = $5 \
-     WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 AND cookie_hash = $2";
+     WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 AND cookie_hash = $2 \
+         AND provider IS NOT DISTINCT FROM $6";
 
 const CLAIM_REDIRECT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, return_to, \
          cookie_hash, status, claimed_until, claimable_until, created_at, expires_at) \
@@ -85,6 +86,7 @@ impl LoginStore for Store {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        provider: Option<&ProviderName>,
         claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
@@ -94,6 +96,7 @@ impl LoginStore for Store {
             now,
             claim.until,
             claim.claimable_until,
+            provider.map(ProviderName::as_str),
         ];
         Ok(self.execute(CLAIM, values).await? == 1)
     }

@@ -234,3 +234,50 @@ async fn hints_that_are_passed_on_are_checked() {
         .await;
     assert_eq!(ignored.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn a_callback_of_its_own_keeps_a_code_from_other_providers() {
+    let setup = Setup::with(SECOND).await;
+    let shared = setup.call(
+        "GET",
+        "/login?return_to=https://app.example/&provider=sandbox",
+        &[],
+    );
+    let shared = shared.await;
+    // The attack: the browser was sent on to the other provider, whose code arrives with this login's state.
+    let mixed = format!("/login?state={}&code=me&provider=second", shared.state());
+    let refused = setup.browse(&mixed, &shared.cookie()).await;
+    refused.assert_problem(400, "login_mismatch");
+    let right = format!("/login?state={}&code=me&provider=sandbox", shared.state());
+    let done = setup.browse(&right, &shared.cookie()).await;
+    assert!(done.header(header::LOCATION).contains("?ticket="));
+    let own = SECOND.replace("pass_on", "own_callback = true\npass_on");
+    let setup = Setup::with(&own).await;
+    let begun = setup.call(
+        "GET",
+        "/login?return_to=https://app.example/&provider=second",
+        &[],
+    );
+    let begun = begun.await;
+    let url = url::Url::parse(begun.header(header::LOCATION)).unwrap();
+    let query: std::collections::BTreeMap<_, _> = url.query_pairs().into_owned().collect();
+    assert_eq!(
+        query["redirect_uri"],
+        "http://127.0.0.1:8080/login?provider=second"
+    );
+    for (more, code) in [
+        ("", "login_mismatch"),
+        ("&provider=sandbox", "login_mismatch"),
+        // Its token endpoint cannot be reached: the callback was accepted.
+        ("&provider=second", "provider_failed"),
+    ] {
+        let target = format!("/login?state={}&code=me{more}", query["state"]);
+        let response = setup.follow(&target, &begun.cookie()).await;
+        if code == "provider_failed" {
+            let location = response.header(header::LOCATION);
+            assert_eq!(location, "https://app.example/?error=provider_failed");
+        } else {
+            response.assert_problem(400, code);
+        }
+    }
+}

@@ -144,10 +144,11 @@ impl LoginStore for FlakyStore<dyn LoginStore> {
         &self,
         state: &StateHash,
         cookie: &CookieHash,
+        provider: Option<&ProviderName>,
         claim: Claim,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.store.claim(state, cookie, claim, now).await
+        self.store.claim(state, cookie, provider, claim, now).await
     }
 
     async fn finish(

@@ -39,7 +39,10 @@ async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
         for (statement, values) in [
             (find.as_str(), hash.clone()),
             (BIND, format!("{hash}, {hash}, 700000, NULL")),
-            (CLAIM, format!("{hash}, {hash}, 700000, 730000, 850000")),
+            (
+                CLAIM,
+                format!("{hash}, {hash}, 700000, 730000, 850000, 'sandbox'"),
+            ),
             (UNCLAIM_REDIRECT, hash.clone()),
             (FINISH, format!("{hash}, {finish}")),
         ] {

@@ -342,7 +342,7 @@ async fn each_error_of_the_provider_has_its_meaning() {
             "{}",
             page.text()
         );
-        assert_line(&stack, &page.response, "problem.code=provider_failed").await;
+        assert_line(&stack, &page.response, "problem.code=\"provider_failed\"").await;
         assert_eq!(check(&client, &begun.token).await["status"], "pending");
         let [again] = &page.links()[..] else {
             panic!("one link: {}", page.text());
@@ -529,9 +529,7 @@ async fn a_certificate_that_is_not_valid_is_named_in_the_log() {
     let builder = Stack::builder().program(Program::V1, &tables);
     let mut stack = builder.file("ca.pem", authority.pem()).start().await;
     let unknown = "invalid peer certificate: UnknownIssuer";
-    for name in ["valid", "expired"] {
-        assert_certificate_fault(&stack, name, unknown).await;
-    }
+    assert_certificate_fault(&stack, "valid", unknown).await;
     assert!(servers.iter().all(|server| server.recorded().is_empty()));
     // The authorities of the system, for this process.
     let mut command = Program::V1.command(stack.folder());
@@ -547,6 +545,9 @@ async fn a_certificate_that_is_not_valid_is_named_in_the_log() {
     failed.rejected(502, "provider_failed");
     assert_line(&stack, &failed, "the provider cannot be used").await;
     assert_eq!(valid.request_number(1).await.target, DISCOVERY);
+    // The verifier has no lines of its own: a client could cause any number.
+    let log = stack.log(Program::V1);
+    assert!(!log.contains("failed to verify TLS certificate"), "{log}");
 }
 
 /// A code is used once, and only where it comes from: mix-up attacks, RFC 9207.

@@ -43,9 +43,10 @@ use crate::config::{
 pub const ACCESS_TARGET: &str = "signpost::access";
 
 /// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
-/// 64 KiB; h2 warns of frames of which a client can send any number. The configured filter can lower them.
-const LIBRARY_LEVELS: &str =
-    "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error,h2=error";
+/// 64 KiB; h2 warns of frames of which a client can send any number; the verifier reports each certificate that is not valid,
+/// which the caller's own line does, too. The configured filter can lower them.
+const LIBRARY_LEVELS: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error,h2=error,\
+    rustls_platform_verifier=off";
 
 /// Timeout of a reload for opening files: one may be on a server that does not answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -12,10 +12,11 @@ use crate::{
     records::{
         credentials::{Credential, CredentialClaims, NewCredential, random_credential},
         logins::{
-            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, StateHash,
-            Ticket, TicketCredential,
+            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
+            TicketCredential,
         },
     },
+    secret::LENGTH,
     service::Service,
 };
 
@@ -132,7 +133,7 @@ pub(super) async fn issue_random(
     completion: &Completion,
     login: &Login,
 ) -> Result<LoginResult, LoginError> {
-    let (credential, outcome) = (random_credential(), Some(*login.state.hash()));
+    let (credential, outcome) = (random_credential(), Some(*login.state.hash().as_bytes()));
     let (new, result) = issue(service, completion, login.application, credential, outcome);
     retry_store(|| service.state.credentials.store.insert(new.clone())).await?;
     Ok(result)
@@ -163,7 +164,7 @@ async fn status(
         Progress::Complete(completion) => {
             // Stored only now, since the credential is derived from the token, which only the client has. It is the
             // same each time and from each backend, and if it was revoked, it stays revoked.
-            let (credential, outcome) = (token.credential(), Some(*login.state.hash()));
+            let (credential, outcome) = (token.credential(), Some(*login.state.hash().as_bytes()));
             let (new, result) = issue(service, completion, login.application, credential, outcome);
             service.state.credentials.store.insert(new).await?;
             CheckedStatus::Complete(Box::new(result))
@@ -177,7 +178,7 @@ fn issue(
     completion: &Completion,
     application: AppId,
     credential: Credential,
-    outcome: Option<StateHash>,
+    outcome: Option<[u8; LENGTH]>,
 ) -> (NewCredential, LoginResult) {
     let lifetime = service.config.lifetimes.credential;
     let expires_at = completion.finished_at.plus(lifetime);

@@ -16,7 +16,7 @@ use signpost_store::{
     values,
 };
 
-use super::{accounts::AccountId, logins::StateHash};
+use super::accounts::AccountId;
 use crate::{
     config::Lifetimes,
     secret::{LENGTH, Secret, random},
@@ -62,8 +62,8 @@ pub(crate) struct NewCredential {
     pub(crate) logged_in: CredentialClaims,
     /// When the login was completed.
     pub(crate) created_at: Timestamp,
-    /// The login whose outcome it is; `None`: it is issued whatever has become of the login.
-    pub(crate) outcome: Option<StateHash>,
+    /// The hash of the state of the login whose outcome it is; `None`: it is issued whatever has become of the login.
+    pub(crate) outcome: Option<[u8; LENGTH]>,
 }
 
 /// A renewal of a credential.
@@ -216,7 +216,7 @@ impl CredentialStore for Store {
             logged_in.expires_at,
         ];
         if let Some(state) = credential.outcome {
-            values.extend(values![state.as_bytes()]);
+            values.extend(values![&state]);
         }
         self.execute(&insert, values).await.map(drop)
     }

@@ -342,7 +342,7 @@ async fn an_outcome_that_an_operator_has_ended_yields_no_credential() {
                 expires_at: later(1000),
             },
             created_at: NOW,
-            outcome: Some(state),
+            outcome: Some(*state.as_bytes()),
         };
         for _ in 0..2 {
             credentials.insert(new.clone()).await.unwrap();

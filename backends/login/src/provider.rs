@@ -5,7 +5,7 @@
 //! | `token` | exchanges a code (RFC 6749 section 4.1) |
 //! | `user` | the user's record of a provider that speaks OAuth 2.0, or the user info of an OpenID provider |
 //! | `issuer` | what an OpenID provider publishes: fetched and kept up to date |
-//! | [`probe`] | asks a provider what would fail at the first login |
+//! | `probe` | asks a provider what would fail at the first login |
 //!
 //! What ID tokens must be is in the crate `signpost-openid`.
 

@@ -129,9 +129,10 @@ fn begun_response(
     headers: &HeaderMap,
     redirect: Redirect,
 ) -> Result<Response, LoginError> {
-    let set_cookie = cookie(redirect.set_cookie);
-    let mut response = (set_cookie, redirect_to(&redirect.url)?).into_response();
-    for removal in remove_oldest(headers, &context.service.config.public_url) {
+    let Redirect { url, set_cookie } = redirect;
+    let removals = remove_oldest(headers, &context.service.config.public_url, &set_cookie);
+    let mut response = (cookie(set_cookie), redirect_to(&url)?).into_response();
+    for removal in removals {
         response.headers_mut().append(SET_COOKIE, removal);
     }
     Ok(response)

@@ -141,12 +141,22 @@ impl BrowserCookie {
 /// others 150 bytes, and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 
-/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many. Browsers send older
-/// cookies first (RFC 6265 section 5.4).
-pub(crate) fn remove_oldest(headers: &HeaderMap, public_url: &PublicUrl) -> Vec<HeaderValue> {
+/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many, beside the one that is
+/// `set`. Browsers send older cookies first (RFC 6265 section 5.4).
+pub(crate) fn remove_oldest(
+    headers: &HeaderMap,
+    public_url: &PublicUrl,
+    set: &HeaderValue,
+) -> Vec<HeaderValue> {
     let (prefix, scope) = prefix_and_scope(public_url);
+    let is_set = |name: &str| {
+        let rest = set.as_bytes().strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"="))
+    };
     let is_ours = |name: &&str| {
-        is_login_cookie(name.as_bytes()) && name.starts_with(HOST_PREFIX) != prefix.is_empty()
+        is_login_cookie(name.as_bytes())
+            && name.starts_with(HOST_PREFIX) != prefix.is_empty()
+            && !is_set(name)
     };
     let names: Vec<&str> = pairs(headers)
         .map(|(name, _)| name)
@@ -295,7 +305,8 @@ mod tests {
             .map(|_| pair(&LoginCookie::generate(), &state(), &public_url))
             .collect();
         let headers = sent(&["other=1; login-x=2", &pairs.join("; ")]);
-        let removed: Vec<_> = remove_oldest(&headers, &public_url)
+        let new = set(&LoginCookie::generate(), &state(), &public_url);
+        let removed: Vec<_> = remove_oldest(&headers, &public_url, &new)
             .iter()
             .map(|header| {
                 header
@@ -312,8 +323,15 @@ mod tests {
             .map(|pair| pair.split('=').next().unwrap())
             .collect();
         assert_eq!(removed, oldest);
-        assert!(remove_oldest(&sent(&[&pairs[..7].join("; ")]), &public_url).is_empty());
+        assert!(remove_oldest(&sent(&[&pairs[..7].join("; ")]), &public_url, &new).is_empty());
         let https = "https://login.example".parse().unwrap();
-        assert!(remove_oldest(&headers, &https).is_empty());
+        assert!(remove_oldest(&headers, &https, &new).is_empty());
+        // A login that goes on sets its own cookie again: however old it is, it stays.
+        let again = HeaderValue::try_from(format!("{}; Max-Age=600", pairs[0])).unwrap();
+        let removed = remove_oldest(&headers, &public_url, &again);
+        let kept = pairs[0].split('=').next().unwrap();
+        let names: Vec<_> = removed.iter().map(|one| one.to_str().unwrap()).collect();
+        assert_eq!(names.len(), 2);
+        assert!(!names.iter().any(|one| one.starts_with(kept)), "{names:?}");
     }
 }

@@ -281,3 +281,29 @@ async fn a_callback_of_its_own_keeps_a_code_from_other_providers() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_polling_login_goes_on_in_a_browser_with_many_newer_logins() {
+    let setup = Setup::new().await;
+    let begun = setup.call("POST", "/login", &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let shown = setup.browse(page, "").await;
+    let mut cookies = vec![shown.cookie()];
+    for _ in 0..9 {
+        cookies.push(setup.call("GET", "/login", &[]).await.cookie());
+    }
+    let confirmed = setup.browse(&links(&shown)[0], &cookies.join("; ")).await;
+    let own = shown.cookie();
+    let name = own.split('=').next().unwrap();
+    let set: Vec<_> = confirmed
+        .headers
+        .get_all(header::SET_COOKIE)
+        .iter()
+        .collect();
+    let of_own = set
+        .iter()
+        .filter(|one| one.to_str().unwrap().starts_with(name));
+    assert_eq!(of_own.count(), 1, "{set:?}");
+    assert!(set[0].to_str().unwrap().starts_with(&own), "{set:?}");
+}

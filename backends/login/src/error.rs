@@ -176,7 +176,7 @@ impl From<StoreError> for LoginError {
 impl LoginError {
     /// A browser's login without `return_to`: no program would get its result.
     pub(crate) const NO_RETURN_TO: Self = Self::ParamMissing { name: "return_to" };
-    /// Several providers, none named, and nobody who could choose.
+    /// Several providers are configured, the request names none, and there is no page on which a user chooses one.
     pub(crate) const NO_PROVIDER: Self = Self::ParamMissing { name: "provider" };
 
     /// More than one of the parameters `names` was sent.

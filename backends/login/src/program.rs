@@ -71,12 +71,9 @@ async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     tracing::info!(store = %config.store.address, "using the store");
     let service = Service::new(config, Stores::new(&store), Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
-    match providers_with_accounts(&store).await {
-        Ok(names) => log_warnings(&check::warnings(&service.config, &names)),
-        Err(error) => {
-            return Err(error).context("cannot read the accounts' providers from the store");
-        }
-    }
+    let names = providers_with_accounts(&store).await;
+    let names = names.context("cannot read the accounts' providers from the store")?;
+    log_warnings(&check::warnings(&service.config, &names));
     // Read now and not by the first request: with a slow store, all requests that need the key would queue for it.
     let seal = service.state.seal().await.map(drop);
     seal.context("cannot read the key of redirect logins from the store")?;

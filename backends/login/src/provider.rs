@@ -30,7 +30,10 @@ use self::{
     token::Tokens,
 };
 use crate::{
-    config::{ClientAuth, PassedOn, Protocol, ProviderConfig, ProviderName, Providers, PublicUrl},
+    config::{
+        ClientAuth, OAuthSettings, PassedOn, Protocol, ProviderConfig, ProviderName, Providers,
+        PublicUrl,
+    },
     metrics::providers::{CallKind, ProviderMetrics, Providers as ProviderCounters},
     records::{
         accounts::User,
@@ -103,16 +106,12 @@ impl Provider {
         iss: Option<&str>,
         deadline: Instant,
     ) -> Result<bool, ProviderFault> {
-        match (&self.config.protocol, iss) {
-            (Protocol::OAuth(settings), Some(iss)) => Ok(settings.issuer == iss),
-            (Protocol::OAuth(_), None) => Ok(true),
-            (Protocol::OpenId { issuer }, Some(iss)) => Ok(issuer == iss),
-            (Protocol::OpenId { .. }, None) => {
-                let metadata = timeout_at(deadline, self.published()).await;
-                let metadata = metadata.map_err(|_| ProviderFault::TooSlow)??;
-                Ok(!metadata.is_some_and(|metadata| metadata.discovery.sends_iss))
-            }
+        if let Some(iss) = iss {
+            return Ok(iss == self.issuer_name());
         }
+        let published = timeout_at(deadline, self.published()).await;
+        let published = published.map_err(|_| ProviderFault::TooSlow)??;
+        Ok(!published.is_some_and(|metadata| metadata.discovery.sends_iss))
     }
 
     /// The URL that the browser with `cookie` is redirected to for the login of `state`.
@@ -127,7 +126,7 @@ impl Provider {
         hints: &Hints,
     ) -> Result<Url, ProviderFault> {
         let published = self.published().await?;
-        let endpoints = self.endpoints(published.as_deref())?;
+        let endpoints = endpoints(&self.config, published.as_deref())?;
         let client = token::client(&self.config, &endpoints, &self.callback);
         let mut request = client.authorize_url(|| CsrfToken::new(state.encode()));
         request = request.add_scopes(self.config.scopes.iter().cloned().map(Scope::new));
@@ -166,13 +165,14 @@ impl Provider {
         let calls = async {
             let published = self.published().await?;
             let tokens = self.exchange(code, cookie, published.as_deref()).await?;
-            match published {
-                None => self.user_by_record(&tokens).await,
-                Some(metadata) => {
+            match (&self.config.protocol, published) {
+                (Protocol::OAuth(settings), _) => self.user_by_record(settings, &tokens).await,
+                (Protocol::OpenId { .. }, Some(metadata)) => {
                     let id_token = tokens.id.as_deref().ok_or(ProviderFault::NoIdToken)?;
                     let named = self.user_of(id_token, &metadata, cookie, now).await?;
                     self.user_by_id_token(named, &tokens, &metadata).await
                 }
+                (Protocol::OpenId { .. }, None) => Err(ProviderFault::NothingPublished),
             }
         };
         let calls = timeout_at(deadline, calls).await;
@@ -185,17 +185,18 @@ impl Provider {
         cookie: &LoginCookie,
         published: Option<&Metadata>,
     ) -> Result<Tokens, ProviderFault> {
-        let endpoints = self.endpoints(published)?;
+        let endpoints = endpoints(&self.config, published)?;
         let client = token::client(&self.config, &endpoints, &self.callback);
         let exchange = token::exchange(&client, &self.http, code, self.code_verifier(cookie));
         let exchange = recorded("token", self.name(), endpoints.token, exchange);
         self.metrics.measure(CallKind::Token, exchange).await
     }
 
-    async fn user_by_record(&self, tokens: &Tokens) -> Result<User, ProviderFault> {
-        let Protocol::OAuth(settings) = &self.config.protocol else {
-            return Err(ProviderFault::NoIdToken);
-        };
+    async fn user_by_record(
+        &self,
+        settings: &OAuthSettings,
+        tokens: &Tokens,
+    ) -> Result<User, ProviderFault> {
         let record = user::by_record(&self.http, settings, &tokens.access);
         let record = recorded("user", self.name(), &settings.user_url, record);
         self.metrics.measure(CallKind::User, record).await
@@ -254,13 +255,6 @@ impl Provider {
             Some(issuer) => issuer.metadata().await.map(Some),
             None => Ok(None),
         }
-    }
-
-    fn endpoints<'a>(
-        &'a self,
-        published: Option<&'a Metadata>,
-    ) -> Result<Endpoints<'a>, ProviderFault> {
-        endpoints(&self.config, published)
     }
 
     fn issuer_name(&self) -> &str {

@@ -167,8 +167,8 @@ impl Discovery {
 /// A discovery document, not yet checked.
 struct Document<'d> {
     object: Object<'d>,
-    /// Only an issuer on this host may have endpoints on this host without TLS: another one would have the secret sent
-    /// to whatever listens here.
+    /// Only an issuer on this host may have endpoints on this host without TLS: any other issuer could direct the client
+    /// secret to a local program.
     allows_http: bool,
 }
 

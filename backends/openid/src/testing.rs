@@ -73,7 +73,7 @@ impl Signer {
         self.sign(&header.to_string(), payload)
     }
 
-    /// A token with any header: the signature is made by this key, whatever the header says.
+    /// A token with any header, signed by this key.
     #[must_use]
     pub fn sign(self, header: &str, payload: &str) -> String {
         let input = format!("{}.{}", encoded(header), encoded(payload));

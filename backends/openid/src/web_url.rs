@@ -1,4 +1,4 @@
-//! The URLs that a provider may have: `https`, or `http` where nobody can listen in.
+//! The URLs that a provider may have: `https`, or `http` on this host's loopback address.
 
 use url::{Host, Url};
 

@@ -12,8 +12,8 @@ use crate::{
     records::{
         applications::Application,
         logins::{
-            BrowserCookie, Hints, LoginCookie, LoginToken, NewPollingLogin, SealedRedirect,
-            UserCode,
+            BrowserCookie, Hints, LoginCookie, LoginState, LoginToken, NewPollingLogin,
+            SealedRedirect, UserCode,
         },
     },
     service::Service,
@@ -77,10 +77,8 @@ pub(super) async fn send_to(
     let state = seal.issue_state(version, expires_at);
     let url = match provider {
         Some(provider) => {
-            let url = provider.authorize_url(&state, &login.cookie, &login.hints);
-            let url = url
-                .await
-                .map_err(|fault| provider_failed(service, provider, &fault))?;
+            let login = (&state, &login.cookie, &login.hints);
+            let url = authorize_url(service, provider, login).await?;
             provider.metrics.count_begun(LoginMode::Redirect);
             url
         }
@@ -92,6 +90,16 @@ pub(super) async fn send_to(
         url,
         set_cookie: BrowserCookie::of(&state, &service.config.public_url).set(&sealed, remaining),
     })
+}
+
+/// Where the browser of a login goes at its provider. A fault is logged, and the login goes on.
+pub(super) async fn authorize_url(
+    service: &Service,
+    provider: &Provider,
+    (state, cookie, hints): (&LoginState, &LoginCookie, &Hints),
+) -> Result<Url, LoginError> {
+    let url = provider.authorize_url(state, cookie, hints).await;
+    url.map_err(|fault| provider_failed(service, provider, &fault))
 }
 
 /// Begins a polling login: the client receives a token, and a URL to open in any browser.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{
     BrowserRequest, BrowserStep, Button, Page, PollingPage, Redirect,
-    begin::{named_provider, send_to},
-    find::{Found, ensure_pending, find_callback_login, find_login, sent_cookie},
-    finish::{Grant, find_outcome, finish_or_find, provider_failed},
+    begin::{authorize_url, named_provider, send_to},
+    find::{Found, ensure_pending, find_login, find_redirect_login, sent_cookie},
+    finish::{Grant, find_outcome, finish_or_find},
     outcome::{CallbackLogin, outcome_again},
     refusal::Refusal,
 };
@@ -27,20 +27,10 @@ pub(crate) async fn show_page(
     service: &Service,
     request: &BrowserRequest<'_>,
 ) -> Result<BrowserStep, LoginError> {
-    if is_redirect_login(service, request).await? {
-        let login = match find_callback_login(service, request).await? {
-            Found::Login(login) => login,
-            Found::Finished(outcome) => return Ok(outcome.into()),
-        };
-        return match login.login.provider.provider() {
-            Some(name) => send_again(service, &login, name).await,
-            None => Ok(BrowserStep::Page(Page {
-                application: Arc::clone(&login.application),
-                providers: buttons(service, None)?,
-                state: login.login.state.encode(),
-                polling: None,
-            })),
-        };
+    match find_redirect_login(service, request).await? {
+        Some(Found::Login(login)) => return redirect_page(service, &login).await,
+        Some(Found::Finished(outcome)) => return Ok(outcome.into()),
+        None => {}
     }
     let (login, application) = find_login(service, request).await?;
     let Mode::Polling { user_code } = &login.mode else {
@@ -78,6 +68,29 @@ pub(crate) async fn show_page(
     }))
 }
 
+/// The page of a redirect login, where the user chooses a provider. If there is one already, it was unavailable before, and
+/// the browser is sent to it again.
+async fn redirect_page(
+    service: &Service,
+    CallbackLogin {
+        login,
+        application,
+        cookie,
+    }: &CallbackLogin,
+) -> Result<BrowserStep, LoginError> {
+    let Some(name) = login.provider.provider() else {
+        return Ok(BrowserStep::Page(Page {
+            application: Arc::clone(application),
+            providers: buttons(service, None)?,
+            state: login.state.encode(),
+            polling: None,
+        }));
+    };
+    let provider = configured_provider(service, name)?;
+    let url = authorize_url(service, provider, (&login.state, cookie, &login.hints)).await?;
+    Ok(BrowserStep::Again(url))
+}
+
 /// Sends the browser of a redirect login to the provider that the user has chosen on the page. The login goes on under a
 /// state of its own, which has the choice: the user can go back to the page, and choose again.
 pub(crate) async fn choose(
@@ -85,15 +98,13 @@ pub(crate) async fn choose(
     request: &BrowserRequest<'_>,
     name: &str,
 ) -> Result<BrowserStep, LoginError> {
-    if !is_redirect_login(service, request).await? {
+    let CallbackLogin { login, .. } = match find_redirect_login(service, request).await? {
+        Some(Found::Login(login)) => *login,
+        Some(Found::Finished(outcome)) => return Ok(outcome.into()),
         // The page of a polling login sends `confirm`, too.
-        return Err(LoginError::LoginMismatch);
-    }
-    let provider = named_provider(service, name)?;
-    let CallbackLogin { login, .. } = match find_callback_login(service, request).await? {
-        Found::Login(login) => *login,
-        Found::Finished(outcome) => return Ok(outcome.into()),
+        None => return Err(LoginError::LoginMismatch),
     };
+    let provider = named_provider(service, name)?;
     let (Choice::Users(None), Mode::Redirect { return_to }) = (&login.provider, login.mode) else {
         return Err(LoginError::LoginMismatch);
     };
@@ -154,15 +165,6 @@ pub(crate) async fn confirm(
     Ok(ended.outcome.of_link(true).into())
 }
 
-/// Whether the request is about a redirect login, by its state.
-async fn is_redirect_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<bool, LoginError> {
-    let state = super::find::parse_state(request)?;
-    Ok(service.state.seal().await?.expiry_of(&state).is_some())
-}
-
 /// The buttons of a page: of the one provider, or of all.
 fn buttons(service: &Service, only: Option<&ProviderName>) -> Result<Vec<Button>, LoginError> {
     let button = |provider: &Provider| Button {
@@ -196,10 +198,7 @@ async fn redirect_to_provider(
     provider: &Provider,
     cookie: &LoginCookie,
 ) -> Result<Redirect, LoginError> {
-    let url = provider.authorize_url(&login.state, cookie, &login.hints);
-    let url = url
-        .await
-        .map_err(|fault| provider_failed(service, provider, &fault))?;
+    let url = authorize_url(service, provider, (&login.state, cookie, &login.hints)).await?;
     let name = &provider.config.name;
     let chosen = matches!(login.provider, Choice::Users(_)).then_some(name);
     bind(service, login, cookie, chosen).await?;
@@ -214,20 +213,6 @@ async fn redirect_to_provider(
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
             .set(&cookie.encode(), remaining),
     })
-}
-
-/// Sends the browser of a redirect login to its provider once more: the provider was unavailable before.
-async fn send_again(
-    service: &Service,
-    login: &CallbackLogin,
-    name: &ProviderName,
-) -> Result<BrowserStep, LoginError> {
-    let provider = configured_provider(service, name)?;
-    let url = provider.authorize_url(&login.login.state, &login.cookie, &login.login.hints);
-    let url = url
-        .await
-        .map_err(|fault| provider_failed(service, provider, &fault))?;
-    Ok(BrowserStep::Again(url))
 }
 
 fn configured_provider<'a>(

@@ -44,14 +44,27 @@ pub(super) async fn find_callback_login(
     service: &Service,
     request: &BrowserRequest<'_>,
 ) -> Result<Found, LoginError> {
-    let state = parse_state(request)?;
-    match service.state.seal().await?.expiry_of(&state) {
-        Some(expires_at) => find_redirect_login(service, request, state, expires_at).await,
+    match find_redirect_login(service, request).await? {
+        Some(found) => Ok(found),
         None => find_polling_login(service, request).await,
     }
 }
 
-async fn find_redirect_login(
+/// Finds the redirect login that a request names, in the browser's cookie; `None` if the `state` is a polling login's.
+pub(super) async fn find_redirect_login(
+    service: &Service,
+    request: &BrowserRequest<'_>,
+) -> Result<Option<Found>, LoginError> {
+    let state = parse_state(request)?;
+    match service.state.seal().await?.expiry_of(&state) {
+        Some(expires_at) => open_redirect_login(service, request, state, expires_at)
+            .await
+            .map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn open_redirect_login(
     service: &Service,
     request: &BrowserRequest<'_>,
     state: LoginState,
@@ -141,7 +154,7 @@ pub(super) fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginE
 }
 
 /// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
-pub(super) fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
+fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
     LoginState::decode(request.state)
         .filter(|state| state.version() == request.version)
         .ok_or(LoginError::LoginUnknown)

@@ -76,21 +76,20 @@ pub(crate) async fn finish_login(
         if !provider.is_own_callback(callback.provider) {
             return Err(LoginError::LoginMismatch);
         }
-        let deadline = match &callback.grant {
-            Grant::Code(_, deadline) => *deadline,
-            Grant::Refused(_) => deadline(),
-        };
-        match (
-            provider.accepts_issuer(callback.iss, deadline).await,
-            &callback.grant,
-        ) {
-            (Ok(true), _) => {}
-            (Ok(false), _) => return Err(LoginError::LoginMismatch),
-            // It can only end this browser's own login.
-            (Err(_), Grant::Refused(_)) => {}
-            (Err(fault), Grant::Code(..)) => {
-                return Err(provider_failed(service, provider, &fault));
+        let iss = callback.iss;
+        let is_accepted = match &callback.grant {
+            Grant::Code(_, deadline) => {
+                let accepted = provider.accepts_issuer(iss, *deadline).await;
+                accepted.map_err(|fault| provider_failed(service, provider, &fault))?
             }
+            // If the provider has published nothing, its error can only end this browser's own login.
+            Grant::Refused(_) => {
+                let accepted = provider.accepts_issuer(iss, deadline()).await;
+                accepted.unwrap_or(true)
+            }
+        };
+        if !is_accepted {
+            return Err(LoginError::LoginMismatch);
         }
     }
     if let Grant::Refused(refusal @ Refusal::Temporary(_)) = &callback.grant {

@@ -8,8 +8,8 @@ use crate::{
     records::accounts::providers_with_accounts,
 };
 
-/// Returns warnings about accounts that nobody can log in to: their provider is not configured, since it was renamed or
-/// removed. The store is neither created nor migrated.
+/// Returns warnings about accounts whose provider is not configured: it was renamed or removed, and their users cannot log in.
+/// The store is neither created nor migrated.
 pub(super) async fn lost_accounts(config: &Config) -> Vec<String> {
     let names = async {
         let Some(store) = Store::open_read_only(&config.store).await? else {

@@ -1,7 +1,7 @@
 //! What an OpenID provider publishes about itself: its discovery document and its keys, fetched and kept up to date.
 //!
 //! One task for each issuer fetches both: at the start, every hour, and when a request asks for it, at most once in
-//! [`Pace::interval`], whatever clients do. Requests never fetch. After a failed fetch, what was fetched before stays in use.
+//! [`Pace::interval`]. Requests never fetch. If a fetch fails, the previous documents stay in use.
 
 use std::{
     sync::Arc,
@@ -23,8 +23,7 @@ use super::{
     http_client::{HttpClient, is_json},
 };
 
-/// Timeout of the document and the keys together.
-/// With the pause before it, a callback has time left for its other calls.
+/// Timeout of the document and the keys together. With the pause before it, a callback has time left for its other calls.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How often an issuer is asked.
@@ -96,7 +95,7 @@ impl Issuer {
         let now = self.fetched.borrow().clone();
         match (now.metadata, now.fault) {
             (Some(metadata), _) => Ok(metadata),
-            // Strangers can ask: while an issuer is down, none of their requests waits for it. One of them has it asked again.
+            // Anyone can cause this: while an issuer is down, no request waits for it. The task fetches again.
             (None, Some(fault)) => {
                 self.wanted.notify_one();
                 Err(ProviderFault::Fetched(fault))

@@ -108,8 +108,8 @@ pub(super) async fn exchange(
     }
 }
 
-/// Leaves to the crate what has an error code, whatever its status: GitHub reports errors with 200. Otherwise the response
-/// must be a success, and JSON.
+/// The crate reads a response with an error code, with any status: GitHub sends errors with 200. Any other response must have
+/// status 200 and be JSON.
 fn judged(mut response: Response<Vec<u8>>) -> Result<Response<Vec<u8>>, ProviderFault> {
     let status = response.status();
     let members = serde_json::from_slice::<Map<String, Value>>(response.body());

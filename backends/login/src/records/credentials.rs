@@ -62,7 +62,8 @@ pub(crate) struct NewCredential {
     pub(crate) logged_in: CredentialClaims,
     /// When the login was completed.
     pub(crate) created_at: Timestamp,
-    /// The hash of the state of the login whose outcome it is; `None`: it is issued whatever has become of the login.
+    /// The hash of the state of the login that issues it: the credential is inserted only if the outcome is still valid. `None`:
+    /// it is inserted in any case.
     pub(crate) outcome: Option<[u8; LENGTH]>,
 }
 
@@ -199,7 +200,7 @@ impl CredentialStore for Store {
             (Self::Sqlite(_), Some(_)) => {
                 format!("{insert} SELECT $1, $2, $3, $4, $5, $6 {outcome} ON CONFLICT DO NOTHING")
             }
-            // Whoever ends logins changes the outcome first, and waits here until it can find the credential.
+            // A command that ends logins changes the outcome first. `FOR SHARE` makes it wait until it finds this credential.
             (Self::Postgres(_), Some(_)) => format!(
                 "{insert} SELECT CAST($1 AS BYTEA), CAST($2 AS BYTEA), CAST($3 AS BIGINT), CAST($4 AS BIGINT), \
                      CAST($5 AS BIGINT), CAST($6 AS BIGINT) FROM (SELECT 1 {outcome} FOR SHARE) AS claimable \

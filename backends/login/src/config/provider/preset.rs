@@ -85,7 +85,7 @@ pub(super) static PRESETS: [Preset; 9] = [
         }),
     },
     // <https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps>. The number stays when a
-    // user takes another login name, which somebody else can have then.
+    // user renames the login name; another user can then take the old one.
     Preset {
         kind: "github",
         label: Some("GitHub"),

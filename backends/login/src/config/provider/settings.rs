@@ -189,9 +189,9 @@ impl ProviderConfig {
         let protocol = protocol(section, preset, given, is_local_only);
         refused?;
         let (protocol, scopes) = (protocol?, scopes?);
-        let default_auth = match (&preset.protocol, &protocol) {
-            (preset::Protocol::OAuth(oauth), _) => Some(oauth.client_auth),
-            (preset::Protocol::OpenId(_), _) => None,
+        let default_auth = match &preset.protocol {
+            preset::Protocol::OAuth(oauth) => Some(oauth.client_auth),
+            preset::Protocol::OpenId(_) => None,
         };
         if matches!(protocol, Protocol::OpenId { .. })
             && !scopes.iter().any(|scope| scope == "openid")
@@ -304,7 +304,7 @@ fn protocol(
                 return Err(section.problem("issuer", &found, allowed));
             }
             if preset.kind == "microsoft" && is_shared_tenant(&issuer) {
-                let found = format!("{issuer:?}, which is no tenant but anybody's");
+                let found = format!("{issuer:?}, which accepts accounts of every tenant");
                 return Err(section.problem("issuer", &found, allowed));
             }
             let is_elsewhere = Url::parse(&issuer).is_ok_and(|url| !is_loopback(&url));

@@ -495,3 +495,40 @@ async fn a_copy_has_the_account_that_only_the_other_version_asks_for() {
     .await;
     assert_eq!(v3.requests().len(), 1);
 }
+
+/// What a shadow's own backend gets is what a route gets: nothing of logins unless its table says so.
+#[tokio::test]
+async fn a_shadows_own_backend_is_trusted_with_what_its_table_says() {
+    const COOKIE: &str = "a=1; login-0123456789abcdef=v; __Host-login-0123456789abcdef=w";
+    const OWN_SECRET: &str = "of-shadow-4283fefc63f0cd0e";
+    let trusted = format!(
+        "account = 'required'\npass_authorization = true\ngateway_secret = '{OWN_SECRET}'\n"
+    );
+    for (keys, is_trusted) in [("", false), (&*trusted, true)] {
+        let own = RecordingBackend::start().await;
+        let toml = format!(
+            "gateway_secret = 'of-all-4283fefc63f0cd0e'\n[versions.v1.shadow]\nto = 'v2'\npercent = 100.0\n\
+             paths = ['/user']\nnoise_percent = 0\nbackend = '{}'\n{keys}",
+            own.address()
+        );
+        let logins = "gateway_secret = 'of-all-4283fefc63f0cd0e'\n";
+        let stack = Stack::builder().multi().gateway(&toml);
+        let stack = stack.backends(logins).start().await;
+        let app = stack.create_application("Shop", &[]);
+        let client = stack.client_of(&app);
+        let login = log_in_by_polling(&client, "ada").await;
+        let call = client.get("/user").version("v1").header("Cookie", COOKIE);
+        let call = call.authorization(credential(&login));
+        assert_eq!(call.send().await.status, 200);
+        let copy = until("the copy", || async { own.requests().pop() }).await;
+        assert_eq!(copy.value("x-gateway-shadow"), Some("v1"));
+        assert_eq!(copy.value("cookie"), Some("a=1"));
+        for (name, value) in [
+            ("acme-x-authorization", credential(&login)),
+            ("x-gateway-account-type", "bitbucket"),
+            ("x-gateway-secret", OWN_SECRET),
+        ] {
+            assert_eq!(copy.value(name), is_trusted.then_some(value), "{name}");
+        }
+    }
+}

@@ -90,7 +90,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Numbers a backend. Without a `secret` of its own, it gets that of the whole file.
+    /// Numbers a backend. Without a `secret` of its own, it gets that of the whole file, unless it gets only copies.
     fn add(
         &mut self,
         name: BackendName,
@@ -98,13 +98,17 @@ impl Reading<'_> {
         account: AccountRules,
         secret: Option<Secret>,
     ) -> Arc<Backend> {
-        self.uses_secret |= secret.is_none();
+        let default = self.secret.as_ref().filter(|_| name.part != Part::Shadow);
+        let secret = secret.or_else(|| {
+            self.uses_secret |= default.is_some();
+            default.cloned()
+        });
         let backend = Arc::new(Backend {
             name,
             number: self.backends.len(),
             upstream,
             account,
-            secret: secret.or_else(|| self.secret.clone()),
+            secret,
         });
         self.backends.push(Arc::clone(&backend));
         backend

@@ -37,7 +37,7 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     let entry = shadow.entry(method, path)?;
     let changes = route.version.changes();
     let is_callback = accepted.routed.verified().callback().is_some();
-    let is_beside = changes.is_some() && route.backend().name.is_of_route();
+    let is_beside = changes.is_some() && !route.backend().name.is_login_service();
     if is_callback || is_beside || !is_chosen(shadow.per_million) {
         return None;
     }
@@ -100,13 +100,8 @@ fn copied(
     let method = accepted.method();
     let changes = version.changes();
     let again = (method == Method::Get && is_chosen(shadow.noise_per_million)).then(|| {
-        let backend = &Arc::clone(accepted.route().backend());
-        let to = Addressed {
-            version: &version,
-            backend,
-            rules: backend,
-        };
-        request_of(gateway, request, accepted, to, None)
+        let backend = Arc::clone(accepted.route().backend());
+        request_of(gateway, request, accepted, (&version, &backend), None)
     });
     let mut credential = None;
     let copy = changed_request(gateway, request, accepted).and_then(|changed| {
@@ -122,15 +117,10 @@ fn copied(
         if is_unsigned && other.unsigned(index) == Unsigned::Reject {
             return Err(NotCopied::Rejected(ProblemCode::SignMissing));
         }
-        let rules = other.backend(index);
-        credential = prepare_account(gateway, accepted, rules)?;
-        let backend = shadow.backend.as_ref().unwrap_or(rules);
-        let to = Addressed {
-            version: other,
-            backend,
-            rules,
-        };
-        Ok(request_of(gateway, request, accepted, to, changed.as_ref()))
+        let backend = shadow.backend.as_ref().unwrap_or(other.backend(index));
+        credential = prepare_account(gateway, accepted, backend)?;
+        let (to, changed) = ((other, backend), changed.as_ref());
+        Ok(request_of(gateway, request, accepted, to, changed))
     });
     Copied {
         entry: Entry {
@@ -170,15 +160,6 @@ fn changed_request(
         Rejection::BridgeFailed { change, .. } => NotCopied::NotChanged(change),
         other => NotCopied::Rejected(other.code().unwrap_or(ProblemCode::Internal)),
     })
-}
-
-/// Where a copy goes.
-#[derive(Clone, Copy)]
-struct Addressed<'a> {
-    version: &'a ServedVersion,
-    backend: &'a Arc<Backend>,
-    /// The backend whose rules hold: that of the version, also if copies have one of their own.
-    rules: &'a Backend,
 }
 
 /// Passes the credential to a backend that gets it, and to no other. Returns the one to look up, if the backend needs an
@@ -221,7 +202,7 @@ fn request_of(
     gateway: &Gateway,
     request: &Received<'_, Head>,
     accepted: &mut Accepted<'_>,
-    to: Addressed<'_>,
+    (version, backend): (&ServedVersion, &Arc<Backend>),
     changed: Option<&BridgedRequest>,
 ) -> CopyRequest {
     let form = changed.map_or(accepted.outgoing.form(), |changed| &changed.form);
@@ -237,12 +218,11 @@ fn request_of(
         Identified {
             routed: &accepted.routed,
             to: To {
-                backend: to.backend,
-                rules: to.rules,
-                version: to.version.name(),
+                backend,
+                version: version.name(),
                 copy_of: Some(accepted.route().version.name()),
             },
-            account: account.filter(|_| to.rules.account.check != AccountCheck::None),
+            account: account.filter(|_| backend.account.check != AccountCheck::None),
             bridged: changed,
         },
         accepted.head,
@@ -253,13 +233,13 @@ fn request_of(
     );
     let form = form.to_vec();
     accepted.admitted.traceparent = traceparent;
-    let target = gateway.policy.backends.target(to.backend);
+    let target = gateway.policy.backends.target(backend);
     CopyRequest {
         headers: head,
         id: request.id,
         form,
         is_get: accepted.method() == Method::Get,
-        backend: Arc::clone(to.backend),
+        backend: Arc::clone(backend),
         balancer: target.balancer.as_ref().map(Arc::clone),
         fixed: Arc::clone(&target.fixed),
     }

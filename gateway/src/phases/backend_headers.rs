@@ -53,8 +53,6 @@ pub(crate) struct Identified<'r> {
 pub(crate) struct To<'r> {
     /// The backend.
     pub backend: &'r Backend,
-    /// The backend whose rules hold: another one, if copies have a backend of their own.
-    pub rules: &'r Backend,
     /// The version whose backend it is.
     pub version: &'r Version,
     /// The version whose request it is a copy of, if it is a copy.
@@ -66,7 +64,6 @@ impl<'r> To<'r> {
     pub(crate) fn route(route: &'r Route) -> Self {
         Self {
             backend: route.backend(),
-            rules: route.backend(),
             version: route.serving(),
             copy_of: None,
         }
@@ -123,7 +120,7 @@ fn write_passed(
     lines: &mut Vec<u8>,
 ) {
     // The parser has checked that names and values contain no line ends.
-    let hides_logins = admitted.has_cookies && to.rules.name.is_of_route();
+    let hides_logins = admitted.has_cookies && !to.backend.name.is_login_service();
     let fields = head.at(&admitted.passed_fields);
     if to.copy_of.is_none() && !changes_response && !hides_logins {
         // Most requests: nothing is looked at.

@@ -96,10 +96,10 @@ impl Backend {
 }
 
 impl BackendName {
-    /// Whether it is the backend of a route: not a login service, so it neither gets nor sets the cookies of logins.
+    /// Whether it can be a login service. No other backend gets or sets the cookies of logins.
     #[must_use]
-    pub(crate) const fn is_of_route(&self) -> bool {
-        matches!(self.part, Part::Route(_) | Part::CommonRoute { .. })
+    pub(crate) const fn is_login_service(&self) -> bool {
+        matches!(self.part, Part::Own | Part::Canary(_))
     }
 
     /// The version, for the log; `None` for a route of several.
@@ -125,7 +125,7 @@ impl AccountRules {
         passes_authorization: true,
     };
 
-    /// Reads the keys of a route.
+    /// Reads the keys of a backend that is no login service.
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
         let checks = [
             ("none", AccountCheck::None),

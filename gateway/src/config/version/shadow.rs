@@ -91,9 +91,10 @@ pub(super) fn read_shadow(
         let has_backend = section.has("backend") || section.has("backends");
         let upstream =
             has_backend.then(|| Upstream::read(section, DefaultChecks::IfSeveral, reading));
+        let account = AccountRules::read(section);
         let secret = gateway_secret(section, GATEWAY_SECRET);
         let (to, gets, posts): (Version, _, _) = (to?, gets?, posts?);
-        let (upstream, secret) = (upstream.transpose()?, secret?);
+        let (upstream, account, secret) = (upstream.transpose()?, account?, secret?);
         let percent = percent?;
         let share = per_million(percent);
         if percent > 0.0 && share == 0 {
@@ -109,15 +110,16 @@ pub(super) fn read_shadow(
                 "{table}.post_paths: {to} executes a share of these POSTs a second time"
             ));
         }
-        if upstream.is_none() && secret.is_some() {
-            let why = "copies have no backend of their own";
-            reading.has_no_effect(section, GATEWAY_SECRET, why);
+        for key in [GATEWAY_SECRET, "account", "pass_authorization"] {
+            if upstream.is_none() && section.has(key) {
+                reading.has_no_effect(section, key, "copies have no backend of their own");
+            }
         }
         let backend = upstream.zip(name).map(|(upstream, name)| {
             let part = Part::Shadow;
             let version = Some(Arc::new(name.clone()));
             let name = BackendName { version, part };
-            reading.add(name, upstream, AccountRules::LOGIN, secret)
+            reading.add(name, upstream, account, secret)
         });
         Ok(Shadow {
             to,

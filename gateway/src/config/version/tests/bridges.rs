@@ -1,7 +1,7 @@
 //! Bridges, changes and shadows, and every invalid form.
 
 use super::*;
-use crate::request::Method;
+use crate::{config::AccountCheck, request::Method};
 
 fn bridged(further: &str) -> String {
     format!(
@@ -241,7 +241,8 @@ const MULTI: &str = "prefix = 'Acme'\n[applications]\n\
 fn a_shadow_is_read() {
     let config = load(&format!(
         "{MULTI}to = 'V2'\npercent = 0.05\nnoise_percent = 100\npaths = ['/user', '/orders/']\npost_paths = ['/quote']\n\
-         ignore = ['$.id']\nheaders = ['Location']\nbackend = '127.0.0.1:3'\n"
+         ignore = ['$.id']\nheaders = ['Location']\nbackend = '127.0.0.1:3'\n\
+         account = 'optional'\npass_authorization = true\n"
     ));
     let config = config.unwrap();
     let v1 = config.versions.named(b"v1").unwrap();
@@ -257,12 +258,25 @@ fn a_shadow_is_read() {
     assert_eq!(entry(Method::Get, "/quote"), None);
     let backend = shadow.backend.as_ref().unwrap();
     assert_eq!(backend.name.to_string(), "v1 (shadow)");
+    assert_eq!(backend.account.check, AccountCheck::Optional);
+    assert!(backend.account.passes_authorization);
     assert!(v1.backends().all(|one| one.number != backend.number));
     let warnings = config.warnings().join("\n");
     assert!(
         warnings.contains("versions.v1.shadow.post_paths: v2 executes"),
         "{warnings}"
     );
+    for key in [
+        "account = 'required'",
+        "pass_authorization = false",
+        "gateway_secret = 'of-shadow-4283fefc63f0cd0e'",
+    ] {
+        let config = load(&format!("{MULTI}to = 'v2'\npaths = ['/user']\n{key}\n"));
+        let warnings = config.unwrap().warnings().join("\n");
+        let name = key.split(' ').next().unwrap();
+        let expected = format!("versions.v1.shadow.{name} has no effect: copies have no backend");
+        assert!(warnings.contains(&expected), "{warnings}");
+    }
 }
 
 #[test]

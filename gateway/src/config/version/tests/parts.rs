@@ -150,6 +150,21 @@ fn secret(first: char) -> String {
 #[test]
 fn the_nearest_secret_is_a_backends() {
     let secret_of = |key: char| format!("gateway_secret = '{}'\n", secret(key));
+    // Copies may go to a program that is not trusted: only their own table gives it a secret.
+    for (own, expected) in [(String::new(), None), (secret_of('c'), Some(secret('c')))] {
+        let toml = format!(
+            "prefix = 'Acme'\n{}[applications]\n[versions.v1]\nbackend = '127.0.0.1:1'\n{}\
+             [versions.v1.shadow]\nto = 'v2'\npaths = ['/x']\nbackend = '127.0.0.1:3'\n{own}\
+             [versions.v2]\nbackend = '127.0.0.1:2'\n",
+            secret_of('a'),
+            secret_of('b')
+        );
+        let config = load(&toml).unwrap();
+        let shadow = config.versions.named(b"v1").unwrap().shadow().unwrap();
+        let found = &shadow.backend.as_ref().unwrap().secret;
+        let found = found.as_ref().map(|secret| secret.expose().to_owned());
+        assert_eq!(found, expected);
+    }
     let (root, of_v1, of_route) = (secret_of('a'), secret_of('b'), secret_of('c'));
     let versions = versions(&format!(
         "{root}[versions.v1]\nbackend = '127.0.0.1:1'\n{of_v1}\

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use end_to_end::{
     program::{Program, output_text},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
+    signed_client::http_client,
     stack::{Application, Stack},
     waiting::{PROPAGATION_TIMEOUT, until, within},
 };
@@ -89,6 +90,40 @@ impl Two {
     async fn api(&self, gateway: usize, path: &str, token: &str, body: Option<Value>) -> Value {
         let response = self.stack.call_api(gateway, path, token, body).await;
         response.json().await.unwrap()
+    }
+
+    /// Calls `/backends/WHAT` for an address of v3: the status, and the code of its problem.
+    fn tried(
+        &self,
+        gateway: usize,
+        what: &str,
+        token: &str,
+        body: Value,
+    ) -> impl Future<Output = (u16, String)> + use<> {
+        let url = self.stack.api_url(gateway, &format!("backends/{what}"));
+        let call = http_client().post(url).bearer_auth(token).json(&body);
+        async move {
+            let response = call.send().await.unwrap();
+            let status = response.status().as_u16();
+            let body: Value = response.json().await.unwrap();
+            let code = body["code"].as_str().unwrap_or_default();
+            (status, code.to_owned())
+        }
+    }
+
+    /// The addresses that are drained by the store.
+    fn drained(&self, token: &str) -> impl Future<Output = Vec<String>> + use<> {
+        let call = http_client().get(self.stack.api_url(0, "backends"));
+        let call = call.bearer_auth(token);
+        async move {
+            let listed: Value = call.send().await.unwrap().json().await.unwrap();
+            let backends = listed["items"].as_array().unwrap();
+            let v3 = backends.iter().find(|one| one["backend"] == "v3").unwrap();
+            let drained = v3["addresses"].as_array().unwrap().iter();
+            let drained = drained.filter(|one| !one["drained_until"].is_null());
+            let names = drained.map(|one| one["address"].as_str().unwrap().to_owned());
+            names.collect()
+        }
     }
 
     fn health(&self) -> Vec<String> {
@@ -215,4 +250,128 @@ async fn what_the_api_of_one_gateway_changes_reaches_all() {
         });
         assert!(seen.await.is_some(), "gateway {gateway} still serves it");
     }
+}
+
+/// The results of all, which run at once.
+async fn at_once<T: Send + 'static>(
+    calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let calls: Vec<_> = calls.map(tokio::spawn).collect();
+    let mut results = Vec::new();
+    for call in calls {
+        results.push(call.await.unwrap());
+    }
+    results
+}
+
+/// Issue 44: each of two drainings at once counted the other address as left, both were 200, and neither address was out.
+#[tokio::test]
+async fn of_drainings_at_once_none_takes_the_last_address() {
+    let two = Two::start().await;
+    // Calls of one token take turns.
+    let tokens: Vec<_> = (0..8)
+        .map(|number| {
+            two.stack
+                .create_named_token(&format!("token {number}"), "operator")
+        })
+        .collect();
+    let body = |index: usize, force: bool| json!({ "backend": "v3", "address": two.address(index), "seconds": 600, "force": force });
+    let undrain = |index: usize| json!({ "backend": "v3", "address": two.address(index) });
+    for round in 0..6 {
+        let of = |number: usize| number / 2 % 2;
+        let calls = tokens
+            .iter()
+            .enumerate()
+            .map(|(number, token)| two.tried(number % 2, "drain", token, body(of(number), false)));
+        let answers = at_once(calls).await.into_iter().enumerate();
+        let answers: Vec<_> = answers
+            .map(|(number, answer)| (of(number), answer))
+            .collect();
+        let done = answers.iter().filter(|(_, (status, _))| *status == 200);
+        let done: Vec<_> = done.map(|(index, _)| *index).collect();
+        assert!(!done.is_empty(), "round {round}: {answers:?}");
+        let out = two.address(done[0]);
+        for (index, answer) in &answers {
+            let expected = match *index == done[0] {
+                true => (200, String::new()),
+                false => (409, "last_address".to_owned()),
+            };
+            assert_eq!(*answer, expected, "round {round}: {answers:?}");
+        }
+        assert_eq!(two.drained(&tokens[0]).await, [out]);
+        if round == 0 {
+            two.expect(if done[0] == 0 { [0, 4] } else { [4, 0] }).await;
+        }
+        let back = two.tried(1, "undrain", &tokens[1], undrain(done[0])).await;
+        assert_eq!(back.0, 200);
+    }
+    // Beside drainings that end, at most one address is out at any time.
+    for turn in 0..6 {
+        let calls = tokens.iter().enumerate().map(|(number, token)| {
+            let index = (number + turn) % 2;
+            let (what, body) = match number < 5 {
+                true => ("drain", body(index, false)),
+                false => ("undrain", undrain(index)),
+            };
+            let (tried, drained) = (two.tried(number % 2, what, token, body), two.drained(token));
+            async { (tried.await, drained.await) }
+        });
+        for ((_, code), drained) in at_once(calls).await {
+            let expected = ["", "last_address", "not_drained"].contains(&&*code);
+            assert!(expected && drained.len() < 2, "{code} {drained:?}");
+        }
+    }
+    // Who insists takes both.
+    let calls = tokens
+        .iter()
+        .enumerate()
+        .map(|(number, token)| two.tried(number % 2, "drain", token, body(number / 2 % 2, true)));
+    let answers = at_once(calls).await;
+    assert!(
+        answers.iter().all(|(status, _)| *status == 200),
+        "{answers:?}"
+    );
+    assert_eq!(two.drained(&tokens[0]).await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_audit_is_asked_for_an_address() {
+    let two = Two::start().await;
+    let token = &*two.stack.create_token("operator");
+    let [one, other] = [0, 1].map(|index| two.address(index));
+    for (what, address) in [("drain", &one), ("undrain", &one), ("drain", &other)] {
+        let mut body = json!({ "backend": "v3", "address": address });
+        if what == "drain" {
+            body["seconds"] = 60.into();
+        }
+        two.api(1, &format!("backends/{what}"), token, Some(body))
+            .await;
+    }
+    for (address, expected) in [
+        (&one, &["backend.undrain", "backend.drain"][..]),
+        (&other, &["backend.drain"]),
+    ] {
+        let shown = two
+            .stack
+            .command(&["audit", "--subject", address, "--json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let called = two
+            .api(0, &format!("audit?subject={address}"), token, None)
+            .await;
+        for rows in [&shown, &called["items"]] {
+            let rows = rows.as_array().unwrap();
+            let actions: Vec<_> = rows
+                .iter()
+                .map(|row| row["action"].as_str().unwrap())
+                .collect();
+            assert_eq!(actions, expected, "{address}");
+            let subject = format!("v3 {address}");
+            assert!(
+                rows.iter().all(|row| row["subject"] == *subject),
+                "{rows:?}"
+            );
+        }
+    }
+    let none = two.api(0, "audit?subject=127.0.0.1:1", token, None).await;
+    assert_eq!(none["items"], json!([]));
 }

@@ -15,7 +15,7 @@ use crate::{gateway::Gateway, upstream::drains::Drains};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of the first look, which the start waits for.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
-/// What has ended is deleted after an hour: the clocks of gateways may differ.
+/// What has ended is deleted once nothing has been drained for an hour: the clocks of gateways may differ.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
 /// Reads the drained addresses when they change, and drains them at the current gateway.
@@ -85,7 +85,8 @@ impl DrainWatch {
             self.is_read = true;
         }
         let before = state.clock.now().minus(RETENTION);
-        if state.drained.load().iter().any(|one| one.until < before) {
+        let last = state.drained.load().iter().map(|one| one.until).max();
+        if last.is_some_and(|last| last < before) {
             self.is_read = false;
             self.drains.delete_ended(before).await?;
         }

@@ -21,8 +21,8 @@ use crate::{config::rfc3339, directory::apps::store::as_rfc3339};
 /// Limits of a draining: it ends by itself.
 const MIN_DURATION: Duration = Duration::from_secs(1);
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Limit of a change's attempts: one fails if another operator changes the same draining concurrently.
-const MAX_ATTEMPTS: usize = 8;
+/// Limit of a change's attempts: one fails if another operator changes the same backend concurrently.
+const MAX_ATTEMPTS: usize = 64;
 
 /// An address that gets no new requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -41,14 +41,28 @@ pub(crate) struct DrainedAddress {
     pub is_forced: bool,
 }
 
-impl FromRow for DrainedAddress {
+/// A backend's row: what a change has read, and replaces.
+struct DrainedBackend {
+    addresses: Vec<DrainedAddress>,
+    stored: String,
+}
+
+/// An address as it is stored: with its end, and whether it is forced.
+type StoredAddress = (SocketAddr, i64, bool);
+
+impl FromRow for DrainedBackend {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        Ok(Self {
-            backend: row.get("backend")?,
-            address: row.parsed("address")?,
-            until: row.get("until")?,
-            is_forced: row.get("is_forced")?,
-        })
+        let (backend, stored): (String, String) = (row.get("backend")?, row.get("addresses")?);
+        let addresses: Vec<StoredAddress> =
+            serde_json::from_str(&stored).map_err(|_| StoreError::Malformed("addresses"))?;
+        let address = |(address, until, is_forced)| DrainedAddress {
+            backend: backend.clone(),
+            address,
+            until: Timestamp::from_millis(until),
+            is_forced,
+        };
+        let addresses = addresses.into_iter().map(address).collect();
+        Ok(Self { addresses, stored })
     }
 }
 
@@ -90,9 +104,9 @@ impl Drains {
 
     /// All that are stored, also those that have ended.
     pub(crate) async fn all(&self) -> Result<Vec<DrainedAddress>, StoreError> {
-        let query =
-            "SELECT backend, address, until, is_forced FROM drains ORDER BY backend, address";
-        self.store.rows(query, Vec::new()).await
+        let query = "SELECT backend, addresses FROM drains ORDER BY backend";
+        let rows: Vec<DrainedBackend> = self.store.rows(query, Vec::new()).await?;
+        Ok(rows.into_iter().flat_map(|row| row.addresses).collect())
     }
 
     /// Those that have not ended.
@@ -118,30 +132,21 @@ impl Drains {
             return Err(DrainError::Duration);
         }
         let addresses = addresses_with(new, backends)?;
-        for _ in 0..MAX_ATTEMPTS {
-            let drained = self.list(at).await?;
-            if !new.is_forced && !leaves_another(new, addresses, &drained) {
+        self.change(&new.backend, at, |drained| {
+            if !new.is_forced && !leaves_another(new, addresses, drained) {
                 return Err(DrainError::NoOtherAddress);
             }
-            let old = find(&drained, &new.backend, new.address);
-            let insert = "INSERT INTO drains (backend, address, until, is_forced) VALUES ($1, $2, $3, $4) \
-                          ON CONFLICT (backend, address) DO UPDATE \
-                          SET until = excluded.until, is_forced = excluded.is_forced \
-                          WHERE drains.until <= $5 OR drains.until = $6";
-            let values = values![
-                &*new.backend,
-                new.address.to_string(),
-                new.until,
-                new.is_forced,
+            let old = take(drained, new.address);
+            drained.push(new.clone());
+            Ok(audit(
+                Action::DrainBackend,
+                old.as_ref(),
+                Some(new),
+                author,
                 at,
-                old.map(|old| old.until)
-            ];
-            let audit = audit(Action::DrainBackend, old, Some(new), author, at);
-            if self.write(audit, insert, values).await? {
-                return Ok(());
-            }
-        }
-        Err(StoreError::Busy.into())
+            ))
+        })
+        .await
     }
 
     /// Ends a draining now.
@@ -156,43 +161,61 @@ impl Drains {
         author: &Author,
         at: Timestamp,
     ) -> Result<(), DrainError> {
+        self.change(backend, at, |drained| {
+            let old = take(drained, address).ok_or(DrainError::NotDrained)?;
+            Ok(audit(Action::UndrainBackend, Some(&old), None, author, at))
+        })
+        .await
+    }
+
+    /// Changes what is drained of a backend and has not ended, if nothing else has changed it since `change` has seen it.
+    async fn change(
+        &self,
+        backend: &str,
+        at: Timestamp,
+        change: impl Fn(&mut Vec<DrainedAddress>) -> Result<Audit, DrainError>,
+    ) -> Result<(), DrainError> {
+        let query = "SELECT backend, addresses FROM drains WHERE backend = $1";
+        let replace = "INSERT INTO drains (backend, addresses, until) VALUES ($1, $2, $3) \
+                       ON CONFLICT (backend) DO UPDATE \
+                       SET addresses = excluded.addresses, until = excluded.until \
+                       WHERE drains.addresses = $4";
+        let delete = "DELETE FROM drains WHERE backend = $1 AND addresses = $2";
         for _ in 0..MAX_ATTEMPTS {
-            let drained = self.list(at).await?;
-            let old = find(&drained, backend, address).ok_or(DrainError::NotDrained)?;
-            let delete = "DELETE FROM drains WHERE backend = $1 AND address = $2 AND until = $3";
-            let values = values![backend, address.to_string(), old.until];
-            let audit = audit(Action::UndrainBackend, Some(old), None, author, at);
-            if self.write(audit, delete, values).await? {
+            let row: Option<DrainedBackend> = self.store.row(query, values![backend]).await?;
+            let (drained, stored) = row.map(|row| (row.addresses, row.stored)).unzip();
+            let mut drained: Vec<_> = drained.unwrap_or_default();
+            drained.retain(|one| one.until > at);
+            let changed = Changed::Drain(change(&mut drained)?);
+            let last = drained.iter().map(|one| one.until).max();
+            let addresses = drained.iter();
+            let addresses =
+                addresses.map(|one| (one.address, one.until.as_millis(), one.is_forced));
+            let addresses: Vec<StoredAddress> = addresses.collect();
+            let (sql, values) = match last {
+                Some(last) => (
+                    replace,
+                    values![backend, json!(addresses).to_string(), last, stored],
+                ),
+                None => (delete, values![backend, stored]),
+            };
+            if self.store.change(changed, (sql, "''"), values).await? > 0 {
                 return Ok(());
             }
         }
         Err(StoreError::Busy.into())
     }
 
-    /// Deletes what ended before this time.
+    /// Deletes the rows in which all has ended before this time.
     pub(crate) async fn delete_ended(&self, before: Timestamp) -> Result<(), StoreError> {
         let delete = "DELETE FROM drains WHERE until < $1";
         self.store.execute(delete, values![before]).await.map(drop)
     }
-
-    async fn write(
-        &self,
-        audit: Audit,
-        sql: &str,
-        values: Vec<signpost_store::Value>,
-    ) -> Result<bool, StoreError> {
-        let changed = Changed::Drain(audit);
-        Ok(self.store.change(changed, (sql, "''"), values).await? > 0)
-    }
 }
 
-fn find<'d>(
-    drained: &'d [DrainedAddress],
-    backend: &str,
-    address: SocketAddr,
-) -> Option<&'d DrainedAddress> {
-    let mut drained = drained.iter();
-    drained.find(|one| one.backend == backend && one.address == address)
+fn take(drained: &mut Vec<DrainedAddress>, address: SocketAddr) -> Option<DrainedAddress> {
+    let index = drained.iter().position(|one| one.address == address)?;
+    Some(drained.remove(index))
 }
 
 /// The addresses of the backend, which must have the one to drain.
@@ -226,9 +249,7 @@ fn leaves_another(
 ) -> bool {
     let address = new.address.to_string();
     let is_drained = |one: &AddressStatus| {
-        let mut drained = drained
-            .iter()
-            .filter(|drained| drained.backend == new.backend);
+        let mut drained = drained.iter();
         drained.any(|drained| drained.address.to_string() == one.address)
     };
     let others = addresses.iter().cloned();
@@ -369,6 +390,36 @@ mod both_stores {
             r#"backend.undrain v1 127.0.0.1:2 {"forced":[false,null],"until":["2026-11-01T00:10:00Z",null]}"#,
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[tokio::test]
+    async fn of_many_drainings_at_once_one_address_is_left() {
+        let test = TestStore::chosen();
+        let stores = [test.open().await, test.open().await];
+        for round in 0..10 {
+            let drains = |number: usize| Drains::new(stores[number % 2].clone());
+            let at_once = (0..16).map(async |number: usize| {
+                let port = if number / 2 % 2 == 0 { 1 } else { 2 };
+                let new = address("v1", port, at(60));
+                let drained = drains(number)
+                    .drain(&new, &backends(), &author(), NOW)
+                    .await;
+                match drained {
+                    Ok(()) => true,
+                    Err(DrainError::NoOtherAddress) => false,
+                    Err(error) => panic!("round {round}: {error}"),
+                }
+            });
+            let drained = futures_util::future::join_all(at_once).await;
+            assert_eq!(drained.iter().filter(|is_drained| **is_drained).count(), 8);
+            let left = drains(0).all().await.unwrap();
+            assert_eq!(left.len(), 1, "round {round}: {left:?}");
+            let back = drains(1)
+                .undrain("v1", left[0].address, &author(), NOW)
+                .await;
+            back.unwrap();
+            assert_eq!(drains(0).all().await.unwrap(), []);
+        }
     }
 
     #[tokio::test]

@@ -36,6 +36,7 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_age ON audit (at, id);
 CREATE INDEX audit_by_actor ON audit (actor, at, id);
 CREATE INDEX audit_by_subject ON audit (subject, at, id);
+CREATE INDEX audit_of_drains ON audit (subject) WHERE action IN ('backend.drain', 'backend.undrain');
 CREATE INDEX audit_by_both ON audit (actor, subject, at, id);
 
 CREATE TABLE tokens (
@@ -62,11 +63,9 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_by_age ON idempotency (at);
 
 CREATE TABLE drains (
-    backend    TEXT    NOT NULL,
-    address    TEXT    NOT NULL,
-    until      BIGINT  NOT NULL,
-    is_forced  BOOLEAN NOT NULL,
-    PRIMARY KEY (backend, address)
+    backend    TEXT    PRIMARY KEY,
+    addresses  TEXT    NOT NULL,
+    until      BIGINT  NOT NULL
 );
 
 CREATE TABLE rejections (

@@ -37,6 +37,8 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_age ON audit (at);
 CREATE INDEX audit_by_actor ON audit (actor, at);
 CREATE INDEX audit_by_subject ON audit (subject, at);
+-- Their subject is backend and address; they are found by the address, too.
+CREATE INDEX audit_of_drains ON audit (subject) WHERE action IN ('backend.drain', 'backend.undrain');
 CREATE INDEX audit_by_both ON audit (actor, subject, at);
 
 -- Tokens of the management API. Rows are deleted a year after their end.
@@ -65,13 +67,12 @@ CREATE TABLE idempotency (
 
 CREATE INDEX idempotency_by_age ON idempotency (at);
 
--- Addresses of backends that an operator has taken out. Rows are deleted an hour after their end.
+-- Addresses of backends that an operator has taken out. One row for each backend, replaced only if it is as it was read: of two
+-- changes at once, the second one sees the first. Rows are deleted an hour after the last end of all.
 CREATE TABLE drains (
-    backend    TEXT    NOT NULL, -- as signpost versions list shows it: v2 (canary next)
-    address    TEXT    NOT NULL, -- IP address and port
-    until      INTEGER NOT NULL, -- UTC ms
-    is_forced  INTEGER NOT NULL CHECK (is_forced IN (0, 1)), -- also if no address is left
-    PRIMARY KEY (backend, address)
+    backend    TEXT    PRIMARY KEY, -- as signpost versions list shows it: v2 (canary next)
+    addresses  TEXT    NOT NULL, -- JSON, of each: IP address and port, end in UTC ms, whether also if no address is left
+    until      INTEGER NOT NULL  -- UTC ms: the last end
 ) STRICT, WITHOUT ROWID;
 
 -- Rejected requests that an operator asks all gateways for. Rows older than a minute are deleted with the next, or hourly.

@@ -1,12 +1,15 @@
 //! The table of the [audit](crate::audit). Only an operator's retention deletes rows.
 
-use std::ops::RangeInclusive;
+use std::{net::SocketAddr, ops::RangeInclusive};
 
 pub use crate::audit::{Action, Audit, Author, Entry};
 use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
 
 /// Maximum number of rows that one call of [`delete_before`] deletes.
 pub const MAX_DELETED: usize = 10_000;
+
+/// Rows of drained addresses: their subject is the backend and the address, which follows here.
+const OF_DRAINS: &str = "SELECT id FROM audit WHERE action IN ('backend.drain', 'backend.undrain') AND subject LIKE '% ' ||";
 
 const COLUMNS: &str = "id, at, actor, origin, reason, action, subject, revision, changes";
 
@@ -50,7 +53,7 @@ impl FromRow for AuditRow {
 pub struct Filter {
     /// Those of this actor.
     pub actor: Option<String>,
-    /// Those of this subject.
+    /// Those of this subject; if it is a socket address, also those of backends' addresses.
     pub subject: Option<String>,
     /// Those of this action. It has no index: only with one of the others.
     pub action: Option<Action>,
@@ -73,15 +76,24 @@ pub async fn page(
     let mut conditions = vec!["at >= $1".to_owned()];
     let mut values = values![filter.since.unwrap_or(Timestamp::from_millis(i64::MIN))];
     let action = filter.action.map(|action| action.as_str().to_owned());
+    let subject = filter.subject;
+    let address: Option<SocketAddr> = subject.as_ref().and_then(|text| text.parse().ok());
     for (column, value) in [
         ("actor", filter.actor),
-        ("subject", filter.subject),
+        ("subject", subject.filter(|_| address.is_none())),
         ("action", action),
     ] {
         if let Some(value) = value {
             values.push(value.into());
             conditions.push(format!("{column} = ${}", values.len()));
         }
+    }
+    if let Some(address) = address {
+        values.push(address.to_string().into());
+        let subject = format!("${}", values.len());
+        conditions.push(format!(
+            "id IN (SELECT id FROM audit WHERE subject = {subject} UNION ALL {OF_DRAINS} {subject})"
+        ));
     }
     if let Some(before) = filter.before {
         values.push(before.into());
@@ -186,6 +198,40 @@ mod both_stores {
             ..Filter::default()
         };
         assert_eq!(ids(&store, filter).await, [3]);
+    }
+
+    #[tokio::test]
+    async fn an_address_is_found_at_each_backend() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        for (id, action, subject) in [
+            (1, "backend.drain", "v1 127.0.0.1:7001"),
+            (2, "backend.undrain", "v2 (canary next) 127.0.0.1:7001"),
+            (3, "backend.drain", "v1 127.0.0.1:70011"),
+            (4, "backend.drain", "v1 [2001:db8::1]:7001"),
+            (5, "token.create", "127.0.0.1:7001"),
+            (6, "token.create", "a 127.0.0.1:7001"),
+        ] {
+            let insert = "INSERT INTO audit (id, at, actor, origin, action, subject, revision, changes) \
+                          VALUES ($1, 1, 'ada', 'test', $2, $3, 0, '{}')";
+            let values = values![i64::from(id), action, subject];
+            store.execute(insert, values).await.unwrap();
+        }
+        for (subject, expected) in [
+            ("127.0.0.1:7001", &[5, 2, 1][..]),
+            ("[2001:DB8:0::1]:7001", &[4]),
+            ("v1 127.0.0.1:7001", &[1]),
+            ("127.0.0.1:700", &[]),
+            ("127.0.0.1", &[]),
+        ] {
+            let filter = Filter {
+                subject: Some(subject.to_owned()),
+                ..Filter::default()
+            };
+            let rows = page(&store, filter, 9).await.unwrap();
+            let ids: Vec<_> = rows.into_iter().map(|row| row.id).collect();
+            assert_eq!(ids, expected, "{subject}");
+        }
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, Shared,
-    body::{Input, List, Params, Segment, Why, etag, limit, parsed},
+    body::{Input, List, Params, Segment, Why, etag, limit, not_null, parsed},
     caller::Caller,
     problem::Code,
 };
@@ -112,15 +112,20 @@ pub(super) struct NewAppInput {
 #[serde(deny_unknown_fields)]
 pub(super) struct ProfileInput {
     /// How the canonical string is written: plain, decoded, bilibili, alipay, wechat or top.
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(nullable = false)]
     preset: Option<String>,
     /// md5 or hmac-sha256.
-    #[schema(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = Option<String>, nullable = false)]
     algorithm: Option<SignAlgorithm>,
     /// parameters or request.
-    #[schema(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = Option<String>, nullable = false)]
     cover: Option<SignCover>,
     /// allow or reject.
-    #[schema(value_type = Option<String>)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = Option<String>, nullable = false)]
     replay: Option<ReplayPolicy>,
 }
 

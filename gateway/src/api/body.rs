@@ -261,11 +261,11 @@ pub(super) fn etag(revision: i64) -> [(HeaderName, HeaderValue); 1] {
     )]
 }
 
-/// Reads a member that may be null: `None` if it is absent, `Some(None)` if it is null.
-pub(super) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+/// Reads a member that may be absent, but not null: there is nothing that null would remove.
+pub(super) fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]

@@ -300,13 +300,15 @@ async fn update(update: Update) -> anyhow::Result<()> {
     let choice = update.rules.choice();
     let edit = AppChanges {
         name: update.name,
-        return_to: (update.no_return_to || !update.return_to.is_empty())
-            .then_some(update.return_to),
+        return_to: change(
+            (!update.return_to.is_empty()).then_some(update.return_to),
+            update.no_return_to,
+        ),
         profile: change(choice.is_any().then_some(choice), update.no_profile),
         default_version: change(update.default_version, update.no_default_version),
-        rate_limit: update.rate_limit,
+        rate_limit: change(update.rate_limit.flatten(), update.rate_limit.is_some()),
     };
-    let changes_profile = matches!(edit.profile, Some(Some(_)));
+    let changes_profile = matches!(edit.profile, Change::This(_));
     let administration = administration(&update.common).await?;
     let updated = administration
         .update(update.ident, &edit, update.change.request())
@@ -318,7 +320,11 @@ async fn update(update: Update) -> anyhow::Result<()> {
 
 /// The change of a setting that one option sets, and another one removes.
 fn change<T>(new: Option<T>, is_removed: bool) -> Change<T> {
-    new.map(Some).or(is_removed.then_some(None))
+    match new {
+        Some(new) => Change::This(new),
+        None if is_removed => Change::None,
+        None => Change::NotGiven,
+    }
 }
 
 /// `None` removes an application's own rate limit.

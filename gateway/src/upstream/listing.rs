@@ -55,7 +55,7 @@ pub(crate) struct ListedBrownout {
 pub(crate) struct ListedBackend {
     /// Its name.
     pub backend: String,
-    /// `own`, `canary` or `route`.
+    /// `own`, `canary`, `route` or `shadow`.
     pub part: &'static str,
     /// The share of the version's requests that no route takes; `None` for a route.
     pub percent: Option<u8>,

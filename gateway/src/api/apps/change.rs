@@ -15,12 +15,12 @@ use super::{ProfileInput, WithKey, known_ident, origins, rate, version};
 use crate::{
     api::{
         ApiError, Shared,
-        body::{Decision, Input, Segment, etag, nullable, parsed, revision},
+        body::{Decision, Input, Segment, etag, not_null, parsed, revision},
         caller::Caller,
     },
     directory::apps::{
         AppState,
-        administration::{Administration, AdministrationError, AppChanges, ChangeRequest},
+        administration::{Administration, AdministrationError, AppChanges, Change, ChangeRequest},
         store::AppSummary,
     },
 };
@@ -89,21 +89,25 @@ pub(in crate::api) struct Update {
     /// Why, for the audit: up to 200 characters.
     reason: Option<String>,
     /// The display name.
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(nullable = false)]
     name: Option<String>,
-    /// Origins that a login may return to; replaces all of them.
-    return_to: Option<Vec<String>>,
+    /// Origins that a login may return to; replaces all of them. Null removes them.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
+    return_to: Change<Vec<String>>,
     /// Settings of its own sign profile; null removes it.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default)]
     #[schema(value_type = Option<ProfileInput>)]
-    profile: Option<Option<ProfileInput>>,
+    profile: Change<ProfileInput>,
     /// The version for requests that name none; null: the gateway's.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    default_version: Option<Option<String>>,
+    default_version: Change<String>,
     /// Its own rate limit; null: the gateway's.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    rate_limit: Option<Option<String>>,
+    rate_limit: Change<String>,
 }
 
 /// Changes an application's settings.
@@ -112,25 +116,13 @@ pub(in crate::api) async fn update(
     change: Changing<Update>,
 ) -> Result<impl IntoResponse, ApiError> {
     let update = change.body;
-    let profile = update
-        .profile
-        .map(|profile| profile.map(ProfileInput::choice).transpose());
-    let version = update
-        .default_version
-        .map(|new| new.as_deref().map(version).transpose());
-    let rate = update
-        .rate_limit
-        .map(|new| new.as_deref().map(rate).transpose());
+    let name = update.name.as_deref().map(|text| parsed("name", text));
     let changes = AppChanges {
-        name: update
-            .name
-            .as_deref()
-            .map(|text| parsed("name", text))
-            .transpose()?,
-        return_to: update.return_to.as_deref().map(origins).transpose()?,
-        profile: profile.transpose()?,
-        default_version: version.transpose()?,
-        rate_limit: rate.transpose()?,
+        name: name.transpose()?,
+        return_to: update.return_to.try_map(|texts| origins(&texts))?,
+        profile: update.profile.try_map(ProfileInput::choice)?,
+        default_version: update.default_version.try_map(|text| version(&text))?,
+        rate_limit: update.rate_limit.try_map(|text| rate(&text))?,
     };
     let updated = change.apps.update(change.ident, &changes, change.request);
     shown(updated.await)
@@ -146,7 +138,8 @@ pub(in crate::api) struct Rotation {
     /// Why, for the audit: up to 200 characters.
     reason: Option<String>,
     /// Hours for which the old key stays valid.
-    #[schema(minimum = 0, maximum = 720, default = 24)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(minimum = 0, maximum = 720, default = 24, nullable = false)]
     overlap_hours: Option<u64>,
 }
 

@@ -287,3 +287,108 @@ async fn applications_with_many_origins_are_listed_in_shorter_pages() {
         assert!(pages > 1);
     }
 }
+
+/// The members of bodies that a call may leave out, and for which null says the same.
+const NULL_IS_ABSENT: [&str; 9] = [
+    "reason",
+    "revision",
+    "AccountLogout.app",
+    "NewAppInput.default_version",
+    "NewAppInput.profile",
+    "NewAppInput.rate_limit",
+    "NewTokenInput.days",
+    "Sample.app",
+    "Sample.canonical",
+];
+
+/// Every member of every body in the description. In a change of settings null removes; what it cannot remove, and what is
+/// not described as nullable, refuses it.
+#[tokio::test]
+async fn null_removes_a_setting_or_is_refused() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let token = scene.token(Role::Admin).await;
+    let new = json!({
+        "name": "Shop", "return_to": ["https://shop.example"], "profile": {"preset": "wechat"},
+        "default_version": "v1", "rate_limit": "5/10",
+    });
+    let created = scene.post("/api/v1/apps/create", &token, new).await;
+    let path = format!(
+        "/api/v1/apps/{}",
+        created.body["app"]["ident"].as_str().unwrap()
+    );
+    let document = scene.document().await;
+    let schemas = &document["components"]["schemas"];
+    let is_nullable = |member: &Value| {
+        let of_type = member["type"].as_array().into_iter().flatten();
+        let of_choice = member["oneOf"].as_array().into_iter().flatten();
+        let mut kinds = of_type.chain(of_choice.map(|one| &one["type"]));
+        kinds.any(|kind| kind == "null")
+    };
+    let (mut removed, mut refused) = (Vec::new(), 0);
+    for (called, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_uppercase();
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let Some(schema) = body["$ref"]
+                .as_str()
+                .and_then(|name| name.rsplit('/').next())
+            else {
+                assert_eq!(*body, Value::Null, "{called}: a body without a name");
+                continue;
+            };
+            let url = called
+                .replace("/api/v1/apps/{ident}", &path)
+                .replace("{id}", "0");
+            for (name, member) in schemas[schema]["properties"].as_object().unwrap() {
+                let case = format!("{method} {called} {name}");
+                let full_name = format!("{schema}.{name}");
+                if !is_nullable(member) {
+                    let call = scene
+                        .call(&method, &url, &token, json!({ name: null }))
+                        .await;
+                    assert_eq!(call.code(), "request_malformed", "{case} {call:?}");
+                    let is_for_null = ["null", "expected value"]
+                        .iter()
+                        .any(|why| call.text.contains(why));
+                    assert!(is_for_null, "{case} {call:?}");
+                    refused += 1;
+                } else if schema == "Update" && !["reason", "revision"].contains(&&**name) {
+                    let shown = scene.get(&path, &token).await.body;
+                    let shown_as = if name == "profile" {
+                        "sign_profile"
+                    } else {
+                        name
+                    };
+                    assert!(!is_empty(&shown[shown_as]), "{case} {shown}");
+                    let update = json!({ "revision": shown["revision"], name: null });
+                    let call = scene.call(&method, &url, &token, update).await;
+                    assert_eq!(call.status, StatusCode::OK, "{case} {call:?}");
+                    let after = scene.get(&path, &token).await.body;
+                    assert!(is_empty(&after[shown_as]), "{case} {after}");
+                    removed.push(name.clone());
+                } else {
+                    let names = [&**name, &*full_name];
+                    let is_known = names.iter().any(|name| NULL_IS_ABSENT.contains(name));
+                    assert!(is_known, "{case}: what does null mean?");
+                }
+            }
+        }
+    }
+    assert_eq!(
+        removed,
+        ["default_version", "profile", "rate_limit", "return_to"]
+    );
+    assert!(refused > 10, "{refused}");
+    // A part of a profile cannot be removed: only the whole is kept.
+    for part in ["preset", "algorithm", "cover", "replay"] {
+        let update = json!({ "revision": 9, "profile": { part: null } });
+        let call = scene.post(&format!("{path}/update"), &token, update).await;
+        assert_eq!(call.code(), "request_malformed", "{part} {call:?}");
+    }
+}
+
+/// Whether a setting is not there.
+fn is_empty(setting: &Value) -> bool {
+    setting.is_null() || setting.as_array().is_some_and(Vec::is_empty)
+}

@@ -7,9 +7,9 @@
 mod listing;
 mod write;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{
     app::AppIdent,
@@ -56,16 +56,54 @@ pub(crate) struct ChangeRequest {
     pub revision: Option<i64>,
 }
 
-/// A change of a setting that may be absent: `None` keeps it.
-pub(crate) type Change<T> = Option<Option<T>>;
+/// A change of a setting that may be absent. In JSON an absent member, null, or the value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Change<T> {
+    /// It stays.
+    #[default]
+    NotGiven,
+    /// It is removed.
+    None,
+    /// It gets this value.
+    This(T),
+}
 
-/// An operator's changes of an application. `None` changes nothing.
+impl<T> Change<T> {
+    /// Changes a stored setting.
+    fn apply<U>(&self, setting: &mut Option<U>, stored: impl FnOnce(&T) -> U) {
+        match self {
+            Self::NotGiven => {}
+            Self::None => *setting = None,
+            Self::This(new) => *setting = Some(stored(new)),
+        }
+    }
+
+    /// The same change with the value that `read` makes of it.
+    pub(crate) fn try_map<U, E>(
+        self,
+        read: impl FnOnce(T) -> Result<U, E>,
+    ) -> Result<Change<U>, E> {
+        Ok(match self {
+            Self::NotGiven => Change::NotGiven,
+            Self::None => Change::None,
+            Self::This(new) => Change::This(read(new)?),
+        })
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::None, Self::This))
+    }
+}
+
+/// An operator's changes of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AppChanges {
-    /// The display name.
+    /// The display name; `None` keeps it.
     pub name: Option<AppName>,
     /// Origins that a login may return to; replaces all of them.
-    pub return_to: Option<Vec<Origin>>,
+    pub return_to: Change<Vec<Origin>>,
     /// Changes of its own sign profile, or its removal.
     pub profile: Change<ProfileChoice>,
     /// The version for requests that name none.
@@ -77,11 +115,11 @@ pub(crate) struct AppChanges {
 impl AppChanges {
     /// Without a profile of which nothing is chosen: that changes nothing.
     fn chosen(&self) -> Self {
-        let profile = self.profile.clone();
-        Self {
-            profile: profile.filter(|new| new.as_ref().is_none_or(ProfileChoice::is_any)),
-            ..self.clone()
+        let mut chosen = self.clone();
+        if matches!(&chosen.profile, Change::This(new) if !new.is_any()) {
+            chosen.profile = Change::NotGiven;
         }
+        chosen
     }
 }
 
@@ -157,9 +195,10 @@ impl Administration {
         if *edit == AppChanges::default() {
             return Err(AdministrationError::NothingToChange);
         }
-        self.rules
-            .check_origins(edit.return_to.as_deref().unwrap_or_default())?;
-        if let Some(Some(version)) = &edit.default_version {
+        if let Change::This(origins) = &edit.return_to {
+            self.rules.check_origins(origins)?;
+        }
+        if let Change::This(version) = &edit.default_version {
             self.rules.check_version(version)?;
         }
         let edited = |row| Ok(self.edited(row, edit));
@@ -172,23 +211,17 @@ impl Administration {
         if let Some(name) = &edit.name {
             row.name = name.clone().into();
         }
-        if let Some(origins) = &edit.return_to {
-            settings.return_to_origins = origins_json(origins);
-        }
-        if let Some(profile) = &edit.profile {
-            // Settings that were not chosen keep their values.
-            let own = settings.sign_profile.as_deref();
-            let own = own.and_then(|json| serde_json::from_str(json).ok());
-            let base = || own.unwrap_or_else(|| self.rules.gateway_profile.clone());
-            let new = profile.as_ref().map(|choice| choice.apply_to(base()));
-            settings.sign_profile = new.as_ref().map(profile_json);
-        }
-        if let Some(version) = &edit.default_version {
-            settings.default_version = version.as_ref().map(Version::to_string);
-        }
-        if let Some(rate) = edit.rate_limit {
-            settings.rate_limit = rate.map(OwnRate::numbers);
-        }
+        let mut origins = Some(mem::take(&mut settings.return_to_origins));
+        (edit.return_to).apply(&mut origins, |origins| origins_json(origins));
+        settings.return_to_origins = origins.unwrap_or_else(|| origins_json(&[]));
+        // Settings that were not chosen keep their values.
+        let own = settings.sign_profile.as_deref();
+        let own = own.and_then(|json| serde_json::from_str(json).ok());
+        let base = || own.unwrap_or_else(|| self.rules.gateway_profile.clone());
+        let profile = |choice: &ProfileChoice| profile_json(&choice.apply_to(base()));
+        edit.profile.apply(&mut settings.sign_profile, profile);
+        (edit.default_version).apply(&mut settings.default_version, Version::to_string);
+        (edit.rate_limit).apply(&mut settings.rate_limit, |rate| rate.numbers());
         row
     }
 

@@ -15,7 +15,7 @@ use signpost_store::{Change, Store, Topic, testing::TestStore};
 use super::{
     AppState,
     administration::{
-        AdministrationError, AppChanges, Listing,
+        AdministrationError, AppChanges, Change as Edit, Listing,
         both_stores::{administration, author, import, names, new_app, request},
     },
     directory::CachedApps,
@@ -366,7 +366,7 @@ async fn an_update_changes_only_the_given_settings() {
     let edits: [(AppChanges, &str, serde_json::Value); 9] = [
         (
             AppChanges {
-                rate_limit: Some("100/200".parse().ok()),
+                rate_limit: Edit::This("100/200".parse().unwrap()),
                 ..none()
             },
             "rate_limit",
@@ -374,7 +374,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                rate_limit: Some("unlimited".parse().ok()),
+                rate_limit: Edit::This("unlimited".parse().unwrap()),
                 ..none()
             },
             "rate_limit",
@@ -382,7 +382,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                rate_limit: Some(None),
+                rate_limit: Edit::None,
                 ..none()
             },
             "rate_limit",
@@ -398,7 +398,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                return_to: Some(vec!["https://b.example".parse().unwrap()]),
+                return_to: Edit::This(vec!["https://b.example".parse().unwrap()]),
                 ..none()
             },
             "return_to",
@@ -406,7 +406,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                default_version: Some("v1".parse().ok()),
+                default_version: Edit::This("v1".parse().unwrap()),
                 ..none()
             },
             "default_version",
@@ -414,7 +414,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                default_version: Some(None),
+                default_version: Edit::None,
                 ..none()
             },
             "default_version",
@@ -422,7 +422,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                profile: Some(Some(ProfileChoice::from_preset(top.clone()))),
+                profile: Edit::This(ProfileChoice::from_preset(top.clone())),
                 ..none()
             },
             "sign_profile",
@@ -430,7 +430,7 @@ async fn an_update_changes_only_the_given_settings() {
         ),
         (
             AppChanges {
-                profile: Some(None),
+                profile: Edit::None,
                 ..none()
             },
             "sign_profile",

@@ -124,7 +124,7 @@ async fn a_default_version_must_be_one_of_the_gateways() {
     assert!(names(&apps).await.is_empty());
     let ident = created(&apps).await;
     let default = |name: &str| AppChanges {
-        default_version: Some(Some(name.parse().unwrap())),
+        default_version: Change::This(name.parse().unwrap()),
         ..AppChanges::default()
     };
     let updated = apps
@@ -141,7 +141,7 @@ async fn a_default_version_must_be_one_of_the_gateways() {
         AdministrationError::Rule(BrokenRule::UnknownVersion { .. })
     ));
     let unset = AppChanges {
-        default_version: Some(None),
+        default_version: Change::None,
         ..AppChanges::default()
     };
     assert_eq!(
@@ -160,7 +160,7 @@ async fn unchosen_profile_settings_keep_the_applications_values() {
     let ident = created(&apps).await;
     let update = async |choice: ProfileChoice| {
         let edit = AppChanges {
-            profile: Some(Some(choice)),
+            profile: Change::This(choice),
             ..AppChanges::default()
         };
         apps.update(ident, &edit, request(1))
@@ -194,7 +194,7 @@ async fn an_update_needs_a_change_and_a_known_application() {
     let apps = empty(&test_store).await;
     let ident = created(&apps).await;
     let unchosen = AppChanges {
-        profile: Some(Some(ProfileChoice::default())),
+        profile: Change::This(ProfileChoice::default()),
         ..AppChanges::default()
     };
     for edit in [&AppChanges::default(), &unchosen] {

@@ -284,7 +284,7 @@ async fn floods_of_connections_do_not_keep_operators_out() {
         .start()
         .await;
     let management = stack.addresses().management_of(Program::V1);
-    // All connections for requests are in use, and those beyond are closed.
+    // More than the connections for requests: the first make room for the last.
     let mut own = Vec::new();
     for _ in 0..20 {
         own.push(RawConnection::open(stack.addresses().of(Program::V1)).await);
@@ -293,7 +293,7 @@ async fn floods_of_connections_do_not_keep_operators_out() {
         fetch(&format!("http://{management}/healthz")).await.status,
         200
     );
-    // More than the 256 of the management listener.
+    // More than the management listener serves.
     let mut opened = JoinSet::new();
     for _ in 0..300 {
         opened.spawn(RawConnection::open(management));

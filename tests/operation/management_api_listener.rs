@@ -10,7 +10,7 @@ use end_to_end::{
     raw_connection::{RawConnection, RawResponse},
     recording_backend::RecordingBackend,
     response::Response,
-    signed_client::{fetch, http_client, http_client_without_keep_alive},
+    signed_client::{http_client, http_client_without_keep_alive},
     stack::Stack,
     waiting::until,
 };
@@ -23,6 +23,8 @@ const FLOOD: Duration = Duration::from_secs(2);
 const ATTACKERS: usize = 16;
 /// As many connections as the listener serves at a time.
 const CONNECTIONS: usize = 256;
+/// Connections of one address that hold as much as they can.
+const SILENT: usize = 400;
 
 /// A gateway with the API, and an administrator's token.
 struct Api {
@@ -205,21 +207,50 @@ async fn idle_connections_make_room_for_calls() {
         open.push(idle);
     }
     api.get("/api/v1/apps").await.ok();
-    // Those that have sent no request yet have their places; health checks do not need one.
+}
+
+/// Issue 44: one address shut API, console and `/metrics` for everybody.
+#[tokio::test]
+async fn silent_connections_make_room_for_calls_pages_and_scrapes() {
+    let api = Api::start("[management.console]\n").await;
     let address = api.stack.addresses().management;
-    let mut silent = Vec::new();
-    for _ in 0..CONNECTIONS {
-        silent.push(TcpStream::connect(address).await.unwrap());
+    for said in [&b""[..], b"G", b"GET /metrics HTTP/1.1\r\nHost: local"] {
+        let mut silent = Vec::new();
+        for _ in 0..SILENT {
+            let stream = TcpStream::connect(address).await.unwrap();
+            // It may have had to make room already.
+            let _ = stream.try_write(said);
+            silent.push(stream);
+        }
+        for path in ["/api/v1/apps", "/sign-in", "/metrics", "/readyz"] {
+            let client = http_client_without_keep_alive();
+            let response = api.get_as(&client, path, &api.token).await;
+            assert_eq!(response.status, 200, "{path} after {said:?}");
+        }
+        drop(silent);
     }
-    assert_eq!(fetch(&api.url("/healthz")).await.status, 200);
-    assert_eq!(fetch(&api.url("/readyz")).await.status, 200);
-    drop(silent);
-    until("a call to be served", || async {
-        let call = http_client_without_keep_alive().get(api.url("/api/v1/apps"));
-        let response = call.bearer_auth(&api.token).send().await.ok()?;
-        response.status().is_success().then_some(())
-    })
-    .await;
+}
+
+/// A call whose body does not come holds a place, but of its network's only.
+#[tokio::test]
+async fn calls_that_do_not_end_leave_places_to_other_networks() {
+    let api = Api::start("[timeouts]\nbody_seconds = 60\n").await;
+    let address = api.stack.addresses().management;
+    let json = ["Content-Length: 9", "Content-Type: application/json"];
+    let begun = api.call("POST", "/api/v1/apps/create", &json);
+    let mut slow = Vec::new();
+    for _ in 0..SILENT {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let _ = stream.try_write(&begun);
+        slow.push(stream);
+    }
+    api.stack
+        .log_with(Program::Gateway, "connections are in use")
+        .await;
+    let mut other = RawConnection::open_from([127, 0, 0, 2].into(), address).await;
+    other.send(&api.call("GET", "/metrics", &[])).await;
+    assert_eq!(other.response().await.unwrap().status, 200);
+    drop(slow);
 }
 
 /// Calls with wrong tokens until then, and returns the statuses.

@@ -71,6 +71,8 @@ impl Running {
         HttpSettings {
             name: self.program.name,
             max_connections: service.connection_limit(),
+            // All can be of one gateway.
+            max_of_network: service.connection_limit(),
             timeouts: service.config().timeouts.connection,
         }
     }

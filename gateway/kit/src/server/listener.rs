@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use self::{
     connection::{SETTLE_TIME, serve_connection},
-    places::{Place, Places, Spares},
+    places::{Place, Places, Shares},
 };
 use crate::{
     limits::Network,
@@ -46,9 +46,11 @@ const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct HttpSettings {
     /// The listener's name in the log.
     pub name: &'static str,
-    /// Limit on open connections. A connection above it takes the place of the longest idle one. If none becomes idle in
-    /// time, it is closed. Health checks are served at once.
+    /// Limit on open connections. A connection above it takes the place of the one that has been without a request for
+    /// longest. If each has a request for too long, it is closed. Health checks are served at once.
     pub max_connections: usize,
+    /// The same limit for one network: an IPv4 address or IPv6 /48.
+    pub max_of_network: usize,
     /// Timeouts of a connection.
     pub timeouts: HttpTimeouts,
 }
@@ -103,7 +105,7 @@ pub async fn serve<E, G, S, C, H, F, B>(
     let closing = closing.wait_for(|phase| *phase >= Phase::Closing);
     tokio::pin!(closing);
     let (full, failed) = (Arc::new(OnceAMinute::new()), OnceAMinute::new());
-    let (places, spares) = (Arc::new(Places::default()), Arc::new(Spares::default()));
+    let (places, spares) = (Arc::new(Places::default()), Arc::new(Shares::default()));
     let begin = |stream: TcpStream, peer: SocketAddr| {
         let now = settings();
         // No race: only this task adds connections.
@@ -113,10 +115,11 @@ pub async fn serve<E, G, S, C, H, F, B>(
             return;
         }
         disable_delay(&stream);
-        let place = places.take(now.max_connections);
+        let network = Network::from_site(peer.ip());
+        let place = places.take(network, &now);
         let spare = match place {
             Some(_) => None,
-            None => spares.take(Network::from_client(peer.ip()), SPARE_OF_NETWORK),
+            None => spares.take(network, SPARE_OF_NETWORK),
         };
         if place.is_none() && spare.is_none() {
             log_closed(&now, &full);
@@ -129,13 +132,23 @@ pub async fn serve<E, G, S, C, H, F, B>(
         connections.spawn(async move {
             let head = now.timeouts.head;
             let limit = place.as_ref().map_or(head.min(PLACE_TIMEOUT), |_| head);
-            let Some((mut stream, client)) = established(establishing, limit, &phase).await else {
+            let makes_room = async {
+                if let Some(place) = &place {
+                    place.is_needed().await;
+                }
+            };
+            let established = tokio::select! {
+                biased;
+                established = established(establishing, limit, &phase) => established,
+                () = makes_room, if place.is_some() => None,
+            };
+            let Some((mut stream, client)) = established else {
                 return;
             };
-            let (mut first, max) = (Vec::new(), now.max_connections);
+            let mut first = Vec::new();
             let place = match place {
                 Some(place) => Some(place),
-                None => wait_for_place(&mut stream, &mut first, &places, max).await,
+                None => wait_for_place(&mut stream, &mut first, places.wait(network, &now)).await,
             };
             let Some(place) = place else {
                 log_closed(&now, &full);
@@ -155,8 +168,8 @@ pub async fn serve<E, G, S, C, H, F, B>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                // Connections that made room for earlier ones close first: they count until then.
-                if connections.len() >= settings().max_connections {
+                // Earlier ones read their requests, or close if they made room, before this one may take a place.
+                if connections.len() >= settings().max_of_network {
                     tokio::task::yield_now().await;
                 }
                 begin(stream, peer);
@@ -203,19 +216,18 @@ async fn established<T>(
     }
 }
 
-/// Waits until a connection is idle or closed, and takes its place; `None` after a timeout. A health check does not wait.
+/// Waits until a connection is without a request or closed, and takes its place; `None` after a timeout. A health check does not wait.
 /// `first` gets the bytes that were read.
 async fn wait_for_place(
     stream: &mut (impl AsyncRead + Unpin),
     first: &mut Vec<u8>,
-    places: &Arc<Places>,
-    max: usize,
+    waiting: impl Future<Output = Place>,
 ) -> Option<Place> {
     let place = async {
         if begins_with_health_check(stream, first).await {
             Place::beyond_limit()
         } else {
-            places.wait(max).await
+            waiting.await
         }
     };
     timeout(PLACE_TIMEOUT, place).await.ok()
@@ -238,7 +250,7 @@ fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {
             listener = settings.name,
             refused,
             max_connections = settings.max_connections,
-            "all connections are in use: closed new ones"
+            "all connections are in use, or all that one network may have: closed new ones"
         );
     }
 }

@@ -33,6 +33,9 @@ use crate::{
 /// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
 
+/// At most this part of them is of one network.
+const NETWORK_SHARE: usize = 2;
+
 /// Settings of a management listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementSettings {
@@ -185,6 +188,7 @@ impl<R: Readiness> Management<R> {
         let settings = move || HttpSettings {
             name: "management",
             max_connections,
+            max_of_network: max_connections.div_ceil(NETWORK_SHARE),
             timeouts: of_settings.readiness.timeouts(),
         };
         let (own_phase, of_connections) = (phases.clone(), Arc::clone(&management));

@@ -130,16 +130,29 @@ pub(super) async fn serve_connection<S, H, F, B>(
     let mut stop = Stop::NotYet;
     let mut alarm = pin!(sleep_until(first_deadline));
     let mut is_place_needed = pin!(progress.place.is_needed());
+    let mut makes_room = |context: &mut Context<'_>| {
+        let (stage, has_begun) = progress.stage();
+        // A connection beyond the limit is there for its first request.
+        let is_without_request =
+            stage != Stage::Serving && (has_begun || !progress.place.is_beyond_limit());
+        is_without_request && is_place_needed.as_mut().poll(context).is_ready()
+    };
     let ended = poll_fn(|context| {
+        let (_, has_begun) = progress.stage();
+        // Its place is taken, even if a first request arrives now: otherwise a network could exceed its share.
+        if !has_begun && makes_room(context) {
+            return Poll::Ready(Ended::WhileIdle);
+        }
         // Polled first: a request that has arrived is served before a stop closes idle connections.
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
         progress.release_sent();
-        let (is_idle, has_begun) = progress.is_idle_and_has_begun();
-        if is_idle && has_begun && is_place_needed.as_mut().poll(context).is_ready() {
+        if makes_room(context) {
             return Poll::Ready(Ended::WhileIdle);
         }
+        let (stage, has_begun) = progress.stage();
+        let is_idle = matches!(stage, Stage::Idle { .. });
         match stop.poll(closing.as_mut(), is_idle, has_begun, context) {
             Poll::Ready(Ending::AtOnce) => return Poll::Ready(Ended::WhileIdle),
             Poll::Ready(Ending::WithRequest) => {

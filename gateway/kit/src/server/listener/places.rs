@@ -1,4 +1,5 @@
-//! The places of a listener's open connections. If none is free, the longest idle connection makes room for a new one.
+//! The places of a listener's open connections. If none is free, the connection that has been without a request for longest
+//! makes room for a new one: one that says nothing, stops within a handshake or a head, or is idle after a request.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,44 +9,56 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::HttpSettings;
 use crate::limits::Network;
 
 /// The places of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     state: Mutex<State>,
-    /// A place is free, or its connection is idle.
+    of_networks: Arc<Shares>,
+    /// A place is free, or its connection is without a request.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     taken: usize,
-    next_idle: u64,
-    /// The idle connections, the longest idle first.
-    idle: BTreeMap<u64, Arc<Notify>>,
+    next_number: u64,
+    /// The connections without a request, by when that began.
+    offered: BTreeMap<u64, (Network, Arc<Notify>)>,
 }
 
 impl Places {
-    /// Takes one of `max` places, or that of the longest idle connection; `None` if no connection is idle.
-    pub(super) fn take(self: &Arc<Self>, max: usize) -> Option<Place> {
+    /// Takes a place, if need be that of another connection; `None` if each has a request. A network with as many places as
+    /// it may have makes room itself.
+    pub(super) fn take(self: &Arc<Self>, network: Network, limits: &HttpSettings) -> Option<Place> {
         let mut state = self.state.lock();
-        if state.taken >= max {
-            let (_, close) = state.idle.pop_first()?;
+        let share = self.of_networks.take(network, limits.max_of_network);
+        if share.is_none() || state.taken >= limits.max_connections {
+            let mut offered = state.offered.iter();
+            let longest = offered.find(|(_, (of, _))| share.is_some() || *of == network);
+            let number = *longest?.0;
+            let (_, close) = state.offered.remove(&number)?;
             close.notify_one();
         }
+        let share = share.or_else(|| self.of_networks.take(network, usize::MAX))?;
         state.taken += 1;
-        Some(Place {
-            places: Some(Arc::clone(self)),
+        drop(state);
+        let place = Place {
+            of: Some((Arc::clone(self), share)),
             close: Arc::default(),
-        })
+            number: Mutex::default(),
+        };
+        place.offer();
+        Some(place)
     }
 
     /// Waits for a place. Callers take turns.
-    pub(super) async fn wait(self: &Arc<Self>, max: usize) -> Place {
+    pub(super) async fn wait(self: &Arc<Self>, network: Network, limits: &HttpSettings) -> Place {
         loop {
             let freed = self.freed.notified();
-            if let Some(place) = self.take(max) {
+            if let Some(place) = self.take(network, limits) {
                 return place;
             }
             freed.await;
@@ -53,35 +66,35 @@ impl Places {
     }
 }
 
-/// The connections above the limit, by network.
+/// What each network has.
 #[derive(Debug, Default)]
-pub(super) struct Spares(Mutex<HashMap<Network, usize>>);
+pub(super) struct Shares(Mutex<HashMap<Network, usize>>);
 
-/// A connection above the limit, until it has a place, or this is dropped.
+/// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Spare {
-    spares: Arc<Spares>,
+pub(super) struct Share {
+    shares: Arc<Shares>,
     network: Network,
 }
 
-impl Spares {
+impl Shares {
     /// Takes one; `None` if the network has `max` of them.
-    pub(super) fn take(self: &Arc<Self>, network: Network, max: usize) -> Option<Spare> {
+    pub(super) fn take(self: &Arc<Self>, network: Network, max: usize) -> Option<Share> {
         let mut taken = self.0.lock();
         let of_network = taken.entry(network).or_default();
         (*of_network < max).then(|| {
             *of_network += 1;
-            Spare {
-                spares: Arc::clone(self),
+            Share {
+                shares: Arc::clone(self),
                 network,
             }
         })
     }
 }
 
-impl Drop for Spare {
+impl Drop for Share {
     fn drop(&mut self) {
-        let mut taken = self.spares.0.lock();
+        let mut taken = self.shares.0.lock();
         if let Some(of_network) = taken.get_mut(&self.network) {
             *of_network -= 1;
             if *of_network == 0 {
@@ -95,8 +108,10 @@ impl Drop for Spare {
 #[derive(Debug)]
 pub(super) struct Place {
     /// `None` beyond the limit.
-    places: Option<Arc<Places>>,
+    of: Option<(Arc<Places>, Share)>,
     close: Arc<Notify>,
+    /// Its number among the offered ones.
+    number: Mutex<Option<u64>>,
 }
 
 impl Place {
@@ -105,32 +120,40 @@ impl Place {
         let close = Arc::new(Notify::new());
         close.notify_one();
         Self {
-            places: None,
+            of: None,
             close,
+            number: Mutex::default(),
         }
     }
 
     /// Whether it is for one request only.
     pub(super) const fn is_beyond_limit(&self) -> bool {
-        self.places.is_none()
+        self.of.is_none()
     }
 
-    /// Offers the place to new connections until the entry is dropped.
-    pub(super) fn offer(&self) -> Option<IdleEntry> {
-        let places = self.places.as_ref()?;
+    /// Offers the place to new connections: the connection is without a request from now on.
+    pub(super) fn offer(&self) {
+        let Some((places, share)) = &self.of else {
+            return;
+        };
         let mut state = places.state.lock();
-        let number = state.next_idle;
-        state.next_idle += 1;
-        state.idle.insert(number, Arc::clone(&self.close));
+        let number = state.next_number;
+        state.next_number += 1;
+        let offered = (share.network, Arc::clone(&self.close));
+        state.offered.insert(number, offered);
+        *self.number.lock() = Some(number);
         drop(state);
         places.freed.notify_one();
-        Some(IdleEntry {
-            places: Arc::clone(places),
-            number,
-        })
     }
 
-    /// Waits until the connection must close as soon as it is idle after a request.
+    /// The connection has a request.
+    pub(super) fn withdraw(&self) {
+        if let (Some((places, _)), Some(number)) = (&self.of, self.number.lock().take()) {
+            places.state.lock().offered.remove(&number);
+        }
+    }
+
+    /// Waits until the connection must close as soon as it is without a request.
     pub(super) async fn is_needed(&self) {
         self.close.notified().await;
     }
@@ -138,22 +161,11 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(places) = &self.places {
+        self.withdraw();
+        if let Some((places, share)) = self.of.take() {
             places.state.lock().taken -= 1;
+            drop(share);
             places.freed.notify_one();
         }
-    }
-}
-
-/// The place of an idle connection, which a new one can take.
-#[derive(Debug)]
-pub(super) struct IdleEntry {
-    places: Arc<Places>,
-    number: u64,
-}
-
-impl Drop for IdleEntry {
-    fn drop(&mut self) {
-        self.places.state.lock().idle.remove(&self.number);
     }
 }

@@ -3,10 +3,7 @@
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{
-    HttpTimeouts, UntilSent,
-    places::{IdleEntry, Place},
-};
+use super::{HttpTimeouts, UntilSent, places::Place};
 
 /// Shared by the stream, the service and the response body of one connection, which all run in the same task.
 pub(super) struct Progress {
@@ -24,8 +21,6 @@ pub(super) struct State {
     pub(super) saw_end: bool,
     /// A request has begun.
     pub(super) has_begun: bool,
-    /// While the connection is idle after a request.
-    idle: Option<IdleEntry>,
     /// What the last response holds until it was sent.
     pub(super) held: Option<UntilSent>,
 }
@@ -56,7 +51,6 @@ impl Progress {
                 send_deadline: None,
                 saw_end: false,
                 has_begun: false,
-                idle: None,
                 held: None,
             }),
         }
@@ -80,14 +74,13 @@ impl Progress {
         } else if let Stage::Idle { .. } = state.stage {
             let until = Instant::now() + (self.timeouts)().head;
             state.stage = Stage::Head { until };
-            state.idle = None;
         }
     }
 
-    /// Whether no request is in flight, and whether a first one has begun.
-    pub(super) fn is_idle_and_has_begun(&self) -> (bool, bool) {
+    /// What the connection waits for, and whether a first request has begun.
+    pub(super) fn stage(&self) -> (Stage, bool) {
         let state = self.state.lock();
-        (matches!(state.stage, Stage::Idle { .. }), state.has_begun)
+        (state.stage, state.has_begun)
     }
 
     /// Drops what the last response holds, if all of it was written.
@@ -103,7 +96,7 @@ impl Progress {
         let mut state = self.state.lock();
         state.stage = Stage::Serving;
         state.has_begun = true;
-        state.idle = None;
+        self.place.withdraw();
     }
 
     /// Records that a response is complete.
@@ -112,7 +105,7 @@ impl Progress {
         if state.stage == Stage::Serving {
             let until = Instant::now() + (self.timeouts)().idle;
             state.stage = Stage::Idle { until };
-            state.idle = self.place.offer();
+            self.place.offer();
         }
     }
 

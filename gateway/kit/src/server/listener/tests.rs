@@ -38,14 +38,25 @@ impl Server {
     where
         G: Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (phase, phases) = watch::channel(Phase::Serving);
         let settings = HttpSettings {
             name: "test",
             max_connections,
+            max_of_network: max_connections,
             timeouts,
         };
+        Self::start_as(settings, establish).await
+    }
+
+    async fn start_as<G>(
+        settings: HttpSettings,
+        establish: impl Fn(TcpStream, SocketAddr) -> G + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        G: Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (phase, phases) = watch::channel(Phase::Serving);
         let settings = move || settings.clone();
         let task = tokio::spawn(serve(listener, settings, phases, establish, handle));
         Self {
@@ -57,6 +68,13 @@ impl Server {
 
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Connects from another address of this machine: another network.
+    async fn connect_from(&self, address: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(address.parse().unwrap()).unwrap();
+        socket.connect(self.address).await.unwrap()
     }
 }
 
@@ -116,6 +134,14 @@ async fn read_head(stream: &mut TcpStream) -> String {
 }
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+
+/// Begins a request, which is in flight until its body, `body`, is sent. `before` precedes HTTP.
+async fn begin_request(stream: &mut TcpStream, before: &[u8]) {
+    const HEAD: &[u8] =
+        b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+    send(stream, &[before, HEAD].concat()).await;
+    assert!(read_head(stream).await.starts_with("HTTP/1.1 100 "));
+}
 
 #[tokio::test]
 async fn a_connection_without_a_request_is_closed() {
@@ -217,7 +243,7 @@ async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
     let server = Server::start(2, PATIENT).await;
     let mut open = [server.connect().await, server.connect().await];
     for stream in &mut open {
-        send(stream, &GET[..20]).await;
+        begin_request(stream, b"").await;
     }
     // All at once: some wait for a place, and are closed as well, since none becomes free in time.
     let mut closed = Vec::new();
@@ -228,9 +254,7 @@ async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
     }
     for path in ["/healthz", "/readyz"] {
         // One network leaves spare connections to others.
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
-        let mut stream = socket.connect(server.address).await.unwrap();
+        let mut stream = server.connect_from("127.0.0.2:0").await;
         // The connection ends with it, although the request does not ask for that.
         let check = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
         send(&mut stream, check.as_bytes()).await;
@@ -275,7 +299,7 @@ async fn the_longest_idle_connection_makes_room() {
         send(stream, GET).await;
         assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
     }
-    send(&mut first, &GET[..20]).await;
+    begin_request(&mut first, b"").await;
     let mut third = server.connect().await;
     send(&mut third, GET).await;
     assert!(read_head(&mut third).await.starts_with("HTTP/1.1 200 "));
@@ -292,8 +316,68 @@ async fn the_longest_idle_connection_makes_room() {
         assert_eq!(read_to_end(&mut closed).await, "");
     }
     // A connection with a request is never closed for another one.
-    send(&mut first, &GET[20..]).await;
+    send(&mut first, b"body").await;
     assert!(read_head(&mut first).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// 400 that say nothing, or stop within what precedes HTTP or within a head: each makes room for a later one.
+#[tokio::test]
+async fn connections_without_a_request_make_room() {
+    let server = Server::start_with(8, PATIENT, greeted).await;
+    for said in [
+        Vec::new(),
+        greeting_and(b""),
+        greeting_and(b"G"),
+        greeting_and(&GET[..20]),
+    ] {
+        let mut silent = Vec::new();
+        for _ in 0..400 {
+            let mut stream = server.connect().await;
+            // It may have had to make room already.
+            let _ = stream.write_all(&said).await;
+            silent.push(stream);
+        }
+        let mut stream = server.connect().await;
+        send(&mut stream, &greeting_and(GET)).await;
+        assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
+        // The first ones are closed, the last ones are open.
+        assert_eq!(read_to_end(&mut silent[0]).await, "");
+        let last = silent.last_mut().unwrap();
+        let rest = &greeting_and(GET)[said.len()..];
+        send(last, rest).await;
+        assert!(read_head(last).await.starts_with("HTTP/1.1 200 "));
+    }
+}
+
+#[tokio::test]
+async fn a_network_has_its_share_and_makes_room_itself() {
+    let settings = HttpSettings {
+        name: "test",
+        max_connections: 4,
+        max_of_network: 2,
+        timeouts: PATIENT,
+    };
+    let server = Server::start_as(settings, plain).await;
+    let mut other = server.connect_from("127.0.0.2:0").await;
+    send(&mut other, GET).await;
+    read_head(&mut other).await;
+    let mut first = server.connect().await;
+    begin_request(&mut first, b"").await;
+    let mut second = server.connect().await;
+    // The longest without a request is another network's.
+    let mut third = server.connect().await;
+    assert_eq!(read_to_end(&mut second).await, "");
+    begin_request(&mut third, b"").await;
+    // Now each of the network has a request: a further one waits in vain, although places are free.
+    let mut fourth = server.connect().await;
+    send(&mut fourth, GET).await;
+    assert_eq!(read_to_end(&mut fourth).await, "");
+    for stream in [&mut first, &mut third] {
+        send(stream, b"body").await;
+        assert!(read_head(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+    send(&mut other, GET).await;
+    assert!(read_head(&mut other).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
@@ -419,7 +503,7 @@ async fn what_precedes_http_may_take_as_long_as_a_head() {
 async fn a_health_check_is_served_above_the_limit_after_what_precedes_http() {
     let server = Server::start_with(1, PATIENT, greeted).await;
     let mut slow = server.connect().await;
-    send(&mut slow, &greeting_and(&GET[..20])).await;
+    begin_request(&mut slow, b"!").await;
     let mut check = server.connect().await;
     let ready = greeting_and(b"GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n");
     send(&mut check, &ready).await;

@@ -80,12 +80,12 @@ async fn forward_over_bridge<C: Client>(
     client: &mut C,
 ) {
     let of_request = (accepted.method(), request.target.path);
-    let held = OnceLock::new();
+    let (held, from) = (OnceLock::new(), request.client);
     let keep = |head: &ResponseHead<'_>, content_type: &[u8]| {
         if !applies(changes, of_request, head.status, content_type) {
             return Keep::Nothing;
         }
-        match held.get_or_init(Held::begin) {
+        match held.get_or_init(|| Held::begin(from)) {
             Some(_) => Keep::Whole,
             None => Keep::Refuse,
         }
@@ -99,7 +99,11 @@ async fn forward_over_bridge<C: Client>(
             if kept.is_complete || kept.is_too_large =>
         {
             match change_held(changes, of_request, kept).await {
-                Ok(changed) => respond(changed, client, &mut sent).await,
+                Ok(changed) => {
+                    let held = held.into_inner().flatten();
+                    let _waits = held.and_then(|held| held.changed(changed.body.len(), from));
+                    respond(changed, client, &mut sent).await
+                }
                 Err(failed) => Err(failed),
             }
         }

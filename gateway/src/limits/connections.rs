@@ -18,20 +18,15 @@ use signpost_kit::{
     server::descriptors::Descriptors,
 };
 
-pub(crate) use self::counts::{Held, RefusalCause};
-use self::{
-    counts::ConnectionCounts,
-    networks::{Client, Max, Networks, Refusals},
+use self::{counts::ConnectionCounts, networks::Refusals};
+pub(crate) use self::{
+    counts::{Held, RefusalCause},
+    networks::{Client, Max, Networks},
 };
 use crate::config::ConnectionLimits;
 
 /// The number of the only rule of handshakes.
 const HANDSHAKE_RULE: u64 = 0;
-
-/// At most this part of all connections is of one address, whatever is configured.
-const SHARE: usize = 4;
-/// At most this part of all connections is of one IPv6 /48.
-const SITE_SHARE: usize = 2;
 
 /// Counts open connections. Memory is bounded by their number: only networks with a connection are stored.
 #[derive(Debug)]
@@ -166,9 +161,9 @@ impl OpenConnections {
     /// Connections of one address and of one IPv6 /48 that are allowed.
     fn max_of(&self, limits: &ConnectionLimits) -> Max {
         let max = self.descriptors.connection_limit(limits.max);
-        let network = limits.per_address.min((max / SHARE).max(1));
-        let factor = SITE_FACTOR.get() as usize;
-        let site = (network * factor).min((max / SITE_SHARE).max(1));
+        let share = Max::share_of(max);
+        let network = limits.per_address.min(share.network);
+        let site = (network * SITE_FACTOR.get() as usize).min(share.site);
         Max { network, site }
     }
 }

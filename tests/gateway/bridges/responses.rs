@@ -3,6 +3,9 @@
 use end_to_end::{
     metrics::Scrape,
     program::Program,
+    raw_connection::{RawConnection, request},
+    raw_http2::{RawHttp2, frame, get, kind},
+    recording_backend::{Behaviour, RecordingBackend},
     scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
     stack::Stack,
     waiting::until,
@@ -366,4 +369,52 @@ async fn each_kind_of_response_passes_unchanged_beside_a_shadow() {
     .await;
     assert!(count("equal").await > 200.0);
     assert_eq!(count("different").await + count("failed").await, 0.0);
+}
+
+/// Streams of one connection.
+const STREAMS: usize = 96;
+
+/// Issue 44: a network whose clients read nothing took every place, and everybody else got 502.
+#[tokio::test]
+async fn clients_that_read_slowly_leave_places_to_others() {
+    let backend = RecordingBackend::start().await;
+    let any_number = "default_version = 'v3'\n[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n\
+                      [connections]\nper_address = 5000\n[limits.unsigned]\nper_second = 0\n";
+    let stack = Stack::builder().in_front_of(&backend).gateway(BRIDGED);
+    let stack = stack.gateway(any_number).start().await;
+    // More than waits in a kernel's buffers, or beside other small ones.
+    let body = |name: &str| format!("{{\"{name}\":\"{}\"}}", "x".repeat(70_000));
+    backend.behave(Behaviour {
+        body: body("a").into(),
+        ..Behaviour::default()
+    });
+    let mut unread = Vec::new();
+    for number in 0..11 {
+        let mut connection = RawHttp2::open(stack.addresses().gateway).await;
+        // INITIAL_WINDOW_SIZE 0: no byte of a body may be sent.
+        let mut bytes = frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        for stream in 0..u32::try_from(STREAMS).unwrap() {
+            bytes.extend(get(2 * stream + 1, "/c/x"));
+        }
+        connection.send(&bytes).await;
+        // Each has a head: the body waits, or the request was rejected.
+        let mut heads = 0;
+        while heads < STREAMS {
+            heads += usize::from(connection.frame().await.unwrap().kind == kind::HEADERS);
+        }
+        unread.push(connection);
+        // Each has its place back: the network has a quarter of the places, and of those of large bodies that wait.
+        if number == 4 {
+            let client = stack.client();
+            let call = client.get("/c/x").version("v3").unsigned().send().await;
+            assert!(call.text() == body("b"), "{}", call.status);
+        }
+    }
+    let address = stack.addresses().gateway;
+    let mut other = RawConnection::open_from([127, 0, 0, 2].into(), address).await;
+    other.send(&request("GET", "/c/x", &[], b"")).await;
+    let response = other.response().await.unwrap();
+    assert_eq!(response.status, 200, "{}", response.head);
+    assert!(response.body == body("b").into_bytes());
+    drop(unread);
 }

@@ -18,9 +18,14 @@ use signpost_kit::{limits::Network, log::once_a_minute::OnceAMinute};
 /// Number of maps, each with its own lock.
 const SHARDS: usize = 16;
 
-/// The networks with open connections. Others are not stored.
+/// At most this part of all is of one network, whatever is configured.
+const SHARE: usize = 4;
+/// At most this part of all is of one IPv6 /48.
+const SITE_SHARE: usize = 2;
+
+/// The networks with open connections, or with anything else of which each may have a share. Others are not stored.
 #[derive(Debug)]
-pub(super) struct Networks {
+pub(crate) struct Networks {
     shards: [Mutex<HashMap<Network, Open>>; SHARDS],
     hasher: RandomState,
 }
@@ -34,7 +39,7 @@ struct Open {
 
 /// What may be open, of connections and of streams alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Max {
+pub(crate) struct Max {
     /// Of an IPv4 address or IPv6 /64.
     pub network: usize,
     /// Of an IPv6 /48.
@@ -43,7 +48,7 @@ pub(super) struct Max {
 
 /// A client has as much open as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
+pub(crate) struct Full {
     /// The client's network, or the /48 around it.
     pub network: Network,
     /// What may be open.
@@ -83,7 +88,7 @@ impl Refusals {
 
 /// The client of a counted connection.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     network: Member,
     /// `None`: an IPv4 address.
     site: Option<Member>,
@@ -97,7 +102,7 @@ struct Member {
 }
 
 impl Networks {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             shards: Default::default(),
             hasher: RandomState::new(),
@@ -105,7 +110,7 @@ impl Networks {
     }
 
     /// Counts a connection. A refused one counts nowhere.
-    pub(super) fn add(&self, address: IpAddr, max: Max) -> Result<Client, Full> {
+    pub(crate) fn add(&self, address: IpAddr, max: Max) -> Result<Client, Full> {
         let (network, site) = Network::and_site(address);
         let mut client = Client {
             network: self
@@ -124,7 +129,7 @@ impl Networks {
     }
 
     /// A connection of the client has ended.
-    pub(super) fn remove(&self, client: &Client) {
+    pub(crate) fn remove(&self, client: &Client) {
         for member in client.members() {
             let mut networks = self.shard(&member.network);
             if let Some(open) = networks.get_mut(&member.network) {
@@ -167,6 +172,15 @@ impl Networks {
 }
 
 impl Max {
+    /// A share of so many.
+    #[must_use]
+    pub(crate) fn share_of(all: usize) -> Self {
+        Self {
+            network: (all / SHARE).max(1),
+            site: (all / SITE_SHARE).max(1),
+        }
+    }
+
     const fn network_full(self, network: Network) -> Full {
         Full {
             network,

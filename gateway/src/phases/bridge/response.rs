@@ -1,12 +1,16 @@
 //! Changes the response of the other version into one of the request's version. CONTRACT 5.
 
-use std::sync::Arc;
+use std::{
+    net::IpAddr,
+    sync::{Arc, LazyLock},
+};
 
 use signpost_bridge::apply;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     config::{Change, Changes},
+    limits::connections::{Client, Max, Networks},
     request::{
         Method,
         recorder::{WholeResponse, media_type},
@@ -17,24 +21,62 @@ use crate::{
 /// Limit of a body that is changed, in bytes: it is held until it is complete.
 pub(crate) const MAX_BODY: usize = 256 * 1024;
 
-/// Limit of the responses of a process that are held, from their heads until their clients have them.
+/// Limit of the responses of a process that are held, from their heads until they are changed; and of the changed ones with
+/// a body above [`SMALL_BODY`] that wait for their clients.
 pub(crate) const MAX_HELD: usize = 1024;
+
+/// A changed body up to this waits for its client as any other response does.
+const SMALL_BODY: usize = 64 * 1024;
 
 /// A body above this is changed on a thread of its own: it takes milliseconds, in which the thread serves others.
 const LARGE_BODY: usize = 16 * 1024;
 
-/// A response that is held.
+/// Places for responses, of which each network may have its share.
+struct Places(Semaphore, LazyLock<Networks>);
+
+static HELD: Places = Places::new();
+static WAITING: Places = Places::new();
+
+impl Places {
+    const fn new() -> Self {
+        Self(Semaphore::const_new(MAX_HELD), LazyLock::new(Networks::new))
+    }
+
+    fn take(&'static self, client: IpAddr) -> Option<Held> {
+        let Self(places, networks) = self;
+        let permit = places.try_acquire().ok()?;
+        let client = networks.add(client, Max::share_of(MAX_HELD)).ok()?;
+        Some(Held {
+            of: (networks, client),
+            _permit: permit,
+        })
+    }
+}
+
+/// The place of a response, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
+    of: (&'static Networks, Client),
     _permit: SemaphorePermit<'static>,
 }
 
 impl Held {
-    /// `None` if too many are held.
-    pub(crate) fn begin() -> Option<Self> {
-        static PLACES: Semaphore = Semaphore::const_new(MAX_HELD);
-        let permit = PLACES.try_acquire().ok();
-        permit.map(|permit| Self { _permit: permit })
+    /// Begins to hold a response; `None` if too many are held, or too many of the client's network.
+    pub(crate) fn begin(client: IpAddr) -> Option<Self> {
+        HELD.take(client)
+    }
+
+    /// The response is changed, to a body of this length: the place is free, and a large body has one of those that wait. If
+    /// the network has its share of these, the body keeps this place.
+    pub(crate) fn changed(self, length: usize, client: IpAddr) -> Option<Self> {
+        (length > SMALL_BODY).then(|| WAITING.take(client).unwrap_or(self))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (networks, client) = &self.of;
+        networks.remove(client);
     }
 }
 
@@ -125,7 +167,7 @@ pub(crate) fn change_response(
         };
         if response.is_too_large {
             return Err(failed(format!(
-                "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held"
+                "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held, or a quarter of them for this network"
             )));
         }
         if let Some(status) = change.status {

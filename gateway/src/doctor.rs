@@ -156,8 +156,11 @@ impl Patient<'_> {
             self.pasted.body.as_bytes(),
         );
         // The provider's redirect names no application, and needs no signature.
-        if match_callback(method, self.body_length(), target, verifier.config()).is_some() {
-            findings.steps.push(step(StepName::Callback, Ok(())));
+        let (body_length, sign) = (self.body_length(), verifier.config());
+        let callback = match_callback(method, body_length, target, self.pasted, sign);
+        if callback.as_ref().map_or(true, Option::is_some) {
+            let result = callback.as_ref().map(drop);
+            findings.steps.push(step(StepName::Callback, result));
             return (findings, None);
         }
         let app = self.find_app(&admitted).await;

@@ -164,6 +164,10 @@ impl World {
             ProblemCode::TimeOutOfWindow => send_in(signed().later_by_ms(-90_000), language).await,
             ProblemCode::SignMissing => send_in(signed().without_sign(), language).await,
             ProblemCode::SignMismatch => send_in(signed().sign_given("0"), language).await,
+            ProblemCode::PrefetchRefused => {
+                let call = client.get("/login?state=v1.x&code=x").unsigned();
+                send_in(call.header("Sec-Purpose", "prefetch"), language).await
+            }
             ProblemCode::AppDisabled => {
                 until("the application to be disabled", || async {
                     let response = send_in(self.disabled.get("/x").param("a", "1"), language).await;

@@ -123,6 +123,32 @@ async fn a_person_cancels_in_an_earlier_tab() {
 }
 
 #[tokio::test]
+async fn a_browser_that_prefetches_a_link_of_a_login_uses_up_nothing() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let (browser, begun) = open_polling(&client).await;
+    let cancel = cancel_address(&browser).await;
+    browser.click("main a.button").await;
+    browser.wait_for_text("Sign in to the sandbox").await;
+    let prefetch = format!(
+        "const link = document.createElement('link');\
+         link.rel = 'prefetch';\
+         link.href = '{cancel}';\
+         document.head.append(link);"
+    );
+    browser.run(&prefetch).await;
+    until("the prefetch to be refused", || async {
+        let log = stack.log(Program::Gateway);
+        log.contains("prefetch_refused").then_some(())
+    })
+    .await;
+    assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    browser.open(&cancel).await;
+    browser.wait_for_text("Nobody was logged in").await;
+    assert_eq!(check(&client, &begun.token).await["status"], "failed");
+}
+
+#[tokio::test]
 async fn a_person_who_allows_twice_waits_for_the_outcome() {
     let slow = Stack::builder().provider(&["--slow-seconds=1"]);
     let (stack, begin) = with_return_to(slow).await;

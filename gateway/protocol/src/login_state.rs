@@ -1,7 +1,11 @@
-//! The version that issued a login's token or `state`: both are `<version>.<base64url>`. CONTRACT 8.
+//! The version that issued a login's token or `state`: both are `<version>.<base64url>`. CONTRACT 8. And the parameters
+//! beside a `state`.
 //!
 //! The provider's redirect cannot carry the gateway's headers, so its version is found in `state`. Only the login
 //! service knows what the rest of the value means.
+
+/// The parameters that have a meaning in a callback, each at most once. Any others are ignored. CONTRACT 3.
+pub const CALLBACK_PARAMS: [&str; 6] = ["state", "code", "error", "confirm", "iss", "provider"];
 
 /// Returns the version's name in a login's token or `state`. Such a version need not exist.
 ///

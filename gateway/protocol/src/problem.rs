@@ -70,7 +70,7 @@ problem_codes! {
     /// A parameter's value is not one it can have. Arguments: `name`, `rule`, `allowed`;
     /// the rules are the variants of the text.
     ParamInvalid = "param_invalid", BAD_REQUEST, No;
-    /// Two `time` or two `sign`. Argument: `name`.
+    /// Two `time`, two `sign`, or a parameter of a callback twice. Argument: `name`.
     ParamDuplicated = "param_duplicated", BAD_REQUEST, No;
     /// A convention header twice. Argument: `name`.
     HeaderDuplicated = "header_duplicated", BAD_REQUEST, No;
@@ -98,6 +98,8 @@ problem_codes! {
     SignMissing = "sign_missing", FORBIDDEN, No;
     /// The signature does not match the parameters and the key.
     SignMismatch = "sign_mismatch", FORBIDDEN, No;
+    /// A browser prefetches a page of a login.
+    PrefetchRefused = "prefetch_refused", FORBIDDEN, Yes;
     /// The application is disabled.
     AppDisabled = "app_disabled", FORBIDDEN, No;
     /// The user denied the login at the provider.

@@ -52,7 +52,8 @@ pub async fn receive<'h, C: Client>(
     let mut admitted = check_limits_and_admit(gateway, request, peer)?;
     begin_spans(gateway, request, &mut admitted);
     request.client = admitted.origin.client;
-    let callback = match_callback(admitted.method, head.body(), target, verifier.config());
+    let sign = verifier.config();
+    let callback = match_callback(admitted.method, head.body(), target, head, sign)?;
     let (verified, form, now) = match callback {
         Some(callback) => (verifier.pass_callback(callback), Vec::new(), None),
         None => {
@@ -78,7 +79,6 @@ pub async fn receive<'h, C: Client>(
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &mut admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
-    let sign = verifier.config();
     let bridged = bridge(&routed, admitted.method, target, &form, sign);
     let bridged = bridged.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     Ok(Accepted {

@@ -1,34 +1,21 @@
-//! The callback: the provider's redirect, which can neither be signed nor carry the gateway's headers. CONTRACT 3.
+//! The callback: the provider's redirect, which can neither be signed nor carry the gateway's headers, and the page of a
+//! login with its links. CONTRACT 3.
 //!
-//! It is recognised as narrowly as possible; everything else is an ordinary request.
+//! The path and `state` recognise it. What else it has is ignored (RFC 6749 section 4.1.2), and read as browsers read it
+//! (the URL standard), so that no bytes of an unknown parameter matter.
+
+use std::borrow::Cow;
 
 use signpost_protocol::{
-    login_state::version_of,
-    param::Params,
+    login_state::{CALLBACK_PARAMS, version_of},
     sign::{SIGN, TIME},
 };
+use url::form_urlencoded::parse;
 
 use crate::{
     config::SignConfig,
-    request::{BodyLength, Method, Target},
+    request::{BodyLength, Headers, Method, Target, rejection::Rejection},
 };
-
-/// Parameters that providers add to a redirect, and the provider that the user chooses on login's own page; each at most
-/// once.
-const FURTHER_PARAMS: [&str; 9] = [
-    "error_description",
-    "error_uri",
-    "iss",
-    "scope",
-    "session_state",
-    "authuser",
-    "hd",
-    "prompt",
-    "provider",
-];
-
-/// The outcome beside `state`: the provider's response, or the button of login's own page. At most one of them.
-const OUTCOME_PARAMS: [&str; 3] = ["code", "error", "confirm"];
 
 /// A callback request; only [`match_callback`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,81 +32,147 @@ impl Callback {
 }
 
 /// Returns the callback if the request is one.
-#[must_use]
+///
+/// # Errors
+///
+/// A browser only prefetches the path; or a parameter that has a meaning in a callback appears twice.
 pub(crate) fn match_callback(
     method: Method,
     body: BodyLength,
     target: Target<'_>,
+    headers: &(impl Headers + ?Sized),
     config: &SignConfig,
-) -> Option<Callback> {
+) -> Result<Option<Callback>, Rejection> {
     let is_callback_path = config.callback_paths.iter().any(|path| path == target.path);
     if method != Method::Get || body != BodyLength::None || !is_callback_path {
-        return None;
+        return Ok(None);
     }
-    // `state`, one outcome and the further ones; a request with more is not a redirect.
-    let params = Params::parse(target.query.as_bytes(), b"", 1 + 1 + FURTHER_PARAMS.len()).ok()?;
-    let count = |name: &str| {
-        params
-            .iter()
-            .filter(|param| param.key() == name.as_bytes())
-            .count()
-    };
-    let is_allowed = |name: &[u8]| {
-        name == b"state"
-            || OUTCOME_PARAMS
-                .iter()
-                .chain(&FURTHER_PARAMS)
-                .any(|allowed| allowed.as_bytes() == name)
-    };
-    let has_one_state = count("state") == 1;
-    let has_no_sign = count(TIME) == 0 && count(SIGN) == 0;
-    let has_one_outcome = OUTCOME_PARAMS.iter().map(|name| count(name)).sum::<usize>() <= 1;
-    let has_no_doubles = FURTHER_PARAMS.iter().all(|name| count(name) <= 1);
-    let has_nothing_else = params.iter().all(|param| is_allowed(param.key()));
-    if !(has_one_state && has_no_sign && has_one_outcome && has_no_doubles && has_nothing_else) {
-        return None;
+    if is_prefetch(headers) {
+        return Err(Rejection::PrefetchRefused);
     }
-    let state = params.iter().find(|param| param.key() == b"state")?.value();
-    let version = std::str::from_utf8(&state)
-        .ok()
-        .and_then(version_of)
-        .map(str::to_owned);
-    Some(Callback { version })
+    if !is_callback(target.query) {
+        return Ok(None);
+    }
+    let twice = |name: &&&str| values(target.query, &[**name]).nth(1).is_some();
+    if let Some(name) = CALLBACK_PARAMS.iter().find(twice) {
+        return Err(Rejection::ParamDuplicated { name });
+    }
+    // One without a value counts as absent beside the other: RFC 6749 section 3.1.
+    let outcomes = values(target.query, &["code", "error"]);
+    if outcomes.filter(|value| !value.is_empty()).count() > 1 {
+        let name = "code, error";
+        return Err(Rejection::ParamDuplicated { name });
+    }
+    let state = values(target.query, &["state"]).next().unwrap_or_default();
+    let version = version_of(&state).map(str::to_owned);
+    Ok(Some(Callback { version }))
+}
+
+/// Whether a query is a callback's: it has `state`, and an outcome or no signature.
+pub(super) fn is_callback(query: &str) -> bool {
+    has_any(query, &["state"])
+        && (has_any(query, &["code", "error"]) || !has_any(query, &[TIME, SIGN]))
+}
+
+/// Whether a query has one of these parameters.
+pub(super) fn has_any(query: &str, names: &[&str]) -> bool {
+    values(query, names).next().is_some()
+}
+
+fn values<'q>(query: &'q str, names: &[&str]) -> impl Iterator<Item = Cow<'q, str>> {
+    let named = parse(query.as_bytes()).filter(|(name, _)| names.contains(&&**name));
+    named.map(|(_, value)| value)
+}
+
+/// Whether a browser loads the address before its user has opened it: <https://wicg.github.io/nav-speculation/prefetch.html>,
+/// and the headers that preceded `Sec-Purpose`.
+fn is_prefetch(headers: &(impl Headers + ?Sized)) -> bool {
+    let is_one_of = |word: &[u8], known: &[&str]| {
+        let mut known = known.iter();
+        known.any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    headers.each().any(|(name, value)| {
+        let mut words = value.split(|byte| !byte.is_ascii_alphabetic());
+        is_one_of(name, &["sec-purpose", "purpose", "x-moz", "x-purpose"])
+            && words.any(|word| is_one_of(word, &["prefetch", "prerender", "preview"]))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::sign_config;
+    use crate::{config::tests::sign_config, request::RawHeaders};
 
-    fn match_target(method: Method, body: BodyLength, target: &str) -> Option<Callback> {
+    fn match_head(
+        method: Method,
+        body: BodyLength,
+        target: &str,
+        head: &str,
+    ) -> Result<Option<Callback>, Rejection> {
         let target = Target::parse(target.as_bytes()).unwrap();
-        match_callback(method, body, target, &sign_config(""))
+        match_callback(
+            method,
+            body,
+            target,
+            &RawHeaders(head.as_bytes()),
+            &sign_config(""),
+        )
+    }
+
+    fn match_get(target: &str) -> Result<Option<Callback>, Rejection> {
+        match_head(Method::Get, BodyLength::None, target, "")
+    }
+
+    fn of_v1() -> Callback {
+        let version = Some("v1".to_owned());
+        Callback { version }
     }
 
     #[test]
-    fn a_providers_redirect_is_a_callback() {
+    fn a_providers_redirect_is_a_callback_whatever_else_it_has() {
+        let many = format!("/login?state=v1.abc&code=x&{}", "a=b&".repeat(1000));
         for target in [
-            "/login?state=v1.abc",
             "/login?state=v1.abc&code=xyz",
             "/login?code=xyz&state=v1.abc",
             "/login?state=v1.abc&error=access_denied&error_description=no&error_uri=u",
-            "/login?state=v1.abc&confirm=c",
-            "/login?state=v1.abc&provider=github",
             "/login?provider=github&code=x&state=v1.abc&iss=i",
-            "/login?state=v1.abc&confirm=c&provider=github",
             "/login?state=v1.abc&code=x&iss=i&scope=s&session_state=t&authuser=0&hd=h&prompt=none",
             "/login?%73tate=v1.abc&code=",
-            "/login?&state=v1.abc&",
+            "/login?&state=v1.abc&code&",
+            "/login?code=x&state=v1.abc&userState=Authenticated&locale=en",
+            "/login?code=x&state=v1.abc&cid=abc",
+            "/login?code=x&state=v1.abc&scope=a&scope=b",
+            "/login?error=access_denied&state=v1.abc&locale=en&locale=de",
+            "/login?code=x&state=v1.abc&time=1&sign=2&%73ign=3&app=b",
+            "/login?code=x&state=v1.abc&confirm=c&return_to=d",
+            "/login?code=x&state=v1.abc&error=",
+            "/login?code=&state=v1.abc&error=access_denied",
+            "/login?code=x&state=v1.abc&a=%zz&%&b=%ff&%fe=%e4%f6&error_description=Acc%E8s",
+            "/login?code=x&state=v1.abc&State=b&state[]=c&sign",
+            &many,
         ] {
-            let callback = match_target(Method::Get, BodyLength::None, target);
-            assert_eq!(
-                callback,
-                Some(Callback {
-                    version: Some("v1".to_owned())
-                }),
-                "{target}"
-            );
+            assert_eq!(match_get(target).unwrap(), Some(of_v1()), "{target}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_a_login_and_its_links_are_callbacks_unless_they_are_signed() {
+        for target in [
+            "/login?state=v1.abc",
+            "/login?&state=v1.abc&",
+            "/login?state=v1.abc&confirm=c&provider=github",
+            "/login?state=v1.abc&fbclid=a&utm_source=b&utm_source=c&x=%zz",
+            "/login?state=v1.abc&confirm=c&gclid=d",
+        ] {
+            assert_eq!(match_get(target).unwrap(), Some(of_v1()), "{target}");
+        }
+        for target in [
+            "/login?state=v1.abc&sign=b",
+            "/login?state=v1.abc&%73ign=b&time=1",
+            "/login?state=v1.abc&state=v1.abc&time=1",
+            "/login?state=v1.abc&confirm=c&time",
+        ] {
+            assert_eq!(match_get(target).unwrap(), None, "{target}");
         }
     }
 
@@ -128,48 +181,94 @@ mod tests {
         for target in [
             "/login",
             "/login?code=xyz",
-            "/login?state=a&state=b",
-            "/login?state=a&code=b&code=c",
-            "/login?state=a&code=b&error=c",
-            "/login?state=a&code=b&confirm=c",
-            "/login?state=a&scope=b&scope=c",
-            "/login?state=a&code=b&other=c",
-            "/login?state=a&app=b",
-            "/login?state=a&sign=b",
-            "/login?state=a&%73ign=b",
-            "/login?state=a&time=1",
-            "/login?state=%ff",
-            "/login?state=%zz",
-            "/LOGIN?state=a",
-            "//login?state=a",
-            "/login/?state=a",
-            "/%6cogin?state=a",
-            "/login;x?state=a",
-            "/check?state=a",
+            "/login?error=xyz&sign=a",
+            "/login?State=a&code=b",
+            "/login?stat%zz=a&code=b",
+            "/LOGIN?state=a&code=b",
+            "//login?state=a&code=b",
+            "/login/?state=a&code=b",
+            "/%6cogin?state=a&code=b",
+            "/login;x?state=a&code=b",
+            "/check?state=a&code=b&state=c",
         ] {
-            assert_eq!(
-                match_target(Method::Get, BodyLength::None, target),
-                None,
-                "{target}"
-            );
+            assert_eq!(match_get(target).unwrap(), None, "{target}");
         }
-        assert_eq!(
-            match_target(Method::Post, BodyLength::None, "/login?state=a&code=b"),
-            None
-        );
-        assert_eq!(
-            match_target(Method::Get, BodyLength::Known(1), "/login?state=a&code=b"),
-            None
-        );
-        assert_eq!(
-            match_target(Method::Get, BodyLength::Unknown, "/login?state=a&code=b"),
-            None
-        );
+        let matched = |method, body| {
+            let prefetch = "\r\nSec-Purpose: prefetch\r\n";
+            match_head(method, body, "/login?state=a&code=b", prefetch).unwrap()
+        };
+        assert_eq!(matched(Method::Post, BodyLength::None), None);
+        assert_eq!(matched(Method::Get, BodyLength::Known(1)), None);
+        assert_eq!(matched(Method::Get, BodyLength::Unknown), None);
+    }
+
+    #[test]
+    fn what_has_a_meaning_may_appear_once() {
+        for (target, expected) in [
+            ("/login?state=a&state=a&code=b", "state"),
+            ("/login?state=a&st%61te=b", "state"),
+            ("/login?state=a&code=b&code=", "code"),
+            ("/login?state=a&error=b&error=b&sign=c", "error"),
+            ("/login?state=a&confirm=b&confirm=c", "confirm"),
+            ("/login?state=a&code=b&iss=c&%69ss=c", "iss"),
+            ("/login?state=a&provider=b&provider=b", "provider"),
+            ("/login?state=a&code=b&error=c", "code, error"),
+        ] {
+            let error = match_get(target).unwrap_err();
+            let Rejection::ParamDuplicated { name } = error else {
+                panic!("{target}: {error}")
+            };
+            assert_eq!(name, expected, "{target}");
+        }
     }
 
     #[test]
     fn a_state_without_a_version_is_a_callback_too() {
-        let callback = match_target(Method::Get, BodyLength::None, "/login?state=abc");
-        assert_eq!(callback, Some(Callback { version: None }));
+        for target in [
+            "/login?state=abc",
+            "/login?state",
+            "/login?state=%ff%zz&code=x",
+        ] {
+            let callback = match_get(target).unwrap();
+            assert_eq!(callback, Some(Callback { version: None }), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_prefetch_of_any_address_of_logins_is_refused() {
+        for header in [
+            "Sec-Purpose: prefetch",
+            "sec-purpose: prefetch;prerender",
+            "Sec-Purpose: prefetch; anonymous-client-ip",
+            "Sec-Purpose: Prefetch,x",
+            "Purpose: prefetch",
+            "X-Moz: prefetch",
+            "X-Purpose: preview",
+        ] {
+            let head = format!("GET /login HTTP/1.1\r\nHost: a\r\n{header}\r\n");
+            for query in [
+                "",
+                "?state=a",
+                "?state=a&code=b",
+                "?return_to=a&time=1&sign=b",
+            ] {
+                let target = format!("/login{query}");
+                let error = match_head(Method::Get, BodyLength::None, &target, &head).unwrap_err();
+                assert!(
+                    matches!(error, Rejection::PrefetchRefused),
+                    "{header}: {error}"
+                );
+            }
+            match_head(Method::Get, BodyLength::None, "/user", &head).unwrap();
+        }
+        for other in [
+            "Sec-Purpose: navigate",
+            "Purpose: x",
+            "Accept: prefetch",
+            "Sec-Purpose-X: prefetch",
+        ] {
+            let head = format!("GET /login HTTP/1.1\r\n{other}\r\n");
+            match_head(Method::Get, BodyLength::None, "/login", &head).unwrap();
+        }
     }
 }

@@ -7,12 +7,13 @@
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use signpost_kit::limits::{Key, Rate, Subject};
-use signpost_protocol::{param::Params, sign::SIGN};
+use signpost_protocol::sign::SIGN;
 
 use crate::{
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
     directory::apps::App,
     limits::rates::RateTables,
+    phases::callback::{has_any, is_callback},
     request::{
         Method, Target,
         quotas::{Quotas, RequestLimit},
@@ -201,21 +202,18 @@ fn app_key(app: &App, rule: u64) -> Key {
     Key { rule, subject }
 }
 
-/// Whether a request counts: a GET without `sign` on a browser or callback path. A request with a signature is
-/// verified; if it is invalid, it never reaches a backend.
+/// Whether a request counts: a callback, and a GET without `sign` on a browser or callback path. Any other request with a
+/// signature is verified; if it is invalid, it never reaches a backend.
 #[must_use]
 pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig) -> bool {
-    let is_target = |path: &String| path == target.path;
-    method == b"GET"
-        && (config.callback_paths.iter().any(is_target)
-            || config.browser_paths.iter().any(is_target))
-        && !target.query.split('&').any(is_sign)
-}
-
-/// Whether a pair of a query is the parameter `sign`, by its decoded key. CONTRACT 3.
-fn is_sign(pair: &str) -> bool {
-    let params = Params::parse(pair.as_bytes(), b"", 1);
-    params.is_ok_and(|params| params.iter().any(|param| param.is_named(SIGN.as_bytes())))
+    let is_on = |paths: &[String]| paths.iter().any(|path| path == target.path);
+    if method != b"GET" {
+        return false;
+    }
+    let is_on_callback_path = is_on(&config.callback_paths);
+    (is_on_callback_path && is_callback(target.query))
+        || ((is_on_callback_path || is_on(&config.browser_paths))
+            && !has_any(target.query, &[SIGN]))
 }
 
 #[cfg(test)]
@@ -363,6 +361,8 @@ mod tests {
             "/login?time=1&signs=2",
             "/back?state=a&code=b",
             "/login?%zz",
+            "/back?state=a&code=b&sign=c",
+            "/back?state=a&error=b&time=1&sign=c",
         ] {
             assert!(counts("GET", target), "{target}");
             assert!(!counts("POST", target), "{target}");
@@ -371,6 +371,8 @@ mod tests {
             "/login?sign=",
             "/login?a=1&sign=0",
             "/login?a=1&s%69gn=0",
+            "/back?state=a&sign=0",
+            "/login?state=a&code=b&sign=0",
             "/user",
             "/check?state=a",
         ] {

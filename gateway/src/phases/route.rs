@@ -269,7 +269,7 @@ mod tests {
         config::tests::{sign_config, versions},
         directory::apps::directory::AppDirectory,
         phases::{callback::match_callback, verify::Verifier},
-        request::{BodyLength, Method, Target},
+        request::{BodyLength, Method, RawHeaders, Target},
     };
 
     const TWO: &str =
@@ -412,8 +412,15 @@ mod tests {
             path: "/login",
             query: "state=v1.abc&code=x",
         };
-        let callback =
-            match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+        let callback = match_callback(
+            Method::Get,
+            BodyLength::None,
+            target,
+            &RawHeaders(b""),
+            verifier.config(),
+        )
+        .unwrap()
+        .unwrap();
         let verified = verifier.pass_callback(callback);
         let versions = versions(PARTS);
         let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true).unwrap();
@@ -450,8 +457,15 @@ mod tests {
                 path: "/login",
                 query: &query,
             };
-            let callback =
-                match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+            let callback = match_callback(
+                Method::Get,
+                BodyLength::None,
+                target,
+                &RawHeaders(b""),
+                verifier.config(),
+            )
+            .unwrap()
+            .unwrap();
             let verified = verifier.pass_callback(callback);
             assert_eq!(
                 routed(verified, "v1", TWO),
@@ -534,8 +548,15 @@ mod tests {
             path: "/login",
             query: "state=v1.abc&code=x",
         };
-        let callback =
-            match_callback(Method::Get, BodyLength::None, target, verifier.config()).unwrap();
+        let callback = match_callback(
+            Method::Get,
+            BodyLength::None,
+            target,
+            &RawHeaders(b""),
+            verifier.config(),
+        )
+        .unwrap()
+        .unwrap();
         for (verified, asked, source) in [
             (verified(None), "v1", VersionSource::Header),
             (verified(Some("v1")), "", VersionSource::App),

@@ -95,12 +95,15 @@ pub enum Rejection {
         /// The limit.
         limit: usize,
     },
-    /// Client error: `time`, `sign` or `app` appears twice.
+    /// Client error: `time`, `sign`, `app` or a parameter of a callback appears twice.
     #[error("the parameter {name} appears twice")]
     ParamDuplicated {
         /// The parameter.
         name: &'static str,
     },
+    /// No error: a browser prefetched what is used only once.
+    #[error("a prefetch of a login")]
+    PrefetchRefused,
     /// Client error: the query is too long.
     #[error("the query is longer than {limit} bytes")]
     QueryTooLong {
@@ -307,6 +310,7 @@ impl Rejection {
             Self::ParamsMalformed => ProblemCode::ParamsMalformed,
             Self::ParamsTooMany { .. } => ProblemCode::ParamsTooMany,
             Self::ParamDuplicated { .. } => ProblemCode::ParamDuplicated,
+            Self::PrefetchRefused => ProblemCode::PrefetchRefused,
             Self::QueryTooLong { .. } => ProblemCode::UriTooLong,
             Self::HeadTooLarge { .. } => ProblemCode::HeadersTooLarge,
             Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,

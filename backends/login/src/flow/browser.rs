@@ -102,7 +102,10 @@ pub(crate) async fn choose(
         Some(Found::Login(login)) => *login,
         Some(Found::Finished(outcome)) => return Ok(outcome.into()),
         // The page of a polling login sends `confirm`, too.
-        None => return Err(LoginError::LoginMismatch),
+        None => {
+            find_login(service, request).await?;
+            return Err(LoginError::LoginMismatch);
+        }
     };
     let provider = named_provider(service, name)?;
     let (Choice::Users(None), Mode::Redirect { return_to }) = (&login.provider, login.mode) else {
@@ -128,6 +131,12 @@ pub(crate) async fn confirm(
     confirm: &str,
     chosen: Option<&str>,
 ) -> Result<BrowserStep, LoginError> {
+    match find_redirect_login(service, request).await? {
+        // Its page has no such link.
+        Some(Found::Login(_)) => return Err(LoginError::LoginMismatch),
+        Some(Found::Finished(outcome)) => return Ok(outcome.into()),
+        None => {}
+    }
     let (login, application) = find_login(service, request).await?;
     let (sent, now) = (sent_cookie(service, request, &login), service.now());
     let is_cancel = sent

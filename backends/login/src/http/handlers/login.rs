@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, StatusCode, Uri,
     header::{LOCATION, SET_COOKIE},
 };
 use signpost_protocol::app::AppId;
@@ -40,14 +40,15 @@ const PROMPTS: [&str; 3] = ["login", "consent", "select_account"];
 pub(crate) async fn login<V: Version>(
     State(context): State<Context>,
     info: RequestInfo,
+    uri: Uri,
     headers: HeaderMap,
     parameters: Result<Parameters, LoginError>,
 ) -> Result<Response, LoginError> {
     let application = named_application(&headers, &context)?;
-    let parameters = parameters?;
-    let Some(state) = parameters.optional("state")? else {
-        return begin_redirect(&context, &info, application, &parameters, &headers).await;
+    let Some(parameters) = Parameters::of_callback(uri.query().unwrap_or_default()) else {
+        return begin_redirect(&context, &info, application, &parameters?, &headers).await;
     };
+    let state = parameters.required("state")?;
     let version = client_version(&headers, &context)?;
     let request = BrowserRequest {
         version: &version,
@@ -57,8 +58,12 @@ pub(crate) async fn login<V: Version>(
         wants_page: info.wants_page,
         headers: &headers,
     };
-    let code = parameters.optional("code")?.map(str::to_owned);
-    let error = parameters.optional("error")?;
+    // One without a value counts as absent beside the other, and alone as a failure: RFC 6749 section 3.1.
+    let (code, error) = match (parameters.optional("code")?, parameters.optional("error")?) {
+        (Some(""), error) => (None, error.or(Some(""))),
+        (code @ Some(_), Some("")) => (code, None),
+        outcome => outcome,
+    };
     let iss = parameters.optional("iss")?;
     let service = &context.service;
     let provider = parameters.optional("provider")?;
@@ -67,22 +72,21 @@ pub(crate) async fn login<V: Version>(
         iss,
         provider,
     };
-    let step = match (code, error, parameters.optional("confirm")?) {
-        (None, None, None) => match provider {
-            None => flow::show_page(service, &request).await?,
-            Some(provider) => flow::choose(service, &request, provider).await?,
+    let step = match (code, error) {
+        (None, None) => match (parameters.optional("confirm")?, provider) {
+            (None, None) => flow::show_page(service, &request).await?,
+            (None, Some(provider)) => flow::choose(service, &request, provider).await?,
+            (Some(confirm), _) => flow::confirm(service, &request, confirm, provider).await?,
         },
-        (None, None, Some(confirm)) => flow::confirm(service, &request, confirm, provider).await?,
-        (Some(code), None, None) => {
-            let grant = Grant::Code(code, deadline());
+        (Some(code), None) => {
+            let grant = Grant::Code(code.to_owned(), deadline());
             flow::finish_login(service, &request, callback(grant)).await?
         }
-        (None, Some(error), None) => {
+        (None, Some(error)) => {
             let grant = Grant::Refused(Refusal::of(error));
             flow::finish_login(service, &request, callback(grant)).await?
         }
-        // The gateway rejects this in unsigned requests; in a signed one it is a mistake of the application.
-        _ => return Err(LoginError::only_one("state", "code, error, confirm")),
+        (Some(_), Some(_)) => return Err(LoginError::only_one("state", "code, error")),
     };
     Ok(match step {
         BrowserStep::Page(page) => {

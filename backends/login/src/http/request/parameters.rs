@@ -12,6 +12,7 @@ use http::{
 };
 use signpost_protocol::{
     form::BodyType,
+    login_state::CALLBACK_PARAMS,
     param::{Params, ParamsError},
 };
 
@@ -97,6 +98,17 @@ impl Parameters {
                 rule: ParamRule::Values(format!("{}–{}", range.start(), range.end())),
             }),
         }
+    }
+
+    /// Returns what has a meaning in a query that names a login by `state`; `None` for other queries. All else is ignored,
+    /// also what is not UTF-8: RFC 6749 section 4.1.2, CONTRACT 3.
+    pub(crate) fn of_callback(query: &str) -> Option<Self> {
+        let meant = url::form_urlencoded::parse(query.as_bytes())
+            .filter(|(name, _)| CALLBACK_PARAMS.contains(&&**name))
+            .map(|(name, value)| (name.into_owned(), value.into_owned()));
+        let meant = Self(meant.collect());
+        let names_login = meant.0.iter().any(|(name, _)| name == "state");
+        names_login.then_some(meant)
     }
 
     fn parse(query: &[u8], body: &[u8]) -> Result<Self, LoginError> {

@@ -446,3 +446,82 @@ async fn a_callback_without_its_cookie_gets_the_most_precise_error() {
         .await
         .assert_problem(410, "login_expired");
 }
+
+#[tokio::test]
+async fn a_confirm_on_a_redirect_login_is_a_mismatch_and_ends_nothing() {
+    let setup = Setup::new().await;
+    let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+    let other = setup.call("GET", WITH_RETURN_TO, &[]).await;
+    let own = begun.cookie();
+    let name = own.split('=').next().unwrap();
+    let others = other.cookie();
+    let mixed = format!("{name}={}", others.split_once('=').unwrap().1);
+    for more in ["&confirm=x", "&confirm=", "&confirm=x&provider=sandbox"] {
+        let target = format!("/login?state={}{more}", begun.state());
+        for cookie in ["", &own, &others, &mixed] {
+            setup
+                .browse(&target, cookie)
+                .await
+                .assert_problem(400, "login_mismatch");
+        }
+    }
+    let unknown = format!("/login?state=v1.{}", "A".repeat(43));
+    for more in ["", "&confirm=x", "&provider=sandbox", "&code=me"] {
+        let target = format!("{unknown}{more}");
+        let response = setup.browse(&target, &own).await;
+        response.assert_problem(404, "login_unknown");
+    }
+    let done = format!("/login?state={}&code=me", begun.state());
+    let done = setup.browse(&done, &own).await;
+    assert!(done.header(header::LOCATION).contains("?ticket="));
+}
+
+#[tokio::test]
+async fn what_is_unknown_in_a_callback_is_ignored_and_two_outcomes_are_none() {
+    let setup = Setup::new().await;
+    let many = "&a=b".repeat(300);
+    for more in [
+        "&code=me&userState=Authenticated&locale=en&scope=a&scope=b",
+        "&code=me&x=%zz&y=%ff&%=&return_to&return_to",
+        "&error=&code=me&confirm=x",
+        &format!("&code=me{many}"),
+    ] {
+        let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+        for (bad, code) in [
+            ("&code=me&error=x", "param_invalid"),
+            ("&code=me&code=me", "param_invalid"),
+            ("&code=me&state=x", "param_invalid"),
+            ("&code=me&iss=x&iss=x", "param_invalid"),
+            ("&provider=x&provider=x", "param_invalid"),
+            ("&confirm=x&confirm=x", "param_invalid"),
+        ] {
+            let target = format!("/login?state={}{bad}", begun.state());
+            let response = setup.browse(&target, &begun.cookie()).await;
+            response.assert_problem(400, code);
+        }
+        let target = format!("/login?state={}{more}", begun.state());
+        let done = setup.browse(&target, &begun.cookie()).await;
+        assert!(
+            done.header(header::LOCATION).contains("?ticket="),
+            "{more}: {}",
+            done.body
+        );
+    }
+    // An outcome without a value ends the login.
+    for (empty, status) in [
+        ("&code=", "provider_failed"),
+        ("&error=", "provider_failed"),
+        ("&code&error", "provider_failed"),
+        ("&code=&error=access_denied", "access_denied"),
+    ] {
+        let begun = setup.call("GET", WITH_RETURN_TO, &[]).await;
+        let target = format!("/login?state={}{empty}", begun.state());
+        let failed = setup.browse(&target, &begun.cookie()).await;
+        let location = failed.header(header::LOCATION);
+        assert_eq!(
+            location,
+            format!("https://app.example/?error={status}"),
+            "{empty}"
+        );
+    }
+}

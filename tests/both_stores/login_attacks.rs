@@ -2,8 +2,9 @@
 
 use end_to_end::{
     browser::{Browser, Decision, param},
-    logins::{begin_polling, check, confirm_polling, credential, log_in_by_redirect},
+    logins::{PollingLogin, begin_polling, check, confirm_polling, credential, log_in_by_redirect},
     program::Program,
+    signed_client::Call,
     stack::Stack,
 };
 
@@ -197,7 +198,9 @@ async fn secrets_of_a_login_are_in_no_log_and_not_in_the_store() {
     let provider = confirm_polling(&mut browser, &begun).await;
     let back = browser.decide(&provider, "ada", Decision::Allow).await;
     let code = back.redirect_param("code").unwrap();
+    // The user has confirmed, which a mark behind the value says.
     let cookie = browser.cookies()[0].value().to_owned();
+    let cookie = cookie.strip_suffix(".confirmed").unwrap().to_owned();
     browser.follow(back).await;
     let login = check(&client, &begun.token).await["login"].clone();
     let provider = browser
@@ -297,4 +300,194 @@ async fn a_redirect_login_has_no_page_to_lure_a_victim_to() {
         );
     }
     assert_eq!(stack.provider_counts().await["authorize"], 0);
+}
+
+/// A call from this client address, by [`PROXY`].
+fn from<'c>(call: Call<'c>, address: &str) -> Call<'c> {
+    call.header("X-Forwarded-For", address)
+}
+
+/// Lets a test choose the client's address.
+const PROXY: &str = "trusted_proxies = [\"127.0.0.1\"]";
+
+#[tokio::test]
+async fn the_page_shows_where_a_login_was_begun_and_warns_elsewhere() {
+    let stack = Stack::builder().gateway(PROXY).start().await;
+    let client = stack.client();
+    for (begun_from, network, browser, warns) in [
+        ("198.51.100.7", "198.51.100.0/24", "198.51.100.200", false),
+        ("198.51.100.7", "198.51.100.0/24", "198.51.101.7", true),
+        (
+            "2001:db8:1:2::3",
+            "2001:db8:1::/48",
+            "2001:db8:1:ffff::",
+            false,
+        ),
+        (
+            "2001:db8:1:2::3",
+            "2001:db8:1::/48",
+            "2001:db8:2:2::3",
+            true,
+        ),
+        // A home has both: they cannot be compared.
+        ("198.51.100.7", "198.51.100.0/24", "2001:db8::1", false),
+        ("2001:db8:1:2::3", "2001:db8:1::/48", "198.51.100.7", false),
+    ] {
+        let begun = from(client.post("/login").signed(), begun_from)
+            .send()
+            .await;
+        let begun = PollingLogin::from_response(&begun.ok());
+        let page = format!("/login?state={}", begun.state());
+        let page = from(client.get(&page).unsigned(), browser).send().await;
+        let text = page.text();
+        assert!(
+            text.contains("This login was begun &lt;1 min ago"),
+            "{text}"
+        );
+        assert!(
+            text.contains(network) && !text.contains(begun_from),
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("Your browser is in another network"),
+            warns,
+            "{text}"
+        );
+        assert!(text.contains("confirm="), "{text}");
+        let stored = stack.store().find(begun_from.as_bytes());
+        assert_eq!(stored, None, "the whole address is in the store");
+    }
+}
+
+#[tokio::test]
+async fn a_login_is_confirmed_only_in_its_own_network_if_that_is_required() {
+    for confirm in [true, false] {
+        let rule = format!("[login]\nsame_network = \"require\"\n[polling]\nconfirm = {confirm}");
+        let stack = Stack::builder()
+            .gateway(PROXY)
+            .backends(&rule)
+            .start()
+            .await;
+        let client = stack.client();
+        let begun = from(client.post("/login").signed(), "198.51.100.7")
+            .send()
+            .await;
+        let begun = PollingLogin::from_response(&begun.ok());
+        let page = format!("/login?state={}", begun.state());
+        for (browser, is_near) in [
+            ("198.51.101.7", false),
+            ("2001:db8::1", false),
+            ("198.51.100.8", true),
+        ] {
+            let mut response = from(client.get(&page).unsigned(), browser).send().await;
+            if confirm {
+                let text = response.text().to_owned();
+                let link = text
+                    .split("confirm=")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap();
+                let cookie = response.header("set-cookie").unwrap();
+                let link = client.get(&format!("{page}&confirm={link}")).unsigned();
+                response = from(link.header("Cookie", cookie), browser).send().await;
+            }
+            if is_near {
+                assert_eq!(response.status, 302, "{}", response.summary());
+            } else {
+                response.problem(403, "network_mismatch");
+            }
+        }
+        let authorized = stack.provider_counts().await["authorize"].clone();
+        assert_eq!(
+            (
+                authorized,
+                check(&client, &begun.token).await["status"].clone()
+            ),
+            (0.into(), "pending".into())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_prefetch_uses_up_no_login() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let begun = begin_polling(&client).await;
+    let mut browser = Browser::default();
+    let page = browser.open(&begun.authorize_url).await;
+    let cancel = page.text().rsplit("confirm=").next().unwrap().to_owned();
+    let cancel = cancel.split('"').next().unwrap().to_owned();
+    let cancel = format!("/login?state={}&confirm={cancel}", begun.state());
+    let provider = browser.confirm(&page).await;
+    let back = browser.decide(&provider, "ada", Decision::Allow).await;
+    let callback = back.redirect().unwrap();
+    let target = callback.as_str().strip_prefix(&stack.origin()).unwrap();
+    let cookie = &browser.cookies()[0];
+    let cookie = format!("{}={}", cookie.name(), cookie.value());
+    for (target, header, value) in [
+        (target, "Sec-Purpose", "prefetch"),
+        (target, "Sec-Purpose", "prefetch;prerender"),
+        (target, "Purpose", "prefetch"),
+        (&cancel, "Sec-Purpose", "prefetch"),
+    ] {
+        let call = client.get(target).unsigned().header("Cookie", &cookie);
+        let refused = call.header(header, value).send().await;
+        refused.problem(403, "prefetch_refused");
+    }
+    assert_eq!(stack.provider_counts().await["token"], 0);
+    assert_eq!(check(&client, &begun.token).await["status"], "pending");
+    let done = browser.step(callback.as_str()).await;
+    assert!(done.text().contains("You are logged in"), "{}", done.text());
+    assert_eq!(check(&client, &begun.token).await["status"], "complete");
+}
+
+#[tokio::test]
+async fn whatever_a_provider_adds_to_the_callback_a_user_is_logged_in() {
+    let stack = Stack::start().await;
+    let client = stack.client();
+    let many = "&a=b".repeat(1000);
+    for more in [
+        "&userState=Authenticated&locale=en",
+        "&cid=abc",
+        "&scope=a&scope=b",
+        "&time=1&sign=2&app=3",
+        "&error=&y=%ff&%fe=%e4%f6&&",
+        "&confirm=a",
+        &many,
+    ] {
+        let mut browser = Browser::for_data();
+        let provider = browser.open(&stack.url("/login")).await;
+        let back = browser.decide(&provider, "ada", Decision::Allow).await;
+        let callback = format!("{}{more}", back.redirect().unwrap());
+        let login = browser.step(&callback).await.response.ok();
+        assert_eq!(login["account"]["type"], "sandbox", "{more}");
+        let mut browser = Browser::for_data();
+        let provider = browser.open(&stack.url("/login")).await;
+        let back = browser.decide(&provider, "ada", Decision::Deny).await;
+        let callback = format!(
+            "{}{}",
+            back.redirect().unwrap(),
+            more.replace("&error=", "&code=")
+        );
+        browser
+            .step(&callback)
+            .await
+            .response
+            .problem(403, "login_denied");
+        // A page whose link has passed through a messenger, and its button.
+        if more.contains("sign=") {
+            continue;
+        }
+        let begun = begin_polling(&client).await;
+        let mut browser = Browser::default();
+        let more = more.replace("&error=", "").replace("&confirm=a", "");
+        let page = browser
+            .open(&format!("{}{more}", begun.authorize_url))
+            .await;
+        let button = page.confirmation().unwrap();
+        let sent_on = browser.step(&format!("{button}{more}")).await;
+        assert_eq!(sent_on.response.status, 302, "{more}: {}", sent_on.text());
+    }
 }

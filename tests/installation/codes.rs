@@ -27,7 +27,7 @@ use signpost_protocol::{
 
 /// The installations and clients that provoke the codes.
 struct World {
-    /// One application; v2 requires a secret that the gateway does not have.
+    /// One application; v2 requires a secret that the gateway does not have. A login is confirmed where it was begun.
     single: Stack,
     /// Logins expire after one second, and one may begin per second.
     limited: Stack,
@@ -65,6 +65,8 @@ impl World {
             "[login]\nlogin_ttl_seconds = 1\n[limits]\nstarts_per_second = 1\nstarts_burst = 1";
         let (single, limited, multi, strict) = tokio::join!(
             Stack::builder()
+                .gateway("trusted_proxies = [\"127.0.0.1\"]")
+                .backends("[login]\nsame_network = \"require\"")
                 .program(Program::V2, "gateway_secret = \"unknown-4283fefc63f0cd0e\"")
                 .start(),
             Stack::builder().backends(limited).start(),
@@ -167,6 +169,26 @@ impl World {
             ProblemCode::PrefetchRefused => {
                 let call = client.get("/login?state=v1.x&code=x").unsigned();
                 send_in(call.header("Sec-Purpose", "prefetch"), language).await
+            }
+            ProblemCode::NetworkMismatch => {
+                fn from<'c>(call: Call<'c>, address: &str) -> Call<'c> {
+                    call.header("X-Forwarded-For", address)
+                }
+                let begun = from(client.post("/login").signed(), "198.51.100.1")
+                    .send()
+                    .await
+                    .ok();
+                let url = begun["authorize_url"].as_str().unwrap();
+                let page = url.strip_prefix(&self.single.origin()).unwrap();
+                let page = format!("{page}&utm_source=x");
+                let shown = from(client.get(&page).unsigned(), "198.51.101.1")
+                    .send()
+                    .await;
+                let confirm = shown.text().split("confirm=").nth(1).unwrap().to_owned();
+                let confirm = format!("{page}&confirm={}", confirm.split('"').next().unwrap());
+                let cookie = shown.header("set-cookie").unwrap();
+                let call = client.get(&confirm).unsigned().header("Cookie", cookie);
+                send_in(from(call, "198.51.101.1"), language).await
             }
             ProblemCode::AppDisabled => {
                 until("the application to be disabled", || async {

@@ -220,6 +220,7 @@ const BACKEND_KEYS: &[(&str, &str)] = &[
     ("login.claim_ttl_seconds", "121"),
     ("login.credential_ttl_seconds", "1"),
     ("login.renewal_ttl_seconds", "1"),
+    ("login.same_network", "'require'"),
     ("polling.confirm", "false"),
     ("polling.interval_seconds", "3"),
     ("limits.starts_per_second", "101"),

@@ -28,7 +28,7 @@ pub use signpost_kit::config::origin::Origin;
 pub use self::{
     gateway_secret::Gateway,
     limits::{LoginLimits, Timeouts},
-    logins::{Lifetimes, Polling, SingleApplication},
+    logins::{Lifetimes, Polling, SameNetwork, SingleApplication},
     provider::{
         ClientAuth, FieldPath, Label, OAuthSettings, PassedOn, Protocol, ProviderConfig,
         ProviderName, Providers,
@@ -70,6 +70,8 @@ pub struct Config {
     pub application: SingleApplication,
     /// Lifetimes of logins, credentials and events.
     pub lifetimes: Lifetimes,
+    /// What a browser may confirm from another network.
+    pub same_network: SameNetwork,
     /// Settings of polling logins.
     pub polling: Polling,
     /// Limits on what clients can start.
@@ -138,6 +140,7 @@ impl Config {
         let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
         let own: Vec<_> = listen.iter().copied().collect();
+        let login = Lifetimes::read(root);
         read_all!(Self {
             headers,
             listen,
@@ -150,7 +153,8 @@ impl Config {
             gateway: Gateway::read(root, listen.ok()),
             threads: shared_keys::threads(root),
             application: root.section("application", SingleApplication::read),
-            lifetimes: Lifetimes::read(root),
+            lifetimes: login.map(|(lifetimes, _)| lifetimes),
+            same_network: login.map(|(_, same_network)| same_network),
             polling: root.section("polling", Polling::read),
             limits: root.section("limits", LoginLimits::read),
             timeouts: root.section("timeouts", Timeouts::read),

@@ -91,6 +91,8 @@ login_errors! {
     AuthorizationInvalid = "the credential is invalid";
     /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.
     LoginMismatch = "the login belongs to another browser or provider";
+    /// The browser is not in the network where the login was begun, and the configuration requires it.
+    NetworkMismatch = "the login was begun in another network";
     /// The idempotency key names an event with other content.
     IdempotencyConflict = "the idempotency key was used with other content";
     /// The login is unknown, another application's, or expired long ago.

@@ -93,6 +93,11 @@ pub(crate) struct Button {
 /// What the page of a polling login has besides.
 pub(crate) struct PollingPage {
     pub(crate) user_code: UserCode,
+    /// When the login was begun, in minutes before now, and in which network.
+    pub(crate) age_minutes: u64,
+    pub(crate) network: String,
+    /// Whether the browser is in another one.
+    pub(crate) is_elsewhere: bool,
     /// The `confirm` of the buttons, and of the link that cancels.
     pub(crate) confirm: String,
     pub(crate) cancel: String,

@@ -104,6 +104,8 @@ problem_codes! {
     AppDisabled = "app_disabled", FORBIDDEN, No;
     /// The user denied the login at the provider.
     LoginDenied = "login_denied", FORBIDDEN, NewLogin;
+    /// The browser is not in the network where the login was begun.
+    NetworkMismatch = "network_mismatch", FORBIDDEN, NewLogin;
     /// The return address does not have a registered origin.
     ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN, No;
     /// The request to a backend lacks the gateway's secret.

@@ -66,6 +66,15 @@ impl Polling {
     }
 }
 
+/// What holds if the browser of a polling login is not in the network where the login was begun. CONTRACT 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameNetwork {
+    /// The page warns; the default.
+    Warn,
+    /// The browser cannot confirm.
+    Require,
+}
+
 /// The lifetimes. CONTRACT 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetimes {
@@ -84,26 +93,30 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Reads `[login]` and `[events]`.
-    pub(super) fn read(root: &mut Section<'_>) -> Read<Self> {
-        let lifetimes = root.section("login", |section| {
+    /// Reads `[login]`, whose other key is returned, too, and `[events]`.
+    pub(super) fn read(root: &mut Section<'_>) -> Read<(Self, SameNetwork)> {
+        let login = root.section("login", |section| {
+            let rules = [
+                ("warn", SameNetwork::Warn),
+                ("require", SameNetwork::Require),
+            ];
+            let same_network = section.choice("same_network", &rules, SameNetwork::Warn);
             let mut seconds = |key, default, max| section.seconds(key, 1..=max, default);
-            read_all!(Self {
+            let lifetimes = read_all!(Self {
                 login: seconds("login_ttl_seconds", LOGIN_SECONDS, 3600),
                 claim: seconds("claim_ttl_seconds", CLAIM_SECONDS, 3600),
                 ticket: Ok(TICKET),
                 credential: seconds("credential_ttl_seconds", CREDENTIAL_SECONDS, 366 * DAY),
                 renewal: seconds("renewal_ttl_seconds", RENEWAL_SECONDS, 3660 * DAY),
                 event: Ok(None),
-            })
+            });
+            Ok((lifetimes?, same_network?))
         });
         let event_days = root.section("events", |section| {
             section.number("retention_days", 0..=3660, EVENT_DAYS)
         });
         let event = event_days.map(|days| (days > 0).then(|| Duration::from_secs(days * DAY)));
-        Ok(Self {
-            event: event?,
-            ..lifetimes?
-        })
+        let (event, (lifetimes, same_network)) = (event?, login?);
+        Ok((Self { event, ..lifetimes }, same_network))
     }
 }

@@ -1,5 +1,7 @@
 //! Begins a login: a redirect login for a browser, or a polling login for a client.
 
+use std::net::IpAddr;
+
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use url::Url;
@@ -12,7 +14,7 @@ use crate::{
     records::{
         applications::Application,
         logins::{
-            BrowserCookie, Hints, LoginCookie, LoginState, LoginToken, NewPollingLogin,
+            Begun, BrowserCookie, Hints, LoginCookie, LoginState, LoginToken, NewPollingLogin,
             SealedRedirect, UserCode,
         },
     },
@@ -106,6 +108,7 @@ pub(super) async fn authorize_url(
 pub(crate) async fn begin_polling(
     service: &Service,
     login_request: LoginRequest<'_>,
+    client: IpAddr,
 ) -> Result<StartedPollingLogin, LoginError> {
     let provider = requested_provider(service, login_request.provider)?;
     let (application, instant) = (login_request.application.id, service.state.clock.instant());
@@ -120,7 +123,7 @@ pub(crate) async fn begin_polling(
         user_code: user_code.clone(),
         provider: provider.map(|provider| provider.config.name.clone()),
         hints: login_request.hints,
-        created_at: now,
+        begun: Begun::new(client, now),
         expires_at,
     };
     service.state.logins.begin(login).await?;

@@ -11,7 +11,7 @@ use super::{
     refusal::Refusal,
 };
 use crate::{
-    config::ProviderName,
+    config::{ProviderName, SameNetwork},
     error::LoginError,
     metrics::providers::LoginMode,
     provider::Provider,
@@ -33,7 +33,7 @@ pub(crate) async fn show_page(
         None => {}
     }
     let (login, application) = find_login(service, request).await?;
-    let Mode::Polling { user_code } = &login.mode else {
+    let Mode::Polling { user_code, begun } = &login.mode else {
         return Err(LoginError::LoginUnknown);
     };
     let now = service.now();
@@ -50,19 +50,26 @@ pub(crate) async fn show_page(
     let providers = buttons(service, fixed)?;
     if let (Some(name), false) = (fixed, service.config.polling.confirm) {
         let provider = configured_provider(service, name)?;
-        let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
+        let redirect = redirect_to_provider(service, request, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
+    let value = match login.is_bound_to(&cookie) {
+        true => cookie.encode_confirmed(),
+        false => cookie.encode(),
+    };
     Ok(BrowserStep::Page(Page {
         application,
         providers,
         state: login.state.encode(),
         polling: Some(PollingPage {
             user_code: user_code.clone(),
+            age_minutes: now.seconds_from(begun.at) / 60,
+            network: begun.network.clone(),
+            is_elsewhere: begun.is_near(request.client) == Some(false),
             confirm: cookie.confirm(),
             cancel: cookie.cancel(),
             set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
-                .set(&cookie.encode(), login.expires_at.seconds_from(now)),
+                .set(&value, login.expires_at.seconds_from(now)),
             user_chooses: fixed.is_none(),
         }),
     }))
@@ -153,7 +160,7 @@ pub(crate) async fn confirm(
             (Choice::Users(_), Some(name)) => named_provider(service, name)?,
             (Choice::Users(_), None) => return Err(LoginError::NO_PROVIDER),
         };
-        let redirect = redirect_to_provider(service, &login, provider, &cookie).await?;
+        let redirect = redirect_to_provider(service, request, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
     }
     if !is_cancel {
@@ -203,10 +210,18 @@ async fn bind(
 /// Binds a polling login to the browser with this cookie, and redirects the browser to the provider.
 async fn redirect_to_provider(
     service: &Service,
+    request: &BrowserRequest<'_>,
     login: &Login,
     provider: &Provider,
     cookie: &LoginCookie,
 ) -> Result<Redirect, LoginError> {
+    // What cannot be compared is refused, too: whoever begins a login chooses between IPv4 and IPv6.
+    if let Mode::Polling { begun, .. } = &login.mode
+        && service.config.same_network == SameNetwork::Require
+        && begun.is_near(request.client) != Some(true)
+    {
+        return Err(LoginError::NetworkMismatch);
+    }
     let url = authorize_url(service, provider, (&login.state, cookie, &login.hints)).await?;
     let name = &provider.config.name;
     let chosen = matches!(login.provider, Choice::Users(_)).then_some(name);
@@ -220,7 +235,7 @@ async fn redirect_to_provider(
     Ok(Redirect {
         url,
         set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)
-            .set(&cookie.encode(), remaining),
+            .set(&cookie.encode_confirmed(), remaining),
     })
 }
 

@@ -97,9 +97,8 @@ pub(crate) async fn finish_login(
     }
     let ended = finish_or_find(service, request, &found, callback.grant).await?;
     let CallbackLogin { login, cookie, .. } = &*found;
-    let is_sealed = matches!(login.mode, Mode::Redirect { .. });
     // Only what is stored is found by the short cookie.
-    let short = (is_sealed && ended.is_stored).then(|| {
+    let short = ended.is_stored.then(|| {
         let remaining = login.expires_at.seconds_from(service.now());
         BrowserCookie::of(&login.state, &service.config.public_url).set(&cookie.encode(), remaining)
     });

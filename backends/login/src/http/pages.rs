@@ -23,12 +23,24 @@ pub(crate) fn login(page: &Page, language: Language) -> Response {
     let application = page.application.name.as_str();
     let args = [("application", application)];
     let title = text(language, "page_confirm_title", &args);
+    let begun = |polling: &PollingPage| {
+        let minutes = match polling.age_minutes {
+            0 => "<1".to_owned(),
+            minutes => minutes.to_string(),
+        };
+        let args = [("minutes", &*minutes), ("network", &polling.network)];
+        text(language, "page_confirm_begun", &args)
+    };
     let body = match &page.polling {
         None => html! { (buttons(page, language, "page_choose_button", None)) },
         Some(polling) => html! {
             p { (text(language, "page_confirm_compare", &args)) }
             p.code aria-label=(text(language, "page_confirm_code", &[])) { (polling.user_code.as_str()) }
+            p { (begun(polling)) }
             p.warning { (text(language, "page_confirm_warning", &args)) }
+            @if polling.is_elsewhere {
+                p.warning { (text(language, "page_confirm_network", &args)) }
+            }
             (buttons(page, language, "page_confirm_button", Some(polling)))
             p.cancel {
                 a href=(href(page, &[("confirm", &polling.cancel)])) rel="nofollow" {
@@ -184,6 +196,9 @@ mod tests {
             state: "v1.abc".to_owned(),
             polling: Some(PollingPage {
                 user_code: UserCode::generate(),
+                age_minutes: 3,
+                network: "192.0.2.0/24".to_owned(),
+                is_elsewhere: true,
                 confirm: "def".to_owned(),
                 cancel: "ghi".to_owned(),
                 set_cookie: HeaderValue::from_static("x=y"),

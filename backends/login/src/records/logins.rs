@@ -22,10 +22,10 @@ mod ticket;
 mod token;
 mod user_code;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use async_trait::async_trait;
-use signpost_kit::clock::Timestamp;
+use signpost_kit::{clock::Timestamp, limits::Network};
 use signpost_protocol::app::AppId;
 use signpost_store::StoreError;
 use url::Url;
@@ -100,7 +100,33 @@ pub(crate) enum Mode {
     Polling {
         /// Shown in the client and in the browser, so that users do not confirm another user's login.
         user_code: UserCode,
+        /// Where it was begun, which the browser shows for the same reason.
+        begun: Begun,
     },
+}
+
+/// When and from where a client began a polling login. RFC 10027.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    /// When.
+    pub(crate) at: Timestamp,
+    /// The network around the client's address. The address itself is not stored.
+    pub(crate) network: String,
+}
+
+impl Begun {
+    /// A login that a client begins from this address.
+    pub(crate) fn new(client: IpAddr, at: Timestamp) -> Self {
+        let network = Network::around(client).to_string();
+        Self { at, network }
+    }
+
+    /// Whether a browser is in the network. An address of IPv4 and one of IPv6 cannot be compared: a home has both.
+    pub(crate) fn is_near(&self, browser: IpAddr) -> Option<bool> {
+        let is_v6 = |network: &str| network.contains(':');
+        let browser = Network::around(browser).to_string();
+        (is_v6(&browser) == is_v6(&self.network)).then(|| browser == self.network)
+    }
 }
 
 /// The state of a login.
@@ -199,8 +225,8 @@ pub(crate) struct NewPollingLogin {
     pub(crate) provider: Option<ProviderName>,
     /// What goes on to the provider.
     pub(crate) hints: Hints,
-    /// The current time.
-    pub(crate) created_at: Timestamp,
+    /// When and from where.
+    pub(crate) begun: Begun,
     /// When it expires.
     pub(crate) expires_at: Timestamp,
 }

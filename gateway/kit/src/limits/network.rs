@@ -1,7 +1,7 @@
 //! Networks of clients.
 
 use std::{
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     num::NonZeroU32,
 };
 
@@ -21,7 +21,14 @@ impl Network {
     /// The client's network: an IPv4 address, or an IPv6 /64, which one household or machine has at least.
     #[must_use]
     pub fn from_client(client: IpAddr) -> Self {
-        Self::with_prefix(client, 64)
+        Self::with_prefixes(client, 32, 64)
+    }
+
+    /// What is shown of a client's address: an IPv4 /24, or an IPv6 /48. An office or a provider's customers of one place
+    /// often leave by several addresses, and one of them alone would say which household it is.
+    #[must_use]
+    pub fn around(client: IpAddr) -> Self {
+        Self::with_prefixes(client, 24, 48)
     }
 
     /// The client's network, and the site around it; an IPv4 address has none.
@@ -34,19 +41,18 @@ impl Network {
     /// The client's site: an IPv4 address, or an IPv6 /48.
     #[must_use]
     pub fn from_site(client: IpAddr) -> Self {
-        Self::with_prefix(client, 48)
+        Self::with_prefixes(client, 32, 48)
     }
 
-    fn with_prefix(client: IpAddr, prefix: u8) -> Self {
+    fn with_prefixes(client: IpAddr, v4: u8, v6: u8) -> Self {
         match client.to_canonical() {
             IpAddr::V4(address) => Self {
-                address: address.into(),
-                prefix: 32,
+                address: Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - v4))).into(),
+                prefix: v4,
             },
             IpAddr::V6(address) => Self {
-                address: Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - prefix)))
-                    .into(),
-                prefix,
+                address: Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - v6))).into(),
+                prefix: v6,
             },
         }
     }

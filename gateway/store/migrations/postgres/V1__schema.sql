@@ -109,6 +109,7 @@ CREATE TABLE logins (
     user_chooses       BOOLEAN NOT NULL DEFAULT FALSE,
     hints              TEXT,
     user_code          TEXT    CHECK ((user_code IS NOT NULL) = (mode = 'polling')),
+    network            TEXT,    -- around the client that began it by polling
     return_to          TEXT    CHECK (return_to IS NULL OR mode = 'redirect'),
     cookie_hash        BYTEA   CHECK (length(cookie_hash) = 32),
     status             TEXT    NOT NULL

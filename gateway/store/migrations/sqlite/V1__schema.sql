@@ -119,6 +119,7 @@ CREATE TABLE logins (
     user_chooses       INTEGER NOT NULL DEFAULT 0 CHECK (user_chooses IN (0, 1)),
     hints              TEXT,    -- what goes on to the provider, as a query
     user_code          TEXT    CHECK ((user_code IS NOT NULL) = (mode = 'polling')),
+    network            TEXT,    -- around the client that began it by polling
     return_to          TEXT    CHECK (return_to IS NULL OR mode = 'redirect'),
     cookie_hash        BLOB    CHECK (length(cookie_hash) = 32),
     status             TEXT    NOT NULL

@@ -33,6 +33,7 @@ pub(crate) fn login<V: Version>() -> Operation {
         .problem(LoginError::ReturnToNotAllowed)
         .problem(LoginError::LoginUnknown)
         .problem(LoginError::LoginMismatch)
+        .problem(LoginError::NetworkMismatch)
         .problem(LoginError::LoginUsed)
         .problem(LoginError::LoginExpired)
         .problem(LoginError::LoginDenied)

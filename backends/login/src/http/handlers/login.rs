@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{
-    HeaderMap, HeaderName, HeaderValue, StatusCode, Uri,
+    HeaderMap, HeaderValue, StatusCode, Uri,
     header::{LOCATION, SET_COOKIE},
 };
 use signpost_protocol::app::AppId;
@@ -91,14 +91,18 @@ pub(crate) async fn login<V: Version>(
     Ok(match step {
         BrowserStep::Page(page) => {
             let response = pages::login(&page, info.language);
-            let set_cookie = page.polling.map(|polling| cookie(polling.set_cookie));
-            (set_cookie, response).into_response()
+            match page.polling {
+                Some(polling) => with_cookie(&context, &headers, polling.set_cookie, response),
+                None => response,
+            }
         }
         BrowserStep::Redirect(redirect) => begun_response(&context, &headers, redirect)?,
         BrowserStep::Again(url) => redirect_to(&url)?,
         BrowserStep::Finished(outcome, set_cookie) => {
-            let response = outcome_response::<V>(&context, &info, outcome)?;
-            (set_cookie.map(cookie), response).into_response()
+            let mut response = outcome_response::<V>(&context, &info, outcome)?;
+            let set_cookie = set_cookie.map(|set_cookie| (SET_COOKIE, set_cookie));
+            response.headers_mut().extend(set_cookie);
+            response
         }
     })
 }
@@ -127,19 +131,33 @@ async fn begin_redirect(
     begun_response(context, headers, begun.await?)
 }
 
-/// 302, with the login's cookie; the oldest ones of too many go.
+/// 302, with the login's cookie.
 fn begun_response(
     context: &Context,
     headers: &HeaderMap,
     redirect: Redirect,
 ) -> Result<Response, LoginError> {
     let Redirect { url, set_cookie } = redirect;
+    Ok(with_cookie(
+        context,
+        headers,
+        set_cookie,
+        redirect_to(&url)?,
+    ))
+}
+
+/// Adds the login's cookie; the oldest ones of too many go.
+fn with_cookie(
+    context: &Context,
+    headers: &HeaderMap,
+    set_cookie: HeaderValue,
+    mut response: Response,
+) -> Response {
     let removals = remove_oldest(headers, &context.service.config.public_url, &set_cookie);
-    let mut response = (cookie(set_cookie), redirect_to(&url)?).into_response();
-    for removal in removals {
-        response.headers_mut().append(SET_COOKIE, removal);
+    for cookie in [set_cookie].into_iter().chain(removals) {
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
-    Ok(response)
+    response
 }
 
 /// The response to the browser whose login has ended.
@@ -216,14 +234,11 @@ fn redirect_to(url: &Url) -> Result<Response, LoginError> {
     Ok((StatusCode::FOUND, [(LOCATION, location)]).into_response())
 }
 
-fn cookie(set_cookie: HeaderValue) -> [(HeaderName, HeaderValue); 1] {
-    [(SET_COOKIE, set_cookie)]
-}
-
 /// `POST /login` (`provider`, `prompt`, `login_hint`): begins a polling login. No other response contains the token.
 pub(crate) async fn begin_polling<V: Version>(
     State(context): State<Context>,
     ClaimedApplication { application, .. }: ClaimedApplication,
+    info: RequestInfo,
     headers: HeaderMap,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
@@ -234,7 +249,7 @@ pub(crate) async fn begin_polling<V: Version>(
         provider: parameters.optional("provider")?,
         hints: hints(&context, &parameters)?,
     };
-    let begun = flow::begin_polling(service, login_request).await?;
+    let begun = flow::begin_polling(service, login_request, info.client_address).await?;
     let state = begun.token.state().encode();
     Ok(json(V::polling_login(PollingLogin {
         token: begun.token.as_str().to_owned(),

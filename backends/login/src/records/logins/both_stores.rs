@@ -25,7 +25,7 @@ fn polling() -> NewPollingLogin {
         user_code: UserCode::generate(),
         provider: Some("sandbox".parse().unwrap()),
         hints: Hints::default(),
-        created_at: NOW,
+        begun: Begun::new([192, 0, 2, 1].into(), NOW),
         expires_at: later(600),
     }
 }

@@ -59,6 +59,11 @@ impl LoginCookie {
         self.0.encode()
     }
 
+    /// The value as text, of a polling login that the user has confirmed in this browser.
+    pub(crate) fn encode_confirmed(&self) -> String {
+        self.encode() + CONFIRMED
+    }
+
     /// The hash that is stored.
     pub(crate) fn hash(&self) -> CookieHash {
         CookieHash(self.0.sha256())
@@ -95,6 +100,9 @@ impl LoginCookie {
     }
 }
 
+/// Ends the value of a confirmed polling login, so that [`remove_oldest`] knows it. No value has a dot otherwise.
+const CONFIRMED: &str = ".confirmed";
+
 /// The cookie of one login, as a browser stores and sends it.
 pub(crate) struct BrowserCookie {
     name: String,
@@ -118,7 +126,7 @@ impl BrowserCookie {
     pub(crate) fn value<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let mut values = pairs(headers).filter(|(name, _)| *name == self.name);
         match (values.next(), values.next()) {
-            (Some((_, value)), None) => Some(value),
+            (Some((_, value)), None) => Some(value.strip_suffix(CONFIRMED).unwrap_or(value)),
             _ => None,
         }
     }
@@ -137,12 +145,12 @@ impl BrowserCookie {
     }
 }
 
-/// Login cookies in one browser; when a login begins, older ones are removed. An unfinished redirect login has up to 3 KB,
-/// others 150 bytes, and with too many of them a proxy would reject the browser's requests.
+/// Login cookies in one browser; when another one is set, older ones are removed. An unfinished redirect login has up to
+/// 3 KB, others 150 bytes, and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 
 /// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many, beside the one that is
-/// `set`. Browsers send older cookies first (RFC 6265 section 5.4).
+/// `set`. Browsers send older cookies first (RFC 6265 section 5.4). Whatever its age, the login that is furthest goes last.
 pub(crate) fn remove_oldest(
     headers: &HeaderMap,
     public_url: &PublicUrl,
@@ -153,21 +161,21 @@ pub(crate) fn remove_oldest(
         let rest = set.as_bytes().strip_prefix(name.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(b"="))
     };
-    let is_ours = |name: &&str| {
+    let is_ours = |(name, _): &(&str, &str)| {
         is_login_cookie(name.as_bytes())
             && name.starts_with(HOST_PREFIX) != prefix.is_empty()
             && !is_set(name)
     };
-    let names: Vec<&str> = pairs(headers)
-        .map(|(name, _)| name)
-        .filter(is_ours)
-        .collect();
-    let too_many = (names.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
-    let cookie = |name: &&str| BrowserCookie {
+    let mut sent: Vec<_> = pairs(headers).filter(is_ours).collect();
+    let too_many = (sent.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
+    // A page that is not confirmed opens again, and an outcome is stored; a redirect login is in its cookie only.
+    let is_sealed = |value: &str| LoginCookie::decode(value).is_none();
+    sent.sort_by_key(|(_, value)| (value.ends_with(CONFIRMED), is_sealed(value)));
+    let cookie = |(name, _): &(&str, &str)| BrowserCookie {
         name: (*name).to_owned(),
         scope,
     };
-    let oldest = names[..too_many].iter().map(cookie);
+    let oldest = sent[..too_many].iter().map(cookie);
     oldest.map(|cookie| cookie.remove()).collect()
 }
 

@@ -3,12 +3,12 @@
 use signpost_store::{FromRow, Parsed, Row, StoreError, tables::accounts::Account};
 
 use super::{
-    Choice, Claim, Completion, CookieHash, Hints, Login, LoginState, Mode, StateHash, Status,
+    Begun, Choice, Claim, Completion, CookieHash, Hints, Login, LoginState, Mode, StateHash, Status,
 };
 
 /// The columns for a [`Login`], beside those of its account and of its [`Completion`].
 pub(super) const COLUMNS: &str = "state_hash, version, application_id, mode, logins.provider AS login_provider, \
-    user_chooses, hints, user_code, return_to, cookie_hash, status, claimed_until, reason, expires_at";
+    user_chooses, hints, user_code, logins.created_at AS begun_at, network, return_to, cookie_hash, status, claimed_until, reason, expires_at";
 
 /// The columns for a [`Completion`], beside those of its account.
 pub(super) const COMPLETION_COLUMNS: &str = "account_created, finished_at, claimable_until";
@@ -71,6 +71,10 @@ fn mode_from_row(row: &Row<'_>) -> Result<Mode, StoreError> {
         }
         "polling" => Ok(Mode::Polling {
             user_code: row.parsed("user_code")?,
+            begun: Begun {
+                at: row.get("begun_at")?,
+                network: row.get("network")?,
+            },
         }),
         _ => Err(StoreError::Malformed("mode")),
     }

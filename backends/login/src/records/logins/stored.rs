@@ -15,8 +15,8 @@ use super::{
 use crate::config::ProviderName;
 
 const BEGIN: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_chooses, hints, \
-         user_code, status, created_at, expires_at) \
-     VALUES ($1, $2, $3, 'polling', $4, $5, $6, $7, 'pending', $8, $9)";
+         user_code, network, status, created_at, expires_at) \
+     VALUES ($1, $2, $3, 'polling', $4, $5, $6, $7, $8, 'pending', $9, $10)";
 
 pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2, provider = coalesce($4, provider) \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
@@ -56,7 +56,8 @@ impl LoginStore for Store {
             login.provider.is_none(),
             login.hints.encode(),
             login.user_code.as_str(),
-            login.created_at,
+            login.begun.network,
+            login.begun.at,
             login.expires_at,
         ];
         self.execute(BEGIN, values).await.map(drop)

@@ -307,3 +307,75 @@ async fn a_polling_login_goes_on_in_a_browser_with_many_newer_logins() {
     assert_eq!(of_own.count(), 1, "{set:?}");
     assert!(set[0].to_str().unwrap().starts_with(&own), "{set:?}");
 }
+
+#[tokio::test]
+async fn a_confirmed_login_keeps_its_cookie_in_a_browser_with_many_newer_logins() {
+    let setup = Setup::new().await;
+    let begun = setup.call("POST", "/login", &[]).await.json();
+    let page = begun["authorize_url"].as_str().unwrap();
+    let page = page.strip_prefix("http://127.0.0.1:8080").unwrap();
+    let shown = setup.browse(page, "").await;
+    let confirmed = setup.browse(&links(&shown)[0], &shown.cookie()).await;
+    let mut jar = Jar(vec![]);
+    jar.take(&shown);
+    jar.take(&confirmed);
+    // The page again, in another tab.
+    jar.take(&setup.browse(page, &jar.sent()).await);
+    for number in 0..12 {
+        let other = if number % 2 == 0 {
+            let target = setup.call("POST", "/login", &[]).await.json();
+            let target = target["authorize_url"].as_str().unwrap().to_owned();
+            let target = target.strip_prefix("http://127.0.0.1:8080").unwrap();
+            setup.browse(target, &jar.sent()).await
+        } else {
+            let headers = [("cookie", &*jar.sent())];
+            setup.call("GET", "/login", &headers).await
+        };
+        jar.take(&other);
+        assert!(jar.0.len() <= 8, "{:?}", jar.0);
+    }
+    // Logins at a provider are kept, too, before pages that open again.
+    let sealed = jar.0.iter().filter(|(_, value)| value.len() > 80);
+    assert_eq!(sealed.count(), 6);
+    let target = format!("/login?state={}&code=me", confirmed.state());
+    let done = setup.browse(&target, &jar.sent()).await;
+    assert!(done.body.contains("You are logged in"), "{}", done.body);
+    let check = format!("/check?token={}", begun["token"].as_str().unwrap());
+    let checked = setup.call("POST", &check, &[]).await.json();
+    assert_eq!(checked["status"], "complete");
+    // Now it goes as any other that is finished.
+    jar.take(&done);
+    for _ in 0..2 {
+        let headers = [("cookie", &*jar.sent())];
+        jar.take(&setup.call("GET", "/login", &headers).await);
+    }
+    assert!(
+        jar.0.iter().all(|(_, value)| value.len() > 80),
+        "{:?}",
+        jar.0
+    );
+}
+
+/// The cookies of a browser, the oldest first, as browsers send them.
+struct Jar(Vec<(String, String)>);
+
+impl Jar {
+    fn take(&mut self, response: &Response) {
+        for set in response.headers.get_all(header::SET_COOKIE) {
+            let set = set.to_str().unwrap();
+            let (name, rest) = set.split_once('=').unwrap();
+            let value = rest.split(';').next().unwrap().to_owned();
+            let before = self.0.iter().position(|(known, _)| known == name);
+            match before {
+                Some(index) if set.contains("; Max-Age=0;") => drop(self.0.remove(index)),
+                Some(index) => self.0[index].1 = value,
+                None => self.0.push((name.to_owned(), value)),
+            }
+        }
+    }
+
+    fn sent(&self) -> String {
+        let pairs = self.0.iter().map(|(name, value)| format!("{name}={value}"));
+        pairs.collect::<Vec<_>>().join("; ")
+    }
+}

@@ -316,7 +316,17 @@ fn only_a_copy_from_sqlite_to_postgres_is_supported() {
         (
             "sqlite:a.db",
             "postgres://u:hush@h",
-            "--to: found no such address; allowed: ",
+            "--to: found an invalid postgres address; allowed: ",
+        ),
+        (
+            "sqlite:a.db",
+            "postgres://u:P@hush@h/d",
+            "--to: found an invalid postgres address; allowed: one \"@\", behind user and password. ",
+        ),
+        (
+            "sqlite://a.db",
+            "postgres://u@h/d",
+            "--from: found \"sqlite:\" without a path, or with one that is ambiguous; allowed: ",
         ),
         (
             "sqlite:a.db",

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Output};
 
 use end_to_end::{
-    program::Program,
+    program::{Program, output_text},
     stack::{Stack, StackBuilder},
 };
 
@@ -175,6 +175,81 @@ fn an_unusable_store_is_named() {
         explains(&run(program, &builder), &["/proc/nowhere"]);
         let builder = multi().program(program, "store = \"mysql://x\"");
         explains(&run(program, &builder), &["store", "sqlite:"]);
+    }
+}
+
+/// An `@` that is not escaped must not make the rest of the password a host.
+#[test]
+fn no_piece_of_the_stores_password_is_shown() {
+    for (address, words) in [
+        ("postgres://u:P@hush@127.0.0.1:1/d", "write %40"),
+        ("postgres://u:P@hush/hush@127.0.0.1:1/d", "write %40"),
+        ("postgres://u:hush@127.0.0.1:1/d@hush", "write %40"),
+        ("postgres://u@127.0.0.1:1/d?password=P@hush", "write %40"),
+        (
+            "postgres://u%3AP%40hush/d",
+            "postgres://USER@HOST:PORT/DATABASE",
+        ),
+        ("postgres://u:hush@127.0.0.1:1/d?ssl=on", "invalid \"ssl\""),
+        (
+            "postgress://u:hush@127.0.0.1:1/d",
+            "postgres://USER@HOST:PORT/DATABASE",
+        ),
+        ("sqlite:x.db?key=hush", "\"sqlite:PATH\""),
+        (
+            "postgres://u:hu%40sh@127.0.0.1:1/d",
+            "postgres://127.0.0.1:1/d",
+        ),
+    ] {
+        for program in BOTH {
+            let key = "[applications]\nmaster_key = \"file:m.key\"";
+            let store = format!("store = '{address}'\n[postgres]\nwait_seconds = 1");
+            let builder = Stack::builder().multi().gateway(key);
+            let builder = builder.program(program, &store);
+            let files = builder.write_files();
+            let config = files.config(program);
+            let check = program.run(files.path(), &["check", "--config", &config]);
+            for output in [check, run_with(program, files.path(), config.as_ref())] {
+                let text = output_text(&output);
+                assert!(text.contains(words), "{address}: {text}");
+                let pieces = ["hush", "hu@sh", "hu%40"];
+                assert!(
+                    !pieces.iter().any(|piece| text.contains(piece)),
+                    "{address}: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_of_a_file_that_other_programs_read_differently_creates_none() {
+    for address in [
+        "sqlite://data/x.db",
+        "sqlite:///x/x.db",
+        "sqlite::memory:",
+        "sqlite:x.db?mode=ro",
+    ] {
+        for program in BOTH {
+            let store = format!("store = \"{address}\"");
+            let files = Stack::builder()
+                .multi()
+                .program(program, &store)
+                .write_files();
+            let config = files.config(program);
+            let check = program.run(files.path(), &["check", "--config", &config]);
+            explains(&check, &["store: found", "\"sqlite:PATH\""]);
+            explains(
+                &run_with(program, files.path(), config.as_ref()),
+                &["\"sqlite:PATH\""],
+            );
+            let entries = std::fs::read_dir(files.path()).unwrap();
+            let mut names = entries.map(|entry| entry.unwrap().file_name());
+            assert!(
+                names.all(|name| !name.to_string_lossy().contains("x.db")),
+                "{address}"
+            );
+        }
     }
 }
 

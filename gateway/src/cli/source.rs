@@ -31,7 +31,7 @@ pub(super) fn read_address(
 ) -> anyhow::Result<StoreAddress> {
     let address = source.clone().read().context(option)?;
     let parsed: Result<StoreAddress, _> = address.expose().parse();
-    parsed.map_err(|allowed| anyhow!("{option}: found no such address; allowed: {allowed}"))
+    parsed.map_err(|error| anyhow!("{option}: found {}; allowed: {error}", error.found()))
 }
 
 /// The same address, as a configuration file would name it.

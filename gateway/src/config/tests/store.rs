@@ -72,6 +72,18 @@ fn an_invalid_address_is_reported_without_quoting_it() {
         ),
         ("store = 'postgres:hush'", "an invalid postgres address"),
         ("store = 'hush'", "an address of another kind"),
+        (
+            "store = 'postgres://u:P@hush@h/hush'",
+            "an invalid postgres address",
+        ),
+        (
+            "store = 'postgres://u:hush@h/d?nonsense=hush'",
+            "an unknown or invalid \"nonsense\" in the address",
+        ),
+        (
+            "store = 'sqlite://data/x.db'",
+            "\"sqlite:\" without a path, or",
+        ),
         ("store = 'sqlite:'", "\"sqlite:\" without a path"),
         (
             "store = 'env:SIGNPOST_NO_SUCH_VARIABLE'",

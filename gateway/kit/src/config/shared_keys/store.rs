@@ -49,7 +49,8 @@ pub fn stale(root: &mut Section<'_>) -> Read<Duration> {
 /// Reads the address, or its source.
 fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     const KEY: &str = "store";
-    let allowed = |kinds: &str| format!("{kinds}; or \"env:NAME\" or \"file:PATH\" with it");
+    let allowed =
+        |kinds: &str| format!("{kinds}; or \"env:NAME\" or \"file:PATH\" of a text with it");
     let source = root.secret_source(KEY, &allowed("an address"))?;
     let source = source.unwrap_or_else(|| SecretSource::from(STORE));
     let origin = match &source {
@@ -60,10 +61,9 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     let text = root.read_source(KEY, source, &allowed("an address"))?;
     let address: StoreAddress = text.expose().parse().map_err(|error| {
         let error: ParseStoreAddressError = error;
-        let kind = kind_of(text.expose());
         let found = match &origin {
-            Some(origin) => format!("{kind}, in {origin}"),
-            None => kind.to_owned(),
+            Some(origin) => format!("{}, in {origin}", error.found()),
+            None => error.found(),
         };
         root.problem(KEY, &found, &allowed(&error.to_string()))
     })?;
@@ -79,15 +79,6 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
         Secret::from(text.expose().to_owned()),
     );
     Ok(address)
-}
-
-/// What messages show of an address. An address that does not parse may contain a password anywhere.
-fn kind_of(address: &str) -> &'static str {
-    match address.split_once(':') {
-        Some(("postgres" | "postgresql", _)) => "an invalid postgres address",
-        Some(("sqlite", _)) => "\"sqlite:\" without a path",
-        _ => "an address of another kind",
-    }
 }
 
 fn postgres(section: &mut Section<'_>) -> Read<PostgresSettings> {

@@ -44,6 +44,7 @@ use signpost_kit::{
     command::{ConfigFile, SharedCommand, print_line, send_command},
     log::{Logging, ReopenSignals, check_output, writer::write_final_line},
     reload::control::Verb,
+    server::shutdown::end_at_signals,
 };
 use signpost_protocol::language::Language;
 use signpost_release::RELEASE;
@@ -159,6 +160,8 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process. A service manager may send it
     // to a command, too.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
+    let is_command = !matches!(arguments.command, Command::Run(_));
+    end_at_signals(is_command).context("cannot handle SIGTERM, SIGINT and SIGHUP")?;
     match arguments.command {
         Command::Run(arguments) => run_server(arguments, reopen),
         Command::Shared(command) => command.run(

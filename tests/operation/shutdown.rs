@@ -1,22 +1,26 @@
 //! Graceful shutdown: requests, logins and health checks while a program stops. #9
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use end_to_end::{
     browser::{Browser, Decision},
     http2_client::Http2Client,
     logins::{begin_polling, confirm_polling},
     metrics::Scrape,
-    program::Program,
+    program::{Program, Running, signal},
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     response::Response,
     signed_client::{SignedClient, fetch, http_client_without_keep_alive},
-    stack::Stack,
+    stack::{Files, Stack},
     waiting::until,
 };
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Allowed beyond the grace period, on a machine that runs other tests.
 const SLACK: Duration = Duration::from_secs(6);
@@ -357,4 +361,92 @@ async fn check_at_v2(stack: &Stack, token: &str) -> Value {
     let client = stack.client();
     let call = client.post("/check").param("token", token).version("v2");
     call.send().await.ok()
+}
+
+/// What never answers, the program's files, and the program.
+type Started = (TcpListener, Files, Running);
+
+/// Starts a program whose store is a listener that never answers. `None` if it cannot be process 1.
+async fn start_that_waits(program: Program, command: &[&str], as_first: bool) -> Option<Started> {
+    let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = hanging.local_addr().unwrap();
+    let key = "[applications]\nmaster_key = \"file:m.key\"";
+    let store = format!(
+        "store = \"postgres://u@{address}/d?sslmode=disable\"\n[postgres]\nwait_seconds = 60"
+    );
+    let builder = Stack::builder().multi().gateway(key);
+    let files = builder.program(program, &store).write_files();
+    let mut process = program.command(files.path());
+    if as_first {
+        let unshare = |program: &Path| {
+            let mut process = Command::new("unshare");
+            process.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+            process.arg(program).current_dir(files.path());
+            process
+        };
+        // Needs root, and a kernel that allows it.
+        let tried = unshare("true".as_ref()).status();
+        if !tried.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        process = unshare(&program.path());
+    }
+    let mut arguments: Vec<_> = command.iter().map(|&word| word.to_owned()).collect();
+    arguments.extend(["--config".to_owned(), files.config(program)]);
+    let running = Running::start_as(program.into(), process, files.path(), &arguments);
+    Some((hanging, files, running))
+}
+
+/// The process of the program, which is process 1 for itself.
+fn first_process(unshare: u32) -> u32 {
+    let children = format!("/proc/{unshare}/task/{unshare}/children");
+    let children = std::fs::read_to_string(children).unwrap();
+    children.trim().parse().unwrap()
+}
+
+/// Sends signals to a program that waits for its store, and returns its exit code and log.
+async fn end_by(started: Started, signals: &[&str], as_first: bool) -> (Option<i32>, String) {
+    let (hanging, _files, mut running) = started;
+    let _connection = hanging.accept().await.unwrap();
+    let id = match as_first {
+        true => first_process(running.id()),
+        false => running.id(),
+    };
+    for kind in signals {
+        signal(id, kind);
+    }
+    let signalled_at = Instant::now();
+    let ended = until("the process to end", || {
+        let status = running.exit_status();
+        async move { status }
+    });
+    let code = ended.await.code();
+    assert!(signalled_at.elapsed() < SLACK, "{signals:?}");
+    (code, running.log())
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_start_that_waits_for_its_store() {
+    for (program, command) in [(Program::Gateway, &["run"][..]), (Program::V1, &[])] {
+        for as_first in [false, true] {
+            let Some(started) = start_that_waits(program, command, as_first).await else {
+                continue;
+            };
+            // SIGHUP reloads a running program, and must not end one that starts.
+            let kind = if as_first { "TERM" } else { "INT" };
+            let (code, log) = end_by(started, &["HUP", kind], as_first).await;
+            assert_eq!(code, Some(0), "{program} {as_first}: {log}");
+            assert!(log.contains("ended by a signal"), "{log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_command_that_is_process_1() {
+    for program in [Program::Gateway, Program::V1] {
+        if let Some(started) = start_that_waits(program, &["check"], true).await {
+            let (code, log) = end_by(started, &["TERM"], true).await;
+            assert_eq!(code, Some(1), "{program}: {log}");
+        }
+    }
 }

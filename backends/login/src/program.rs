@@ -16,6 +16,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, ReopenSignals, check_output, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader},
+    server::shutdown::end_at_signals,
 };
 use signpost_store::{Store, changes::Watch};
 
@@ -90,6 +91,8 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
     let matches = command(program).get_matches();
+    let is_command = matches.subcommand().is_some();
+    end_at_signals(is_command).context("cannot handle SIGTERM, SIGINT and SIGHUP")?;
     if let Some((_, options)) = matches.subcommand() {
         let is_online = matches!(options.try_get_one("online"), Ok(Some(true)));
         let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
@@ -130,7 +133,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot create threads to serve requests")?;
     let served = runtime.block_on(async {
-        // Before all else: without a handler, a SIGHUP during the start would end the process.
+        // First: a reload follows each SIGHUP from here on.
         let hangups = ReloadSignals::listen().context("cannot handle SIGHUP")?;
         let (service, _watch) = start(config).await?;
         let snapshot = Snapshot::new(service, configured).await?;

@@ -78,7 +78,7 @@ pub(crate) fn run(
     taken: Option<&TakenOver>,
 ) -> anyhow::Result<()> {
     let Loaded { config, settings } = loaded;
-    // First, because an unhandled SIGHUP would end a process that is still starting.
+    // First: a reload follows each SIGHUP from here on.
     let control = Control::new(&file, settings)?;
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();

@@ -72,7 +72,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 impl ShutdownSignalWatch for Stop {
     /// Never returns: when it would, pingora would only wait.
     async fn recv(&self) -> ShutdownSignal {
-        // Without handlers, the signals end the process by default.
+        // Otherwise the signals still end the process at once.
         if let Ok(mut signals) = StopSignals::listen() {
             tokio::select! {
                 () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,

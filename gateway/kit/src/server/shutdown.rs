@@ -4,12 +4,15 @@
 //! still served. Then listeners and idle connections are closed, and requests in flight may finish within the grace
 //! period. A second signal ends the program immediately.
 
-use std::{future::pending, io, time::Duration};
+use std::{future::pending, io, process, thread, time::Duration};
 
 use tokio::{
+    runtime::Builder,
     signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    sync::{Notify, watch},
 };
+
+use crate::log::writer::write_final_line;
 
 /// Requests that wait for another server give up this long before the end of the grace period, so that there is time to
 /// store the outcome and to send the response. Three quarters of a short grace period.
@@ -63,6 +66,48 @@ pub async fn wait_for_phase(phases: &watch::Sender<Phase>, phase: Phase) {
     let _ = phases.subscribe().wait_for(|now| *now >= phase).await;
 }
 
+/// Notified when a graceful shutdown has become possible.
+static CAN_STOP: Notify = Notify::const_new();
+
+/// Until there are [`StopSignals`], SIGTERM and SIGINT end the process at once, whatever it waits for: a program with exit
+/// code 0, a command with 1. Call it before anything that waits.
+///
+/// The kernel withholds signals without a handler from process 1 of a container. A command that is another process needs
+/// none. For a program SIGHUP does nothing meanwhile.
+///
+/// # Errors
+///
+/// The system does not allow it.
+pub fn end_at_signals(is_command: bool) -> io::Result<()> {
+    if is_command && process::id() != 1 {
+        return Ok(());
+    }
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _entered = runtime.enter();
+        if !is_command {
+            // The handler stays.
+            drop(signal(SignalKind::hangup())?);
+        }
+        (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        )
+    };
+    let end = async move {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = CAN_STOP.notified() => return,
+        }
+        write_final_line("ended by a signal".to_owned());
+        process::exit(is_command.into());
+    };
+    let thread = thread::Builder::new().name("start-signals".to_owned());
+    thread.spawn(move || runtime.block_on(end)).map(drop)
+}
+
 /// Listener for SIGTERM and SIGINT.
 #[derive(Debug)]
 pub struct StopSignals {
@@ -77,10 +122,12 @@ impl StopSignals {
     ///
     /// The system does not allow it.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self {
+        let signals = Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-        })
+        };
+        CAN_STOP.notify_one();
+        Ok(signals)
     }
 
     /// Waits for the next of either signal.

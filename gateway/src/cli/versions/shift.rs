@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use signpost_kit::{
     command::print_line,
     reload::control::{Reply, Verb, send, send_to_user},
+    server::shutdown::StopSignals,
 };
 use signpost_protocol::version::Version;
 use tokio::{
@@ -151,24 +152,18 @@ impl Left {
 }
 
 /// The signals that end the command.
-struct Interruption([Signal; 3]);
+struct Interruption(StopSignals, Signal);
 
 impl Interruption {
     fn new() -> std::io::Result<Self> {
-        Ok(Self([
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        ]))
+        Ok(Self(StopSignals::listen()?, signal(SignalKind::hangup())?))
     }
 
     /// Waits for one of them.
     async fn wait(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            () = self.0.next() => {}
+            _ = self.1.recv() => {}
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,9 +16,9 @@ use end_to_end::{
     crowd::{Crowd, Damage, Outcome, Record, Sent},
     logins::{check, credential, log_in_by_polling},
     postgres::{PostgresServer, Session},
-    program::Program,
+    program::{Program, Running, output_text},
     raw_connection::request,
-    signed_client::{SignedClient, fetch},
+    signed_client::{SignedClient, fetch, http_client_without_keep_alive},
     stack::{Stack, StackBuilder},
     store::StoreKind,
     waiting::{until, within},
@@ -24,6 +26,7 @@ use end_to_end::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use url::Url;
 
 /// The shortest timeouts that can be configured, so that the tests are short.
 const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
@@ -312,4 +315,156 @@ fn connections_are_bounded(server: &PostgresServer) {
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname LIKE 'signpost_test_%'";
     let connections = Session::open(server.address()).query(connections).number();
     assert!(connections <= 3 * (5 + 1), "{connections}");
+}
+
+/// The part of a database's address that is its name.
+fn database_of(stack: &Stack) -> String {
+    let address: Url = stack.store().address().parse().unwrap();
+    address.path().trim_start_matches('/').to_owned()
+}
+
+#[tokio::test]
+async fn a_database_that_became_read_only_is_not_ready_until_it_can_be_written_again() {
+    if !StoreKind::Postgres.is_chosen("only a server can become read-only for its clients") {
+        return;
+    }
+    let stack = quick().start().await;
+    let client = stack.client_of(&stack.create_application("known", &[]));
+    log_in_by_polling(&client, "ada").await;
+    let name = database_of(&stack);
+    let store = stack.store();
+    store.query(&format!(
+        "ALTER DATABASE {name} SET default_transaction_read_only = on"
+    ));
+    // Connections that are open can still write; after a failover there are none.
+    store.query(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+    ));
+    let addresses = stack.addresses();
+    let ready = |address| async move {
+        let response = fetch(&format!("http://{address}/readyz")).await;
+        (response.status.as_u16(), response.text())
+    };
+    let (login, gateway) = (addresses.v1, addresses.management);
+    until("the login service not to be ready", || async {
+        let (status, text) = ready(login).await;
+        (status == 503 && text.contains("\"the database is read-only\"")).then_some(())
+    })
+    .await;
+    until("the gateway to say so", || async {
+        let (status, text) = ready(gateway).await;
+        let expected = "ready, but the database is read-only";
+        (status == 200 && text.starts_with(expected)).then_some(())
+    })
+    .await;
+    let begun = client.post("/login").signed().send().await;
+    begun.problem(503, "store_unavailable");
+    store.query(&format!(
+        "BEGIN READ WRITE; ALTER DATABASE {name} RESET default_transaction_read_only; COMMIT"
+    ));
+    until("the programs to be ready again", || async {
+        let (login, gateway) = (ready(login).await.0, ready(gateway).await.1);
+        (login == 200 && gateway == "ready\n").then_some(())
+    })
+    .await;
+    let back = within(RECOVERY_TIMEOUT, || login_begins(&client)).await;
+    assert!(back.is_some(), "not back after {RECOVERY_TIMEOUT:?}");
+    log_in_by_polling(&client, "grace").await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_in_utf8_is_refused_by_check_and_start() {
+    if !StoreKind::Postgres.is_chosen("SQLite has no other encoding") {
+        return;
+    }
+    let files = Stack::builder().multi().write_files();
+    let mut address: Url = files.store.address().parse().unwrap();
+    let name = format!("{}_latin", address.path().trim_start_matches('/'));
+    files.store.query(&format!(
+        "CREATE DATABASE {name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    ));
+    address.set_path(&name);
+    for program in [Program::Gateway, Program::V1] {
+        let config = files.config(program);
+        let written = std::fs::read_to_string(&config).unwrap();
+        let latin = written.replace(&files.store.address(), address.as_str());
+        assert_ne!(written, latin);
+        std::fs::write(&config, latin).unwrap();
+        let start: &[&str] = match program {
+            Program::Gateway => &["run", "--config", &config],
+            _ => &["--config", &config],
+        };
+        for arguments in [&["check", "--config", &config], start] {
+            let output = program.run(files.path(), arguments);
+            let text = output_text(&output);
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(
+                text.contains("LATIN1") && text.contains("ENCODING 'UTF8'"),
+                "{text}"
+            );
+        }
+    }
+    let copy = [
+        "store",
+        "copy",
+        "--from",
+        "sqlite:none.db",
+        "--to",
+        address.as_str(),
+    ];
+    std::fs::write(files.path().join("none.db"), "").unwrap();
+    let output = Program::Gateway.run(files.path(), &copy);
+    assert_eq!(output.status.code(), Some(1), "{}", output_text(&output));
+    files
+        .store
+        .query(&format!("DROP DATABASE {name} WITH (FORCE)"));
+}
+
+/// The disk is one of memory, which only the program sees.
+#[tokio::test]
+async fn a_login_service_whose_disk_is_full_is_not_ready_until_there_is_room() {
+    if !StoreKind::Sqlite.is_chosen("a server's disk is its own matter") {
+        return;
+    }
+    let store = "store = \"sqlite:disk/signpost.db\"";
+    let files = Stack::builder().backends(store).write_files();
+    let disk = files.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let with_disk = |program: &Path| {
+        let script = "mount -t tmpfs -o size=2m none disk && exec \"$0\" \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).arg(program);
+        command.current_dir(files.path());
+        command
+    };
+    let tried = with_disk("true".as_ref()).status();
+    // Needs root, and a kernel that allows it.
+    if !tried.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let arguments = ["--config".to_owned(), files.config(Program::V1)];
+    let command = with_disk(&Program::V1.path());
+    let running = Running::start_as(Program::V1.into(), command, files.path(), &arguments);
+    let (client, url) = (
+        http_client_without_keep_alive(),
+        format!("http://{}/readyz", files.addresses.v1),
+    );
+    let becomes = |status: u16, text: &'static str| {
+        let (client, url) = (client.clone(), url.clone());
+        until(text, move || {
+            let (client, url) = (client.clone(), url.clone());
+            async move {
+                let response = client.get(&url).send().await.ok()?;
+                let is_status = response.status() == status;
+                (is_status && response.text().await.ok()?.contains(text)).then_some(())
+            }
+        })
+    };
+    becomes(200, "\"ready\"").await;
+    let filler = format!("/proc/{}/root{}/filler", running.id(), disk.display());
+    let written = std::fs::write(&filler, vec![0; 4 << 20]);
+    written.expect_err("the disk has 2 MiB");
+    becomes(503, "\"the disk of the database is full\"").await;
+    std::fs::remove_file(&filler).unwrap();
+    becomes(200, "\"ready\"").await;
 }

@@ -108,7 +108,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
                     .enable_all()
                     .build()?;
                 runtime.block_on(async {
-                    warnings.extend(check::lost_accounts(&config).await);
+                    warnings.extend(check::lost_accounts(&config).await?);
                     if is_online {
                         (online, is_well) = check::online(&config).await?;
                     }

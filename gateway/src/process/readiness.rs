@@ -115,6 +115,9 @@ fn unavailable(gateway: &Gateway) -> Option<String> {
 
 /// What a gateway says while its store does not answer: as a detail if it can serve requests, otherwise as an error.
 fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
+    if let StoreError::NotWritable(reason) = error {
+        return Ok((*reason).to_owned());
+    }
     let state = format!("the store does not answer: {}", error.in_short());
     let until = |left| rfc3339(gateway.state.clock.now().plus(left));
     match gateway.policy.apps.time_without_store() {

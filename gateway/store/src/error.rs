@@ -204,9 +204,23 @@ pub enum StoreError {
     /// Postgres, or the connection to it, failed.
     #[error("database error")]
     Postgres(#[source] PostgresError),
+    /// The database can be read, but not written.
+    #[error("{0}")]
+    NotWritable(&'static str),
+    /// The encoding of a Postgres database, which lacks most letters, or checks none.
+    #[error(
+        "the database is in {0}, not in UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+    )]
+    Encoding(String),
     /// A column holds a value that no release writes.
     #[error("the database holds an unknown value in {0}")]
     Malformed(&'static str),
+}
+
+/// Whether this is [`StoreError::Encoding`]: no program can use the database, now or later.
+#[must_use]
+pub fn is_encoding(root_cause: &(dyn Error + 'static)) -> bool {
+    matches!(root_cause.downcast_ref(), Some(StoreError::Encoding(_)))
 }
 
 impl StoreError {
@@ -234,8 +248,18 @@ impl StoreError {
                 let classes = ["08", "53", "57"];
                 classes.iter().any(|class| state.code().starts_with(class))
             }),
-            Self::Interrupted | Self::Sqlite(_) | Self::Malformed(_) => false,
+            _ => false,
         }
+    }
+
+    /// Whether another connection may find a server that takes writes: this one is read-only (SQLSTATE 25006), or stops or
+    /// starts (57P01 to 57P03).
+    pub(crate) fn is_of_connection(&self) -> bool {
+        let Self::Postgres(cause) = self else {
+            return false;
+        };
+        let state = cause.sql_state().map_or("", SqlState::code);
+        ["25006", "57P01", "57P02", "57P03"].contains(&state)
     }
 
     /// The error in one line; of a database its cause.

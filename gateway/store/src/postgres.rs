@@ -34,6 +34,7 @@ pub struct PostgresDatabase {
     shared: Arc<Shared>,
 }
 
+#[derive(Clone)]
 struct Shared {
     pool: Pool,
     /// The address, without user and password.
@@ -176,22 +177,16 @@ impl PostgresDatabase {
     ///
     /// No connection is free, and none can be opened, within the configured timeout.
     pub async fn session(&self) -> Result<Session, StoreError> {
-        let Shared { settings, .. } = &*self.shared;
-        let begun_at = Instant::now();
-        let waited = self.wait_for_connection().await;
-        let statistics = &self.shared.statistics;
-        match waited {
-            Ok(client) => Ok(Session::new(
-                client,
-                settings.statement,
-                begun_at.elapsed(),
-                Arc::clone(statistics),
-            )),
-            Err(error) => {
-                statistics.count_call(begun_at.elapsed(), false);
-                Err(error)
-            }
-        }
+        let (shared, begun_at) = (&self.shared, Instant::now());
+        let client = self.wait_for_connection().await;
+        let count_failure = |_: &_| shared.statistics.count_call(begun_at.elapsed(), false);
+        let client = client.inspect_err(count_failure)?;
+        Ok(Session::new(client, shared, begun_at.elapsed()))
+    }
+
+    /// Whether the tables are there, and can be written.
+    pub(crate) async fn probe(&self, tables: &str) -> Result<(), StoreError> {
+        self.session().await?.probe(tables).await
     }
 
     async fn wait_for_connection(&self) -> Result<Object, StoreError> {
@@ -224,26 +219,14 @@ impl PostgresDatabase {
     /// The same database with a pool of its own, of at most `connections`. Connections are driven by the thread that opened
     /// them: what another thread must not wait for uses others.
     pub(crate) fn with_own_pool(&self, connections: usize) -> Self {
-        let Shared {
-            config,
-            tls,
-            server,
-            program,
-            ..
-        } = &*self.shared;
         let settings = PostgresSettings {
             pool_size: connections,
             ..self.shared.settings.clone()
         };
         let shared = Shared {
-            pool: pool(config, tls, &settings),
-            server: server.clone(),
-            program: program.clone(),
+            pool: pool(&self.shared.config, &self.shared.tls, &settings),
             settings,
-            config: config.clone(),
-            tls: tls.clone(),
-            can_notify: Arc::clone(&self.shared.can_notify),
-            statistics: Arc::clone(&self.shared.statistics),
+            ..Shared::clone(&self.shared)
         };
         Self {
             shared: Arc::new(shared),
@@ -278,13 +261,8 @@ impl PostgresDatabase {
 
     /// Opens a connection outside the pool, driven by a task of the current runtime.
     pub(crate) async fn connect(&self) -> Result<(Client, Notifications), StoreError> {
-        let Shared {
-            config,
-            tls,
-            settings,
-            ..
-        } = &*self.shared;
-        connect::connect(config, tls, settings).await
+        let shared = &self.shared;
+        connect::connect(&shared.config, &shared.tls, &shared.settings).await
     }
 }
 

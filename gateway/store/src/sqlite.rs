@@ -10,7 +10,7 @@ use std::{
 };
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use rustix::process::geteuid;
+use rustix::{fs::StatVfs, io::Errno, process::geteuid};
 
 pub(crate) use self::pool::Pooled;
 use self::pool::{Access, Connect, Pool};
@@ -126,6 +126,22 @@ impl SqliteDatabase {
         self.pool.run(Access::Read, work).await
     }
 
+    /// Whether the tables are there, and their file can be written and grow. Writes nothing.
+    pub(crate) async fn probe(&self, tables: &'static str) -> Result<(), StoreError> {
+        let path = self.pool.path.clone();
+        self.call(move |connection| {
+            connection.query_row(tables, [], |_| Ok(()))?;
+            let access = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK);
+            let reason = match access.and_then(|()| rustix::fs::statvfs(&path)) {
+                Err(Errno::ROFS | Errno::ACCESS) => "the database is read-only",
+                Ok(disk) if is_full(&disk) => "the disk of the database is full",
+                _ => return Ok(()),
+            };
+            Err(StoreError::NotWritable(reason))
+        })
+        .await
+    }
+
     /// Runs `work` on this thread.
     #[cfg(test)]
     fn call_blocking<T, E: Into<StoreError>>(
@@ -184,6 +200,15 @@ impl SqliteDatabase {
     pub(crate) fn is_current(&self, pooled: &Pooled) -> bool {
         pooled.is_current(&self.pool.path)
     }
+}
+
+/// Whether there is no room for some pages. Some kinds of file systems do not say how large they are.
+fn is_full(disk: &StatVfs) -> bool {
+    let free = match geteuid().is_root() {
+        true => disk.f_bfree,
+        false => disk.f_bavail,
+    };
+    disk.f_blocks > 0 && free * disk.f_frsize < 64 * 1024
 }
 
 fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled, OpenError> {

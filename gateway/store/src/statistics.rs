@@ -6,7 +6,7 @@
 use std::{
     sync::{
         LazyLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -66,6 +66,8 @@ pub(crate) struct Statistics {
     /// When the change feed began its last complete read.
     read_at: AtomicU64,
     changes: AtomicU64,
+    /// Whether the server that was met last takes no writes, or stops: its connections were closed.
+    pub(crate) is_left: AtomicBool,
 }
 
 impl Statistics {

@@ -145,14 +145,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The database does not answer, or the file or a table is missing.
+    /// The database does not answer, or the file or a table is missing; or [`StoreError::NotWritable`].
     pub async fn probe(&self) -> Result<(), StoreError> {
-        let probe = self.row::<()>(PROBE, Vec::new());
         let response = match self {
-            Self::Sqlite(_) => Ok(probe.await),
-            Self::Postgres(_) => tokio::time::timeout(PROBE_TIMEOUT, probe).await,
+            Self::Sqlite(database) => Ok(database.probe(PROBE).await),
+            Self::Postgres(database) => {
+                tokio::time::timeout(PROBE_TIMEOUT, database.probe(PROBE)).await
+            }
         };
-        response.unwrap_or(Err(StoreError::TimedOut)).map(drop)
+        response.unwrap_or(Err(StoreError::TimedOut))
     }
 
     /// Subscribes to the change feed: calls `on_change` on a separate thread until the watch is dropped.

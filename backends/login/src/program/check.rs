@@ -1,6 +1,6 @@
 //! What `check` examines beside the file: the store, and with `--online` the providers.
 
-use signpost_store::Store;
+use signpost_store::{Store, error::is_encoding};
 
 use crate::{
     config::Config,
@@ -10,7 +10,11 @@ use crate::{
 
 /// Returns warnings about accounts whose provider is not configured: it was renamed or removed, and their users cannot log in.
 /// The store is neither created nor migrated.
-pub(super) async fn lost_accounts(config: &Config) -> Vec<String> {
+///
+/// # Errors
+///
+/// No program can use the store.
+pub(super) async fn lost_accounts(config: &Config) -> anyhow::Result<Vec<String>> {
     let names = async {
         let Some(store) = Store::open_read_only(&config.store).await? else {
             return anyhow::Ok(Vec::new());
@@ -18,10 +22,11 @@ pub(super) async fn lost_accounts(config: &Config) -> Vec<String> {
         Ok(providers_with_accounts(&store).await?)
     };
     match names.await {
-        Ok(names) => warnings(config, &names),
-        Err(error) => vec![format!(
+        Ok(names) => Ok(warnings(config, &names)),
+        Err(error) if is_encoding(error.root_cause()) => Err(error),
+        Err(error) => Ok(vec![format!(
             "the store cannot be read now, so accounts of unknown providers were not looked for: {error:#}"
-        )],
+        )]),
     }
 }
 

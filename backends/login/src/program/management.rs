@@ -15,6 +15,7 @@ use signpost_kit::{
     },
     trace::write_spans,
 };
+use signpost_store::StoreError;
 use tokio::sync::watch;
 
 use super::{Program, running::Running};
@@ -99,12 +100,11 @@ impl Readiness for Running {
         if state.is_draining() {
             return text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
-        match state.database.probe().await {
-            Ok(()) => text(StatusCode::OK, "ready\n"),
-            Err(_) => text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the store is unavailable\n",
-            ),
-        }
+        let reason = match state.database.probe().await {
+            Ok(()) => return text(StatusCode::OK, "ready\n"),
+            Err(StoreError::NotWritable(reason)) => reason,
+            Err(_) => "the store is unavailable",
+        };
+        text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"))
     }
 }

@@ -2,7 +2,7 @@
 //! unknown or retired. Neither the database nor the key is created or migrated.
 
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_store::{Store, tables::sealed_keys};
+use signpost_store::{Store, error::is_encoding, tables::sealed_keys};
 
 use super::{
     defaults::{default_version_warnings, unusable_defaults},
@@ -33,6 +33,7 @@ pub(crate) async fn inspect(
             samples,
             default_version_warnings(&unusable, &config.versions),
         ),
+        Err(error) if is_encoding(error.root_cause()) => return Err(error),
         Err(error) => {
             let warning = format!(
                 "the store cannot be read now, so the master key and default versions were not checked: {error:#}"

@@ -58,6 +58,10 @@ pub(super) async fn connect(
 ) -> Result<(Client, Notifications), StoreError> {
     let connecting = async {
         let (client, mut connection) = config.connect(tls.clone()).await?;
+        let encoding = connection.parameter("server_encoding").unwrap_or("UTF8");
+        if encoding != "UTF8" {
+            return Err(StoreError::Encoding(encoding.to_owned()));
+        }
         let (sender, notifications) = unbounded_channel();
         tokio::spawn(async move {
             // An error ends the task, too; calls of the client then return it.

@@ -18,6 +18,7 @@ use deadpool_postgres::Object;
 use tokio::{runtime::Handle, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 
+use super::Shared;
 use crate::{
     StoreError,
     statistics::{Statistics, in_micros},
@@ -36,26 +37,22 @@ pub struct Session {
     statement: Duration,
     /// Calls in flight, dropped ones included.
     in_flight: AtomicUsize,
-    has_timed_out: AtomicBool,
+    /// Closed when it is dropped.
+    is_unusable: AtomicBool,
     /// The wait for the connection in microseconds, until the first call has added it to its duration.
     waited: AtomicU64,
     statistics: Arc<Statistics>,
 }
 
 impl Session {
-    pub(super) fn new(
-        client: Object,
-        statement: Duration,
-        waited: Duration,
-        statistics: Arc<Statistics>,
-    ) -> Self {
+    pub(super) fn new(client: Object, shared: &Shared, waited: Duration) -> Self {
         Self {
             client: Some(client),
-            statement,
+            statement: shared.settings.statement,
             in_flight: AtomicUsize::new(0),
-            has_timed_out: AtomicBool::new(false),
+            is_unusable: AtomicBool::new(false),
             waited: AtomicU64::new(in_micros(waited)),
-            statistics,
+            statistics: Arc::clone(&shared.statistics),
         }
     }
 
@@ -101,6 +98,30 @@ impl Session {
         .await
     }
 
+    /// Runs a query that reads `tables`, and fails if the server takes no writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::query`], or [`StoreError::NotWritable`].
+    pub(super) async fn probe(&self, tables: &str) -> Result<(), StoreError> {
+        let probe = format!("{tables}, current_setting('transaction_read_only') = 'on'");
+        if self.query_one(&probe, &[]).await?.try_get(1)? {
+            self.leave();
+            return Err(StoreError::NotWritable("the database is read-only"));
+        }
+        self.statistics.is_left.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Closes this connection and all that are idle. The next one asks the resolver again, and may find another server.
+    fn leave(&self) {
+        self.is_unusable.store(true, Ordering::Relaxed);
+        self.statistics.is_left.store(true, Ordering::Relaxed);
+        if let Some(pool) = Object::pool(self.client()) {
+            pool.retain(|_, _| false);
+        }
+    }
+
     fn client(&self) -> &Object {
         self.client
             .as_ref()
@@ -119,11 +140,15 @@ impl Session {
         self.statistics
             .count_call(waited + begun_at.elapsed(), is_success);
         let Ok(done) = done else {
-            self.has_timed_out.store(true, Ordering::Relaxed);
+            self.is_unusable.store(true, Ordering::Relaxed);
             return Err(StoreError::TimedOut);
         };
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        Ok(done?)
+        let done = done.map_err(StoreError::from);
+        if done.as_ref().is_err_and(StoreError::is_of_connection) {
+            self.leave();
+        }
+        done
     }
 }
 
@@ -132,7 +157,7 @@ impl Drop for Session {
         let Some(client) = self.client.take().map(Waiting::new) else {
             return;
         };
-        if *self.has_timed_out.get_mut() {
+        if *self.is_unusable.get_mut() {
             // Closed: the next call would wait behind the missing answer.
             drop(client);
         } else if *self.in_flight.get_mut() == 0 {

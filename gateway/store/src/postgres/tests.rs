@@ -286,3 +286,86 @@ fn a_file_without_certificates_is_reported_by_path() {
     };
     assert!(error.to_string().contains("/dev/null"), "{error}");
 }
+
+#[tokio::test]
+async fn a_database_that_is_not_in_utf8_is_refused() {
+    let store = TestStore::postgres();
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let mut config = server(&store).config().clone();
+        let name = format!("{}_{encoding}", config.get_dbname().unwrap()).to_lowercase();
+        store.administer(&format!(
+            "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        ));
+        config.dbname(&name);
+        let address = PostgresAddress::from_config(config);
+        for opened in [
+            PostgresDatabase::open(&address, &settings(), PROGRAM).await,
+            PostgresDatabase::open_without_migrating(&address, &settings()).await,
+        ] {
+            let error = opened.unwrap_err();
+            let OpenError::Server { cause, .. } = &error else {
+                panic!("{error:?}")
+            };
+            assert!(crate::error::is_encoding(cause) && !error.is_unavailable());
+            let text = cause.to_string();
+            assert!(
+                text.contains(encoding) && text.contains("ENCODING 'UTF8'"),
+                "{text}"
+            );
+        }
+        store.administer(&format!("DROP DATABASE {name} WITH (FORCE)"));
+    }
+    // The encoding of the role's or database's clients does not matter: the driver sets its own.
+    let role = server(&store).config().get_user().unwrap().to_owned();
+    store.administer(&format!(
+        "DO $$ BEGIN EXECUTE format('ALTER ROLE {role} IN DATABASE %I SET client_encoding = LATIN1', current_database()); END $$"
+    ));
+    let session = open(&store).await.session().await.unwrap();
+    let read = session.query_one("SELECT 'Łukasz'::text || $1::text", &[&"Łukasz"]);
+    assert_eq!(read.await.unwrap().get::<_, String>(0), "ŁukaszŁukasz");
+}
+
+#[tokio::test]
+async fn connections_to_a_server_that_takes_no_writes_are_closed() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let handle = Store::Postgres(database.clone());
+    let write = "INSERT INTO accounts (provider, username, created_at) VALUES ('p', 'u', 0)";
+    for is_probed in [true, false] {
+        let idle = (
+            database.session().await.unwrap(),
+            database.session().await.unwrap(),
+        );
+        for session in [&idle.0, &idle.1] {
+            let set = "SET default_transaction_read_only = on";
+            session.execute(set, &[]).await.unwrap();
+        }
+        drop(idle);
+        let error = match is_probed {
+            true => handle.probe().await.unwrap_err(),
+            false => handle.execute(write, Vec::new()).await.unwrap_err(),
+        };
+        assert!(error.in_short().contains("read-only"), "{error:?}");
+        assert_eq!(error.to_string() == "the database is read-only", is_probed);
+        assert_eq!(database.statistics().pool.idle, 0);
+        assert!(
+            database
+                .counters()
+                .is_left
+                .load(std::sync::atomic::Ordering::Relaxed)
+        );
+        handle
+            .execute(write, Vec::new())
+            .await
+            .map_or_else(|error| assert!(error.is_duplicate()), drop);
+        handle.probe().await.unwrap();
+        assert!(
+            !database
+                .counters()
+                .is_left
+                .load(std::sync::atomic::Ordering::Relaxed)
+        );
+    }
+    let counted = handle.row::<(i64,)>("SELECT count(*) FROM accounts", Vec::new());
+    assert_eq!(counted.await.unwrap(), Some((1,)));
+}

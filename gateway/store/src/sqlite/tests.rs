@@ -137,3 +137,18 @@ fn a_folder_that_cannot_be_created_is_reported() {
         Err(OpenError::Folder { .. })
     ));
 }
+
+#[test]
+fn a_file_system_without_room_for_some_pages_is_full() {
+    let mut disk = rustix::fs::statvfs("/").unwrap();
+    for (blocks, free, expected) in [
+        (100, 15, true),
+        (100, 16, false),
+        (100, 0, true),
+        (0, 0, false),
+    ] {
+        (disk.f_frsize, disk.f_blocks) = (4096, blocks);
+        (disk.f_bfree, disk.f_bavail) = (free, free);
+        assert_eq!(is_full(&disk), expected, "{free} of {blocks}");
+    }
+}

@@ -9,6 +9,7 @@ use axum::{
 use http::StatusCode;
 use serde_json::{Value, json};
 use signpost_protocol::header::X_GATEWAY_VERSION;
+use signpost_store::StoreError;
 
 use crate::{error::LoginError, http::Context};
 
@@ -17,15 +18,18 @@ pub(crate) async fn healthz() -> Json<Value> {
     Json(json!({ "status": "up" }))
 }
 
-/// Readiness: 200 if the store is available and no shutdown has begun, else 503.
+/// Readiness: 200 if the store can be written and no shutdown has begun, else 503.
 pub(crate) async fn readyz(State(context): State<Context>) -> Result<Response, LoginError> {
-    let version = context.version.as_str();
-    if context.service.state.is_draining() {
-        let stopping = Json(json!({ "status": "stopping", "version": version }));
-        return Ok((StatusCode::SERVICE_UNAVAILABLE, stopping).into_response());
-    }
-    context.service.state.database.probe().await?;
-    Ok(Json(json!({ "status": "ready", "version": version })).into_response())
+    let state = &context.service.state;
+    let (code, status) = match state.is_draining() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        false => match state.database.probe().await {
+            Err(StoreError::NotWritable(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
+            probed => probed.map(|()| (StatusCode::OK, "ready"))?,
+        },
+    };
+    let body = json!({ "status": status, "version": context.version.as_str() });
+    Ok((code, Json(body)).into_response())
 }
 
 /// Rejects requests that came through the gateway, `not_found`: operators and their monitoring call the backend

@@ -1,6 +1,7 @@
 //! The thread of the change feed: listens or polls, and reconnects when the server does not answer.
 
-use std::{sync::mpsc, thread, time::Duration};
+use std::sync::{atomic::Ordering, mpsc};
+use std::{thread, time::Duration};
 
 use tokio::time::Instant;
 
@@ -96,7 +97,19 @@ async fn follow(
 ) {
     let mut feed = first;
     loop {
-        feed = match feed.run(clock, on_change).await {
+        let is_left = || database.counters().is_left.load(Ordering::Relaxed);
+        let was_left = is_left();
+        let changed = async {
+            while is_left() == was_left {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+        };
+        let next = tokio::select! {
+            next = feed.run(clock, on_change) => next,
+            // Its connection may be to another server than those of calls now.
+            () = changed => Err(StoreError::Disconnected),
+        };
+        feed = match next {
             Ok(next) => next,
             Err(error) => {
                 on_change(Change::Lost);

@@ -48,6 +48,7 @@ use signpost_kit::{
 };
 use signpost_protocol::language::Language;
 use signpost_release::RELEASE;
+use signpost_store::{Store, error::is_encoding};
 
 pub use self::parse::parse;
 use crate::{
@@ -238,6 +239,13 @@ async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
         warnings.extend(inspect(config, multi).await?);
+    } else if config.versions.check_accounts()
+        && let Err(error) = Store::open_read_only(&config.store)
+            .await
+            .map_err(anyhow::Error::from)
+        && is_encoding(error.root_cause())
+    {
+        return Err(error);
     }
     Ok(warnings)
 }

@@ -205,6 +205,7 @@ fn no_piece_of_the_stores_password_is_shown() {
             let key = "[applications]\nmaster_key = \"file:m.key\"";
             let store = format!("store = '{address}'\n[postgres]\nwait_seconds = 1");
             let builder = Stack::builder().multi().gateway(key);
+            let builder = builder.file("m.key", &"ab".repeat(32));
             let builder = builder.program(program, &store);
             let files = builder.write_files();
             let config = files.config(program);

@@ -208,9 +208,7 @@ pub enum StoreError {
     #[error("{0}")]
     NotWritable(&'static str),
     /// The encoding of a Postgres database, which lacks most letters, or checks none.
-    #[error(
-        "the database is in {0}, not in UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
-    )]
+    #[error("its encoding is {0}, not UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")]
     Encoding(String),
     /// A column holds a value that no release writes.
     #[error("the database holds an unknown value in {0}")]

@@ -133,7 +133,7 @@ impl SqliteDatabase {
             connection.query_row(tables, [], |_| Ok(()))?;
             let access = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK);
             let reason = match access.and_then(|()| rustix::fs::statvfs(&path)) {
-                Err(Errno::ROFS | Errno::ACCESS) => "the database is read-only",
+                Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) => "the database is read-only",
                 Ok(disk) if is_full(&disk) => "the disk of the database is full",
                 _ => return Ok(()),
             };

@@ -73,7 +73,7 @@ static CAN_STOP: Notify = Notify::const_new();
 /// code 0, a command with 1. Call it before anything that waits.
 ///
 /// The kernel withholds signals without a handler from process 1 of a container. A command that is another process needs
-/// none. For a program SIGHUP does nothing meanwhile.
+/// none. SIGHUP does nothing meanwhile.
 ///
 /// # Errors
 ///
@@ -85,14 +85,10 @@ pub fn end_at_signals(is_command: bool) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let (mut terminate, mut interrupt) = {
         let _entered = runtime.enter();
-        if !is_command {
-            // The handler stays.
-            drop(signal(SignalKind::hangup())?);
-        }
-        (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        )
+        // The handler stays.
+        drop(signal(SignalKind::hangup())?);
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        (signal(terminate)?, signal(interrupt)?)
     };
     let end = async move {
         tokio::select! {

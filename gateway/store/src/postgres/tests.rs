@@ -315,10 +315,10 @@ async fn a_database_that_is_not_in_utf8_is_refused() {
         }
         store.administer(&format!("DROP DATABASE {name} WITH (FORCE)"));
     }
-    // The encoding of the role's or database's clients does not matter: the driver sets its own.
-    let role = server(&store).config().get_user().unwrap().to_owned();
+    // The encoding that clients have by default does not matter: the driver sets its own.
+    let name = server(&store).config().get_dbname().unwrap().to_owned();
     store.administer(&format!(
-        "DO $$ BEGIN EXECUTE format('ALTER ROLE {role} IN DATABASE %I SET client_encoding = LATIN1', current_database()); END $$"
+        "ALTER DATABASE {name} SET client_encoding = 'LATIN1'"
     ));
     let session = open(&store).await.session().await.unwrap();
     let read = session.query_one("SELECT 'Łukasz'::text || $1::text", &[&"Łukasz"]);

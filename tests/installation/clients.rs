@@ -15,7 +15,7 @@ use end_to_end::{
     port::free_address,
     program::{Program, output_text},
     real_browser::RealBrowser,
-    recording_backend::RecordingBackend,
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::{APP_KEY, Application, Stack},
     waiting::until,
 };
@@ -350,6 +350,44 @@ async fn retries_and_warns(language: &'static str) {
     );
 }
 
+/// What a server has written reaches no terminal as it stands, neither in an error nor as an address to open. CONTRACT 7.
+async fn shows_texts(language: &'static str) {
+    let server = RecordingBackend::start().await;
+    let mut driver = Driver::start(language);
+    let url = format!("http://{}", server.address());
+    let settings = json!({ "url": url, "key": APP_KEY, "retries": 0 });
+    driver.ask(json!({ "new": settings })).await;
+    let answer = |head: &str, body: Value| Behaviour {
+        head: format!("HTTP/1.1 {head}\r\nConnection: close\r\n"),
+        body: body.to_string().into_bytes(),
+        delivery: Delivery::ThenClose,
+    };
+    let vectors = fs::read(root().join("tests/vectors/text-vectors.json")).unwrap();
+    let vectors: Value = serde_json::from_slice(&vectors).unwrap();
+    for case in vectors["cases"].as_array().unwrap() {
+        let of = |name: &str| case[name].as_str().unwrap();
+        let title = format!("<{}>", of("text"));
+        server.behave(answer(
+            "400 Bad Request\r\nContent-Type: application/problem+json",
+            json!({ "code": "odd", "title": title, "detail": title }),
+        ));
+        let failed = driver.begin().await;
+        let message = failed["problem"]["message"].as_str().unwrap_or_default();
+        let shown = format!("<{}>", of("shown"));
+        let expected = format!("400 odd: {shown} {shown}");
+        assert_eq!(message, expected, "{language}: {}", case["name"]);
+        if of("text") != of("shown") {
+            let address = format!("{url}/login?{}", of("text"));
+            server.behave(answer(
+                "200 OK\r\nContent-Type: application/json",
+                json!({ "token": "t", "authorize_url": address, "user_code": "BCDF-GHJK" }),
+            ));
+            let begun = driver.ask(json!({ "login": { "provider": null } })).await;
+            assert!(begun["transport"].is_string(), "{language}: {begun}");
+        }
+    }
+}
+
 /// Runs the first call, whose lines the documents show: a test of the gateway's samples compares them.
 async fn run_sample(language: &str, [file, sample, run]: [&str; 3]) {
     let text = fs::read_to_string(library(language).join(sample)).unwrap();
@@ -405,6 +443,11 @@ macro_rules! languages {
             #[tokio::test]
             async fn what_may_be_repeated_is_and_warnings_are_handed_on() {
                 retries_and_warns(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn texts_of_a_server_are_shown_as_the_vectors_say() {
+                shows_texts(LANGUAGE).await;
             }
 
             #[tokio::test]

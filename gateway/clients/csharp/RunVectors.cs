@@ -76,7 +76,7 @@ internal static class RunVectors
                 answer["problem"] = new Dictionary<string, object>
                 {
                     { "status", problem.Status }, { "code", problem.Code }, { "title", problem.Title }, { "hint", problem.Hint },
-                    { "request_id", problem.RequestId },
+                    { "request_id", problem.RequestId }, { "message", problem.Message },
                 };
             }
             catch (HttpRequestException error)

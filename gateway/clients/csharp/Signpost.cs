@@ -33,6 +33,10 @@ public sealed class Signpost
     private static readonly Regex PathGrammar = new Regex(@"\A/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*\z");
     private static readonly Regex DotSegment = new Regex(@"/(?:\.|%2e){1,2}(?:/|\z)", AnyCase);
     private static readonly string[] ConventionHeaders = { "app", "version", "language", "authorization" };
+    private static readonly UnicodeCategory[] Unprintable =
+    {
+        UnicodeCategory.Control, UnicodeCategory.Format, UnicodeCategory.LineSeparator, UnicodeCategory.ParagraphSeparator,
+    };
     private static readonly UTF8Encoding Utf8 = new UTF8Encoding(false, true);
     // CONTRACT 7: nothing was forwarded, so any call can be repeated.
     private static readonly string[] NotExecuted =
@@ -259,11 +263,11 @@ public sealed class Signpost
         {
             throw new HttpRequestException("POST /login: the response has no token: is this version a login service?");
         }
-        if (!Regex.IsMatch(authorizeUrl, @"\Ahttps?://\P{Cc}*\z"))
+        if (!Regex.IsMatch(authorizeUrl, @"\Ahttps?://") || Printable(authorizeUrl) != authorizeUrl)
         {
             throw new HttpRequestException("POST /login: malformed response: authorize_url is no address");
         }
-        show(authorizeUrl, Text(begun, "user_code"));
+        show(authorizeUrl, Printable(Text(begun, "user_code")));
         var interval = Seconds(begun, "interval", 2, 60);
         var end = Seconds(begun, "expires_in", 600, 3600);
         var check = new[] { Pair("token", token), Pair("wait", CheckWaitSeconds.ToString(CultureInfo.InvariantCulture)) };
@@ -539,6 +543,20 @@ public sealed class Signpost
         {
             throw new ArgumentException("query or form is not UTF-8 once decoded");
         }
+    }
+
+    /// <summary>With spaces for control and format characters and separators of lines: it can reach a terminal or a log. CONTRACT 7.</summary>
+    internal static string Printable(string text)
+    {
+        var shown = new StringBuilder();
+        for (int at = 0, length; at < (text ?? "").Length; at += length)
+        {
+            length = char.IsSurrogatePair(text, at) ? 2 : 1;
+            var category = CharUnicodeInfo.GetUnicodeCategory(text, at);
+            var isJoiner = text[at] == '\u200C' || text[at] == '\u200D';
+            shown.Append(Unprintable.Contains(category) && !isJoiner ? " " : text.Substring(at, length));
+        }
+        return shown.ToString();
     }
 
     internal static string Text(IReadOnlyDictionary<string, object> document, string name) =>
@@ -922,6 +940,6 @@ public sealed class SignpostProblem : Exception
         var said = texts.Where(text => text != null);
         var id = Signpost.Text(document, "request_id") ?? response.Header("X-Request-Id");
         var message = response.Status + (code == null ? "" : $" {code}: {string.Join(" ", said)}") + (id == null ? "" : $" (request {id})");
-        return Regex.Replace(message, @"\p{Cc}", " "); // It can reach a terminal or a log.
+        return Signpost.Printable(message);
     }
 }

@@ -138,7 +138,7 @@ func (p *Problem) Error() string {
 	if p.RequestID != "" {
 		text += " (request " + p.RequestID + ")"
 	}
-	return strings.Map(noControl, text)
+	return printable(text)
 }
 
 // Response is a response with a status below 400.
@@ -397,10 +397,10 @@ func (c *Client) Login(show func(authorizeURL, userCode string), provider string
 		return nil, errors.New("signpost: the response has no token: is this version a login service?")
 	}
 	isAddress := strings.HasPrefix(authorizeURL, "http://") || strings.HasPrefix(authorizeURL, "https://")
-	if !isAddress || strings.IndexFunc(authorizeURL, unicode.IsControl) >= 0 {
+	if !isAddress || printable(authorizeURL) != authorizeURL {
 		return nil, errors.New("signpost: POST /login: malformed response: authorize_url is no address")
 	}
-	show(authorizeURL, userCode)
+	show(authorizeURL, printable(userCode))
 	o := callOptions{context: context.Background()}
 	for _, option := range options {
 		option(&o)
@@ -792,12 +792,15 @@ func seconds(member any, otherwise, max float64) time.Duration {
 	return time.Duration(math.Min(math.Max(number, 1), max) * float64(time.Second))
 }
 
-// noControl makes a control character a space: an error's text can reach a terminal or a log.
-func noControl(one rune) rune {
-	if unicode.IsControl(one) {
-		return ' '
-	}
-	return one
+// printable has spaces for control and format characters and separators of lines: the text can reach a terminal or a log. CONTRACT 7.
+func printable(text string) string {
+	return strings.Map(func(one rune) rune {
+		isJoiner := one == '\u200c' || one == '\u200d'
+		if !isJoiner && unicode.In(one, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return ' '
+		}
+		return one
+	}, text)
 }
 
 func contains(list []string, text string) bool {

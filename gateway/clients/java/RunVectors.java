@@ -76,7 +76,7 @@ final class RunVectors {
                 answer = run(command.getKey(), object(command.getValue()));
             } catch (Signpost.Problem problem) {
                 answer = answer("problem", answer("status", problem.status, "code", problem.code, "title", problem.title,
-                        "hint", problem.hint, "request_id", problem.requestId));
+                        "hint", problem.hint, "request_id", problem.requestId, "message", problem.getMessage()));
             } catch (IOException error) {
                 answer = answer("transport", error.toString());
             } catch (IllegalArgumentException error) {

@@ -263,7 +263,7 @@ public final class Signpost {
             append(message, ": ", text(document, "title"), "");
             append(message, " ", hint != null ? hint : text(document, "detail"), "");
             append(message, " (request ", requestId(response, document), ")");
-            return message.toString().replaceAll("\\p{Cc}", " "); // It can reach a terminal or a log.
+            return printable(message.toString());
         }
 
         private static void append(StringBuilder message, String before, String text, String after) {
@@ -488,10 +488,11 @@ public final class Signpost {
         if (token == null || authorizeUrl == null) {
             throw new IOException("POST /login: the response has no token: is this version a login service?");
         }
-        if (!authorizeUrl.matches("https?://\\P{Cc}*+")) {
+        if (!authorizeUrl.matches("https?://.*+") || !printable(authorizeUrl).equals(authorizeUrl)) {
             throw new IOException("POST /login: malformed response: authorize_url is no address");
         }
-        show.accept(authorizeUrl, text(begun, "user_code"));
+        var userCode = text(begun, "user_code");
+        show.accept(authorizeUrl, userCode == null ? null : printable(userCode));
         var interval = nanoseconds(begun, "interval", 2, 60);
         var end = System.nanoTime() + nanoseconds(begun, "expires_in", 600, 3600);
         var check = List.of(pair("token", token), pair("wait", String.valueOf(CHECK_WAIT_SECONDS)));
@@ -651,6 +652,11 @@ public final class Signpost {
         } catch (CharacterCodingException error) {
             throw new IllegalArgumentException(what + " has a lone surrogate, so it is no text");
         }
+    }
+
+    /** With spaces for control and format characters and separators of lines: it can reach a terminal or a log. CONTRACT 7. */
+    private static String printable(String text) {
+        return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}&&[^\\u200C\\u200D]]", " ");
     }
 
     private static String text(Map<String, Object> document, String name) {

@@ -81,8 +81,8 @@ async function drive() {
 
 function failed(error) {
   if (error instanceof Problem) {
-    const { status, code, title, hint, requestId } = error;
-    return { problem: { status, code, title, hint, request_id: requestId } };
+    const { status, code, title, hint, requestId, message } = error;
+    return { problem: { status, code, title, hint, request_id: requestId, message } };
   }
   if (error instanceof TransportError) return { transport: error.message };
   if (error instanceof TypeError) return { argument: error.message };

@@ -481,7 +481,7 @@ function isObject(value) {
 
 function member(document, name, pattern = /^/) {
   const value = document[name];
-  const isText = typeof value === "string" && pattern.test(value) && !/[\p{Control}\p{Surrogate}]/u.test(value);
+  const isText = typeof value === "string" && pattern.test(value) && !/\p{Surrogate}/u.test(value) && printable(value) === value;
   if (!isText) throw new TransportError(`malformed response: the login's ${name}`);
   return value;
 }
@@ -491,8 +491,9 @@ function secondsOf(value, otherwise, most) {
   return typeof value === "number" ? Math.min(Math.max(value, 1), most) : otherwise;
 }
 
+/** With spaces for control and format characters and separators of lines: it can reach a terminal or a log. CONTRACT 7. */
 function printable(text) {
-  return text.replace(/\p{Control}/gu, " ");
+  return text.replace(/(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
 }
 
 /** The whole body. A redirect in a browser has none. */

@@ -701,10 +701,12 @@ final class Check
         return $key;
     }
 
-    /** A text of the gateway, with spaces for control characters. */
+    /** With spaces for control and format characters and separators of lines: it can reach a terminal or a log. CONTRACT 7. */
     public static function printable(#[\SensitiveParameter] string $text): string
     {
-        return preg_replace('/[\x00-\x1F\x7F]|\xC2[\x80-\x9F]/', " ", $text);
+        $printable = preg_replace('/(?![\x{200C}\x{200D}])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u', " ", $text);
+        // What is not UTF-8 becomes ASCII.
+        return $printable ?? preg_replace('/[^ -~]/', " ", $text);
     }
 
     public static function text(#[\SensitiveParameter] string $text, string $what): string

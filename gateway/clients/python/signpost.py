@@ -18,6 +18,7 @@ import socket
 import ssl
 import threading
 import time as system_time
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
@@ -53,8 +54,9 @@ _PERHAPS_EXECUTED = {"internal", "backend_unreachable", "store_unavailable", "ba
 _URL = re.compile(r"(https?)://((?:\[[0-9a-f:.]+\]|[^\s\x00-\x20/?#@:\[\]\\%]+)(?::([0-9]{1,5}))?)/?", re.IGNORECASE)
 _PATH = re.compile(r"/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*")
 _DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
-# Control characters, those that turn the direction of text, line separators, and what is no text.
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control and format characters, separators of lines, and what is no text. CONTRACT 7.
+_UNPRINTABLE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+_JOINERS = "\u200c\u200d"
 _MAX_HEAD_BYTES = 65_536
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 _MAX_PROBLEM_BYTES = 65_536
@@ -291,9 +293,9 @@ class Client:
         """
         begun = self._object("POST", "/login", {} if provider is None else {"provider": provider})
         token, address = _member(begun, "token"), _member(begun, "authorize_url")
-        if not address.startswith(("http://", "https://")) or _UNPRINTABLE.search(address):
+        if not address.startswith(("http://", "https://")) or _printable(address) != address:
             raise TransportError("malformed response: authorize_url is no web address", True)
-        show(address, _member(begun, "user_code"))
+        show(address, _printable(_member(begun, "user_code")))
         end = system_time.monotonic() + _seconds(begun, "expires_in", 600, 3600)
         while system_time.monotonic() < end:
             start = system_time.monotonic()
@@ -554,7 +556,7 @@ def _seconds(document: dict[str, Any], name: str, default: float, longest: float
 
 
 def _printable(text: str) -> str:
-    return _UNPRINTABLE.sub(" ", text)
+    return "".join(" " if unicodedata.category(one) in _UNPRINTABLE and one not in _JOINERS else one for one in text)
 
 
 def _system_clock() -> int:

@@ -185,7 +185,8 @@ signpost_login() {
     interval=$REPLY
     _signpost_number expires_in 600 3600
     end=$((EPOCHSECONDS + REPLY))
-    "$1" "$address" "${signpost_json[user_code]}"
+    _signpost_printable "${signpost_json[user_code]}"
+    "$1" "$address" "$REPLY"
     while [[ $EPOCHSECONDS -lt $end ]]; do
         start=$EPOCHSECONDS
         _signpost_object --repeatable --timeout $((wait + 10)) POST /check "token=$token" "wait=$wait" || return
@@ -236,16 +237,23 @@ _signpost_fail() {
     return "$1"
 }
 
-# TEXT: leaves it in REPLY, at most 16 Ki characters, with spaces for control characters, line separators, and what turns the direction of
-# text. What is not UTF-8 becomes ASCII.
+# TEXT: leaves it in REPLY, at most 16 Ki characters, with spaces for control and format characters and separators of lines: it can reach a
+# terminal or a log. CONTRACT 7. What is not UTF-8 becomes ASCII.
 _signpost_printable() {
     local LC_ALL=C text=${1:0:16384}
     _signpost_encode "$text" || text=${text//[![:ascii:]]/?}
     text=${text//[[:cntrl:]]/ }
-    text=${text//$'\xC2'[$'\x80'-$'\x9F']/ }
-    text=${text//$'\xD8\x9C'/ }
-    text=${text//$'\xE2\x80'[$'\x8E\x8F\xA8'-$'\xAE']/ }
-    REPLY=${text//$'\xE2\x81'[$'\xA6'-$'\xA9']/ }
+    text=${text//$'\xC2'[$'\x80'-$'\x9F\xAD']/ }
+    text=${text//$'\xD8'[$'\x80'-$'\x85\x9C']/ }
+    text=${text//$'\xDB\x9D'/ } text=${text//$'\xDC\x8F'/ }
+    text=${text//$'\xE0\xA2'[$'\x90\x91']/ } text=${text//$'\xE0\xA3\xA2'/ } text=${text//$'\xE1\xA0\x8E'/ }
+    text=${text//$'\xE2\x80'[$'\x8B\x8E\x8F\xA8'-$'\xAE']/ }
+    text=${text//$'\xE2\x81'[$'\xA0'-$'\xA4\xA6'-$'\xAF']/ }
+    text=${text//$'\xEF\xBB\xBF'/ } text=${text//$'\xEF\xBF'[$'\xB9'-$'\xBB']/ }
+    text=${text//$'\xF0\x91\x82\xBD'/ } text=${text//$'\xF0\x91\x83\x8D'/ } text=${text//$'\xF0\x93\x90'[$'\xB0'-$'\xBF']/ }
+    text=${text//$'\xF0\x9B\xB2'[$'\xA0'-$'\xA3']/ } text=${text//$'\xF0\x9D\x85'[$'\xB3'-$'\xBA']/ }
+    # The tags, and what is not assigned beside them.
+    REPLY=${text//$'\xF3\xA0'[$'\x80\x81']?/ }
 }
 
 # Whether a setting can have the value; must says what it must be.

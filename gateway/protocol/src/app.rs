@@ -91,11 +91,30 @@ hide_in_debug!(AppId);
 /// or a character that is invisible, and so can make it look like another one.
 #[must_use]
 pub fn shown_name(name: &str, max_length: usize) -> Option<&str> {
-    let name = name.trim();
+    let name = trimmed(name);
     let is_name =
         (1..=max_length).contains(&name.chars().count()) && !name.chars().any(is_invisible);
     is_name.then_some(name)
 }
+
+/// A name as it is kept, from someone who does not mend it: without invisible characters, at most `max_bytes` long. `None`
+/// if nothing is left.
+#[must_use]
+pub fn kept_name(name: &str, max_bytes: usize) -> Option<String> {
+    let visible = name.chars().filter(|letter| !is_invisible(*letter));
+    let visible: String = visible.collect();
+    let name = trimmed(&visible);
+    let name = trimmed(&name[..name.floor_char_boundary(max_bytes)]);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Without white space and joiners at its ends, where they would join it with the text around it.
+fn trimmed(name: &str) -> &str {
+    name.trim_matches(|letter: char| letter.is_whitespace() || JOINERS.contains(&letter))
+}
+
+/// ZWNJ and ZWJ: format characters that words and emoji consist of.
+const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
 
 /// Letters, marks and symbols that are shown as nothing: fillers of Hangul, joiners and selectors of marks, the empty Braille
 /// pattern. Selectors of emoji are not among them: these can be seen.
@@ -111,18 +130,20 @@ const BLANKS: [RangeInclusive<char>; 8] = [
 ];
 
 /// Whether a character is a control or format character, or a separator of lines or paragraphs (Unicode's categories Cc, Cf,
-/// Zl, Zp): these change how the text around them is shown, above all its direction. Or it is shown as nothing.
+/// Zl, Zp): these change how the text around them is shown, above all its direction. Or it is shown as nothing. The joiners
+/// U+200C and U+200D are none: names need them. CONTRACT 7.
 #[must_use]
 pub fn is_invisible(character: char) -> bool {
     let is_blank = BLANKS.iter().any(|blanks| blanks.contains(&character));
     is_blank
-        || matches!(
-            character.general_category(),
-            GeneralCategory::Control
-                | GeneralCategory::Format
-                | GeneralCategory::LineSeparator
-                | GeneralCategory::ParagraphSeparator
-        )
+        || !JOINERS.contains(&character)
+            && matches!(
+                character.general_category(),
+                GeneralCategory::Control
+                    | GeneralCategory::Format
+                    | GeneralCategory::LineSeparator
+                    | GeneralCategory::ParagraphSeparator
+            )
 }
 
 #[cfg(test)]
@@ -176,13 +197,21 @@ mod tests {
 
     #[test]
     fn a_name_has_nothing_that_cannot_be_seen() {
-        for name in ["Shop", "店", "상점", "Shop \u{2764}\u{fe0f}", "नमस्ते"] {
+        for name in [
+            "Shop",
+            "店",
+            "상점",
+            "Shop \u{2764}\u{fe0f}",
+            "नमस्ते",
+            "می\u{200c}خواهم",
+        ] {
             assert_eq!(shown_name(name, 64), Some(name));
         }
+        assert_eq!(shown_name("\u{200d}", 64), None);
         for blank in [
             '\u{7}',
             '\u{202e}',
-            '\u{200d}',
+            '\u{200b}',
             '\u{2028}',
             '\u{34f}',
             '\u{1160}',
@@ -193,6 +222,34 @@ mod tests {
             '\u{e0101}',
         ] {
             assert_eq!(shown_name(&format!("a{blank}b"), 64), None, "{blank:?}");
+        }
+    }
+
+    #[test]
+    fn a_kept_name_is_a_text_that_changes_nothing_around_it() {
+        let long = "林".repeat(100);
+        for (found, expected) in [
+            ("Ada Lovelace", "Ada Lovelace"),
+            ("  João “Zé”\t\n", "João “Zé”"),
+            ("a\u{202e}b\u{2066}c\u{0}\u{85}d\u{feff}\u{e0041}", "abcd"),
+            (&long, &long[..255]),
+            (&format!("{} b", "a".repeat(254)), &"a".repeat(254)),
+            (&format!("{}\u{200d}b", "a".repeat(252)), &"a".repeat(252)),
+        ] {
+            assert_eq!(kept_name(found, 255).as_deref(), Some(expected));
+        }
+        for none in ["", " \u{200f}\n"] {
+            assert!(kept_name(none, 255).is_none(), "{none}");
+        }
+    }
+
+    #[test]
+    fn names_are_kept_as_the_vectors_say() {
+        let vectors = include_str!("../../../tests/vectors/text-vectors.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        for case in vectors["cases"].as_array().unwrap() {
+            let kept = kept_name(case["text"].as_str().unwrap(), 255);
+            assert_eq!(kept.as_deref(), case["kept"].as_str(), "{}", case["name"]);
         }
     }
 

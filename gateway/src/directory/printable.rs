@@ -38,6 +38,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_vectors_replace_is_escaped() {
+        let vectors = include_str!("../../../tests/vectors/text-vectors.json");
+        let vectors: Value = serde_json::from_str(vectors).unwrap();
+        for case in vectors["cases"].as_array().unwrap() {
+            let of = |name: &str| case[name].as_str().unwrap();
+            let characters = of("text").chars().zip(of("shown").chars());
+            let expected: String = characters
+                .map(|(one, shown)| match one == shown {
+                    true => one.to_string(),
+                    false => one.escape_unicode().to_string(),
+                })
+                .collect();
+            assert_eq!(printable(of("text")), expected, "{}", case["name"]);
+        }
+    }
+
+    #[test]
     fn characters_that_change_the_text_around_them_are_escaped_in_json() {
         let shown = printable_json(&json!({ "a": "x\u{202e}y\u{e0041}\u{1b}é" }).to_string());
         assert_eq!(shown, r#"{"a":"x\u202ey\udb40\udc41\u001bé"}"#);

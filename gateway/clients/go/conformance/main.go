@@ -126,7 +126,7 @@ func drive() {
 		var argument signpost.ArgumentError
 		switch {
 		case errors.As(err, &problem):
-			members := object{"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": nil, "request_id": problem.RequestID}
+			members := object{"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": nil, "request_id": problem.RequestID, "message": problem.Error()}
 			if problem.Hint != "" {
 				members["hint"] = problem.Hint
 			}

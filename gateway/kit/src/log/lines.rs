@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use signpost_protocol::app::is_invisible;
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -286,10 +287,7 @@ impl<'f, 'w, const JSON: bool> Escaping<'f, 'w, JSON> {
         match letter {
             '"' | '\\' => JSON,
             ' '..='~' => false,
-            // Ends of lines, and marks that change the direction of what follows.
-            '\u{61c}' | '\u{200e}' | '\u{200f}' => true,
-            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-            _ => letter.is_control(),
+            _ => is_invisible(letter),
         }
     }
 
@@ -297,7 +295,11 @@ impl<'f, 'w, const JSON: bool> Escaping<'f, 'w, JSON> {
         match letter {
             '"' | '\\' => format!("\\{letter}"),
             '\n' => "\\n".to_owned(),
-            _ if JSON => format!("\\u{:04x}", u32::from(letter)),
+            _ if JSON => {
+                let mut units = [0; 2];
+                let units = letter.encode_utf16(&mut units).iter();
+                units.map(|unit| format!("\\u{unit:04x}")).collect()
+            }
             _ => letter.escape_default().to_string(),
         }
     }

@@ -26,6 +26,7 @@ use rustix::{
     process::{Uid, geteuid},
 };
 use sha2::{Digest, Sha256};
+use signpost_protocol::app::is_invisible;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
@@ -292,13 +293,13 @@ fn send_to(file: &Path, verb: Verb, trusted: u32, timeout: Duration) -> anyhow::
     };
     Ok(Reply {
         is_success: *is_success == b'+',
-        text: without_control_characters(&String::from_utf8_lossy(text)),
+        text: without_invisible_characters(&String::from_utf8_lossy(text)),
     })
 }
 
-/// Removes control characters except line breaks: a terminal would interpret them.
-fn without_control_characters(text: &str) -> String {
-    let is_printable = |letter: &char| !letter.is_control() || *letter == '\n';
+/// Removes what a terminal would interpret, except line breaks. CONTRACT 7.
+fn without_invisible_characters(text: &str) -> String {
+    let is_printable = |letter: &char| !is_invisible(*letter) || *letter == '\n';
     text.chars().filter(is_printable).collect()
 }
 

@@ -144,7 +144,7 @@ impl Stream {
             self.live = Some(live);
             return Ok(());
         };
-        let turn = self.api.turns.of_stream().await;
+        let turn = self.api.turns.of_stream(self.place.token).await;
         let rows = between(self.api.store(), first..=last, OLDER).await?;
         drop(turn);
         let is_page = rows.len() == OLDER;

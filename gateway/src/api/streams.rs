@@ -42,7 +42,7 @@ pub(super) struct Streams(Arc<Places>);
 pub(super) struct Place {
     places: Arc<Places>,
     /// The id of its token.
-    token: i64,
+    pub token: i64,
     /// When the token is checked again.
     pub check_at: Instant,
 }

@@ -39,17 +39,13 @@ pub(super) struct Turn<'t> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let (of_token, pause) = (self.of_token.take(), pause_after(self.begun));
+        let pause = (self.begun.elapsed() * PAUSES).min(MAX_PAUSE);
+        let of_token = self.of_token.take();
         tokio::spawn(async move {
             sleep(pause).await;
             drop(of_token);
         });
     }
-}
-
-/// The wait after what has begun then.
-pub(super) fn pause_after(begun: Instant) -> Duration {
-    (begun.elapsed() * PAUSES).min(MAX_PAUSE)
 }
 
 impl Turns {
@@ -63,24 +59,23 @@ impl Turns {
 
     /// Waits until a call with this token may run.
     pub(super) async fn take(&self, token: i64) -> Result<Turn<'_>, ApiError> {
-        let own = || Arc::new(Semaphore::new(CALLS_OF_TOKEN));
-        let of_token = self.of_tokens.get_with(token, own);
-        let turn = async {
-            let of_token = of_token.acquire_owned().await.ok()?;
-            let of_all = self.all.acquire().await.ok()?;
-            Some(Turn {
-                of_token: Some(of_token),
-                _of_all: of_all,
-                begun: Instant::now(),
-            })
-        };
-        let turn = timeout(TURN_TIMEOUT, turn).await.ok().flatten();
-        turn.ok_or_else(|| ApiError::from(Code::RateLimited).retry_after(TURN_TIMEOUT))
+        let turn = timeout(TURN_TIMEOUT, self.of_stream(token)).await;
+        turn.ok()
+            .flatten()
+            .ok_or_else(|| ApiError::from(Code::RateLimited).retry_after(TURN_TIMEOUT))
     }
 
-    /// Waits for a turn of what goes on after its call: a stream.
-    pub(super) async fn of_stream(&self) -> Option<SemaphorePermit<'_>> {
-        self.all.acquire().await.ok()
+    /// The same, without a limit of the wait: for each piece of what goes on after its call.
+    pub(super) async fn of_stream(&self, token: i64) -> Option<Turn<'_>> {
+        let own = || Arc::new(Semaphore::new(CALLS_OF_TOKEN));
+        let of_token = self.of_tokens.get_with(token, own);
+        let of_token = of_token.acquire_owned().await.ok()?;
+        let of_all = self.all.acquire().await.ok()?;
+        Some(Turn {
+            of_token: Some(of_token),
+            _of_all: of_all,
+            begun: Instant::now(),
+        })
     }
 }
 
@@ -124,6 +119,33 @@ mod tests {
                 "{waited:?}"
             );
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pieces_of_many_streams_of_a_token_take_a_quarter_of_the_time() {
+        let turns = Arc::new(Turns::new());
+        let (streams, pieces, piece) = (60, 5, Duration::from_millis(10));
+        let began = Instant::now();
+        let streams: tokio::task::JoinSet<_> = (0..streams)
+            .map(|_| {
+                let turns = Arc::clone(&turns);
+                async move {
+                    for _ in 0..pieces {
+                        let turn = turns.of_stream(1).await;
+                        sleep(piece).await;
+                        drop(turn);
+                    }
+                }
+            })
+            .collect();
+        let busy = piece * pieces * u32::try_from(streams.len()).unwrap();
+        streams.join_all().await;
+        // There is none after the last piece.
+        assert!(began.elapsed() + PAUSES * piece >= 4 * busy);
+        // Another token's turn is soon.
+        let began = Instant::now();
+        drop(turns.of_stream(2).await);
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

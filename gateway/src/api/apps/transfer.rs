@@ -10,12 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Deserialize;
-use tokio::{
-    runtime::Handle,
-    sync::Semaphore,
-    task::spawn_blocking,
-    time::{Instant, sleep},
-};
+use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 
 use crate::{
     api::{
@@ -23,7 +18,6 @@ use crate::{
         body::{Params, body_timeout, check_content_type, read},
         caller::Caller,
         problem::Code,
-        turns::pause_after,
     },
     directory::apps::{
         administration::{ImportSummary, Listing},
@@ -99,7 +93,9 @@ impl From<ImportError> for ApiError {
 #[utoipa::path(get, path = "/api/v1/apps/export", tag = "apps", responses((status = OK, description = "JSON lines.", body = String, content_type = "application/jsonl")))]
 pub(in crate::api) async fn export(
     State(api): State<Shared>,
+    caller: Caller,
 ) -> Result<impl IntoResponse, ApiError> {
+    let token = caller.token.id;
     let first = Listing {
         limit: PIECE,
         ..Listing::default()
@@ -114,11 +110,9 @@ pub(in crate::api) async fn export(
                 Ok((lines, None)) => Some((Ok(lines), None)),
                 Ok((lines, Some(listing))) => {
                     // The call that began this is over.
-                    let turn = api.turns.of_stream().await;
-                    let begun = Instant::now();
+                    let turn = api.turns.of_stream(token).await;
                     let next = piece(&api, listing).await;
                     drop(turn);
-                    sleep(pause_after(begun)).await;
                     Some((Ok(lines), Some(next)))
                 }
             }

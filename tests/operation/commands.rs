@@ -15,7 +15,8 @@ use end_to_end::{
     documents::root,
     folder::Folder,
     logins::log_in_by_redirect,
-    program::{Program, programs_folder},
+    port::free_address,
+    program::{Program, output_text, programs_folder},
     raw_connection::request,
     recording_backend::{Behaviour, Delivery, RecordingBackend},
     response::Response,
@@ -82,6 +83,15 @@ async fn call_signs_sends_and_prints() {
     let printed = String::from_utf8_lossy(&rejected.stdout);
     assert!(printed.contains("authorization_missing"), "{printed}");
     assert!(!rejected.status.success());
+    // Nothing answers there: the signature would be valid.
+    let nowhere = format!("http://{}", free_address());
+    let unsent = ["call", "--url", &nowhere, "--key", &key, "GET", "/x", "a=1"];
+    let unsent = Program::Gateway.run(stack.folder(), &unsent);
+    let said = output_text(&unsent);
+    assert!(said.contains("cannot call the gateway"), "{said}");
+    for secret in ["sign=", "time=", "a=1"] {
+        assert!(!said.contains(secret), "{said}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use reqwest::{Client, RequestBuilder, Response, header};
+use reqwest::{Client, Error, RequestBuilder, Response, header};
 use signpost_kit::secret::{Secret, SecretSource};
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
@@ -17,7 +17,7 @@ use signpost_protocol::{
 use url::Url;
 
 use super::{
-    connect::ConnectOptions,
+    connect::{ConnectOptions, send},
     print_error, print_line,
     sign::{SignRules, with_time},
     source::{read_key, read_secret},
@@ -148,8 +148,7 @@ pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
     if let Some(credential) = credential {
         request = request.header(&target.names.authorization, credential.expose());
     }
-    let response = request.send().await.context("cannot call the gateway")?;
-    show(response, arguments.include).await
+    show(send(request).await?, arguments.include).await
 }
 
 impl GatewayOptions {
@@ -287,10 +286,8 @@ async fn show(response: Response, with_headers: bool) -> anyhow::Result<ExitCode
             print_error(&format!("{name}: {}", printable(&value)));
         }
     }
-    let body = response
-        .bytes()
-        .await
-        .context("the response was incomplete")?;
+    let body = response.bytes().await.map_err(Error::without_url);
+    let body = body.context("the response was incomplete")?;
     match serde_json::from_slice::<serde_json::Value>(&body) {
         Ok(json) => print_line(&shown(&serde_json::to_string_pretty(&json)?)),
         Err(_) => print_line(&shown(&String::from_utf8_lossy(&body))),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use reqwest::{Certificate, Client, redirect};
+use reqwest::{Certificate, Client, Error, RequestBuilder, Response, redirect};
 use url::{Host, Url};
 
 /// Timeout of a request; longer than the longest long poll.
@@ -91,6 +91,12 @@ impl ConnectOptions {
             .rev()
             .find(|one| gateway.host_str() == Some(&one.host) && port == Some(one.address.port()))
     }
+}
+
+/// Sends a request. The error has no address: its query is a signature, or a secret of a login.
+pub(super) async fn send(request: RequestBuilder) -> anyhow::Result<Response> {
+    let response = request.send().await.map_err(Error::without_url);
+    response.context("cannot call the gateway")
 }
 
 fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate>> {

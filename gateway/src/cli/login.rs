@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
-use reqwest::{Client, RequestBuilder, Response, StatusCode, header};
+use reqwest::{Client, Error, Response, StatusCode, header};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep};
@@ -20,6 +20,7 @@ use url::{Host, Url, form_urlencoded};
 
 use super::{
     call::{CallTarget, GatewayOptions},
+    connect::send,
     print_error, print_line,
     table::printable,
 };
@@ -156,12 +157,10 @@ async fn post(
     params: &[String],
 ) -> anyhow::Result<(StatusCode, String)> {
     let request = target.request(client, "POST", path, params)?;
-    let response = request.send().await.context("cannot call the gateway")?;
+    let response = send(request).await?;
     let status = response.status();
-    let body = response
-        .text()
-        .await
-        .context("the response was incomplete")?;
+    let body = response.text().await.map_err(Error::without_url);
+    let body = body.context("the response was incomplete")?;
     Ok((status, body))
 }
 
@@ -324,11 +323,6 @@ impl Browser {
         }
         Ok(response)
     }
-}
-
-/// The error has no address: its query is a secret of the login.
-async fn send(request: RequestBuilder) -> anyhow::Result<Response> {
-    Ok(request.send().await.map_err(reqwest::Error::without_url)?)
 }
 
 fn redirect(response: &Response) -> anyhow::Result<Url> {

@@ -24,6 +24,16 @@ impl Refusal {
     /// Reads `error`.
     pub(crate) fn of(error: &str) -> Self {
         let one_of = |known: &[&'static str]| known.iter().copied().find(|one| *one == error);
+        // A person's "no". LinkedIn and Apple have words of their own for it, and so has Pipedrive:
+        // <https://learn.microsoft.com/linkedin/shared/authentication/authorization-code-flow>,
+        // <https://developer.apple.com/documentation/signinwithapple/incorporating-sign-in-with-apple-into-other-platforms>,
+        // <https://pipedrive.readme.io/docs/marketplace-oauth-authorization>
+        let denied = [
+            "access_denied",
+            "user_cancelled_login",
+            "user_cancelled_authorize",
+            "user_denied",
+        ];
         let temporary = ["temporarily_unavailable", "server_error"];
         let configuration = [
             "invalid_request",
@@ -45,7 +55,7 @@ impl Refusal {
             "account_selection_required",
             "consent_required",
         ];
-        if error == "access_denied" {
+        if denied.contains(&error) {
             Self::Denied
         } else if let Some(error) = one_of(&temporary) {
             Self::Temporary(error)
@@ -93,10 +103,18 @@ mod tests {
 
     #[test]
     fn only_a_denial_is_the_users_and_only_some_errors_pass() {
-        assert_eq!(
-            Refusal::of("access_denied").reason().as_str(),
-            "access_denied"
-        );
+        for denied in [
+            "access_denied",
+            "user_cancelled_login",
+            "user_cancelled_authorize",
+            "user_denied",
+        ] {
+            assert_eq!(Refusal::of(denied).reason().as_str(), "access_denied");
+        }
+        // The provider's, since it was asked without a page.
+        for no_page in ["consent_required", "interaction_required"] {
+            assert_eq!(Refusal::of(no_page), Refusal::NotLoggedIn(no_page));
+        }
         for temporary in ["temporarily_unavailable", "server_error"] {
             assert_eq!(Refusal::of(temporary), Refusal::Temporary(temporary));
         }

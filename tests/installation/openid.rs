@@ -250,6 +250,40 @@ async fn rotated_keys_are_fetched_and_a_flood_of_unknown_ones_is_not() {
     log_in(&stack, "company").await.ok();
 }
 
+/// Nothing in a token says that its key is a new one: only its signature does.
+#[tokio::test]
+async fn a_key_without_an_id_or_with_the_same_is_replaced_and_forgers_cause_few_fetches() {
+    let Some(company) = OpenIdProvider::start(Options::default()).await else {
+        return;
+    };
+    let limits = "[limits]\nprovider_calls = 1000";
+    let builder = Stack::builder().program(Program::V1, limits);
+    let stack = with(builder, &[("company", &company)]).await;
+    let started = Instant::now();
+    log_in(&stack, "company").await.ok();
+    for replaced in [
+        json!({ "rotate": "same kid" }),
+        json!({ "rotate": true, "kidless": true, "header": { "kid": null } }),
+        json!({ "rotate": true }),
+    ] {
+        company.control(replaced.clone()).await;
+        let login = log_in(&stack, "company").await;
+        assert_eq!(login.status, 200, "{replaced}: {}", login.text());
+    }
+    company.control(json!({ "forged": true })).await;
+    for response in log_in_often(&stack, "company", 30).await {
+        // Those that wait for the next fetch can time out on a busy machine.
+        let status = response.status.as_u16();
+        assert!([502, 504].contains(&status), "{}", response.text());
+    }
+    let fetches = company.count("/jwks").await;
+    // One at the start, then one in 5 s.
+    let most = 2 + started.elapsed().as_secs() / 5;
+    assert!((4..=most).contains(&fetches), "{fetches} of {most}");
+    company.control(json!({ "forged": false })).await;
+    log_in(&stack, "company").await.ok();
+}
+
 /// A code is used once, and only where it comes from: mix-up attacks, RFC 9207.
 #[tokio::test]
 async fn a_code_of_another_login_or_provider_is_worth_nothing() {

@@ -1,14 +1,17 @@
 // The certified provider `oidc-provider` as the other side of logins, with one page where a person enters a name and allows or
 // denies. Tests change it by POST /control, so that it rotates its keys, or misbehaves as it never would by itself:
 //
-//   rotate: true           new keys at once; the old ones are gone
+//   rotate: true           new keys at once; the old ones are gone. "same kid": the new one has the ID of the old one
+//   kidless: true          its keys are published without IDs
+//   forged: true           ID tokens are signed by a key that is not published
+//   answer: {NAME: VALUE}  members of token responses from now on
 //   redirect_uri: URL      the callback of the registered client
 //   issuer: URL            what the discovery document says; null: the truth
 //   skew: SECONDS          its clock, as ID tokens show it, is this much ahead
 //   claims: {NAME: VALUE}  claims of ID tokens from now on; null removes one
 //   header: {NAME: VALUE}  the same, of an ID token's header; the kid "random" is another one each time
 //   replay: true           the token endpoint returns the ID token of the first login from then on
-//   faults: {PATH: FAULT}  slow, 500, redirect, 307, huge, garbage, html or wrong, for all requests of a path; or {error: CODE},
+//   faults: {PATH: FAULT}  slow, 500, redirect, 307, huge, garbage, html, jwt or wrong, for all requests of a path; or {error: CODE},
 //                          as a token endpoint refuses
 //   error: CODE            the error that the authorization endpoint redirects back with; null: none
 //
@@ -52,11 +55,12 @@ let key = newKey();
 let provider = newProvider();
 const counts = {};
 let firstIdToken;
+let strangersKey;
 
-function newKey() {
+function newKey(kid = randomUUID()) {
   const { type, options } = ALGORITHMS[algorithm];
   const { privateKey } = generateKeyPairSync(type, options);
-  return { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), use: 'sig', alg: algorithm };
+  return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: algorithm };
 }
 
 // The settings of a provider cannot be changed. Its sessions, codes and grants are in memory that all have in common.
@@ -95,6 +99,8 @@ function newProvider() {
   made.use(async (context, next) => {
     await next();
     if (context.oidc?.route === 'token' && context.body?.id_token) context.body.id_token = changed(context.body.id_token);
+    if (context.oidc?.route === 'token') Object.assign(context.body, setting.answer);
+    if (context.oidc?.route === 'jwks' && setting.kidless) context.body = { keys: context.body.keys.map(({ kid, ...rest }) => rest) };
     if (context.oidc?.route === 'discovery' && setting.issuer) context.body.issuer = setting.issuer;
   });
   return made;
@@ -115,7 +121,8 @@ function changed(token) {
   if (header.kid === 'random') header.kid = randomUUID();
   for (const part of [header, claims]) for (const name in part) if (part[name] === null) delete part[name];
   const encoded = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
-  const by = { key: createPrivateKey({ key, format: 'jwk' }), dsaEncoding: 'ieee-p1363' };
+  if (setting.forged) strangersKey ??= newKey();
+  const by = { key: createPrivateKey({ key: setting.forged ? strangersKey : key, format: 'jwk' }), dsaEncoding: 'ieee-p1363' };
   return `${encoded}.${sign(ALGORITHMS[algorithm].hash, Buffer.from(encoded), by).toString('base64url')}`;
 }
 
@@ -132,6 +139,7 @@ const FAULTS = {
   },
   garbage: (_, response) => response.writeHead(200, JSON_TYPE).end(Buffer.from([0x7b, 0xff, 0x00])),
   html: (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Portal</title>'),
+  jwt: (_, response) => response.writeHead(200, { 'content-type': 'application/jwt' }).end('eyJhbGciOiJub25lIn0.e30.'),
   wrong: (_, response) => json(response, { issuer: null, keys: 'none', access_token: 1 }),
 };
 
@@ -145,7 +153,7 @@ async function control(request, response) {
   if (request.method === 'GET') return json(response, counts);
   const { rotate, ...changes } = JSON.parse(await text(request));
   setting = { ...setting, ...changes };
-  if (rotate) key = newKey();
+  if (rotate) key = newKey(rotate === 'same kid' ? key.kid : undefined);
   if (rotate || 'redirect_uri' in changes) provider = newProvider();
   return json(response, {});
 }

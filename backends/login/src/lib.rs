@@ -100,6 +100,7 @@ pub mod config;
 mod error;
 mod flow;
 mod http;
+mod json;
 mod limits;
 mod metrics;
 pub mod program;

@@ -18,7 +18,6 @@ mod user;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use oauth2::{CsrfToken, PkceCodeChallenge, PkceCodeVerifier, Scope};
 use signpost_kit::clock::Timestamp;
 use signpost_openid::{Expected, IdToken, TokenFault};
 use tokio::time::{Instant, timeout_at};
@@ -39,12 +38,16 @@ use crate::{
         accounts::User,
         logins::{Hints, LoginCookie, LoginState},
     },
+    secret,
     trace::recorded,
 };
 
 /// Timeout of all calls of a callback together, connecting included. It leaves some of the 10 s of CONTRACT 8 for the
 /// work before and after the calls.
 const PROVIDER_TIMEOUT: Duration = Duration::from_millis(9_500);
+
+/// A user info must answer so long before, so that without its name there is time to go on.
+const NAME_MARGIN: Duration = Duration::from_millis(250);
 
 /// When the calls of a callback that begins now must have ended.
 pub(crate) fn deadline() -> Instant {
@@ -127,27 +130,37 @@ impl Provider {
     ) -> Result<Url, ProviderFault> {
         let published = self.published().await?;
         let endpoints = endpoints(&self.config, published.as_deref())?;
-        let client = token::client(&self.config, &endpoints, &self.callback);
-        let mut request = client.authorize_url(|| CsrfToken::new(state.encode()));
-        request = request.add_scopes(self.config.scopes.iter().cloned().map(Scope::new));
+        let mut url = endpoints.authorize.clone();
+        let mut query = url.query_pairs_mut();
+        query.append_pair("response_type", "code");
+        query.append_pair("client_id", &self.config.client_id);
+        query.append_pair("state", &state.encode());
         if let Some(verifier) = self.code_verifier(cookie) {
-            request =
-                request.set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
+            let challenge = secret::encode(&secret::sha256(verifier.as_bytes()));
+            query.append_pair("code_challenge", &challenge);
+            query.append_pair("code_challenge_method", "S256");
+        }
+        if self.config.sends_redirect_uri {
+            query.append_pair("redirect_uri", self.callback.as_str());
+        }
+        if !self.config.scopes.is_empty() {
+            query.append_pair("scope", &self.config.scopes.join(" "));
         }
         if published.is_some() {
-            request = request.add_extra_param("nonce", self.nonce(cookie));
+            query.append_pair("nonce", &self.nonce(cookie));
         }
         let passed = |one: PassedOn| {
             let value = hints.get(one)?;
             self.config.pass_on.contains(&one).then_some(value)
         };
         if let Some(prompt) = passed(PassedOn::Prompt).or(self.config.prompt.as_deref()) {
-            request = request.add_extra_param("prompt", prompt);
+            query.append_pair("prompt", prompt);
         }
         if let Some(hint) = passed(PassedOn::LoginHint) {
-            request = request.add_extra_param("login_hint", hint);
+            query.append_pair("login_hint", hint);
         }
-        Ok(request.url().0)
+        drop(query);
+        Ok(url)
     }
 
     /// Returns the user who logged in: exchanges `code`, then asks who that is, until the deadline.
@@ -168,9 +181,10 @@ impl Provider {
             match (&self.config.protocol, published) {
                 (Protocol::OAuth(settings), _) => self.user_by_record(settings, &tokens).await,
                 (Protocol::OpenId { .. }, Some(metadata)) => {
-                    let id_token = tokens.id.as_deref().ok_or(ProviderFault::NoIdToken)?;
-                    let named = self.user_of(id_token, &metadata, cookie, now).await?;
-                    self.user_by_id_token(named, &tokens, &metadata).await
+                    let named = self.user_of(&tokens.id()?, &metadata, cookie, now).await?;
+                    let until = deadline - NAME_MARGIN;
+                    let user = self.user_by_id_token(named, &tokens, &metadata, until);
+                    user.await
                 }
                 (Protocol::OpenId { .. }, None) => Err(ProviderFault::NothingPublished),
             }
@@ -186,8 +200,10 @@ impl Provider {
         published: Option<&Metadata>,
     ) -> Result<Tokens, ProviderFault> {
         let endpoints = endpoints(&self.config, published)?;
-        let client = token::client(&self.config, &endpoints, &self.callback);
-        let exchange = token::exchange(&client, &self.http, code, self.code_verifier(cookie));
+        let (config, callback) = (&self.config, &self.callback);
+        let verifier = self.code_verifier(cookie);
+        let request = token::request(config, &endpoints, callback, &code, verifier.as_deref());
+        let exchange = token::exchange(&self.http, request);
         let exchange = recorded("token", self.name(), endpoints.token, exchange);
         self.metrics.measure(CallKind::Token, exchange).await
     }
@@ -197,12 +213,13 @@ impl Provider {
         settings: &OAuthSettings,
         tokens: &Tokens,
     ) -> Result<User, ProviderFault> {
-        let record = user::by_record(&self.http, settings, &tokens.access);
+        let record = user::by_record(&self.http, settings, tokens);
         let record = recorded("user", self.name(), &settings.user_url, record);
         self.metrics.measure(CallKind::User, record).await
     }
 
-    /// Checks an ID token. A token signed by an unknown key has the keys fetched once more: the provider may have new ones.
+    /// Checks an ID token. If no known key made its signature, fetches the keys once more: the provider may have new ones,
+    /// and names none or the same.
     async fn user_of(
         &self,
         id_token: &str,
@@ -222,7 +239,7 @@ impl Provider {
             token.verify(&metadata.keys)?.check(&expected)
         };
         let named = match (check(metadata), &self.issuer) {
-            (Err(TokenFault::UnknownKey), Some(issuer)) => {
+            (Err(TokenFault::UnknownKey | TokenFault::BadSignature), Some(issuer)) => {
                 check(&*issuer.newer_than(metadata).await?)
             }
             (named, _) => named,
@@ -230,23 +247,45 @@ impl Provider {
         named.map_err(ProviderFault::IdToken)
     }
 
+    /// Returns the user of an ID token, which need not have the name (OpenID Connect Core 1.0 section 5.4). A user info that
+    /// does not have it, either, or not in time, fails no login.
     async fn user_by_id_token(
         &self,
         named: signpost_openid::User,
         tokens: &Tokens,
         metadata: &Metadata,
+        until: Instant,
     ) -> Result<User, ProviderFault> {
         let signpost_openid::User { subject, name } = named;
-        // The name is optional in an ID token (OpenID Connect Core 1.0 section 5.4).
         let name = match (name, &metadata.discovery.userinfo_endpoint) {
             (None, Some(url)) => {
-                let name = user::name_by_info(&self.http, &subject, url, &tokens.access);
+                let name = timeout_at(until, user::name_by_info(&self.http, &subject, url, tokens));
+                let name = async { name.await.unwrap_or(Err(ProviderFault::TooSlow)) };
                 let name = recorded("user", self.name(), url, name);
-                self.metrics.measure(CallKind::User, name).await?
+                match self.metrics.measure(CallKind::User, name).await {
+                    Err(fault @ ProviderFault::OtherUser) => return Err(fault),
+                    Err(fault) => {
+                        self.log_nameless(&fault);
+                        None
+                    }
+                    Ok(name) => name,
+                }
             }
             (name, _) => name,
         };
         user::by_id_token(subject, name.as_deref())
+    }
+
+    fn log_nameless(&self, fault: &ProviderFault) {
+        if let Some(logins) = self.metrics.nameless.count(std::time::Instant::now()) {
+            let (provider, fault) = (self.name(), fault.line());
+            tracing::warn!(
+                logins,
+                provider,
+                fault,
+                "users logged in without their name"
+            );
+        }
     }
 
     /// What an OpenID provider publishes; `None` for another one.
@@ -269,8 +308,8 @@ impl Provider {
     }
 
     /// Another one for each provider.
-    fn code_verifier(&self, cookie: &LoginCookie) -> Option<PkceCodeVerifier> {
-        let verifier = || PkceCodeVerifier::new(cookie.code_verifier(&self.config.name));
+    fn code_verifier(&self, cookie: &LoginCookie) -> Option<String> {
+        let verifier = || cookie.code_verifier(&self.config.name);
         self.config.pkce.then(verifier)
     }
 

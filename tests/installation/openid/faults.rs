@@ -107,6 +107,17 @@ async fn each_error_of_the_provider_has_its_meaning() {
         assert_eq!(browser.follow(back).await.response.status, 200);
         assert_eq!(check(&client, &begun.token).await["status"], "complete");
     }
+    // LinkedIn's and Pipedrive's words for it.
+    for error in [
+        "user_cancelled_login",
+        "user_cancelled_authorize",
+        "user_denied",
+    ] {
+        let (_, begun, page) = callback(error).await;
+        page.response.rejected(403, "login_denied");
+        let checked = check(&client, &begun.token).await;
+        assert_eq!(checked["reason"], "access_denied", "{error}: {checked}");
+    }
     for error in ["invalid_scope", "unauthorized_client", "invalid_request"] {
         let (_, begun, page) = callback(error).await;
         page.response.rejected(502, "provider_failed");
@@ -121,19 +132,16 @@ async fn each_fault_of_an_answer_fails_the_login_and_is_logged() {
     let Some((stack, company)) = start().await else {
         return;
     };
-    // They last as long as a callback may, beside all others.
-    let mut slow = Vec::new();
-    // A login whose ID token has a name does without the user info.
-    company.control(json!({ "claims": { "name": null } })).await;
-    for path in [TOKEN, USER_INFO] {
-        company.control(json!({ "faults": { path: "slow" } })).await;
-        let url = stack.client().login_url(&[("provider", "company")]);
-        slow.push((path, tokio::spawn(log_in_at(url))));
-        until(&format!("a request of {path}"), || async {
-            (company.count(path).await == 1).then_some(())
-        })
+    // It lasts as long as a callback may, beside all others.
+    company
+        .control(json!({ "faults": { TOKEN: "slow" } }))
         .await;
-    }
+    let url = stack.client().login_url(&[("provider", "company")]);
+    let slow = tokio::spawn(log_in_at(url));
+    until("a request of the token endpoint", || async {
+        (company.count(TOKEN).await == 1).then_some(())
+    })
+    .await;
     let of_token = [
         ("500", "the provider answered 500 for the code"),
         ("redirect", "the provider answered 302 for the code"),
@@ -144,26 +152,7 @@ async fn each_fault_of_an_answer_fails_the_login_and_is_logged() {
             "html",
             "the provider's token response has a Content-Type that is not JSON",
         ),
-        ("wrong", "the provider's token response is malformed"),
-    ];
-    let other_user = "the provider's user info is about another user than its ID token";
-    let of_user_info = [
-        ("500", "the provider answered 500 for the user's record"),
-        (
-            "redirect",
-            "the provider answered 302 for the user's record",
-        ),
-        ("huge", "the provider's response is too large"),
-        (
-            "garbage",
-            "the provider's record of the user is not a JSON object",
-        ),
-        (
-            "html",
-            "the provider's record of the user has a Content-Type that is not JSON",
-        ),
-        // It has no `sub`.
-        ("wrong", other_user),
+        ("wrong", "the provider's token response has no ID token"),
     ];
     let refusals = [
         ("server_error", "is unavailable: server_error"),
@@ -197,9 +186,8 @@ async fn each_fault_of_an_answer_fails_the_login_and_is_logged() {
         ("the code eyJ", "rejected the code: another error"),
     ];
     let of_token = of_token.map(|(fault, logged)| (TOKEN, json!(fault), logged));
-    let of_user_info = of_user_info.map(|(fault, logged)| (USER_INFO, json!(fault), logged));
     let refusals = refusals.map(|(error, logged)| (TOKEN, json!({ "error": error }), logged));
-    let faults = of_token.into_iter().chain(of_user_info).chain(refusals);
+    let faults = of_token.into_iter().chain(refusals);
     for (path, fault, logged) in faults {
         let asked = company.count(path).await;
         company.control(json!({ "faults": { path: fault } })).await;
@@ -216,13 +204,12 @@ async fn each_fault_of_an_answer_fails_the_login_and_is_logged() {
         .await;
     let failed = log_in(&stack, "company").await;
     failed.rejected(502, "provider_failed");
+    let other_user = "the provider's user info is about another user than its ID token";
     assert_line(&stack, &failed, other_user).await;
-    for (path, login) in slow {
-        let failed = login.await.unwrap();
-        assert_eq!(failed.status, 504, "{path}: {}", failed.text());
-        failed.rejected(504, "provider_timeout");
-        assert_line(&stack, &failed, "the provider timed out").await;
-    }
+    let failed = slow.await.unwrap();
+    assert_eq!(failed.status, 504, "{}", failed.text());
+    failed.rejected(504, "provider_timeout");
+    assert_line(&stack, &failed, "the provider timed out").await;
     assert_logged(&stack, "provider_timeout").await;
     assert_eq!(accounts(&stack), 0);
     company.control(json!({ "claims": { "name": null } })).await;
@@ -230,6 +217,57 @@ async fn each_fault_of_an_answer_fails_the_login_and_is_logged() {
     assert_eq!(accounts(&stack), 1);
     let counts = company.counts().await;
     assert!(!counts.keys().any(|path| path.starts_with("/elsewhere")));
+}
+
+/// The name is optional, so no answer about it fails a login, and no access token is needed for one.
+#[tokio::test]
+async fn a_name_that_cannot_be_had_fails_no_login() {
+    let Some((stack, company)) = start().await else {
+        return;
+    };
+    let nameless = |login: &Value| {
+        assert_eq!(login["account"]["username"], subject_of(NAME), "{login}");
+        assert!(login["account"].get("display_name").is_none(), "{login}");
+    };
+    // A login whose ID token has a name does without the user info.
+    company.control(json!({ "claims": { "name": null } })).await;
+    let faults = [
+        "slow", "500", "redirect", "huge", "garbage", "html", "jwt", "wrong",
+    ];
+    for fault in faults {
+        company
+            .control(json!({ "faults": { USER_INFO: fault } }))
+            .await;
+        nameless(&log_in(&stack, "company").await.ok());
+    }
+    let warned = "users logged in without their name";
+    let log = stack.log_with(Program::V1, warned).await;
+    // The first fault; the others are counted within the next minute.
+    let line = log.lines().find(|line| line.contains(warned)).unwrap();
+    assert!(line.contains("WARN") && line.contains("company"), "{line}");
+    assert!(line.contains("the provider timed out"), "{line}");
+    // Nothing but the ID token is read.
+    let asked = company.count(USER_INFO).await;
+    let odd =
+        json!({ "expires_in": "3600", "scope": ["openid"], "refresh_token": null, "error": null });
+    for access in [
+        json!({ "token_type": "mac" }),
+        json!({ "token_type": "Bearer", "access_token": "" }),
+        json!({ "access_token": 1 }),
+    ] {
+        let mut answer = odd.clone();
+        answer
+            .as_object_mut()
+            .unwrap()
+            .extend(access.as_object().unwrap().clone());
+        let settings = json!({ "faults": {}, "claims": { "name": null }, "answer": answer });
+        company.control(settings).await;
+        nameless(&log_in(&stack, "company").await.ok());
+        company.control(json!({ "claims": { "name": NAME } })).await;
+        assert_account(&log_in(&stack, "company").await.ok(), "company", NAME);
+    }
+    assert_eq!(company.count(USER_INFO).await, asked, "as a bearer token");
+    assert_logged(&stack, warned).await;
 }
 
 /// Neither what an OpenID provider publishes nor a token can be had there.

@@ -68,6 +68,8 @@ pub(crate) struct ProviderMetrics {
     pub(crate) failures: OnceAMinute,
     /// The log lines about errors of callbacks: a browser can send them, so they hide no other line.
     pub(crate) refusals: OnceAMinute,
+    /// The log lines about users whose name the provider did not give.
+    pub(crate) nameless: OnceAMinute,
 }
 
 impl Default for ProviderMetrics {
@@ -81,6 +83,7 @@ impl Default for ProviderMetrics {
             in_flight: AtomicUsize::new(0),
             failures: OnceAMinute::new(),
             refusals: OnceAMinute::new(),
+            nameless: OnceAMinute::new(),
         }
     }
 }

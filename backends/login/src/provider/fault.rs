@@ -56,9 +56,15 @@ pub(crate) enum ProviderFault {
     /// The token response is said to be no JSON.
     #[error("the provider's token response has a Content-Type that is not JSON")]
     TokenType,
-    /// The token response is not JSON, or lacks `access_token` or `token_type`.
+    /// The token response is not a JSON object.
     #[error("the provider's token response is malformed")]
     TokenMalformed,
+    /// The access token is needed, and is not of RFC 6749 appendix A.12.
+    #[error("the provider's token response has no usable access_token")]
+    NoAccessToken,
+    /// The access token is needed, and is to be used in another way, for example `mac`.
+    #[error("the provider's token response has another token_type than Bearer")]
+    NotBearer,
     /// The status of the response with the user's record is not 200.
     #[error("the provider answered {status} for the user's record")]
     UserStatus {
@@ -72,7 +78,9 @@ pub(crate) enum ProviderFault {
     #[error("the provider's record of the user is not a JSON object")]
     UserMalformed,
     /// The record lacks the field that identifies the user, or its value is unusable.
-    #[error("the provider's record of the user has no usable \"{field}\"")]
+    #[error(
+        "the provider's record of the user has no usable \"{field}\": a text or a whole number, of at most 255 bytes"
+    )]
     NoIdentifier {
         /// The field.
         field: String,

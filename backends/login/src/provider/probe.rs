@@ -33,9 +33,9 @@ pub(crate) async fn probe(
             Protocol::OpenId { issuer } => Some(issuer::fetch(issuer, http).await?),
         };
         let endpoints = endpoints(config, published.as_ref())?;
-        let client = token::client(config, &endpoints, &callback(config, public_url));
-        let code = NO_CODE.to_owned();
-        match token::exchange(&client, http, code, None).await {
+        let callback = callback(config, public_url);
+        let request = token::request(config, &endpoints, &callback, NO_CODE, None);
+        match token::exchange(http, request).await {
             // As it should: there is no such code.
             Ok(_) | Err(ProviderFault::CodeRejected { .. }) => {}
             Err(ProviderFault::ClientRejected { error })

@@ -157,9 +157,8 @@ async fn redirect_uri_and_pkce_apply_to_both_calls() {
         .unwrap();
     let form = pairs(&fake.requests.lock().unwrap()[0].1);
     assert!(!form.contains_key("redirect_uri"));
-    let verifier = PkceCodeVerifier::new(form["code_verifier"].clone());
-    let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
-    assert_eq!(query["code_challenge"], challenge.as_str());
+    let challenge = secret::encode(&secret::sha256(form["code_verifier"].as_bytes()));
+    assert_eq!(query["code_challenge"], challenge);
 }
 
 #[tokio::test]
@@ -223,6 +222,84 @@ async fn every_fault_fails_the_login() {
             .iter()
             .any(|(parts, _)| parts.uri.path() == "/elsewhere");
         assert!(!followed, "{name}");
+    }
+}
+
+/// Of a token response only `error` and the access token are read.
+#[tokio::test]
+async fn what_is_not_used_of_a_token_response_can_be_anything() {
+    for members in [
+        "",
+        r#","token_type":"Bearer","expires_in":"3600""#,
+        r#","token_type":"BEARER","expires_in":null,"refresh_token":null"#,
+        r#","token_type":null,"expires_in":1e999,"scope":["a",{}],"id_token":5"#,
+        r#","error":null,"error_description":7,"\u0061\u0062":"\ud800""#,
+    ] {
+        let body: &'static str = format!(r#"{{"access_token":"at ~"{members}}}"#).leak();
+        let fake = FakeProvider::start(move |path| match path {
+            "/2.0/user" => json(r#"{"uuid":"{me}","balance":1e999}"#),
+            _ => json(body),
+        });
+        let (fake, cookie) = (fake.await, LoginCookie::generate());
+        let provider = fake.provider("");
+        let identified = provider.identify("c".to_owned(), &cookie, NOW, deadline());
+        assert_eq!(identified.await.unwrap().username.as_str(), "{me}");
+        let requests = fake.requests.lock().unwrap();
+        assert_eq!(requests[1].0.headers["authorization"], "Bearer at ~");
+    }
+    let unusable = "no usable access_token";
+    for (body, expected) in [
+        (r#"{"token_type":"bearer"}"#, unusable),
+        (r#"{"access_token":""}"#, unusable),
+        (r#"{"access_token":5}"#, unusable),
+        (r#"{"access_token":null}"#, unusable),
+        (r#"{"access_token":"a\nb"}"#, unusable),
+        (r#"{"access_token":"é"}"#, unusable),
+        (
+            r#"{"access_token":"at","token_type":"mac"}"#,
+            "another token_type than Bearer",
+        ),
+        (
+            r#"{"access_token":"at","token_type":["bearer"]}"#,
+            "another token_type than Bearer",
+        ),
+        (r#"{"access_token":"at","error":{}}"#, "malformed"),
+        (r#"["access_token"]"#, "malformed"),
+    ] {
+        let fake = FakeProvider::start(move |_| json(body)).await;
+        let (provider, cookie) = (fake.provider(""), LoginCookie::generate());
+        let identified = provider.identify("c".to_owned(), &cookie, NOW, deadline());
+        let fault = identified.await.unwrap_err().to_string();
+        assert!(fault.contains(expected), "{body}: {fault}");
+        assert_eq!(fake.requests.lock().unwrap().len(), 1, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_identifies_a_user_keeps_its_digits() {
+    for (record, expected) in [
+        (
+            r#"{"uuid":123456789012345678901234567890}"#,
+            Some("123456789012345678901234567890"),
+        ),
+        (
+            r#"{"uuid":-9223372036854775809}"#,
+            Some("-9223372036854775809"),
+        ),
+        (r#"{"uuid":1.0}"#, None),
+    ] {
+        let fake = FakeProvider::start(move |path| match path {
+            "/2.0/user" => json(record),
+            _ => json(TOKEN),
+        });
+        let (fake, cookie) = (fake.await, LoginCookie::generate());
+        let provider = fake.provider("");
+        let identified = provider.identify("c".to_owned(), &cookie, NOW, deadline());
+        match (identified.await, expected) {
+            (Ok(user), expected) => assert_eq!(Some(user.username.as_str()), expected),
+            (Err(fault), None) => assert!(fault.to_string().contains("whole number"), "{fault}"),
+            (Err(fault), Some(_)) => panic!("{record}: {fault}"),
+        }
     }
 }
 

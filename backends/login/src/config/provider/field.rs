@@ -2,8 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use signpost_kit::config::Invalid;
+
+use crate::json::member;
 
 /// Levels of a path.
 const MAX_LEVELS: usize = 8;
@@ -15,10 +17,8 @@ pub struct FieldPath(String);
 impl FieldPath {
     /// Returns the value at this place of a record.
     #[must_use]
-    pub fn find<'v>(&self, record: &'v Map<String, Value>) -> Option<&'v Value> {
-        let mut names = self.0.split('.');
-        let outermost = record.get(names.next()?)?;
-        names.try_fold(outermost, |value, name| value.as_object()?.get(name))
+    pub fn find<'v>(&self, record: &'v RawValue) -> Option<&'v RawValue> {
+        self.0.split('.').try_fold(record, member)
     }
 }
 
@@ -40,17 +40,19 @@ impl fmt::Display for FieldPath {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_path_leads_through_nested_objects() {
-        let record = json!({ "id": 1, "data": { "open_id": "x", "list": [1] } });
-        let record = record.as_object().unwrap();
-        let find = |path: &str| path.parse::<FieldPath>().unwrap().find(record).cloned();
-        assert_eq!(find("id"), Some(json!(1)));
-        assert_eq!(find("data.open_id"), Some(json!("x")));
+        let record =
+            r#"{ "id": 1, "data": { "open_id": "x", "list": [1] }, "unread": ["\ud800", 1e999] }"#;
+        let record: &RawValue = serde_json::from_str(record).unwrap();
+        let find = |path: &str| {
+            let path = path.parse::<FieldPath>().unwrap();
+            path.find(record).map(RawValue::get)
+        };
+        assert_eq!(find("id"), Some("1"));
+        assert_eq!(find("data.open_id"), Some("\"x\""));
         for absent in [
             "data.id",
             "id.x",

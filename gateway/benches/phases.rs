@@ -128,7 +128,10 @@ fn the_route(bencher: Bencher<'_, '_>) {
             let wanted = Wanted {
                 method: Method::Get,
                 version: black_box(b"v2"),
-                path: "/orders",
+                target: Target {
+                    path: "/orders",
+                    ..Target::default()
+                },
                 client: [127, 0, 0, 1].into(),
             };
             let now = || Timestamp::from_millis(NOW.cast_signed());

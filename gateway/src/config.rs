@@ -28,9 +28,9 @@ pub(crate) use self::{
     sign::{SignConfig, Unsigned, weaknesses},
     version::{
         AccountCheck, AfterSunset, Backend, BackendAddress, BackendIndex, BackendName, Balance,
-        Change, Changes, HealthChecks, HostPort, LifeCycle, Part, RequestChange, ServedVersion,
-        Shadow, Stage, StickyBy, UnknownVersion, Upstream, parse_short_duration, parse_since,
-        rfc3339,
+        Change, Changes, HealthChecks, HostPort, LifeCycle, Part, Paths, RequestChange,
+        ServedVersion, Shadow, Stage, StickyBy, UnknownVersion, Upstream, parse_short_duration,
+        parse_since, rfc3339,
     },
 };
 pub use self::{

@@ -28,7 +28,7 @@ use self::{
     signing::{Signing, difference, signed_params},
 };
 use crate::{
-    config::Limits,
+    config::{Limits, Versions},
     directory::apps::{App, directory::AppDirectory},
     downstream::http1::{connection::rejection, head::check_target},
     phases::{
@@ -38,6 +38,7 @@ use crate::{
         identify_app::identify_app,
         origin::Peer,
         read_params::read_params,
+        route::check_path,
         verify::Verifier,
     },
     request::{
@@ -109,6 +110,7 @@ pub(crate) struct Rules<'r> {
     pub verifier: &'r Verifier,
     pub limits: &'r Limits,
     pub apps: &'r AppDirectory,
+    pub versions: &'r Versions,
     /// Where clients call the gateway.
     pub public_url: &'r Origin,
     pub now: Timestamp,
@@ -203,17 +205,21 @@ impl Patient<'_> {
     fn admit(&self) -> Result<Admitted<'_>, Rejection> {
         let rules = self.rules.admission;
         let limits = &rules.limits;
-        check_target(self.pasted.target.as_bytes(), limits)
-            .map_err(|fault| rejection(limits, fault))?;
+        let line = format!("GET {} HTTP/1.1\r\n", self.pasted.target);
+        let checked = check_target(self.pasted.target.as_bytes(), limits)
+            .map_err(|fault| rejection(limits, fault, line.as_bytes()))?;
         let connection = ConnectionInfo::plain(Ipv4Addr::LOCALHOST.into());
         let (method, body) = (self.pasted.method.as_bytes(), self.body_length());
-        admit(
-            method,
-            self.pasted,
-            body,
-            &Peer::new(&connection, &[]),
-            rules,
-        )
+        let peer = Peer::new(&connection, &[]);
+        let admitted = admit(method, self.pasted, body, &peer, rules)?;
+        let unusual = checked.unusual.as_deref();
+        let target = Target {
+            unusual,
+            ..self.target()
+        };
+        let version = self.rules.versions.named(admitted.version);
+        check_path(target, version.unwrap_or(self.rules.versions.default()))?;
+        Ok(admitted)
     }
 
     fn body_length(&self) -> BodyLength {

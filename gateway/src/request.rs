@@ -11,7 +11,10 @@ pub(crate) mod scripted;
 
 use http::HeaderName;
 
-use crate::wire::syntax::field::{Fields, NameAndValue, Span};
+use crate::wire::syntax::{
+    field::{Fields, NameAndValue, Span},
+    path::UnusualPath,
+};
 
 /// Limits of a request's head.
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +47,28 @@ pub enum BodyLength {
 pub struct Head {
     bytes: Vec<u8>,
     target: Span,
+    checked: CheckedTarget,
     host: Span,
     body: BodyLength,
     fields: Fields,
+}
+
+/// What is known of a target that was checked.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedTarget {
+    /// The length of its path.
+    pub path_length: usize,
+    /// Its path, if that is unusual.
+    pub unusual: Option<Box<UnusualPath>>,
 }
 
 impl Head {
     /// Wraps the head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked it. CONTRACT
     /// 2.
     #[must_use]
-    pub(crate) const fn new(
+    pub(crate) fn new(
         bytes: Vec<u8>,
-        target: Span,
+        (target, checked): (Span, CheckedTarget),
         host: Span,
         body: BodyLength,
         fields: Fields,
@@ -63,6 +76,7 @@ impl Head {
         Self {
             bytes,
             target,
+            checked,
             host,
             body,
             fields,
@@ -91,8 +105,15 @@ impl Head {
     /// The target.
     #[must_use]
     pub fn target(&self) -> Target<'_> {
-        // The target was checked against RFC 3986, so it is ASCII.
-        Target::parse(self.target.slice(&self.bytes)).unwrap_or_default()
+        let target = self.target.slice(&self.bytes);
+        let (path, query) = target.split_at(self.checked.path_length);
+        // The target was checked, so it is ASCII.
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        Target {
+            path: text(path),
+            query: text(query.get(1..).unwrap_or_default()),
+            unusual: self.checked.unusual.as_deref(),
+        }
     }
 
     /// The length of the body that follows.
@@ -135,19 +156,37 @@ signpost_protocol::hide_in_debug!(Head);
 /// The target as sent: a path, and a query without its `?`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The path, still encoded.
+    /// The path, still encoded. Rules do not compare this, but [`Self::compared`].
     pub path: &'a str,
     /// The query, still encoded; empty if missing.
     pub query: &'a str,
+    /// The path, if it is unusual.
+    pub unusual: Option<&'a UnusualPath>,
 }
 
 impl<'a> Target<'a> {
-    /// Splits a target that was checked against RFC 3986; `None` if it is not UTF-8.
+    /// Splits a target whose path is not unusual; `None` if it is not UTF-8.
     #[must_use]
     pub(crate) fn parse(target: &'a [u8]) -> Option<Self> {
         let target = std::str::from_utf8(target).ok()?;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Some(Self { path, query })
+        Some(Self {
+            path,
+            query,
+            unusual: None,
+        })
+    }
+
+    /// The offset from which on readers may understand the path differently.
+    #[must_use]
+    pub(crate) fn ambiguity(&self) -> Option<usize> {
+        self.unusual?.ambiguity
+    }
+
+    /// The path in the form in which the configuration's paths are compared with it.
+    #[must_use]
+    pub(crate) fn compared(&self) -> &'a str {
+        self.unusual.map_or(self.path, |unusual| &unusual.compared)
     }
 }
 

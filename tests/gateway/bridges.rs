@@ -106,6 +106,23 @@ async fn the_other_version_gets_changed_parameters_without_a_signature() {
 }
 
 #[tokio::test]
+async fn a_change_takes_each_spelling_of_its_paths() {
+    let (stack, backend) = start("").await;
+    for (path, arrived) in [
+        ("/%6Fld/a%20b%c3%a9", "/new/a%20b%C3%A9?a=1"),
+        ("/%6Fther/%c3%a9", "/%6Fther/%c3%a9?a=1"),
+    ] {
+        let client = stack.client();
+        let call = client.get(path).query("a", "1");
+        let call = call.version("v3").bytes(&[]);
+        let mut connection = stack.raw().await;
+        connection.send(&call).await;
+        assert_eq!(connection.response().await.unwrap().status, 200, "{path}");
+        assert_eq!(backend.requests().pop().unwrap().target, arrived);
+    }
+}
+
+#[tokio::test]
 async fn paths_without_a_change_keep_their_parameters_but_the_signature() {
     let (stack, backend) = start("").await;
     let client = stack.client();

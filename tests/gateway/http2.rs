@@ -40,7 +40,7 @@ fn request(method: &str, target: &str) -> http::request::Builder {
 
 #[tokio::test]
 async fn requests_reach_the_backend_byte_for_byte() {
-    let (stack, backend) = stack("").await;
+    let (stack, backend) = stack("[versions.v1]\npaths = 'as_sent'\n").await;
     let client = client(&stack).await;
     let signer = stack.client();
     let get = signer
@@ -166,6 +166,7 @@ async fn rejections_have_their_usual_responses_and_the_connection_goes_on() {
         ("PUT", "/x", "a=1", 405, "method_not_allowed"),
         ("GET", "/x", "a=1", 400, "body_not_allowed"),
         ("GET", "/x?a=%zz", "", 400, "params_malformed"),
+        ("GET", "/x%2Fy", "", 400, "target_ambiguous"),
         ("GET", "/x?a=1", "", 403, "time_missing"),
         ("POST", "/x", "a=1", 403, "time_missing"),
     ] {

@@ -11,6 +11,8 @@ mod signing;
 mod replay;
 // Every published test vector.
 mod vectors;
+// Paths as they are compared, queries as browsers write them, and what is said of malformed ones.
+mod paths;
 // A rejected request never reaches a backend.
 mod verification;
 // Requests and responses arrive as sent.

@@ -238,6 +238,8 @@ async fn a_path_is_limited_by_address() {
         rejected.header("ratelimit-policy"),
         Some("\"path\";q=3;w=3")
     );
+    // No other spelling has a limit of its own, or none.
+    flood_from(&mut proxy, "198.51.100.3", "/%6Cogin?state=v1.x&code=y").await;
     for target in ["/login/", "/x"] {
         let other = response(&mut proxy, &from_client("198.51.100.1", target)).await;
         assert_eq!(other.status, 200, "{target}");

@@ -71,7 +71,10 @@ fn cases(client: &SignedClient) -> Vec<Case> {
     case("query with a wrong escape", request("GET", "/x?a=%zz", &[], b""), 400, "params_malformed");
     case("query in UTF-8", request("GET", "/x?a=张", &[], b""), 400, "params_malformed");
     case("query not UTF-8", request("GET", "/x?a=%ff", &[], b""), 400, "params_malformed");
-    case("query with a backslash", request("GET", "/x?a=\\", &[], b""), 400, "params_malformed");
+    case("query with quotes", request("GET", "/x?a=\"", &[], b""), 400, "params_malformed");
+    case("query with a space", request("GET", "/x?a=b c", &[], b""), 400, "params_malformed");
+    case("target with a space", request("GET", "/x y", &[], b""), 400, "target_invalid");
+    case("query with a backslash, unsigned", request("GET", "/x?a=\\", &[], b""), 403, "time_missing");
 
     let many: String = (0..40).map(|number| format!("p{number}=1&")).collect();
     case("parameters by number", request("GET", &format!("/x?{many}"), &[], b""), 400, "params_too_many");

@@ -124,6 +124,7 @@ impl World {
         let line = |text: &str| vec![text.to_owned()];
         let response = match code {
             ProblemCode::TargetInvalid => raw("GET", "/x%zz".into(), vec![], b"").await,
+            ProblemCode::TargetAmbiguous => raw("GET", "//x".into(), vec![], b"").await,
             ProblemCode::ParamsMalformed => raw("GET", "/x?a=%zz".into(), vec![], b"").await,
             ProblemCode::ParamsTooMany => {
                 raw("GET", format!("/x?{}", "a=1&".repeat(300)), vec![], b"").await

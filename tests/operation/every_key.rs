@@ -98,6 +98,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.shadow.tls.ca", "'ca.pem'"),
     ("versions.v1.shadow.tls.certificate", "'ca.pem'"),
     ("versions.v1.shadow.tls.key", "'ca.key'"),
+    ("versions.v1.paths", "'as_sent'"),
     ("versions.v1.sticky_by", "'app'"),
     (
         "versions.v1.canaries",

@@ -73,6 +73,28 @@ fn check_warns_of_unsigned_posts_that_no_key_accepts() {
 }
 
 #[test]
+fn check_warns_of_rules_that_an_ambiguous_path_passes() {
+    const ROUTES: &str = "[versions.v1]\npaths = 'as_sent'\n\
+        [[routes]]\npath = '/open'\nbackend = '127.0.0.1:1'\nunsigned = 'accept'\n";
+    for (further, warns) in [
+        ("", false),
+        ("unsigned = 'reject'", true),
+        ("account = 'optional'", true),
+        ("unsigned = 'reject'\n[sign]\nunsigned = 'reject'", false),
+    ] {
+        let toml =
+            format!("{ROUTES}[[routes]]\npath = '/mine/**'\nbackend = '127.0.0.1:1'\n{further}\n");
+        for (toml, warns) in [(toml.replace("as_sent", "canonical"), false), (toml, warns)] {
+            let files = Stack::builder().gateway(&toml).write_files();
+            let text = output_text(&check(&files, Program::Gateway));
+            let warning = "warning: versions.v1.paths is as_sent: ";
+            assert_eq!(text.contains(warning), warns, "{toml} {text}");
+            assert!(!text.contains("versions.v2.paths"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_weak_gateway_secret_and_a_remote_sandbox_are_rejected() {
     for program in [Program::Gateway, Program::V1] {
         let files = Stack::builder()

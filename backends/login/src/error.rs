@@ -6,7 +6,7 @@ mod version_in_path;
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
-use signpost_protocol::problem::ProblemCode;
+use signpost_protocol::{malformed::Malformed, problem::ProblemCode};
 use signpost_store::StoreError;
 
 pub(crate) use self::version_in_path::VersionInPath;
@@ -50,7 +50,10 @@ login_errors! {
     /// The endpoint does not allow this method.
     MethodNotAllowed = "the endpoint does not allow this method";
     /// An invalid percent-encoding or invalid UTF-8; a gateway rejects such requests.
-    ParamsMalformed = "the parameters are malformed";
+    ParamsMalformed {
+        /// Where.
+        at: Box<Malformed>,
+    } = "the parameters are malformed: {at}";
     /// More parameters than a gateway forwards.
     ParamsTooMany = "too many parameters";
     /// The body is larger than a gateway forwards, or was not received whole.

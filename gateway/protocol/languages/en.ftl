@@ -6,13 +6,37 @@
 ## Errors
 
 target_invalid = The address is malformed
-    .detail = The request target must be a path and query as in RFC 3986, with every "%" followed by two hex digits, and there must be exactly one valid Host header.
+    .detail = { malformed }
+    .about = The request target must be a path and query as in RFC 3986, with every "%" followed by two hex digits, and there must be exactly one valid Host header.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+target_ambiguous = The path is ambiguous
+    .detail = A backend could take this path for another one: byte { $position } of it is { $found }. Send it without empty segments, ".", "..", ";", "\", an escaped "/" or control character, without "." or a space at the end of a segment, and in UTF-8.
+    .about = A backend could take the path for another one. A path has no empty segments, no ".", "..", ";", "\", no escaped "/" or control character, no "." or space at the end of a segment, and is UTF-8.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 params_malformed = The parameters are malformed
-    .detail = A query or form has a broken percent-escape, a character that must be escaped, or bytes that are not UTF-8.
+    .detail = { malformed }
+    .about = A query or form has a broken percent-escape, a character that must be escaped, or bytes that are not UTF-8.
     .page-title = { page_link_title }
     .page = { page_link_detail }
+malformed = { $fault ->
+        [character] { malformed_place }: { $found } must be percent-escaped there.
+        [escape] { malformed_place }: a "%" without two hex digits is no escape.
+        [encoding] { malformed_place }: not UTF-8.
+        [gbk] { malformed_place }: not UTF-8. It looks like GBK or GB18030: encode text as UTF-8.
+        [slash] The target must begin with "/": scheme and host do not belong there, but into "Host".
+        [hosts] There must be exactly one Host header.
+       *[other] The target, its scheme or the Host header is malformed.
+    }
+malformed_place = { $place ->
+        [path] Byte { $position } of the path
+        [host] Byte { $position } of Host
+        [query] Byte { $position } of the query
+        [query_parameter] Byte { $position } of the query, in the parameter "{ $name }"
+        [form] Byte { $position } of the form
+       *[form_parameter] Byte { $position } of the form, in the parameter "{ $name }"
+    }
 params_too_many = Too many parameters
     .detail = At most { $limit } parameters are accepted.
     .about = The request has more parameters than the limit, 256 by default.

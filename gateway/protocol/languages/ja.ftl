@@ -4,13 +4,37 @@
 ## Errors
 
 target_invalid = リクエスト先の形式が正しくありません
-    .detail = リクエスト先は RFC 3986 のパスとクエリでなければならず、「%」の後には 16 進数 2 桁が必要です。有効な Host ヘッダーがちょうど 1 つ必要です。
+    .detail = { malformed }
+    .about = リクエスト先は RFC 3986 のパスとクエリでなければならず、「%」の後には 16 進数 2 桁が必要です。有効な Host ヘッダーがちょうど 1 つ必要です。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+target_ambiguous = パスがあいまいです
+    .detail = バックエンドがこのパスを別のパスと解釈する可能性があります。パスの { $position } バイト目は { $found } です。空のセグメント、「.」、「..」、「;」、「\」、エンコードされた「/」や制御文字を使わず、セグメントの末尾に「.」や空白を置かずに、UTF-8 で送信してください。
+    .about = バックエンドがパスを別のパスと解釈する可能性があります。パスには空のセグメント、「.」、「..」、「;」、「\」、エンコードされた「/」や制御文字、末尾が「.」や空白のセグメントを含められず、UTF-8 でなければなりません。
     .page-title = { page_link_title }
     .page = { page_link_detail }
 params_malformed = パラメーターの形式が正しくありません
-    .detail = クエリまたはフォームに、壊れたパーセントエンコード、エンコードが必要な文字、または UTF-8 でないバイトがあります。
+    .detail = { malformed }
+    .about = クエリまたはフォームに、壊れたパーセントエンコード、エンコードが必要な文字、または UTF-8 でないバイトがあります。
     .page-title = { page_link_title }
     .page = { page_link_detail }
+malformed = { $fault ->
+        [character] { malformed_place }: { $found } はそのままでは使えません。パーセントエンコードしてください。
+        [escape] { malformed_place }: 「%」の後に 16 進数 2 桁がありません。
+        [encoding] { malformed_place }: UTF-8 ではありません。
+        [gbk] { malformed_place }: UTF-8 ではなく、GBK または GB18030 のようです。テキストは UTF-8 でエンコードしてください。
+        [slash] リクエスト先は「/」で始まらなければなりません。スキームとホストは含めず、ホストは Host ヘッダーに書いてください。
+        [hosts] Host ヘッダーはちょうど 1 つ必要です。
+       *[other] リクエスト先、そのスキーム、または Host ヘッダーの形式が正しくありません。
+    }
+malformed_place = { $place ->
+        [path] パスの { $position } バイト目
+        [host] Host の { $position } バイト目
+        [query] クエリの { $position } バイト目
+        [query_parameter] クエリの { $position } バイト目、パラメーター「{ $name }」
+        [form] フォームの { $position } バイト目
+       *[form_parameter] フォームの { $position } バイト目、パラメーター「{ $name }」
+    }
 params_too_many = パラメーターが多すぎます
     .detail = 受け付けるパラメーターは { $limit } 個までです。
     .about = リクエストのパラメーターが上限（既定では 256 個）を超えています。

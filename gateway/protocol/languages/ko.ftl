@@ -4,13 +4,37 @@
 ## Errors
 
 target_invalid = 요청 주소의 형식이 잘못되었습니다
-    .detail = 요청 대상은 RFC 3986의 경로와 쿼리여야 하고, "%" 뒤에는 16진수 두 자리가 있어야 하며, 유효한 Host 헤더가 정확히 하나 있어야 합니다.
+    .detail = { malformed }
+    .about = 요청 대상은 RFC 3986의 경로와 쿼리여야 하고, "%" 뒤에는 16진수 두 자리가 있어야 하며, 유효한 Host 헤더가 정확히 하나 있어야 합니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+target_ambiguous = 경로가 모호합니다
+    .detail = 백엔드가 이 경로를 다른 경로로 해석할 수 있습니다. 경로의 { $position }번째 바이트: { $found }. 빈 세그먼트, ".", "..", ";", "\", 인코딩된 "/"나 제어 문자를 쓰지 말고, 세그먼트를 "."나 공백으로 끝내지 말고, UTF-8로 보내십시오.
+    .about = 백엔드가 경로를 다른 경로로 해석할 수 있습니다. 경로에는 빈 세그먼트, ".", "..", ";", "\", 인코딩된 "/"나 제어 문자, "."나 공백으로 끝나는 세그먼트가 없어야 하고, UTF-8이어야 합니다.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 params_malformed = 매개변수의 형식이 잘못되었습니다
-    .detail = 쿼리나 폼에 잘못된 퍼센트 인코딩, 인코딩해야 하는 문자, 또는 UTF-8이 아닌 바이트가 있습니다.
+    .detail = { malformed }
+    .about = 쿼리나 폼에 잘못된 퍼센트 인코딩, 인코딩해야 하는 문자, 또는 UTF-8이 아닌 바이트가 있습니다.
     .page-title = { page_link_title }
     .page = { page_link_detail }
+malformed = { $fault ->
+        [character] { malformed_place }: 그대로 쓸 수 없는 문자 { $found }. 퍼센트 인코딩하십시오.
+        [escape] { malformed_place }: "%" 뒤에 16진수 두 자리가 없습니다.
+        [encoding] { malformed_place }: UTF-8이 아닙니다.
+        [gbk] { malformed_place }: UTF-8이 아니라 GBK 또는 GB18030으로 보입니다. 텍스트를 UTF-8로 인코딩하십시오.
+        [slash] 요청 대상은 "/"로 시작해야 합니다. 스킴과 호스트는 넣지 말고, 호스트는 Host 헤더에 쓰십시오.
+        [hosts] Host 헤더는 정확히 하나여야 합니다.
+       *[other] 요청 대상, 스킴 또는 Host 헤더의 형식이 잘못되었습니다.
+    }
+malformed_place = { $place ->
+        [path] 경로의 { $position }번째 바이트
+        [host] Host의 { $position }번째 바이트
+        [query] 쿼리의 { $position }번째 바이트
+        [query_parameter] 쿼리의 { $position }번째 바이트, 매개변수 "{ $name }"
+        [form] 폼의 { $position }번째 바이트
+       *[form_parameter] 폼의 { $position }번째 바이트, 매개변수 "{ $name }"
+    }
 params_too_many = 매개변수가 너무 많습니다
     .detail = 매개변수는 { $limit }개까지 받습니다.
     .about = 요청의 매개변수 수가 한도(기본값 256개)를 넘습니다.

@@ -4,13 +4,37 @@
 ## Errors
 
 target_invalid = 请求地址格式错误
-    .detail = 请求目标必须是符合 RFC 3986 的路径和查询字符串，每个“%”后须有两位十六进制数字，并且有且仅有一个有效的 Host 请求头。
+    .detail = { malformed }
+    .about = 请求目标必须是符合 RFC 3986 的路径和查询字符串，每个“%”后须有两位十六进制数字，并且有且仅有一个有效的 Host 请求头。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+target_ambiguous = 请求路径有歧义
+    .detail = 后端可能把此路径理解为另一个路径：第 { $position } 个字节处是 { $found }。请不要使用空的路径段、“.”、“..”、“;”、“\”、编码后的“/”或控制字符，路径段不要以“.”或空格结尾，并使用 UTF-8 编码。
+    .about = 后端可能把此路径理解为另一个路径。路径中不得有空的路径段、“.”、“..”、“;”、“\”、编码后的“/”或控制字符，路径段不得以“.”或空格结尾，并且须使用 UTF-8 编码。
     .page-title = { page_link_title }
     .page = { page_link_detail }
 params_malformed = 参数格式错误
-    .detail = 查询字符串或表单中有错误的百分号编码、必须编码的字符，或不是 UTF-8 的字节。
+    .detail = { malformed }
+    .about = 查询字符串或表单中有错误的百分号编码、必须编码的字符，或不是 UTF-8 的字节。
     .page-title = { page_link_title }
     .page = { page_link_detail }
+malformed = { $fault ->
+        [character] { malformed_place }：此处不能直接使用 { $found }，请对其进行百分号编码。
+        [escape] { malformed_place }：“%”后没有两位十六进制数字。
+        [encoding] { malformed_place }：不是 UTF-8。
+        [gbk] { malformed_place }：不是 UTF-8，看起来是 GBK 或 GB18030。请使用 UTF-8 编码文本。
+        [slash] 请求目标必须以“/”开头，协议和主机名不写在其中，主机名写在 Host 请求头中。
+        [hosts] 必须有且仅有一个 Host 请求头。
+       *[other] 请求目标、其协议或 Host 请求头格式错误。
+    }
+malformed_place = { $place ->
+        [path] 路径的第 { $position } 个字节
+        [host] Host 的第 { $position } 个字节
+        [query] 查询字符串的第 { $position } 个字节
+        [query_parameter] 查询字符串的第 { $position } 个字节，参数“{ $name }”
+        [form] 表单的第 { $position } 个字节
+       *[form_parameter] 表单的第 { $position } 个字节，参数“{ $name }”
+    }
 params_too_many = 参数过多
     .detail = 最多接受 { $limit } 个参数。
     .about = 请求的参数个数超过上限（默认 256 个）。

@@ -4,13 +4,37 @@
 ## Errors
 
 target_invalid = 請求位址格式錯誤
-    .detail = 請求目標必須是符合 RFC 3986 的路徑與查詢字串，每個「%」後須有兩位十六進位數字，且有且僅有一個有效的 Host 標頭。
+    .detail = { malformed }
+    .about = 請求目標必須是符合 RFC 3986 的路徑與查詢字串，每個「%」後須有兩位十六進位數字，且有且僅有一個有效的 Host 標頭。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+target_ambiguous = 請求路徑有歧義
+    .detail = 後端可能把此路徑理解為另一個路徑：第 { $position } 個位元組處是 { $found }。請不要使用空的路徑段、「.」、「..」、「;」、「\」、編碼後的「/」或控制字元，路徑段不要以「.」或空格結尾，並使用 UTF-8 編碼。
+    .about = 後端可能把此路徑理解為另一個路徑。路徑中不得有空的路徑段、「.」、「..」、「;」、「\」、編碼後的「/」或控制字元，路徑段不得以「.」或空格結尾，並且須使用 UTF-8 編碼。
     .page-title = { page_link_title }
     .page = { page_link_detail }
 params_malformed = 參數格式錯誤
-    .detail = 查詢字串或表單中有錯誤的百分號編碼、必須編碼的字元，或不是 UTF-8 的位元組。
+    .detail = { malformed }
+    .about = 查詢字串或表單中有錯誤的百分號編碼、必須編碼的字元，或不是 UTF-8 的位元組。
     .page-title = { page_link_title }
     .page = { page_link_detail }
+malformed = { $fault ->
+        [character] { malformed_place }：此處不能直接使用 { $found }，請對其進行百分號編碼。
+        [escape] { malformed_place }：「%」後沒有兩位十六進位數字。
+        [encoding] { malformed_place }：不是 UTF-8。
+        [gbk] { malformed_place }：不是 UTF-8，看起來是 GBK 或 GB18030。請使用 UTF-8 編碼文字。
+        [slash] 請求目標必須以「/」開頭，通訊協定和主機名稱不寫在其中，主機名稱寫在 Host 標頭中。
+        [hosts] 必須有且僅有一個 Host 標頭。
+       *[other] 請求目標、其通訊協定或 Host 標頭格式錯誤。
+    }
+malformed_place = { $place ->
+        [path] 路徑的第 { $position } 個位元組
+        [host] Host 的第 { $position } 個位元組
+        [query] 查詢字串的第 { $position } 個位元組
+        [query_parameter] 查詢字串的第 { $position } 個位元組，參數「{ $name }」
+        [form] 表單的第 { $position } 個位元組
+       *[form_parameter] 表單的第 { $position } 個位元組，參數「{ $name }」
+    }
 params_too_many = 參數過多
     .detail = 最多接受 { $limit } 個參數。
     .about = 請求的參數個數超過上限（預設為 256 個）。

@@ -16,6 +16,7 @@
 //! | [`login_cookie`] | the cookies that bind a login to a browser |
 //! | [`language`] | the five languages, and how one is selected |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
+//! | [`malformed`] | where a request is malformed, and how |
 //! | [`problem`] | error codes, their status, and RFC 9457 problem details |
 //! | [`log_text`] | method, path and ident as log lines show them, with a limited length |
 //! | [`request_id`] | the identifier of a request in all programs |
@@ -31,6 +32,7 @@ pub mod language;
 pub mod log_text;
 pub mod login_cookie;
 pub mod login_state;
+pub mod malformed;
 pub mod param;
 pub mod problem;
 pub mod request_id;

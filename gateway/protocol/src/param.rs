@@ -7,6 +7,7 @@ use std::{borrow::Cow, cmp::Ordering};
 use smallvec::SmallVec;
 
 pub(crate) use self::decoded::hex_value;
+pub use self::decoded::unescaped;
 use self::decoded::{Decoded, check_decoded, check_text};
 
 /// Pairs that are stored without the heap: most requests have fewer.

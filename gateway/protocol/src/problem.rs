@@ -59,9 +59,12 @@ macro_rules! problem_codes {
 }
 
 problem_codes! {
-    /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`.
+    /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`. Arguments: those of
+    /// [`Malformed`](crate::malformed::Malformed).
     TargetInvalid = "target_invalid", BAD_REQUEST, No;
-    /// A broken escape in a query or form, or bytes that are not UTF-8.
+    /// A backend may take the path for another one. Arguments: the same.
+    TargetAmbiguous = "target_ambiguous", BAD_REQUEST, No;
+    /// A broken escape in a query or form, or bytes that are not UTF-8. Arguments: the same.
     ParamsMalformed = "params_malformed", BAD_REQUEST, No;
     /// More parameters than allowed.
     ParamsTooMany = "params_too_many", BAD_REQUEST, No;

@@ -49,6 +49,7 @@ pub(super) async fn examine(
         verifier: &policy.verifier,
         limits: &policy.bounds.requests,
         apps: &policy.apps,
+        versions: &policy.backends.versions,
         public_url: &policy.rules.public_url,
         now: gateway.state.clock.now(),
         language: call.language,

@@ -100,6 +100,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         verifier: &Verifier::new(sign),
         limits: &config.limits,
         apps: &apps,
+        versions: &config.versions,
         public_url: &config.public_url,
         now: SystemClock.now(),
         language: arguments.language,

@@ -2,9 +2,9 @@
 
 use std::{cmp::Reverse, fmt, str::FromStr};
 
-use crate::wire::syntax::bytes::{PATH, is_made_of};
+use crate::wire::syntax::path::canonical_path;
 
-/// The paths that it takes, compared byte for byte with a path as sent.
+/// The paths that it takes, in the form in which paths are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathPattern {
     /// `/orders`: this path only.
@@ -15,13 +15,13 @@ pub(crate) enum PathPattern {
     Tree(Box<str>),
 }
 
-/// A text is not a path that a request can have, or has `*` or `**` as another part than the last `/**`.
+/// A text is not a path that a request can have, or an ambiguous one, or has `*` or `**` as another part than the last `/**`.
 #[derive(Debug)]
 pub(crate) struct InvalidPattern;
 
 impl PathPattern {
     /// What the configuration allows.
-    pub(crate) const ALLOWED: &str = "a path, for example \"/orders\", \"/orders/\" for all below it, or \"/orders/**\" for both";
+    pub(crate) const ALLOWED: &str = "a path without \"//\", \"..\", \";\", for example \"/orders\", \"/orders/\" for all below it, or \"/orders/**\" for both";
 
     /// Whether it takes `path`. Allocates nothing.
     #[must_use]
@@ -69,16 +69,15 @@ impl FromStr for PathPattern {
         let base = root.unwrap_or(text);
         // A wildcard elsewhere would be taken literally, and match nothing.
         let is_wildcard = |part: &str| matches!(part, "*" | "**");
-        if !text.starts_with('/')
-            || !is_made_of(text.as_bytes(), PATH)
-            || base.split('/').any(is_wildcard)
-        {
+        if canonical_path(text).is_none() || base.split('/').any(is_wildcard) {
             return Err(InvalidPattern);
         }
+        // An escaped wildcard is none.
+        let base = canonical_path(base).unwrap_or_default().into();
         Ok(match root {
-            Some(root) => Self::Tree(root.into()),
-            None if text.ends_with('/') => Self::Below(text.into()),
-            None => Self::Exact(text.into()),
+            Some(_) => Self::Tree(base),
+            None if base.ends_with('/') => Self::Below(base),
+            None => Self::Exact(base),
         })
     }
 }
@@ -131,6 +130,7 @@ mod tests {
             ("/", &["/", "/orders"], &[]),
             ("/**", &["/", "/orders"], &[]),
             ("/a*b", &["/a*b"], &["/axb"]),
+            ("/%C3%A9/**", &["/%C3%A9", "/%C3%A9/1"], &["/%c3%a9"]),
         ] {
             let parsed: PathPattern = pattern.parse().unwrap();
             assert_eq!(parsed.to_string(), pattern);
@@ -160,6 +160,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_is_written_in_the_form_in_which_paths_are_compared() {
+        for (text, written) in [
+            ("/%6Frders/**", "/orders/**"),
+            ("/%c3%a9/", "/%C3%A9/"),
+            ("/a/%2A%2A", "/a/**"),
+        ] {
+            let pattern: PathPattern = text.parse().unwrap();
+            assert_eq!(pattern.to_string(), written);
+        }
+        let no_wildcard: PathPattern = "/a/%2A%2A".parse().unwrap();
+        assert!(!no_wildcard.takes("/a/b"));
+    }
+
+    #[test]
     fn other_texts_are_no_patterns() {
         for text in [
             "",
@@ -174,6 +188,11 @@ mod tests {
             "/a?b",
             "/a b",
             "/\u{e4}",
+            "//orders",
+            "/orders//**",
+            "/orders/../**",
+            "/orders;x",
+            "/orders%2F1",
         ] {
             assert!(text.parse::<PathPattern>().is_err(), "{text}");
         }

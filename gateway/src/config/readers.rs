@@ -5,10 +5,9 @@ use std::{fmt::Display, net::IpAddr};
 use ipnet::IpNet;
 use signpost_kit::config::{Read, Section, Value};
 
-use crate::{
-    request::Method,
-    wire::syntax::bytes::{PATH, is_made_of},
-};
+use crate::request::Method;
+/// A path that a request can have, in the form in which paths are compared. CONTRACT 2.
+pub(super) use crate::wire::syntax::path::canonical_path as path;
 
 /// Reads a list of addresses and networks.
 pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>> {
@@ -17,12 +16,6 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>>
         let address = || text.parse::<IpAddr>().map(IpNet::from);
         text.parse().or_else(|_| address()).ok()
     })
-}
-
-/// A path that a request can have. CONTRACT 2.
-pub(super) fn path(text: &str) -> Option<String> {
-    let is_path = text.starts_with('/') && is_made_of(text.as_bytes(), PATH);
-    is_path.then(|| text.to_owned())
 }
 
 /// Reads `method`.

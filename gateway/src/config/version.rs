@@ -31,7 +31,7 @@ pub(crate) use self::{
     canaries::StickyBy,
     changes::{Change, Changes, RequestChange},
     life_cycle::{AfterSunset, LifeCycle, Stage, parse_short_duration, parse_since, rfc3339},
-    served::{BackendIndex, ServedVersion},
+    served::{BackendIndex, Paths, ServedVersion},
     shadow::Shadow,
 };
 use super::{
@@ -184,6 +184,13 @@ impl Versions {
                     route.path
                 ));
             }
+        }
+        for version in all.iter().filter(|version| version.has_rules_to_pass()) {
+            reading.warnings.push(format!(
+                "versions.{}.paths is as_sent: a path such as \"//orders\" passes account and unsigned of its routes if a \
+                 backend resolves it; prefer canonical",
+                version.name()
+            ));
         }
         if secret?.is_some() && !reading.uses_secret {
             let warning = "gateway_secret has no effect: every backend has one in its own table";

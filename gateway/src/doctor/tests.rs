@@ -151,6 +151,7 @@ async fn findings(config: &Config, pasted: &Pasted) -> Findings {
         verifier: &Verifier::new(config.sign.clone()),
         limits: &config.limits,
         apps: &AppDirectory::single(key),
+        versions: &config.versions,
         public_url: &config.public_url,
         now: Timestamp::from_millis(NOW),
         language: Language::En,

@@ -7,7 +7,7 @@ use signpost_protocol::problem::ProblemCode;
 
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
-    config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
+    config::{AccountCheck, Backend, BackendIndex, Paths, ServedVersion, Shadow, Unsigned},
     phases::{
         backend_headers::{Identified, To, write_backend_headers, write_request_line},
         bridge::{BridgedRequest, changed},
@@ -108,11 +108,13 @@ fn copied(
         if response.is_too_large {
             return Err(NotCopied::TooLarge);
         }
-        let path = match &changed {
-            Some(changed) => changed.target.split('?').next().unwrap_or_default(),
-            None => request.target.path,
-        };
-        let index = other.routed(path).unwrap_or(BackendIndex::OWN);
+        if request.target.ambiguity().is_some() && other.paths() == Paths::Canonical {
+            return Err(NotCopied::Rejected(ProblemCode::TargetAmbiguous));
+        }
+        let path = request.target.compared();
+        let changed_path = changes.and_then(|changes| changes.path(method, path));
+        let index = other.routed(changed_path.as_deref().unwrap_or(path));
+        let index = index.unwrap_or(BackendIndex::OWN);
         let is_unsigned = accepted.routed.verified().is_unsigned();
         if is_unsigned && other.unsigned(index) == Unsigned::Reject {
             return Err(NotCopied::Rejected(ProblemCode::SignMissing));
@@ -132,7 +134,7 @@ fn copied(
         changes: changes.map(Arc::clone),
         shadow,
         method,
-        path: request.target.path.to_owned(),
+        path: request.target.compared().to_owned(),
         app: accepted.app().map(Arc::clone),
         client: request.client,
         lasted: request.timing.lasted(),

@@ -43,7 +43,7 @@ pub(super) async fn forward<C: Client>(
         ))
         .await;
     }
-    if let Some(chosen) = choose(gateway, &accepted, request.target.path) {
+    if let Some(chosen) = choose(gateway, &accepted, request.target.compared()) {
         return Box::pin(forward_and_copy(gateway, request, accepted, chosen, client)).await;
     }
     let mut sent = Sent::default();
@@ -79,7 +79,7 @@ async fn forward_over_bridge<C: Client>(
     changes: &Arc<Changes>,
     client: &mut C,
 ) {
-    let of_request = (accepted.method(), request.target.path);
+    let of_request = (accepted.method(), request.target.compared());
     let (held, from) = (OnceLock::new(), request.client);
     let keep = |head: &ResponseHead<'_>, content_type: &[u8]| {
         if !applies(changes, of_request, head.status, content_type) {

@@ -29,7 +29,7 @@ use crate::{
         verify::VerifiedRequest,
     },
     request::{
-        Head,
+        Head, Target,
         client::{BodyLimits, Client},
         quotas::Quotas,
         rejection::Rejection,
@@ -72,10 +72,10 @@ pub async fn receive<'h, C: Client>(
             }
         }
     };
-    let quotas = count_app(gateway, &verified, target.path, &admitted);
+    let quotas = count_app(gateway, &verified, target.compared(), &admitted);
     let quotas = quotas.map_err(|rejection| Rejected::verified(&verified, rejection))?;
     let now = || now.unwrap_or_else(|| clock.now());
-    let routed = choose_route(gateway, verified, &admitted, target.path, now);
+    let routed = choose_route(gateway, verified, &admitted, target, now);
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &mut admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
@@ -109,7 +109,7 @@ fn check_limits_and_admit<'h>(
     if policy.rate_limits.counts_addresses() {
         let client = client_address(peer, head, &rules.trusted_proxies);
         let limits = &policy.rate_limits;
-        limits.count_address(method, target.path, client, Instant::now())?;
+        limits.count_address(method, target.compared(), client, Instant::now())?;
     }
     admit(method, head, head.body(), peer, rules)
 }
@@ -200,13 +200,13 @@ fn choose_route(
     gateway: &Gateway,
     verified: VerifiedRequest,
     admitted: &Admitted<'_>,
-    path: &str,
+    target: Target<'_>,
     now: impl Fn() -> Timestamp,
 ) -> Result<RoutedRequest, Box<Rejected>> {
     let wanted = Wanted {
         version: admitted.version,
         method: admitted.method,
-        path,
+        target,
         client: admitted.origin.client,
     };
     let backends = &gateway.policy.backends;

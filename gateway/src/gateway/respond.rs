@@ -199,7 +199,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
         let rules = &gateway.policy.rules;
         let format = error_format(
             request.method,
-            request.target.path,
+            request.target.compared(),
             request.headers,
             &rules.error_format,
         );

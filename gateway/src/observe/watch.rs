@@ -350,7 +350,7 @@ mod tests {
 
     /// Lets a request with this number and status end.
     fn end(watch: &Watch, number: usize, status: u16) {
-        let (id, rejection) = (id(number), Rejection::TargetInvalid);
+        let (id, rejection) = (id(number), Rejection::RequestReplayed);
         let mut outcome = Outcome::unrouted(&id);
         outcome.sent.status = status;
         outcome.rejection = (status == 400).then_some(&rejection);
@@ -412,7 +412,7 @@ mod tests {
         assert!(found(1).is_none(), "it was not rejected");
         assert!(found(1000).is_none(), "too old");
         let last = found(1000 + MAX_REJECTED).unwrap();
-        assert_eq!(last.code.as_deref(), Some("target_invalid"));
+        assert_eq!(last.code.as_deref(), Some("request_replayed"));
         assert_eq!(watch.last_rejected(|_| true, 3).len(), 3);
     }
 }

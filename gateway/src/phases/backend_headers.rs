@@ -235,6 +235,7 @@ mod tests {
             let host = text.find("Host: ").unwrap() + "Host: ".len();
             let host_end = host + text[host..].find("\r\n").unwrap();
             let target = Span::new(start, start + target.len()).unwrap();
+            let target = (target, Default::default());
             let host = Span::new(host, host_end).unwrap();
             let bytes = text.as_bytes().to_vec();
             Head::new(bytes, target, host, BodyLength::None, Default::default())

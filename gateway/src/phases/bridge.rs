@@ -71,12 +71,13 @@ pub(crate) fn changed(
     // The request of a callback does not change: the provider's parameters belong to the login service. Its response does.
     let is_callback = routed.verified().callback().is_some();
     let changes = version.changes().map(|changes| &**changes);
+    let compared = target.compared();
     let mut path = None;
     let mut pairs = Pairs::read(target.query, form);
     pairs.remove_signature();
     if let Some(changes) = changes.filter(|_| !is_callback) {
-        path = changes.path(method, target.path);
-        for change in changes.of(method, target.path) {
+        path = changes.path(method, compared);
+        for change in changes.of(method, compared) {
             for step in &change.request {
                 pairs.apply(step).map_err(|why| failed(change, why))?;
             }
@@ -87,10 +88,11 @@ pub(crate) fn changed(
         return Err(Rejection::SignMissing);
     }
     let (query, form) = pairs.write();
-    let mut changed = path.unwrap_or_else(|| target.path.to_owned());
-    if routed.verified().is_unsigned() && sign.is_always_signed(method, &changed) {
+    let at_other = path.as_deref().unwrap_or(compared);
+    if routed.verified().is_unsigned() && sign.is_always_signed(method, at_other) {
         return Err(Rejection::SignMissing);
     }
+    let mut changed = path.unwrap_or_else(|| target.path.to_owned());
     if !query.is_empty() {
         changed.push('?');
         changed.push_str(&query);
@@ -99,7 +101,7 @@ pub(crate) fn changed(
         target: changed,
         form: form.into_bytes(),
         from: Arc::clone(version.name()),
-        changes_response: changes.is_some_and(|all| all.change_responses(method, target.path)),
+        changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
     })
 }
 

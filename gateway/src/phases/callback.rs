@@ -43,7 +43,10 @@ pub(crate) fn match_callback(
     headers: &(impl Headers + ?Sized),
     config: &SignConfig,
 ) -> Result<Option<Callback>, Rejection> {
-    let is_callback_path = config.callback_paths.iter().any(|path| path == target.path);
+    let is_callback_path = config
+        .callback_paths
+        .iter()
+        .any(|path| path == target.compared());
     if method != Method::Get || body != BodyLength::None || !is_callback_path {
         return Ok(None);
     }

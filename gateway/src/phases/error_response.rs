@@ -12,6 +12,7 @@ use signpost_kit::{
 use signpost_protocol::{
     header::HeaderNames,
     language::Language,
+    malformed::Malformed,
     problem::{self, Problem, ProblemCode},
     request_id::RequestId,
 };
@@ -169,7 +170,9 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
             };
             vec![("versions", versions.to_owned())]
         }
-        _ => Vec::new(),
+        _ => rejection
+            .malformed()
+            .map_or_else(Vec::new, Malformed::arguments),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use signpost_protocol::{app::AppIdent, header::HeaderNames, param::Params};
+use signpost_protocol::{app::AppIdent, header::HeaderNames, malformed::Malformed, param::Params};
 
 use super::admit::AppHeader;
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) async fn identify_app(
     let ident = match header {
         AppHeader::Ident(ident) => ident,
         AppHeader::Malformed(sent) => return Err(Rejection::app_not_found(sent)),
-        AppHeader::Absent if browser_paths.iter().any(|path| path == target.path) => {
+        AppHeader::Absent if browser_paths.iter().any(|path| path == target.compared()) => {
             ident_of_query(target.query)?.ok_or_else(|| missing(names))?
         }
         AppHeader::Absent => return Err(missing(names)),
@@ -57,8 +57,9 @@ fn missing(names: &HeaderNames) -> Rejection {
 
 /// The `app` parameter of the query. Like the header, it is not trusted before `verify` has checked the signature.
 fn ident_of_query(query: &str) -> Result<Option<AppIdent>, Rejection> {
-    let params =
-        Params::parse(query.as_bytes(), b"", usize::MAX).map_err(|_| Rejection::ParamsMalformed)?;
+    let query = query.as_bytes();
+    let params = Params::parse(query, b"", usize::MAX)
+        .map_err(|_| Rejection::ParamsMalformed(Malformed::of_params(query, b"").into()))?;
     let app = params
         .single(APP)
         .map_err(|_| Rejection::ParamDuplicated { name: APP })?;

@@ -206,7 +206,7 @@ fn app_key(app: &App, rule: u64) -> Key {
 /// signature is verified; if it is invalid, it never reaches a backend.
 #[must_use]
 pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig) -> bool {
-    let is_on = |paths: &[String]| paths.iter().any(|path| path == target.path);
+    let is_on = |paths: &[String]| paths.iter().any(|path| path == target.compared());
     if method != b"GET" {
         return false;
     }

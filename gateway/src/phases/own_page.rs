@@ -32,11 +32,12 @@ pub(crate) enum OwnPage {
 pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     let target = head.target();
     // Checked first: what other requests pay.
-    if !matches!(target.path.as_bytes(), [b'/', b'p' | b'f', ..]) {
+    let path = target.compared();
+    if !matches!(path.as_bytes(), [b'/', b'p' | b'f', ..]) {
         return None;
     }
     let is_read = matches!(head.method(), b"GET" | b"HEAD") && head.body() == BodyLength::None;
-    match target.path {
+    match path {
         _ if !is_read => None,
         "/favicon.ico" => target.query.is_empty().then_some(OwnPage::Icon),
         path => ProblemCode::of_type_uri(path).map(OwnPage::About),

@@ -1,6 +1,9 @@
 //! Parses the parameters of target and body. CONTRACT 2.
 
-use signpost_protocol::param::{Params, ParamsError};
+use signpost_protocol::{
+    malformed::Malformed,
+    param::{Params, ParamsError},
+};
 
 use crate::{
     config::Limits,
@@ -17,8 +20,11 @@ pub(crate) fn read_params<'a>(
     body: &'a [u8],
     limits: &Limits,
 ) -> Result<Params<'a>, Rejection> {
-    Params::parse(target.query.as_bytes(), body, limits.params).map_err(|error| match error {
-        ParamsError::Malformed => Rejection::ParamsMalformed,
+    let query = target.query.as_bytes();
+    Params::parse(query, body, limits.params).map_err(|error| match error {
+        ParamsError::Malformed => {
+            Rejection::ParamsMalformed(Malformed::of_params(query, body).into())
+        }
         ParamsError::TooMany => Rejection::ParamsTooMany {
             limit: limits.params,
         },

@@ -4,17 +4,20 @@ use std::{net::IpAddr, sync::Arc};
 
 use ring::digest;
 use signpost_kit::{clock::Timestamp, limits::Network};
-use signpost_protocol::version::{Version, VersionSource};
+use signpost_protocol::{
+    malformed::{Fault, Malformed, Part},
+    version::{Version, VersionSource},
+};
 
 use super::verify::VerifiedRequest;
 use crate::{
     config::{
-        Backend, BackendIndex, LifeCycle, ServedVersion, Stage, StickyBy, UnknownVersion, Unsigned,
-        Versions,
+        Backend, BackendIndex, LifeCycle, Paths, ServedVersion, Stage, StickyBy, UnknownVersion,
+        Unsigned, Versions,
     },
     directory::apps::App,
     request::{
-        Method,
+        Method, Target,
         rejection::{Migration, Rejection},
     },
 };
@@ -99,8 +102,8 @@ pub struct Wanted<'r> {
     pub version: &'r [u8],
     /// The method.
     pub method: Method,
-    /// The path as sent.
-    pub path: &'r str,
+    /// The target.
+    pub target: Target<'r>,
     /// The client's address.
     pub client: IpAddr,
 }
@@ -121,8 +124,8 @@ pub struct Unrouted {
 ///
 /// # Errors
 ///
-/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out; or the
-/// backend takes signed requests only.
+/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out; or it takes
+/// no ambiguous paths; or the backend takes signed requests only.
 pub fn route(
     verified: VerifiedRequest,
     wanted: Wanted<'_>,
@@ -149,6 +152,9 @@ pub fn route(
     if let Some(life_cycle) = version.life_cycle()
         && let Err(rejection) = serves(life_cycle, versions, now())
     {
+        return Err(unrouted(verified, BackendIndex::OWN, rejection));
+    }
+    if let Err(rejection) = check_path(wanted.target, version) {
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
     let index = choose_backend(version, &verified, wanted, is_available);
@@ -216,6 +222,19 @@ fn names<'v>(versions: impl Iterator<Item = &'v Arc<ServedVersion>>) -> String {
     names.join(", ")
 }
 
+/// Rejects a path that readers may understand differently, unless the version takes it: at its backend the path could be one
+/// that has another rule.
+pub(crate) fn check_path(target: Target<'_>, version: &ServedVersion) -> Result<(), Rejection> {
+    match target.ambiguity() {
+        Some(at) if version.paths() == Paths::Canonical => {
+            let path = target.path.as_bytes();
+            let at = Malformed::at(Part::Path, path, at, Fault::Character);
+            Err(Rejection::TargetAmbiguous(at.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The backend of a route, of a canary, or the version's own. A callback takes no route: it has no application, and belongs
 /// to the login service.
 fn choose_backend(
@@ -225,13 +244,14 @@ fn choose_backend(
     is_available: impl Fn(&Backend) -> bool,
 ) -> BackendIndex {
     if verified.callback().is_none() {
-        if let Some(routed) = version.routed(wanted.path) {
+        let path = wanted.target.compared();
+        if let Some(routed) = version.routed(path) {
             return routed;
         }
         if let Some(bridge) = version.bridge() {
             let changes = version.changes();
-            let path = changes.and_then(|changes| changes.path(wanted.method, wanted.path));
-            if let Some(routed) = bridge.routed(path.as_deref().unwrap_or(wanted.path)) {
+            let changed = changes.and_then(|changes| changes.path(wanted.method, path));
+            if let Some(routed) = bridge.routed(changed.as_deref().unwrap_or(path)) {
                 return routed;
             }
         }
@@ -270,6 +290,7 @@ mod tests {
         directory::apps::directory::AppDirectory,
         phases::{callback::match_callback, verify::Verifier},
         request::{BodyLength, Method, RawHeaders, Target},
+        wire::syntax::path::read_path,
     };
 
     const TWO: &str =
@@ -285,10 +306,7 @@ mod tests {
             default_version,
             ..(*app).clone()
         });
-        let target = Target {
-            path: "/",
-            query: "",
-        };
+        let target = Target::parse(b"/").unwrap();
         let now = signpost_protocol::sign::SignTime::from_millis(0);
         Verifier::new(sign_config(""))
             .verify(app, Method::Get, target, &Default::default(), now)
@@ -299,7 +317,7 @@ mod tests {
         Wanted {
             version: version.as_bytes(),
             method: Method::Get,
-            path,
+            target: Target::parse(path.as_bytes()).unwrap(),
             client: IpAddr::from([192, 0, 2, 1]),
         }
     }
@@ -376,6 +394,42 @@ mod tests {
         routed.route().backend().name.to_string()
     }
 
+    #[test]
+    fn only_a_version_that_takes_paths_as_sent_takes_an_ambiguous_one() {
+        let unusual = |path: &str| read_path(path.as_bytes()).unwrap().unwrap();
+        let found = |path: &str, config: &str| {
+            let unusual = unusual(path);
+            let target = Target {
+                path,
+                unusual: Some(&unusual),
+                ..Target::default()
+            };
+            let wanted = Wanted {
+                target,
+                ..wanted("", path)
+            };
+            let routed = route(verified(None), wanted, &versions(config), || NOW, |_| true);
+            routed.map(|routed| routed.route().backend().name.to_string())
+        };
+        let as_sent = format!("{PARTS}paths = 'as_sent'\n");
+        for path in ["//login", "/x/../login", "/login;x"] {
+            let Unrouted {
+                rejection, route, ..
+            } = found(path, PARTS).unwrap_err();
+            assert!(matches!(rejection, Rejection::TargetAmbiguous(_)));
+            assert!(route.is_some());
+            assert_eq!(found(path, &as_sent).unwrap(), "v1");
+        }
+        for config in [PARTS, &as_sent] {
+            assert_eq!(found("/%6Cogin", config).unwrap(), "v1 /login");
+        }
+        // Over a bridge, the stricter of both.
+        let bridged = format!(
+            "default_version = 'v2'\n{PARTS}[versions.v2]\nbridge = 'v1'\npaths = 'as_sent'\n"
+        );
+        assert!(found("//login", &bridged).is_err());
+    }
+
     /// A client in the share of the canary.
     fn canary_client() -> [u8; 4] {
         let is_in = |last: &u8| place(StickyBy::Client, None, [192, 0, 2, *last].into()) < 10;
@@ -408,10 +462,7 @@ mod tests {
     #[test]
     fn a_callback_takes_no_route() {
         let verifier = Verifier::new(sign_config(""));
-        let target = Target {
-            path: "/login",
-            query: "state=v1.abc&code=x",
-        };
+        let target = Target::parse(b"/login?state=v1.abc&code=x").unwrap();
         let callback = match_callback(
             Method::Get,
             BodyLength::None,
@@ -452,11 +503,8 @@ mod tests {
     fn a_callback_goes_to_the_version_that_issued_its_state() {
         let verifier = Verifier::new(sign_config(""));
         for (state, version) in [("v2.abc", "v2"), ("v9.abc", "v1"), ("abc", "v1")] {
-            let query = format!("state={state}&code=x");
-            let target = Target {
-                path: "/login",
-                query: &query,
-            };
+            let target = format!("/login?state={state}&code=x");
+            let target = Target::parse(target.as_bytes()).unwrap();
             let callback = match_callback(
                 Method::Get,
                 BodyLength::None,
@@ -544,10 +592,7 @@ mod tests {
         let versions = versions(ENDING);
         let after = || NOW;
         let verifier = Verifier::new(sign_config(""));
-        let target = Target {
-            path: "/login",
-            query: "state=v1.abc&code=x",
-        };
+        let target = Target::parse(b"/login?state=v1.abc&code=x").unwrap();
         let callback = match_callback(
             Method::Get,
             BodyLength::None,

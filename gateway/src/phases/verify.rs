@@ -165,7 +165,7 @@ impl Verifier {
         now: SignTime,
     ) -> Result<VerifiedRequest, Rejection> {
         if params.is_empty() {
-            return if self.config.is_always_signed(method, target.path) {
+            return if self.config.is_always_signed(method, target.compared()) {
                 Err(Rejection::SignMissing)
             } else {
                 Ok(VerifiedRequest(Verified::Unsigned(app)))

@@ -6,6 +6,7 @@ use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
     language::Language,
     log_text,
+    malformed::Malformed,
     problem::ProblemCode,
     sign::{
         SignTime, TimeSlip, Window,
@@ -84,11 +85,14 @@ pub enum Rejection {
     #[error("not HTTP: {0}")]
     NotHttp(&'static str),
     /// Client error: the path or `Host` is malformed.
-    #[error("the target is malformed")]
-    TargetInvalid,
+    #[error("the target is malformed: {0}")]
+    TargetInvalid(Box<Malformed>),
+    /// Client error: a backend may take the path for another one than the gateway.
+    #[error("the path is ambiguous: {0}")]
+    TargetAmbiguous(Box<Malformed>),
     /// Client error: an invalid escape, an unescaped character, or not UTF-8.
-    #[error("the parameters are malformed")]
-    ParamsMalformed,
+    #[error("the parameters are malformed: {0}")]
+    ParamsMalformed(Box<Malformed>),
     /// Client error: too many parameters.
     #[error("more than {limit} parameters")]
     ParamsTooMany {
@@ -306,8 +310,9 @@ impl Rejection {
     pub(crate) fn code(&self) -> Option<ProblemCode> {
         Some(match self {
             Self::NotHttp(_) | Self::ClientDisconnected => return None,
-            Self::TargetInvalid => ProblemCode::TargetInvalid,
-            Self::ParamsMalformed => ProblemCode::ParamsMalformed,
+            Self::TargetInvalid(_) => ProblemCode::TargetInvalid,
+            Self::TargetAmbiguous(_) => ProblemCode::TargetAmbiguous,
+            Self::ParamsMalformed(_) => ProblemCode::ParamsMalformed,
             Self::ParamsTooMany { .. } => ProblemCode::ParamsTooMany,
             Self::ParamDuplicated { .. } => ProblemCode::ParamDuplicated,
             Self::PrefetchRefused => ProblemCode::PrefetchRefused,
@@ -399,6 +404,17 @@ impl Rejection {
             Self::BackendUnreachable { .. } | Self::BridgeFailed { .. } => Some(Failure::Backend),
             Self::BackendTimeout => Some(Failure::BackendTimeout),
             Self::Internal(_) => Some(Failure::Internal),
+            _ => None,
+        }
+    }
+
+    /// Where the request is malformed.
+    #[must_use]
+    pub(crate) fn malformed(&self) -> Option<&Malformed> {
+        match self {
+            Self::TargetInvalid(at) | Self::TargetAmbiguous(at) | Self::ParamsMalformed(at) => {
+                Some(at)
+            }
             _ => None,
         }
     }

@@ -5,6 +5,7 @@
 //! | [`bytes`] | byte classes |
 //! | [`scan`] | finds the end of a head as it arrives |
 //! | [`field`] | a field line, and the offsets of its parts |
+//! | [`path`] | what a path means, however it is written |
 //! | [`framing`] | the fields that frame a body |
 //! | [`chunked`] | decodes a chunked body |
 
@@ -12,4 +13,5 @@ pub(crate) mod bytes;
 pub(crate) mod chunked;
 pub(crate) mod field;
 pub(crate) mod framing;
+pub(crate) mod path;
 pub(crate) mod scan;

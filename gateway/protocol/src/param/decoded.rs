@@ -1,5 +1,7 @@
 //! Form-decoding: `+` is a space, `%xx` a byte, and the bytes are UTF-8.
 
+use std::ops::Range;
+
 use super::ParamsError;
 
 /// Form-decodes: `+` is a space, `%xx` a byte.
@@ -32,6 +34,23 @@ impl Decoded<'_> {
             Err(ParamsError::Malformed)
         }
     }
+}
+
+/// The bytes of a text, each with the place where it stands, as itself or escaped. A broken escape is a `%` by itself.
+pub fn unescaped(text: &[u8]) -> impl Iterator<Item = (Range<usize>, u8)> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let start = offset;
+        let (length, byte) = match *text.get(start..)? {
+            [b'%', high, low, ..] if (hex_value(high) | hex_value(low)) < 16 => {
+                (3, hex_value(high) << 4 | hex_value(low))
+            }
+            [byte, ..] => (1, byte),
+            [] => return None,
+        };
+        offset += length;
+        Some((start..offset, byte))
+    })
 }
 
 /// The value of a hex digit of either letter case; 255 for any other byte.

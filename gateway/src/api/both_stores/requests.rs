@@ -13,7 +13,7 @@ impl Scene {
     /// Lets a request with this id end, with a status below 400 or rejected with 400.
     pub(crate) fn end(&self, id: &str, status: u16) {
         let id: RequestId = id.parse().unwrap();
-        let rejection = Rejection::TargetInvalid;
+        let rejection = Rejection::RequestReplayed;
         let mut outcome = Outcome::unrouted(&id);
         outcome.sent.status = status;
         outcome.path = "/a\u{202e}<b>";
@@ -54,7 +54,7 @@ async fn requests_are_streamed_as_they_end() {
     for part in [
         "event: request",
         r#""path":"/a\u202e<b>""#,
-        r#""code":"target_invalid""#,
+        r#""code":"request_replayed""#,
     ] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
@@ -72,7 +72,7 @@ async fn a_rejected_request_is_found_by_its_id() {
     scene.end("0000", 200);
     scene.end("0001", 400);
     let found = scene.get("/api/v1/rejections/0001", &viewer).await;
-    assert_eq!(found.body["code"], "target_invalid", "{}", found.text);
+    assert_eq!(found.body["code"], "request_replayed", "{}", found.text);
     let others = scene.get("/api/v1/rejections/0000", &viewer).await;
     assert_eq!(others.code(), "not_found");
     let all = scene.get("/api/v1/rejections?limit=5", &viewer).await;

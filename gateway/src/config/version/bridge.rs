@@ -234,14 +234,16 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
     if let Some(from) = path_from {
         check_companions(section, "path", &["to"])?;
         let to = to(section)?;
-        if path(&to).is_none() || step.is_some() {
+        // Otherwise what follows `from` would make an empty segment.
+        let fits = from.ends_with('/') || !to.ends_with('/');
+        let (Some(to), None, true) = (path(&to), step, fits) else {
             return Err(section.problem(
                 "to",
                 &format!("\"{to}\""),
-                "a path, in a step of its own",
+                "a path, in a step of its own, with \"/\" at its end only if path has it",
             ));
-        }
-        let from = from.into();
+        };
+        let (from, to) = (from.into(), to.into());
         return Ok(RequestChange::Path { from, to });
     }
     let ((key, companions), name) = step.ok_or_else(|| no_step(section, &KEYS, "path, "))?;

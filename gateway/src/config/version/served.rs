@@ -14,7 +14,7 @@ use signpost_protocol::version::Version;
 
 use super::{
     Reading,
-    backend::{AccountRules, Backend, BackendName, Part},
+    backend::{AccountCheck, AccountRules, Backend, BackendName, Part},
     bridge::{check_no_backend, read_bridge, read_changes},
     canaries::{Canary, StickyBy, read_canaries},
     changes::Changes,
@@ -52,6 +52,17 @@ pub struct ServedVersion {
     shadow: Option<Arc<Shadow>>,
     /// How its table takes unsigned requests.
     unsigned: Unsigned,
+    /// Which paths it takes.
+    paths: Paths,
+}
+
+/// Which paths a version takes. CONTRACT 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// Those that every reader understands alike.
+    Canonical,
+    /// All, as they were sent.
+    AsSent,
 }
 
 /// A version whose backends serve the requests of another one.
@@ -100,6 +111,8 @@ impl ServedVersion {
             Ok(Some(_)) | Err(Invalid) => check_no_backend(section).map(|()| None),
         };
         let unsigned = Unsigned::read(section, reading.gateway.unsigned);
+        let paths = [("canonical", Paths::Canonical), ("as_sent", Paths::AsSent)];
+        let paths = section.choice("paths", &paths, Paths::Canonical);
         let routes = read_routes(section, reading);
         let life_cycle = LifeCycle::read(section, reading);
         let names = reading.gateway.names;
@@ -168,6 +181,7 @@ impl ServedVersion {
             sticky_by,
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
             unsigned,
+            paths: paths?,
             changes: changes.map(Arc::new),
             bridge,
             shadow: shadow.map(Arc::new),
@@ -214,6 +228,9 @@ impl ServedVersion {
         bridge.routes.clone_from(&other.routes);
         for (_, BackendIndex(index)) in &mut self.routes {
             *index += bridge.backends;
+        }
+        if other.paths == Paths::Canonical {
+            self.paths = Paths::Canonical;
         }
         self.canaries.clone_from(&other.canaries);
         self.sticky_by = other.sticky_by;
@@ -324,7 +341,24 @@ impl ServedVersion {
         }
     }
 
-    /// The backend of the longest route that takes `path`; byte for byte, as sent.
+    /// Which paths it takes.
+    #[must_use]
+    pub(crate) const fn paths(&self) -> Paths {
+        self.paths
+    }
+
+    /// Whether it takes ambiguous paths, and one of its backends has a rule that its own lacks: such a path can pass the rule.
+    pub(super) fn has_rules_to_pass(&self) -> bool {
+        let own = self.unsigned(BackendIndex::OWN);
+        let mut destinations = self.destinations.iter();
+        self.paths == Paths::AsSent
+            && destinations.any(|one| {
+                let asks_account = one.backend.account.check != AccountCheck::None;
+                asks_account || (one.unsigned == Unsigned::Reject && own != Unsigned::Reject)
+            })
+    }
+
+    /// The backend of the longest route that takes `path`, in the form in which paths are compared.
     #[must_use]
     pub(crate) fn routed(&self, path: &str) -> Option<BackendIndex> {
         routed(&self.routes, path)

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     exchange::{AfterResponse, Http1Exchange},
-    head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
+    head::{HeadFault, ReadHead, RequestScanner, locate, peek_request_line, read_head},
     response::Recipient,
     stream::{ClientConnection, ReceiveOutcome},
 };
@@ -149,11 +149,14 @@ fn take_head<S: Stream>(
             let bytes = connection.take(length);
             let read = read_head(bytes, limits);
             read.map(Some).map_err(|(fault, received)| BadHead {
-                rejection: rejection(limits, fault),
+                rejection: rejection(limits, fault, &received),
                 received,
             })
         }
-        Err(fault) => Err(bad_head(rejection(limits, fault), connection)),
+        Err(fault) => {
+            let rejection = rejection(limits, fault, connection.ahead());
+            Err(bad_head(rejection, connection))
+        }
     }
 }
 
@@ -208,17 +211,20 @@ pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
     let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
     UnparsedHead {
         method: line.map_or(&b"-"[..], |line| line.method),
-        target: Target { path, query: "" },
+        target: Target {
+            path,
+            ..Target::default()
+        },
         received,
     }
 }
 
-/// The rejection of a request whose head has a fault.
-pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault) -> Rejection {
+/// The rejection of a request whose head has a fault, of which these bytes arrived.
+pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) -> Rejection {
     match fault {
         HeadFault::NotHttp(why) => Rejection::NotHttp(why),
-        HeadFault::Target => Rejection::TargetInvalid,
-        HeadFault::Query => Rejection::ParamsMalformed,
+        HeadFault::Target => Rejection::TargetInvalid(locate(fault, received).into()),
+        HeadFault::Query => Rejection::ParamsMalformed(locate(fault, received).into()),
         HeadFault::QueryTooLong => Rejection::QueryTooLong {
             limit: limits.query,
         },

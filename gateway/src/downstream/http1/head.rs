@@ -3,14 +3,17 @@
 //! Sources: RFC 9112 (message syntax), RFC 9110 sections 5 and 7.2 (fields, Host), RFC 3986 (targets),
 //! CONTRACT 2. No I/O.
 
-use memchr::{memchr, memmem};
+use http::header::HOST as HOST_NAME;
+use memchr::{memchr, memmem, memrchr};
+use signpost_protocol::malformed::{Fault, Malformed, Part};
 
 use crate::{
-    request::{BodyLength, Head, HeadLimits},
+    request::{BodyLength, CheckedTarget, Head, HeadLimits, Headers as _, RawHeaders, is_named},
     wire::syntax::{
-        bytes::{HOST, PATH, QUERY, TOKEN, has_control, is_in_class, is_made_of},
+        bytes::{HOST, PATH, QUERY, TOKEN, first_outside, has_control, is_in_class, is_made_of},
         field::{Field, FieldFault, Fields, NameAndValue, Span, read_fields},
         framing::FramingFields,
+        path::{MalformedPath, read_path},
         scan::{BareLineFeed, HeadScanner},
     },
 };
@@ -24,7 +27,7 @@ pub enum HeadFault {
     /// The path or `Host` violates RFC 3986.
     #[error("the target is malformed")]
     Target,
-    /// The query violates RFC 3986.
+    /// The query has a character or an escape that is not allowed there.
     #[error("the query is malformed")]
     Query,
     /// The query is longer than allowed.
@@ -115,7 +118,7 @@ pub fn read_head(bytes: Vec<u8>, limits: &HeadLimits) -> Result<ReadHead, (HeadF
 
 /// The offsets and properties of a valid head.
 struct Checked {
-    target: Span,
+    target: (Span, CheckedTarget),
     host: Span,
     body: BodyLength,
     is_http_1_0: bool,
@@ -136,14 +139,14 @@ fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
     if fields.len() > limits.headers {
         return Err(HeadFault::TooLarge);
     }
-    check_target(line.target, limits)?;
+    let checked = check_target(line.target, limits)?;
     if !found.host_is_valid {
         return Err(HeadFault::Target);
     }
     let start = line.method.len() + 1;
     let target = Span::new(start, start + line.target.len()).ok_or(HeadFault::TooLarge)?;
     Ok(Checked {
-        target,
+        target: (target, checked),
         host: found.host,
         body,
         is_http_1_0,
@@ -157,7 +160,7 @@ fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
 pub struct RequestLine<'a> {
     /// A token.
     pub method: &'a [u8],
-    /// Anything without a space.
+    /// Anything without a control character.
     pub target: &'a [u8],
 }
 
@@ -169,9 +172,9 @@ pub struct RequestLine<'a> {
 fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
     let parts = memchr(b' ', line).and_then(|end| {
         let (method, rest) = (&line[..end], &line[end + 1..]);
-        let end = memchr(b' ', rest)?;
-        let (target, version) = (&rest[..end], &rest[end + 1..]);
-        (!version.contains(&b' ')).then_some((method, target, version))
+        // A space in the target is one of the target's faults: it frames no body.
+        let end = memrchr(b' ', rest)?;
+        Some((method, &rest[..end], &rest[end + 1..]))
     });
     let (method, target, version) = parts.ok_or(HeadFault::NotHttp(
         "the request line does not have three parts",
@@ -202,8 +205,8 @@ pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
 ///
 /// # Errors
 ///
-/// The query is too long, or there is a character that RFC 3986 does not allow there.
-pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), HeadFault> {
+/// The query is too long, or there is a character that is not allowed there.
+pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<CheckedTarget, HeadFault> {
     let (path, query) = match memchr(b'?', target) {
         Some(mark) => (&target[..mark], &target[mark + 1..]),
         None => (target, &b""[..]),
@@ -211,13 +214,42 @@ pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<(), Hea
     if query.len() > limits.query {
         return Err(HeadFault::QueryTooLong);
     }
-    if path.first() != Some(&b'/') || !is_made_of(path, PATH) {
-        return Err(HeadFault::Target);
-    }
+    let unusual = read_path(path).map_err(|MalformedPath| HeadFault::Target)?;
     if is_made_of(query, QUERY) {
-        Ok(())
+        Ok(CheckedTarget {
+            path_length: path.len(),
+            unusual,
+        })
     } else {
         Err(HeadFault::Query)
+    }
+}
+
+/// Where a head with [`HeadFault::Target`] or [`HeadFault::Query`] is malformed.
+pub(crate) fn locate(fault: HeadFault, received: &[u8]) -> Malformed {
+    let target = peek_request_line(received).map_or(&b""[..], |line| line.target);
+    let end = memchr(b'?', target).unwrap_or(target.len());
+    let (path, query) = (&target[..end], target.get(end + 1..).unwrap_or_default());
+    let (part, source, class) = match fault {
+        HeadFault::Query => (Part::Query, query, QUERY),
+        _ => (Part::Path, path, PATH),
+    };
+    let headers = RawHeaders(received);
+    let mut hosts = headers
+        .each()
+        .filter(|(name, _)| is_named(name, &HOST_NAME));
+    match (first_outside(source, class), hosts.next(), hosts.next()) {
+        _ if part == Part::Path && path.first() != Some(&b'/') => {
+            Malformed::at(part, path, 0, Fault::Slash)
+        }
+        (Some(at), ..) if source[at] == b'%' => Malformed::at(part, source, at, Fault::Escape),
+        (Some(at), ..) => Malformed::at(part, source, at, Fault::Character),
+        (None, Some((_, host)), None) => {
+            let outside = first_outside(host, HOST).filter(|&at| !b":[]".contains(&host[at]));
+            let fault = outside.map_or(Fault::Other, |_| Fault::Character);
+            Malformed::at(Part::Host, host, outside.unwrap_or_default(), fault)
+        }
+        (None, ..) => Malformed::at(Part::Host, b"", 0, Fault::Hosts),
     }
 }
 

@@ -156,7 +156,7 @@ async fn serve_stream<'d>(
         Err((fault, written)) => {
             let unparsed = unparsed_head(&written);
             let mut client = exchange(unparsed.method, BodyLength::Unknown);
-            let rejection = fault.rejection(limits, gateway.policy.bounds.timeouts.head);
+            let rejection = fault.rejection(limits, gateway.policy.bounds.timeouts.head, &written);
             reject_bad_head(gateway, unparsed, &rejection, peer, &mut client).await;
             client
         }

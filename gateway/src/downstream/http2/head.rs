@@ -100,10 +100,15 @@ impl StreamHead {
 }
 
 impl StreamFault {
-    /// The rejection of the request.
-    pub(crate) fn rejection(self, limits: &HeadLimits, timeout: Duration) -> Rejection {
+    /// The rejection of the request, whose head is written out as far as it can be.
+    pub(crate) fn rejection(
+        self,
+        limits: &HeadLimits,
+        timeout: Duration,
+        written: &[u8],
+    ) -> Rejection {
         match self {
-            Self::Head(fault) => rejection(limits, fault),
+            Self::Head(fault) => rejection(limits, fault, written),
             Self::Late => Rejection::RequestTimeout { limit: timeout },
         }
     }
@@ -327,9 +332,9 @@ impl HeadWriter {
         self.pseudo.authority = authority;
     }
 
-    /// Writes the target up to a byte that would end it.
+    /// Writes the target up to a control character, which could end the line.
     fn write_target(&mut self, target: &[u8]) {
-        let ends = |&byte: &u8| byte <= b' ' || byte == 0x7f;
+        let ends = |&byte: &u8| byte < b' ' || byte == 0x7f;
         let end = target.iter().position(ends).unwrap_or(target.len());
         self.written.extend_from_slice(&target[..end]);
         if end < target.len() && self.fault.is_none() {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use signpost_protocol::{
     app::AppId,
+    malformed::Malformed,
     problem::ProblemCode,
     request_id::RequestId,
     sign::{
@@ -215,7 +216,10 @@ fn a_failed_verification_counts_by_its_cause() {
         (duplicated(SIGN), Some("param_duplicated")),
         (duplicated("app"), None),
         (Rejection::BackendTimeout, None),
-        (Rejection::ParamsMalformed, None),
+        (
+            Rejection::ParamsMalformed(Malformed::of_params(b"a=%", b"").into()),
+            None,
+        ),
     ];
     let retry_after = Duration::from_secs(1);
     cases.push((

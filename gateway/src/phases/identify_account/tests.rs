@@ -84,14 +84,14 @@ impl Fixture {
         let AppDirectory::Single(app) = AppDirectory::single(key) else {
             unreachable!()
         };
-        let target = Target { path, query: "" };
+        let target = Target::parse(path.as_bytes()).unwrap();
         let verifier = Verifier::new(sign_config(""));
         let at = SignTime::from_millis(0);
         let verified = verifier.verify(app, Method::Get, target, &Params::default(), at);
         let wanted = Wanted {
             method: Method::Get,
             version: b"",
-            path,
+            target,
             client: CLIENT,
         };
         let routed = route(

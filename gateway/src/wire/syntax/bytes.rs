@@ -4,7 +4,9 @@
 pub(crate) const TOKEN: u8 = 1;
 /// `pchar` and `/` of RFC 3986, without `%`.
 pub(crate) const PATH: u8 = 2;
-/// [`PATH`] and `?`, `[`, `]`.
+/// [`PATH`] without `/` and `;`: what means the same wherever it stands in a path.
+pub(crate) const PLAIN: u8 = 8;
+/// What a browser sends as it is in a query: visible ASCII, but `"`, `#`, `<`, `>` (the URL standard's query set), and `%`.
 pub(crate) const QUERY: u8 = 4;
 /// `reg-name` of RFC 3986, without `%` and `,`.
 pub(crate) const HOST: u8 = 16;
@@ -20,21 +22,26 @@ pub(crate) fn is_in_class(byte: u8, class: u8) -> bool {
 /// Whether every byte is in the class or part of a valid escape: `%` and two hex digits.
 #[must_use]
 pub(crate) fn is_made_of(text: &[u8], class: u8) -> bool {
+    first_outside(text, class).is_none()
+}
+
+/// The offset of the first byte that is neither in the class nor part of a valid escape.
+#[must_use]
+pub(crate) fn first_outside(text: &[u8], class: u8) -> Option<usize> {
     let mut offset = 0;
     while let Some(&byte) = text.get(offset) {
-        if byte == b'%' {
-            let digits = text.get(offset + 1..offset + 3);
-            if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                return false;
-            }
-            offset += 3;
-        } else if is_in_class(byte, class) {
+        if is_in_class(byte, class) {
             offset += 1;
+        } else if byte == b'%'
+            && let Some(digits) = text.get(offset + 1..offset + 3)
+            && digits.iter().all(u8::is_ascii_hexdigit)
+        {
+            offset += 3;
         } else {
-            return false;
+            return Some(offset);
         }
     }
-    true
+    None
 }
 
 /// Whether a byte is allowed in a field value: any but control characters; a tab is allowed.
@@ -104,9 +111,12 @@ const fn classes() -> [u8; 256] {
             class |= TOKEN;
         }
         if is_path {
-            class |= PATH | QUERY;
+            class |= PATH;
         }
-        if matches!(letter, b'?' | b'[' | b']') {
+        if is_path && !matches!(letter, b'/' | b';') {
+            class |= PLAIN;
+        }
+        if letter.is_ascii_graphic() && !matches!(letter, b'"' | b'#' | b'<' | b'>' | b'%') {
             class |= QUERY;
         }
         // No comma: an intermediary may have joined two `Host` fields with one.

@@ -94,10 +94,11 @@ pub fn read<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Fa
 fn read_whole<'a>(head: &'a [u8], limits: &Limits) -> Result<Head<'a>, Fault> {
     let mut lines = lines(head).into_iter();
     let request_line = lines.next().ok_or(Fault::NotHttp)?;
-    let parts: Vec<&[u8]> = request_line.split(|&byte| byte == b' ').collect();
-    let [method, target, version] = parts[..] else {
-        return Err(Fault::NotHttp);
-    };
+    // The first space ends the method, the last one the target.
+    let (method, rest) = split_once(request_line, b' ').ok_or(Fault::NotHttp)?;
+    let space = rest.iter().rposition(|&byte| byte == b' ');
+    let (target, version) = rest.split_at(space.ok_or(Fault::NotHttp)?);
+    let version = &version[1..];
     let is_http_1_0 = match version {
         b"HTTP/1.1" => false,
         b"HTTP/1.0" => true,
@@ -119,7 +120,9 @@ fn read_whole<'a>(head: &'a [u8], limits: &Limits) -> Result<Head<'a>, Fault> {
     if !path.starts_with(b"/") || !is_encoded(path, is_path_byte) {
         return Err(Fault::Target);
     }
-    if !is_encoded(query, |byte| is_path_byte(byte) || b"?[]".contains(&byte)) {
+    if !is_encoded(query, |byte| {
+        is_path_byte(byte) || b"?[]\\^`{|}".contains(&byte)
+    }) {
         return Err(Fault::Query);
     }
     let hosts = values(&fields, "host");

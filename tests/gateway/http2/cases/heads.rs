@@ -180,7 +180,7 @@ async fn heads_are_judged_as_in_http_1_1() {
         (
             "a query with a brace",
             headers(1, END_STREAM, &fields("GET", "/x?{a}", &[])),
-            Rejects(400, "params_malformed"),
+            Rejects(403, "time_missing"),
         ),
         (
             "an absolute target",

@@ -112,6 +112,11 @@ fn with_details(
             let hint = text(problem.language, VersionInPath::HINT, &args);
             problem.hint(hint)
         }
+        LoginError::ParamsMalformed { at } => {
+            let arguments = at.arguments();
+            let arguments = arguments.iter().map(|(name, value)| (*name, &**value));
+            problem.detail_args(&arguments.collect::<Vec<_>>())
+        }
         LoginError::ParamMissing { name } => problem.detail_args(&[("name", name)]),
         LoginError::ParamInvalid { name, rule } => {
             let (rule, allowed) = rule.text_args();

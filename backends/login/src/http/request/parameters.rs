@@ -13,6 +13,7 @@ use http::{
 use signpost_protocol::{
     form::BodyType,
     login_state::CALLBACK_PARAMS,
+    malformed::Malformed,
     param::{Params, ParamsError},
 };
 
@@ -113,16 +114,17 @@ impl Parameters {
 
     fn parse(query: &[u8], body: &[u8]) -> Result<Self, LoginError> {
         let params = Params::parse(query, body, MAX_PARAMETERS).map_err(|error| match error {
-            ParamsError::Malformed => LoginError::ParamsMalformed,
+            ParamsError::Malformed => LoginError::ParamsMalformed {
+                at: Malformed::of_params(query, body).into(),
+            },
             ParamsError::TooMany => LoginError::ParamsTooMany,
         })?;
-        let text = |bytes: &[u8]| {
-            String::from_utf8(bytes.to_vec()).map_err(|_| LoginError::ParamsMalformed)
-        };
+        // Keys and values are UTF-8: that was checked.
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let pairs = params
             .iter()
-            .map(|param| Ok((text(param.key())?, text(&param.value())?)));
-        pairs.collect::<Result<_, _>>().map(Self)
+            .map(|param| (text(param.key()), text(&param.value())));
+        Ok(Self(pairs.collect()))
     }
 }
 
@@ -217,7 +219,7 @@ mod tests {
     fn parameters_that_the_gateway_rejects_are_rejected() {
         assert!(matches!(
             Parameters::parse(b"a=%", b""),
-            Err(LoginError::ParamsMalformed)
+            Err(LoginError::ParamsMalformed { .. })
         ));
         let many = "a&".repeat(MAX_PARAMETERS + 1);
         assert!(matches!(

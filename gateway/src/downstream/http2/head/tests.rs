@@ -201,7 +201,7 @@ fn malformed_targets_and_schemes_have_the_faults_of_http_1_1() {
     let (_, written) = request("GET", "/a b\r\nc", &[], false)
         .judge(&LIMITS)
         .unwrap_err();
-    assert_eq!(written, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(written, b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n");
 }
 
 #[test]

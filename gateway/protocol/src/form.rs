@@ -1,5 +1,7 @@
 //! Recognizing forms: the only kind of body with parameters. CONTRACT 2.
 
+use std::borrow::Cow;
+
 /// The body's type according to the request's headers, collected one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyType<'a> {
@@ -20,24 +22,67 @@ impl<'a> BodyType<'a> {
         self.is_encoded = true;
     }
 
-    /// Whether the body is a form: `application/x-www-form-urlencoded`, optionally with `charset=utf-8`, not encoded.
+    /// Whether the body is a form: `application/x-www-form-urlencoded` without another charset than UTF-8, not encoded.
     #[must_use]
     pub fn is_form(&self) -> bool {
-        let Some(content_type) = self.content_type else {
+        let content_type = self.content_type.unwrap_or_default();
+        let is_form =
+            content_type
+                .split_at_checked(FORM.len())
+                .is_some_and(|(media_type, parameters)| {
+                    media_type.eq_ignore_ascii_case(FORM) && are_utf8(parameters)
+                });
+        is_form && !self.is_ambiguous && !self.is_encoded
+    }
+}
+
+/// The media type of a form.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+/// Whether the parameters of a media type are well-formed, and each `charset` is UTF-8. Others have no meaning. RFC 9110
+/// section 5.6.6.
+fn are_utf8(mut rest: &[u8]) -> bool {
+    while !rest.is_empty() {
+        let Some(parameter) = rest.trim_ascii_start().strip_prefix(b";") else {
             return false;
         };
-        let mut parts = content_type
-            .split(|&byte| byte == b';')
-            .map(<[u8]>::trim_ascii);
-        let is_form = parts.next().is_some_and(|media_type| {
-            media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
-        });
-        let is_utf8 = |part: &[u8]| {
-            part.eq_ignore_ascii_case(b"charset=utf-8")
-                || part.eq_ignore_ascii_case(b"charset=\"utf-8\"")
+        let (name, after) = token(parameter.trim_ascii_start());
+        rest = after;
+        if name.is_empty() {
+            continue;
+        }
+        let Some((value, after)) = after.strip_prefix(b"=").and_then(value) else {
+            return false;
         };
-        is_form && parts.all(is_utf8) && !self.is_ambiguous && !self.is_encoded
+        if name.eq_ignore_ascii_case(b"charset") && !value.eq_ignore_ascii_case(b"utf-8") {
+            return false;
+        }
+        rest = after;
     }
+    true
+}
+
+/// Splits off a parameter's value: a token, or a quoted string (RFC 9110 section 5.6.4).
+fn value(rest: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let Some(quoted) = rest.strip_prefix(b"\"") else {
+        let (value, rest) = token(rest);
+        return (!value.is_empty()).then_some((value.into(), rest));
+    };
+    let (mut value, mut bytes) = (Vec::new(), quoted.iter());
+    loop {
+        match bytes.next()? {
+            b'"' => return Some((value.into(), bytes.as_slice())),
+            b'\\' => value.push(*bytes.next()?),
+            &byte => value.push(byte),
+        }
+    }
+}
+
+/// Splits off a token, which may be empty. RFC 9110 section 5.6.2.
+fn token(text: &[u8]) -> (&[u8], &[u8]) {
+    let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let end = text.iter().position(|byte| !is_of_token(byte));
+    text.split_at(end.unwrap_or(text.len()))
 }
 
 #[cfg(test)]
@@ -59,6 +104,10 @@ mod tests {
             "Application/X-WWW-Form-Urlencoded",
             "application/x-www-form-urlencoded; charset=UTF-8",
             "application/x-www-form-urlencoded;charset=\"utf-8\"",
+            "application/x-www-form-urlencoded;",
+            "application/x-www-form-urlencoded \t;; ; ;",
+            "application/x-www-form-urlencoded ; CharSet=\"U\\TF-8\" ;charset=utf-8",
+            "application/x-www-form-urlencoded; boundary=x;charset=utf-8; q=\";charset=latin1\\\"\"",
         ] {
             assert!(body_type(&[good]).is_form(), "{good}");
         }
@@ -68,8 +117,19 @@ mod tests {
             &["text/plain"],
             &["multipart/form-data; boundary=x"],
             &["application/x-www-form-urlencoded; charset=latin1"],
-            &["application/x-www-form-urlencoded; boundary=x"],
-            &["application/x-www-form-urlencoded;"],
+            &["application/x-www-form-urlencoded; charset=us-ascii"],
+            &["application/x-www-form-urlencoded; charset=utf-8; charset=latin1"],
+            &["application/x-www-form-urlencoded; charset=\"latin1\"; charset=utf-8"],
+            &["application/x-www-form-urlencoded; charset=utf-8 x"],
+            &["application/x-www-form-urlencoded; charset = utf-8"],
+            &["application/x-www-form-urlencoded; charset="],
+            &["application/x-www-form-urlencoded; charset"],
+            &["application/x-www-form-urlencoded; charset=\"utf-8"],
+            &["application/x-www-form-urlencoded; charset=\"utf-8\\"],
+            &["application/x-www-form-urlencoded; =utf-8"],
+            &["application/x-www-form-urlencoded charset=utf-8"],
+            &["application/x-www-form-urlencoded, charset=utf-8"],
+            &["application/x-www-form-urlencodedx"],
             &["application/x-www-form-urlencoded, text/plain"],
         ] {
             assert!(!body_type(bad).is_form(), "{bad:?}");

@@ -70,7 +70,7 @@ pub(crate) use self::{
     caller::{FromConsole, SignedIn},
     failures::{Failure as FailedAttempt, Failures},
     idempotency::KEY as IDEMPOTENCY_KEY,
-    layers::is_cross_site,
+    layers::{allowed_methods, is_cross_site},
     problem::{ApiError, Code},
 };
 

@@ -80,7 +80,7 @@ pub(crate) fn router(
         accounts,
         current: Arc::clone(current),
     });
-    Router::new()
+    let routes = Router::new()
         .route("/", get(overview::show))
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
@@ -117,8 +117,11 @@ pub(crate) fn router(
         .route(page::STYLE_PATH, get(page::style))
         .route(page::SCRIPT_PATH, get(page::script))
         .fallback(other)
-        .layer(from_fn_with_state(Arc::clone(&console), layers::around))
-        .with_state(console)
+        .with_state(Arc::clone(&console));
+    // Outside, since only the whole router adds the methods of a path.
+    Router::new()
+        .fallback_service(routes)
+        .layer(from_fn_with_state(console, layers::around))
 }
 
 /// Whether a path is the API's.

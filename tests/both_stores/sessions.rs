@@ -241,6 +241,25 @@ async fn health_is_served_on_the_management_address() {
         let response = fetch(&format!("http://{management}{path}")).await;
         assert_eq!(response.status, 200, "{path}: {}", response.summary());
     }
+    // As HAProxy's `httpchk HEAD` and others ask: on the login service's own listener, too.
+    for address in [management, stack.addresses().v1] {
+        for path in ["/healthz", "/readyz"] {
+            let url = format!("http://{address}{path}");
+            let whole = fetch(&url).await;
+            let head = http_client().head(&url).send().await.unwrap();
+            assert_eq!(head.status(), 200, "{url}");
+            let length = head.headers()["content-length"].to_str().unwrap();
+            assert_eq!(length, whole.body.len().to_string(), "{url}");
+            assert_eq!(head.bytes().await.unwrap().len(), 0, "{url}");
+            let post = http_client().post(&url).send().await.unwrap();
+            assert_eq!(post.status(), 405, "{url}");
+            assert_eq!(post.headers()["allow"], "GET, HEAD", "{url}");
+            let text = post.text().await.unwrap();
+            assert!(text.contains("only GET, HEAD"), "{url}: {text}");
+        }
+    }
+    let metrics = http_client().head(format!("http://{management}/metrics"));
+    assert_eq!(metrics.send().await.unwrap().status(), 200);
     let other = fetch(&format!("http://{management}/user")).await;
     assert_eq!(other.status, 404);
     stack.running(Program::Gateway).terminate();

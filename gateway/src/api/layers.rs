@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, header};
 use signpost_kit::server::listener::UntilSent;
 use signpost_protocol::{header::X_REQUEST_ID, language::Language, request_id::RequestId};
 
@@ -41,8 +41,8 @@ pub(super) fn rendered(response: Response, call: &Call) -> Response {
     let Some(Unrendered(error)) = response.extensions().get::<Unrendered>() else {
         return response;
     };
-    let allowed = response.headers().get(header::ALLOW).map(without_head);
-    error.render(call.language, call.id.as_str(), allowed)
+    let allowed = allowed_methods(response.headers());
+    error.render(call.language, call.id.as_str(), allowed.as_deref())
 }
 
 /// Puts all layers around the routes.
@@ -65,10 +65,6 @@ async fn serve(State(api): State<Shared>, mut request: Request, next: Next) -> R
     );
     let accepted = request.headers().get_all(header::ACCEPT_LANGUAGE);
     let language = Language::of_request(None, accepted.iter().map(HeaderValue::as_bytes));
-    if request.method() == Method::HEAD {
-        // axum would serve it as GET; like this it is a method that no path has.
-        *request.method_mut() = Method::OPTIONS;
-    }
     let call = Call { id, language };
     let response = if is_cross_site(request.headers()) {
         ApiError::from(Code::CrossSite).into_response()
@@ -120,13 +116,10 @@ fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Arc<Beginni
     response
 }
 
-/// The methods of a path, as axum lists them.
-fn without_head(allow: &HeaderValue) -> &'static str {
-    if allow.as_bytes().starts_with(b"GET") {
-        "GET"
-    } else {
-        "POST"
-    }
+/// The methods of a path, which axum lists in a 405 without white space.
+pub(crate) fn allowed_methods(headers: &HeaderMap) -> Option<String> {
+    let methods = headers.get(header::ALLOW)?.to_str().ok()?;
+    Some(methods.replace(',', ", "))
 }
 
 /// Whether a page of another site calls. It has no token, but could use one that it was tricked out of an operator.

@@ -201,7 +201,7 @@ impl ApiError {
     }
 
     /// With an argument of the detail.
-    pub(super) fn arg(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn arg(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.arguments.push((name, value.into()));
         self
     }
@@ -231,7 +231,7 @@ impl ApiError {
         &self,
         language: Language,
         request_id: &str,
-        allowed: Option<&'static str>,
+        allowed: Option<&str>,
     ) -> Response {
         if let Some(cause) = &self.cause {
             let code = self.code.as_str();
@@ -261,7 +261,7 @@ impl ApiError {
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
         if let Some(methods) = allowed {
-            headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+            headers.extend(HeaderValue::from_str(methods).map(|allow| (header::ALLOW, allow)));
         }
         if status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer realm=\"management\"");
@@ -275,7 +275,7 @@ impl ApiError {
         &self,
         language: Language,
         request_id: &str,
-        allowed: Option<&'static str>,
+        allowed: Option<&str>,
     ) -> Problem {
         let id = self.code.as_str();
         let arguments = self.arguments.iter();

@@ -118,6 +118,26 @@ impl Browser {
     }
 }
 
+#[tokio::test]
+async fn a_page_accepts_head_and_names_what_it_accepts() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Viewer).await;
+    let head = browser.request(Request::head("/apps"), Body::empty()).await;
+    assert_eq!((head.status, &*head.text), (StatusCode::OK, ""));
+    for (method, path, allow) in [
+        ("POST", "/apps", "GET, HEAD"),
+        ("PUT", "/sign-in", "GET, HEAD, POST"),
+        ("GET", "/sign-out", "POST"),
+    ] {
+        let request = Request::builder().method(method).uri(path);
+        let shown = browser.request(request, Body::empty()).await;
+        assert_eq!(shown.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(shown.headers[header::ALLOW], allow, "{path}");
+        let text = format!("This path accepts only {allow}.");
+        assert!(shown.text.contains(&text), "{}", shown.text);
+    }
+}
+
 const PAGES: [&str; 10] = [
     "/",
     "/apps",

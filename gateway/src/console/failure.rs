@@ -41,6 +41,12 @@ impl Failure {
         Self::of_error(&Code::NotFound.into(), reader)
     }
 
+    /// The page does not accept the method, but these.
+    pub(super) fn not_allowed(reader: Reader, methods: String) -> Self {
+        let error = ApiError::from(Code::MethodNotAllowed);
+        Self::of_error(&error.arg("methods", methods), reader)
+    }
+
     /// A page of another site has sent a form.
     pub(super) fn cross_site(reader: Reader) -> Self {
         Self::of_error(&Code::CrossSite.into(), reader)

@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, header};
 use signpost_kit::server::listener::UntilSent;
 
 use super::{Shared, failure::Failure, is_of_api, page::Reader};
-use crate::api::is_cross_site;
+use crate::api::{allowed_methods, is_cross_site};
 
 /// The Content-Security-Policy: everything is from the listener itself, but a page's empty icon. `form-action` and `base-uri`
 /// do not fall back to `default-src`.
@@ -29,12 +29,19 @@ pub(super) async fn around(
     }
     let drain = &console.current.load().state.drain;
     let in_flight = UntilSent(Arc::new(drain.begin_connection()));
+    let reader = Reader::of_request(request.headers());
     let is_form = request.method() == Method::POST;
     let mut response = if is_form && is_cross_site(request.headers()) {
-        let reader = Reader::of_request(request.headers());
         Failure::cross_site(reader).into_response()
     } else {
-        next.run(request).await
+        let response = next.run(request).await;
+        match allowed_methods(response.headers()) {
+            Some(methods) => {
+                let page = Failure::not_allowed(reader, methods.clone());
+                ([(header::ALLOW, methods)], page).into_response()
+            }
+            None => response,
+        }
     };
     // A stop waits until it is sent.
     response.extensions_mut().insert(in_flight);

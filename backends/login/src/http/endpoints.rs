@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::{
     Router,
     handler::Handler,
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, get, head, post},
 };
 use http::{Method, header::ALLOW};
 
@@ -44,6 +44,11 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
     #[must_use]
     pub fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::GET, path, get(handler))
+    }
+
+    /// Adds an endpoint for HEAD, whose handler is that of GET.
+    pub(super) fn head<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
+        self.with(Method::HEAD, path, head(handler))
     }
 
     /// Adds an endpoint for POST.
@@ -122,7 +127,9 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
 
 fn of_path<S: Clone + Send + Sync + 'static>(endpoints: Vec<Endpoint<S>>) -> MethodRouter<S> {
     let has = |method| endpoints.iter().any(|one| one.method == method);
+    let has_head = has(Method::HEAD);
     let allow = match (has(Method::GET), has(Method::POST)) {
+        (true, _) if has_head => "GET, HEAD",
         (true, true) => "GET, POST",
         (true, false) => "GET",
         (false, _) => "POST",
@@ -130,8 +137,13 @@ fn of_path<S: Clone + Send + Sync + 'static>(endpoints: Vec<Endpoint<S>>) -> Met
     let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
     let handlers = endpoints.into_iter().map(|one| one.handler);
     let merged = handlers.fold(MethodRouter::new(), MethodRouter::merge);
+    let merged = merged.fallback(not_allowed);
     // Without a handler for HEAD, axum would serve it as GET.
-    merged.head(not_allowed).fallback(not_allowed)
+    if has_head {
+        merged
+    } else {
+        merged.head(not_allowed)
+    }
 }
 
 /// Whether this is an exact path. Parameters in paths are not supported: a signature covers the parameters of query and

@@ -119,7 +119,9 @@ fn of_all_versions<V: Version>() -> Endpoints<V> {
 fn health<V: Version>() -> Endpoints<V> {
     Endpoints::new()
         .get("/healthz", handlers::healthz)
+        .head("/healthz", handlers::healthz)
         .get("/readyz", handlers::readyz)
+        .head("/readyz", handlers::readyz)
 }
 
 /// The paths that a version cannot have as its own.

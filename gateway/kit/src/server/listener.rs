@@ -238,10 +238,12 @@ async fn begins_with_health_check(
     stream: &mut (impl AsyncRead + Unpin),
     first: &mut Vec<u8>,
 ) -> bool {
-    const LONGEST: u64 = b"GET /healthz ".len() as u64;
+    const LONGEST: u64 = b"HEAD /healthz ".len() as u64;
     // The connection's end, or its error, is noticed when it is served.
     let _ = stream.take(LONGEST).read_buf(first).await;
-    first.starts_with(b"GET /healthz ") || first.starts_with(b"GET /readyz ")
+    let path = first.strip_prefix(b"GET ");
+    let path = path.or_else(|| first.strip_prefix(b"HEAD "));
+    path.is_some_and(|path| path.starts_with(b"/healthz ") || path.starts_with(b"/readyz "))
 }
 
 fn log_closed(settings: &HttpSettings, full: &OnceAMinute) {

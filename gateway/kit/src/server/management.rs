@@ -232,7 +232,8 @@ impl<R: Readiness> Management<R> {
             let text = "a client certificate is required\n";
             return self::text(StatusCode::FORBIDDEN, text).map(Body::from);
         }
-        let response = match (request.method() == Method::GET, path) {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        let response = match (reads, path) {
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => {
                 let phase = *phase.borrow();
@@ -240,7 +241,11 @@ impl<R: Readiness> Management<R> {
             }
             (true, "/metrics") => self.metrics.response(headers),
             (false, "/healthz" | "/readyz" | "/metrics") => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
+                let allowed = "this path accepts only GET, HEAD\n";
+                let mut response = text(StatusCode::METHOD_NOT_ALLOWED, allowed);
+                let methods = HeaderValue::from_static("GET, HEAD");
+                response.headers_mut().insert(header::ALLOW, methods);
+                response
             }
             _ => match &self.other {
                 Some(other) => return call(other.clone(), request, client.address).await,

@@ -252,11 +252,16 @@ async fn a_connection_above_the_limit_is_closed_unless_it_is_a_health_check() {
         send(&mut stream, GET).await;
         closed.push(stream);
     }
-    for path in ["/healthz", "/readyz"] {
+    for check in [
+        "GET /healthz",
+        "GET /readyz",
+        "HEAD /healthz",
+        "HEAD /readyz",
+    ] {
         // One network leaves spare connections to others.
         let mut stream = server.connect_from("127.0.0.2:0").await;
         // The connection ends with it, although the request does not ask for that.
-        let check = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+        let check = format!("{check} HTTP/1.1\r\nHost: test\r\n\r\n");
         send(&mut stream, check.as_bytes()).await;
         let response = read_to_end(&mut stream).await;
         assert!(response.starts_with("HTTP/1.1 200 "), "{response}");

@@ -202,6 +202,7 @@ async fn a_wrong_path_or_method_is_reported_in_the_clients_language() {
         ("GET", "/user/login", "POST"),
         ("HEAD", "/login", "GET, POST"),
         ("DELETE", "/check", "GET, POST"),
+        ("PUT", "/healthz", "GET, HEAD"),
     ] {
         let response = setup.call(method, path, &[]).await;
         assert_eq!(

@@ -212,6 +212,9 @@ impl Patient<'_> {
         let (method, body) = (self.pasted.method.as_bytes(), self.body_length());
         let peer = Peer::new(&connection, &[]);
         let admitted = admit(method, self.pasted, body, &peer, rules)?;
+        if admitted.asks_upgrade {
+            return Err(Rejection::UpgradeNotSupported);
+        }
         let unusual = checked.unusual.as_deref();
         let target = Target {
             unusual,

@@ -41,9 +41,8 @@ use crate::{
     phases::{
         challenge::match_challenge,
         cors::is_preflight,
-        origin::{Peer, client_address},
+        origin::{Peer, came_otherwise, client_address},
         own_page::match_own_page,
-        redirect::came_by_https,
     },
     request::{Head, client::Client},
     tls::Tls,
@@ -118,9 +117,9 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         let serving = serve_challenge(gateway, webroot, name, peer, &mut request, client);
         return Box::pin(serving).await;
     }
-    if peer.redirects_to_https && !came_by_https(head, peer) {
+    if peer.redirects_to_https && !came_otherwise(peer, head, &rules.admission.trusted_proxies) {
         // Boxed, as the others here: a connection has no room for what it rarely needs.
-        return Box::pin(redirect_to_https(gateway, &mut request, client)).await;
+        return Box::pin(redirect_to_https(gateway, peer, &mut request, client)).await;
     }
     if let Some(cors) = &rules.cors
         && is_preflight(head.method(), head.body(), head)

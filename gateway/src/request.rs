@@ -122,11 +122,6 @@ impl Head {
         self.body
     }
 
-    /// Replaces the length of the body: HTTP/2 announces one without a field, too.
-    pub(crate) const fn set_body(&mut self, body: BodyLength) {
-        self.body = body;
-    }
-
     /// The bytes.
     #[must_use]
     pub(crate) fn into_bytes(self) -> Vec<u8> {

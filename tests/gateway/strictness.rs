@@ -200,12 +200,99 @@ async fn expect_is_not_responded_for_a_body_that_is_rejected() {
     assert_eq!(backend.connections(), 0);
 }
 
+/// Node's `http2` announces the body of each POST, for example. No bytes need no type.
+#[tokio::test]
+async fn an_announced_body_without_bytes_needs_no_type() {
+    let (stack, backend) = stack(SHORT).await;
+    let mut connection = stack.raw().await;
+    for (method, target, lines) in [
+        ("POST", "/x", &[][..]),
+        ("POST", "/x", &["Content-Type: text/plain"]),
+        ("POST", "/x", &["Content-Encoding: gzip"]),
+        ("GET", "/x", &[]),
+        ("GET", "/login?state=v1.x&code=y", &[]),
+    ] {
+        let lines = [lines, &["Transfer-Encoding: chunked"]].concat();
+        let bytes = request(method, target, &lines, b"0\r\n\r\n");
+        connection.send(&bytes).await;
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, 200, "{method} {lines:?}");
+    }
+    let arrived = backend.requests();
+    assert_eq!(arrived.len(), 5);
+    assert!(arrived.iter().all(|request| request.body.is_empty()));
+    // Until it is known whether there are bytes, the gateway waits as for a form.
+    for (rest, status) in [(&b"1\r\n"[..], 408), (b"1\r\nx", 415)] {
+        let mut connection = stack.raw().await;
+        let head = request("POST", "/x", &["Transfer-Encoding: chunked"], rest);
+        connection.send(&head).await;
+        assert_eq!(connection.response().await.unwrap().status, status);
+        assert!(connection.is_closed().await);
+    }
+    assert_eq!(backend.requests().len(), 5);
+}
+
+#[tokio::test]
+async fn an_upgrade_to_another_protocol_reaches_no_backend() {
+    let (stack, backend) = Stack::recording().await;
+    let mut connection = stack.raw().await;
+    let handshake = [
+        "Connection: keep-alive, Upgrade",
+        "Upgrade: WebSocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ];
+    connection
+        .send(&request("GET", "/chat", &handshake, b""))
+        .await;
+    let response = connection.response().await.unwrap();
+    let found = (response.status, response.code());
+    assert_eq!(found, (501, Some("upgrade_not_supported".to_owned())));
+    assert_eq!(backend.connections(), 0);
+    let log = stack
+        .log_with(Program::Gateway, "problem.code=upgrade_not_supported")
+        .await;
+    assert!(log.contains("http.path=/chat"), "{log}");
+    // Clients that offer HTTP/2 or TLS take a plain response, and HTTP/1.0 has no upgrade (RFC 9110 section 7.8).
+    for (version, connection, upgrade) in [
+        ("1.1", "Upgrade, HTTP2-Settings", "h2c"),
+        ("1.1", "Upgrade", "TLS/1.2"),
+        ("1.1", "keep-alive", "websocket"),
+        ("1.0", "Upgrade", "websocket"),
+    ] {
+        let lines = [
+            &*format!("Connection: {connection}"),
+            &*format!("Upgrade: {upgrade}"),
+        ];
+        let bytes = String::from_utf8(request("GET", "/x", &lines, b"")).unwrap();
+        let bytes = bytes.replace("HTTP/1.1", &format!("HTTP/{version}"));
+        let mut connection = stack.raw().await;
+        connection.send(bytes.as_bytes()).await;
+        assert_eq!(connection.response().await.unwrap().status, 200);
+        assert_eq!(backend.requests().last().unwrap().value("upgrade"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_405_names_what_the_gateway_accepts() {
+    let (stack, _backend) = Stack::recording().await;
+    let mut connection = stack.raw().await;
+    connection.send(&request("PUT", "/x", &[], b"")).await;
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.header("allow"), Some("GET, POST"));
+    let text = String::from_utf8(response.body).unwrap();
+    assert!(
+        text.contains("On every path, this gateway accepts only GET, POST."),
+        "{text}"
+    );
+}
+
 #[tokio::test]
 async fn upgrade_te_and_trailers_end_at_the_gateway() {
     let (stack, backend) = Stack::recording().await;
     let lines = [
         "Connection: Upgrade, TE",
-        "Upgrade: websocket",
+        "Upgrade: h2c",
         "TE: trailers",
         "Trailer: X-Late",
     ];

@@ -3,7 +3,7 @@
 //! [`World::provoke`] is one `match` without a wildcard: a new code does not compile here until an arm provokes it, or
 //! gives the reason why no client can.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use end_to_end::{
     browser::{Browser, Decision, Page},
@@ -38,6 +38,8 @@ struct World {
     strict: Stack,
     // It ends when dropped.
     _backend: RecordingBackend,
+    /// A listener of `strict` that redirects to https.
+    redirecting: SocketAddr,
     expired_token: String,
     disabled: SignedClient,
 }
@@ -47,13 +49,15 @@ impl World {
         let backend = RecordingBackend::start().await;
         backend.behave(Behaviour::responding(Delivery::Never));
         let unused = [free_address(), free_address(), free_address()];
+        let redirecting = free_address();
         let strict = format!(
-            "unknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1\n\
+            "public_url = \"https://api.example.com\"\nunknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1\n\
              [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}\n\
              [versions.v4]\nbackend = \"{}\"\nsunset = \"2025-01-01\"\nafter_sunset = \"gone\"\n\
              [versions.v5]\nbackend = \"{}\"\nbrownouts = [\"{}/P2D\"]\n[versions.v6]\nbridge = \"v1\"\n\
-             [[versions.v6.changes]]\nname = \"a\"\npaths = [\"/x\"]\nrequest = [{{ rename = \"a\", to = \"b\" }}]",
+             [[versions.v6.changes]]\nname = \"a\"\npaths = [\"/x\"]\nrequest = [{{ rename = \"a\", to = \"b\" }}]\n[[listen]]\naddress = \"$LISTEN\"\n[[listen]]\n\
+             address = \"{redirecting}\"\nredirect_to_https = true",
             unused[0],
             unused[1],
             unused[2],
@@ -101,6 +105,7 @@ impl World {
             multi,
             strict,
             _backend: backend,
+            redirecting,
             expired_token,
             disabled,
         }
@@ -119,7 +124,8 @@ impl World {
         let form = "Content-Type: application/x-www-form-urlencoded";
         let raw =
             |method: &'static str, target: String, lines: Vec<String>, body: &'static [u8]| {
-                self.raw(&self.single, language, method, target, lines, body)
+                let gateway = self.single.addresses().gateway;
+                self.raw(gateway, language, method, target, lines, body)
             };
         let line = |text: &str| vec![text.to_owned()];
         let response = match code {
@@ -225,7 +231,8 @@ impl World {
             }
             ProblemCode::RequestTimeout => {
                 let lines = vec![form.to_owned(), "Content-Length: 9".to_owned()];
-                self.raw(&self.strict, language, "POST", "/x".into(), lines, b"a")
+                let gateway = self.strict.addresses().gateway;
+                self.raw(gateway, language, "POST", "/x".into(), lines, b"a")
                     .await
             }
             ProblemCode::RequestReplayed => {
@@ -298,6 +305,16 @@ impl World {
                 )
                 .await
             }
+            ProblemCode::HttpsRequired => {
+                let target = "/x?a=1&sign=0".into();
+                self.raw(self.redirecting, language, "GET", target, vec![], b"")
+                    .await
+            }
+            ProblemCode::UpgradeNotSupported => {
+                let lines = ["Connection: upgrade", "Upgrade: websocket"];
+                let lines = lines.map(str::to_owned).to_vec();
+                raw("GET", "/x".into(), lines, b"").await
+            }
             ProblemCode::BackendUnreachable => {
                 send_in(self.strict.client().get("/x").version("v2"), language).await
             }
@@ -344,7 +361,7 @@ impl World {
     /// Sends a request that no client library would send, in a language.
     async fn raw(
         &self,
-        stack: &Stack,
+        address: SocketAddr,
         language: Language,
         method: &str,
         target: String,
@@ -354,7 +371,7 @@ impl World {
         // The first line, since the end of a head that is too large is never read.
         lines.insert(0, format!("Acme-X-Language: {}", language.tag()));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut connection = RawConnection::open(stack.addresses().gateway).await;
+        let mut connection = RawConnection::open(address).await;
         connection
             .send(&request(method, &target, &lines, body))
             .await;

@@ -145,8 +145,20 @@ login_unknown = No such login
     .detail = It never started, ended long ago, or belongs to another application.
     .page-title = This login no longer exists
     .page = The link is incomplete, or the login ended long ago. Go back to the application and start again.
+https_required = This call needs https
+    .detail = It carried a signature, a credential or a form without encryption, so others in the network may have read it. Send it to the https address. If it had a credential, log the user out, then in again.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+upgrade_not_supported = Upgrades are not supported
+    .detail = The Upgrade header asks for another protocol, for example WebSocket. This gateway serves HTTP only. Nothing was forwarded.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 method_not_allowed = The method is not allowed
-    .detail = This path accepts only { $methods }.
+    .detail =
+        { $scope ->
+            [gateway] On every path, this gateway accepts only { $methods }.
+           *[path] This path accepts only { $methods }.
+        }
     .about = The path does not accept this method. "detail" and the Allow header name those that it accepts.
     .page-title = { page_link_title }
     .page = { page_link_detail }

@@ -143,8 +143,20 @@ login_unknown = 該当するログインが見つかりません
     .detail = 始まっていないか、かなり前に終わったか、別のアプリケーションのものです。
     .page-title = このログインはもうありません
     .page = リンクが不完全か、ログインがかなり前に終わっています。アプリケーションに戻って、もう一度始めてください。
+https_required = この呼び出しには https が必要です
+    .detail = 署名、認証情報またはフォームが暗号化されずに送られたため、ネットワーク上の第三者に読まれた可能性があります。https のアドレスに送ってください。認証情報が含まれていた場合は、ユーザーをログアウトさせてから、ログインし直してください。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+upgrade_not_supported = プロトコルの切り替えには対応していません
+    .detail = Upgrade ヘッダーが WebSocket など別のプロトコルを求めています。このゲートウェイは HTTP だけに対応しています。リクエストは転送されていません。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 method_not_allowed = そのメソッドは使えません
-    .detail = このパスで使えるメソッドは { $methods } だけです。
+    .detail =
+        { $scope ->
+            [gateway] このゲートウェイで使えるメソッドは、どのパスでも { $methods } だけです。
+           *[path] このパスで使えるメソッドは { $methods } だけです。
+        }
     .about = このパスではそのメソッドを使えません。使えるメソッドは「detail」と Allow ヘッダーにあります。
     .page-title = { page_link_title }
     .page = { page_link_detail }

@@ -143,8 +143,20 @@ login_unknown = 해당 로그인을 찾을 수 없습니다
     .detail = 시작된 적이 없거나, 오래전에 끝났거나, 다른 애플리케이션의 것입니다.
     .page-title = 더 이상 존재하지 않는 로그인입니다
     .page = 링크가 완전하지 않거나 오래전에 끝난 로그인입니다. 애플리케이션으로 돌아가 다시 시작하세요.
+https_required = 이 호출에는 https가 필요합니다
+    .detail = 서명, 자격 증명 또는 폼이 암호화되지 않은 채 전송되어 네트워크의 다른 사람이 읽었을 수 있습니다. https 주소로 보내세요. 자격 증명이 있었다면 사용자를 로그아웃한 뒤 다시 로그인하게 하세요.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+upgrade_not_supported = 프로토콜 전환은 지원하지 않습니다
+    .detail = Upgrade 헤더가 WebSocket 같은 다른 프로토콜을 요청합니다. 이 게이트웨이는 HTTP만 제공합니다. 요청은 전달되지 않았습니다.
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 method_not_allowed = 허용되지 않은 메서드입니다
-    .detail = 이 경로에는 { $methods } 메서드만 쓸 수 있습니다.
+    .detail =
+        { $scope ->
+            [gateway] 이 게이트웨이에서는 모든 경로에 { $methods } 메서드만 쓸 수 있습니다.
+           *[path] 이 경로에는 { $methods } 메서드만 쓸 수 있습니다.
+        }
     .about = 이 경로에는 그 메서드를 쓸 수 없습니다. 쓸 수 있는 메서드는 "detail"과 Allow 헤더에 있습니다.
     .page-title = { page_link_title }
     .page = { page_link_detail }

@@ -143,8 +143,20 @@ login_unknown = 找不到此登录
     .detail = 它从未开始、早已结束，或属于另一个应用。
     .page-title = 此登录已不存在
     .page = 链接不完整，或此登录早已结束。请返回应用重新开始。
+https_required = 此调用需要使用 https
+    .detail = 签名、凭据或表单未经加密就已发送，网络中的其他人可能已经读到。请发送到 https 地址。如果其中有凭据，请让用户退出登录后重新登录。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+upgrade_not_supported = 不支持切换协议
+    .detail = Upgrade 请求头要求使用其他协议，例如 WebSocket。此网关只提供 HTTP。请求没有被转发。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 method_not_allowed = 不允许的请求方法
-    .detail = 此路径只接受 { $methods }。
+    .detail =
+        { $scope ->
+            [gateway] 在所有路径上，此网关都只接受 { $methods }。
+           *[path] 此路径只接受 { $methods }。
+        }
     .about = 此路径不接受该请求方法。可用的方法见“detail”和 Allow 响应头。
     .page-title = { page_link_title }
     .page = { page_link_detail }

@@ -143,8 +143,20 @@ login_unknown = 找不到此登入
     .detail = 它從未開始、早已結束，或屬於另一個應用程式。
     .page-title = 此登入已不存在
     .page = 連結不完整，或此登入早已結束。請返回應用程式重新開始。
+https_required = 此呼叫需要使用 https
+    .detail = 簽章、憑證或表單未經加密就已傳送，網路中的其他人可能已經讀到。請傳送到 https 位址。如果其中有憑證，請讓使用者登出後重新登入。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
+upgrade_not_supported = 不支援切換協定
+    .detail = Upgrade 標頭要求使用其他協定，例如 WebSocket。此閘道只提供 HTTP。請求沒有被轉送。
+    .page-title = { page_link_title }
+    .page = { page_link_detail }
 method_not_allowed = 不允許的請求方法
-    .detail = 此路徑只接受 { $methods }。
+    .detail =
+        { $scope ->
+            [gateway] 在所有路徑上，此閘道都只接受 { $methods }。
+           *[path] 此路徑只接受 { $methods }。
+        }
     .about = 此路徑不接受該請求方法。可用的方法請見「detail」與 Allow 標頭。
     .page-title = { page_link_title }
     .page = { page_link_detail }

@@ -103,6 +103,8 @@ problem_codes! {
     SignMismatch = "sign_mismatch", FORBIDDEN, No;
     /// A browser prefetches a page of a login.
     PrefetchRefused = "prefetch_refused", FORBIDDEN, Yes;
+    /// A signature, a credential or a form by plain HTTP.
+    HttpsRequired = "https_required", FORBIDDEN, No;
     /// The application is disabled.
     AppDisabled = "app_disabled", FORBIDDEN, No;
     /// The user denied the login at the provider.
@@ -119,7 +121,7 @@ problem_codes! {
     NotFound = "not_found", NOT_FOUND, No;
     /// No such login, or another application's.
     LoginUnknown = "login_unknown", NOT_FOUND, NewLogin;
-    /// Neither GET nor POST, or not the method of the path. Argument: `methods`.
+    /// Neither GET nor POST, or not the method of the path. Arguments: `methods`, `scope` (`gateway`).
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, No;
     /// Head or body did not arrive in time.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, Yes;
@@ -147,6 +149,8 @@ problem_codes! {
     HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, No;
     /// A bug or failure of Signpost itself.
     Internal = "internal", INTERNAL_SERVER_ERROR, Yes;
+    /// `Upgrade` asks for another protocol.
+    UpgradeNotSupported = "upgrade_not_supported", NOT_IMPLEMENTED, No;
     /// The version's backend refused or closed the connection.
     BackendUnreachable = "backend_unreachable", BAD_GATEWAY, Yes;
     /// A change between two versions does not apply. Argument: `change`, its name.

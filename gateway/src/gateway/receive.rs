@@ -17,7 +17,7 @@ use crate::{
         spans::{RequestSpans, Step, samples},
     },
     phases::{
-        admit::{Admitted, admit},
+        admit::{Admitted, admit, refused_body},
         bridge::bridge,
         callback::match_callback,
         identify_account::{RequestAccount, identify_account},
@@ -52,6 +52,14 @@ pub async fn receive<'h, C: Client>(
     let mut admitted = check_limits_and_admit(gateway, request, peer)?;
     begin_spans(gateway, request, &mut admitted);
     request.client = admitted.origin.client;
+    // RFC 9110 section 7.8: HTTP/1.0 has no upgrade.
+    if admitted.asks_upgrade && request.protocol != "HTTP/1.0" {
+        return Err(Rejection::UpgradeNotSupported.into());
+    }
+    if admitted.must_be_empty {
+        // Boxed: a connection has no room for what it rarely needs.
+        Box::pin(read_form(gateway, &admitted, request, client)).await?;
+    }
     let sign = verifier.config();
     let callback = match_callback(admitted.method, head.body(), target, head, sign)?;
     let (verified, form, now) = match callback {
@@ -59,7 +67,11 @@ pub async fn receive<'h, C: Client>(
         None => {
             let app = find_app(gateway, &admitted, request).await?;
             let claimed = |rejection| Rejected::by_claimed(&app, rejection);
-            let form = read_form(gateway, &admitted, request, client).await;
+            let form = if admitted.must_be_empty {
+                Ok(Vec::new())
+            } else {
+                read_form(gateway, &admitted, request, client).await
+            };
             let form = form.map_err(claimed)?;
             let now = clock.now();
             match verify(gateway, &admitted, &app, &form, now, request) {
@@ -144,7 +156,7 @@ async fn find_app(
     Ok(app)
 }
 
-/// Reads the form, if the request has one.
+/// Reads the form, if the request has one. If the body is none, its first byte decides.
 async fn read_form<C: Client>(
     gateway: &Gateway,
     admitted: &Admitted<'_>,
@@ -153,13 +165,22 @@ async fn read_form<C: Client>(
 ) -> Result<Vec<u8>, Rejection> {
     let bounds = &gateway.policy.bounds;
     let limits = BodyLimits {
-        bytes: bounds.requests.body,
+        bytes: if admitted.must_be_empty {
+            0
+        } else {
+            bounds.requests.body
+        },
         timeout: bounds.timeouts.body,
         min_rate: bounds.connections.min_rate,
     };
     let form = pin!(client.read_body(admitted.expects_continue, limits));
     let form = pin!(gateway.state.drain.cut_off(form));
-    request.timing.wait_for_form(form).await
+    match request.timing.wait_for_form(form).await {
+        Err(Rejection::BodyTooLarge { .. }) if admitted.must_be_empty => {
+            Err(refused_body(admitted.method))
+        }
+        read => read,
+    }
 }
 
 /// Verifies the parameters of target and form.

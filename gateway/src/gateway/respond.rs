@@ -16,7 +16,7 @@ use crate::{
         error_response::{error_response, reason},
         origin::{Peer, client_address},
         own_page::{OwnPage, own_page},
-        redirect::https_location,
+        redirect::{https_location, is_redirected},
         response::{FixedHeaders, own_fields},
     },
     request::{
@@ -70,13 +70,20 @@ fn count_unsigned(
     limits.count_unsigned(request.client, Instant::now())
 }
 
-/// Redirects a request on a listener with `redirect_to_https`.
+/// Redirects a request on a listener with `redirect_to_https`, or rejects it.
 pub(super) async fn redirect_to_https<C: Client>(
     gateway: &Gateway,
+    peer: &Peer,
     request: &mut Received<'_, Head>,
     client: &mut C,
 ) {
-    let location = https_location(request.headers, gateway.policy.rules.https_port);
+    let rules = &gateway.policy.rules;
+    request.client = client_address(peer, request.headers, &rules.admission.trusted_proxies);
+    if !is_redirected(request.headers, &rules.admission.names) {
+        let rejection = Rejection::HttpsRequired;
+        return reject(gateway, request, Failed::default(), &rejection, client).await;
+    }
+    let location = https_location(request.headers, rules.https_port);
     let fields = [(LOCATION.as_str().as_bytes(), &location[..])];
     let response = (StatusCode::PERMANENT_REDIRECT, BodyLength::Known(0));
     respond(gateway, request, response, &fields, b"", client).await;

@@ -19,7 +19,7 @@ use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
     config::Config,
     request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
-    wire::syntax::field::ConnectionOptions,
+    wire::syntax::field::{ConnectionOptions, connection_options},
 };
 
 /// Rules for [`admit`]; built once for each configuration.
@@ -58,6 +58,10 @@ pub(crate) struct Admitted<'a> {
     pub method: Method,
     /// Whether the client expects `100 Continue`.
     pub expects_continue: bool,
+    /// Whether its body is announced without a length, and is rejected if it has a byte.
+    pub must_be_empty: bool,
+    /// Whether the client asks for a protocol that is not served.
+    pub asks_upgrade: bool,
     /// The application header.
     pub app: AppHeader<'a>,
     /// The version header's value; empty if missing.
@@ -124,7 +128,7 @@ pub(crate) fn admit<'a>(
 ) -> Result<Admitted<'a>, Rejection> {
     let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed)?;
     let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
-    check_body(method, body, &found, rules)?;
+    let must_be_empty = check_body(method, body, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = found.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
@@ -147,6 +151,8 @@ pub(crate) fn admit<'a>(
     Ok(Admitted {
         method,
         expects_continue: found.expects_continue,
+        must_be_empty,
+        asks_upgrade: found.asks_upgrade,
         app,
         version: found.version.unwrap_or_default(),
         authorization: found.authorization.map(|_| found.authorization_index),
@@ -168,22 +174,33 @@ fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
 }
 
+/// Why the bytes of a body that is no form are rejected.
+pub(crate) const fn refused_body(method: Method) -> Rejection {
+    match method {
+        Method::Get => Rejection::BodyNotAllowed,
+        Method::Post => Rejection::ContentTypeUnsupported,
+    }
+}
+
+/// Checks the declared body. Returns whether it must turn out to be empty: no bytes need no type. Who expects a `100
+/// Continue` has bytes (RFC 9110 section 10.1.1).
 fn check_body(
     method: Method,
     body: BodyLength,
     found: &CollectedHeaders<'_>,
     rules: &AdmissionRules,
-) -> Result<(), Rejection> {
-    match (method, body) {
-        (_, BodyLength::None) => Ok(()),
-        (Method::Get, _) => Err(Rejection::BodyNotAllowed),
-        (Method::Post, _) if !found.body_type.is_form() => Err(Rejection::ContentTypeUnsupported),
-        (Method::Post, BodyLength::Known(length)) if length > rules.max_body as u64 => {
-            Err(Rejection::BodyTooLarge {
-                limit: rules.max_body,
-            })
+) -> Result<bool, Rejection> {
+    let limit = rules.max_body;
+    match body {
+        BodyLength::None => Ok(false),
+        _ if method == Method::Get || !found.body_type.is_form() => match body {
+            BodyLength::Unknown if !found.expects_continue => Ok(true),
+            _ => Err(refused_body(method)),
+        },
+        BodyLength::Known(length) if length > limit as u64 => {
+            Err(Rejection::BodyTooLarge { limit })
         }
-        (Method::Post, _) => Ok(()),
+        _ => Ok(false),
     }
 }
 
@@ -202,6 +219,7 @@ struct CollectedHeaders<'a> {
     traceparent: Option<&'a [u8]>,
     traceparents: u32,
     has_cookies: bool,
+    asks_upgrade: bool,
     /// The indices of `tracestate` headers that could pass.
     tracestates: SmallVec<[u16; 1]>,
     proxy: ProxyHeaders<'a>,
@@ -227,6 +245,7 @@ impl<'a> CollectedHeaders<'a> {
                 found.take(role, index, value, &rules.names)?;
             }
             if is_nominated {
+                found.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
                 continue;
             }
             // Always fits: a head has fewer fields than bytes, at most 65,535.
@@ -278,16 +297,28 @@ impl<'a> CollectedHeaders<'a> {
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
             HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),
-            HeaderRole::ForwardedProto => self.proxy.proto = Some(value),
+            HeaderRole::ForwardedProto => self.proxy.proto.push(value),
             HeaderRole::ContentLength
             | HeaderRole::Connection
             | HeaderRole::Tracestate
+            | HeaderRole::Upgrade
             | HeaderRole::Proxy
             | HeaderRole::Removed
             | HeaderRole::Ordinary => {}
         }
         Ok(())
     }
+}
+
+/// Whether an `Upgrade` asks for another protocol than HTTP and TLS, of which a client takes a plain response, too. RFC 9110
+/// section 7.8.
+fn is_other_protocol(upgrade: &[u8]) -> bool {
+    const OFFERS: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
+    connection_options(upgrade).any(|protocol| {
+        let end = protocol.iter().position(|&byte| byte == b'/');
+        let name = &protocol[..end.unwrap_or(protocol.len())];
+        !OFFERS.iter().any(|offer| name.eq_ignore_ascii_case(offer))
+    })
 }
 
 /// Whether `Connection` names a header, which then counts as absent.

@@ -47,7 +47,7 @@ pub(crate) fn match_callback(
         .callback_paths
         .iter()
         .any(|path| path == target.compared());
-    if method != Method::Get || body != BodyLength::None || !is_callback_path {
+    if method != Method::Get || matches!(body, BodyLength::Known(_)) || !is_callback_path {
         return Ok(None);
     }
     if is_prefetch(headers) {
@@ -202,7 +202,6 @@ mod tests {
         };
         assert_eq!(matched(Method::Post, BodyLength::None), None);
         assert_eq!(matched(Method::Get, BodyLength::Known(1)), None);
-        assert_eq!(matched(Method::Get, BodyLength::Unknown), None);
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub(crate) fn is_preflight(
 ) -> bool {
     let has = |wanted: &HeaderName| headers.each().any(|(name, _)| is_named(name, wanted));
     method == b"OPTIONS"
-        && body == BodyLength::None
+        && !matches!(body, BodyLength::Known(_))
         && has(&header::ORIGIN)
         && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
 }

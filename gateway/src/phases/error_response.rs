@@ -142,7 +142,12 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
         Rejection::HeadTooLarge { bytes, headers } => {
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
-        Rejection::MethodNotAllowed => vec![("methods", METHODS.to_owned())],
+        Rejection::MethodNotAllowed => {
+            vec![
+                ("methods", METHODS.to_owned()),
+                ("scope", "gateway".to_owned()),
+            ]
+        }
         Rejection::AuthorizationMissing
         | Rejection::AuthorizationMalformed
         | Rejection::AuthorizationInvalid => vec![("name", names.spelled(&names.authorization))],

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
-use signpost_protocol::header::X_FORWARDED_FOR;
+use signpost_protocol::header::{X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use smallvec::SmallVec;
 
 use crate::request::{
@@ -74,8 +74,8 @@ pub(crate) struct ProxyHeaders<'a> {
     pub forwarded_for: SmallVec<[&'a [u8]; 1]>,
     /// The values of `Forwarded`, in order.
     pub forwarded: SmallVec<[&'a [u8]; 1]>,
-    /// `X-Forwarded-Proto`.
-    pub proto: Option<&'a [u8]>,
+    /// The values of `X-Forwarded-Proto`, in order.
+    pub proto: SmallVec<[&'a [u8]; 1]>,
     /// The index of `X-Forwarded-Host` in the head.
     pub host: Option<u16>,
 }
@@ -129,11 +129,9 @@ impl Origin {
         Self {
             client: hops.first().copied().unwrap_or(peer.address),
             forwarded_for: visible(chain.join(", ")),
-            proto: match proxy_headers.proto {
-                Some(b"https") => "https",
-                Some(b"http") => "http",
-                _ => scheme,
-            },
+            proto: forwarded_proto(&proxy_headers.proto, hops.len())
+                .and_then(scheme_of)
+                .unwrap_or(scheme),
             host: proxy_headers.host.unwrap_or(host),
             forwarded: forwarded(proxy_headers, peer.address),
             certificate_subject,
@@ -151,12 +149,55 @@ pub(crate) fn client_address(
     if !peer.is_trusted {
         return peer.address;
     }
-    let lines = headers
-        .each()
-        .filter(|(name, _)| is_named(name, &X_FORWARDED_FOR));
-    let lines: SmallVec<[&[u8]; 1]> = lines.map(|(_, value)| value).collect();
-    let hops = hops(&lines, trusted_proxies);
+    let hops = hops(&lines(headers, &X_FORWARDED_FOR), trusted_proxies);
     hops.first().copied().unwrap_or(peer.address)
+}
+
+/// Whether a trusted proxy says that the client used another scheme than http, also for requests that were not admitted. A
+/// word that is no known scheme counts: a redirect to https would come back with it.
+#[must_use]
+pub(crate) fn came_otherwise(
+    peer: &Peer,
+    headers: &(impl Headers + ?Sized),
+    trusted_proxies: &[IpNet],
+) -> bool {
+    peer.is_trusted && {
+        let hops = hops(&lines(headers, &X_FORWARDED_FOR), trusted_proxies);
+        let proto = forwarded_proto(&lines(headers, &X_FORWARDED_PROTO), hops.len());
+        proto.is_some_and(|proto| scheme_of(proto) != Some("http"))
+    }
+}
+
+/// The element of `X-Forwarded-Proto` about the client: as many elements from the end as the addresses that count in
+/// `X-Forwarded-For`. Of a shorter list, and without addresses, it is the leftmost.
+fn forwarded_proto<'a>(lines: &[&'a [u8]], hops: usize) -> Option<&'a [u8]> {
+    let count = if hops == 0 { MAX_HOPS } else { hops };
+    elements(lines).take(count).last()
+}
+
+/// Schemes have no letter case; proxies name those of WebSocket, too.
+fn scheme_of(proto: &[u8]) -> Option<&'static str> {
+    let is = |name: &str| proto.eq_ignore_ascii_case(name.as_bytes());
+    match () {
+        () if is("https") || is("wss") => Some("https"),
+        () if is("http") || is("ws") => Some("http"),
+        () => None,
+    }
+}
+
+fn lines<'h>(headers: &'h (impl Headers + ?Sized), wanted: &HeaderName) -> SmallVec<[&'h [u8]; 1]> {
+    let fields = headers.each().filter(|(name, _)| is_named(name, wanted));
+    fields.map(|(_, value)| value).collect()
+}
+
+/// The elements of a list, from its end. RFC 9110 section 5.6.1: empty ones do not count.
+fn elements<'a>(lines: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+    lines
+        .iter()
+        .rev()
+        .flat_map(|line| line.rsplit(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|element| !element.is_empty())
 }
 
 fn visible(addresses: String) -> HeaderValue {
@@ -181,14 +222,7 @@ fn forwarded(proxy_headers: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderVal
 /// which is the client; at most [`MAX_HOPS`]. The client may have forged everything to the left.
 fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     let mut hops = SmallVec::new();
-    let lines = forwarded_for.iter().rev();
-    for hop in lines
-        .flat_map(|line| line.rsplit(|&byte| byte == b','))
-        .map(<[u8]>::trim_ascii)
-        // RFC 9110 section 5.6.1: empty elements of a list do not count.
-        .filter(|hop| !hop.is_empty())
-        .take(MAX_HOPS)
-    {
+    for hop in elements(forwarded_for).take(MAX_HOPS) {
         let Some(hop) = std::str::from_utf8(hop).ok().and_then(address) else {
             break;
         };
@@ -226,7 +260,7 @@ mod tests {
             forwarded: [&b"for=192.0.2.60"[..], b"for=\"[2001:db8::1]\""]
                 .into_iter()
                 .collect(),
-            proto: Some(b"https"),
+            proto: [&b"HTTPS"[..]].into_iter().collect(),
             host: Some(THEIRS),
         };
         let peer = Peer::new(&ConnectionInfo::plain(peer.parse().unwrap()), &trusted);
@@ -324,6 +358,27 @@ mod tests {
         assert_eq!((trusted.proto, trusted.host), ("https", THEIRS));
         let other = origin("192.0.2.1", &[]);
         assert_eq!((other.proto, other.host), ("http", OURS));
+    }
+
+    #[test]
+    fn the_scheme_of_the_client_is_chosen_as_its_address() {
+        for (hops, lines, proto, scheme) in [
+            (0, &[][..], None, None),
+            (1, &["", " , "], None, None),
+            (0, &["HTTPS"], Some("HTTPS"), Some("https")),
+            (0, &["https,http"], Some("https"), Some("https")),
+            (1, &["https, http"], Some("http"), Some("http")),
+            (2, &["https, http"], Some("https"), Some("https")),
+            (2, &["http", "Https , http"], Some("Https"), Some("https")),
+            (3, &["wss"], Some("wss"), Some("https")),
+            (1, &["http,", "WS"], Some("WS"), Some("http")),
+            (1, &["on"], Some("on"), None),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|line| line.as_bytes()).collect();
+            let found = forwarded_proto(&lines, hops);
+            assert_eq!(found, proto.map(str::as_bytes), "{lines:?}");
+            assert_eq!(found.and_then(scheme_of), scheme, "{lines:?}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) enum OwnPage {
     Icon,
 }
 
-/// The gateway's own page that a request asks for: a GET or HEAD without a body, for the icon also without a query.
+/// The gateway's own page that a request asks for: a GET or HEAD without a declared body, for the icon also without a query.
 #[must_use]
 pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     let target = head.target();
@@ -36,7 +36,8 @@ pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     if !matches!(path.as_bytes(), [b'/', b'p' | b'f', ..]) {
         return None;
     }
-    let is_read = matches!(head.method(), b"GET" | b"HEAD") && head.body() == BodyLength::None;
+    let has_body = matches!(head.body(), BodyLength::Known(_));
+    let is_read = matches!(head.method(), b"GET" | b"HEAD") && !has_body;
     match path {
         _ if !is_read => None,
         "/favicon.ico" => target.query.is_empty().then_some(OwnPage::Icon),

@@ -1,20 +1,24 @@
 //! Redirects a plain request to https. `conf/guides/edge.md`.
 
-use signpost_protocol::header::X_FORWARDED_PROTO;
+use http::header::AUTHORIZATION;
+use signpost_protocol::{header::HeaderNames, sign::SIGN};
 
-use super::origin::Peer;
-use crate::request::{Head, Headers, is_named};
+use super::callback::has_any;
+use crate::request::{BodyLength, Head, Headers, is_named};
 
 /// The port of https.
 const HTTPS_PORT: u16 = 443;
 
-/// Whether a trusted proxy says that the client used https.
+/// Whether a plain request is redirected: a GET or HEAD without signature, credential and body, as a browser sends by itself.
+/// Any other has shown the network what it must not, and would succeed unnoticed: draft-ietf-httpapi-privacy section 2.4.
 #[must_use]
-pub(crate) fn came_by_https(head: &Head, peer: &Peer) -> bool {
-    peer.is_trusted
-        && head
-            .each()
-            .any(|(name, value)| is_named(name, &X_FORWARDED_PROTO) && value == b"https")
+pub(crate) fn is_redirected(head: &Head, names: &HeaderNames) -> bool {
+    let credentials = [&AUTHORIZATION, &names.authorization];
+    let is_credential = |name: &[u8]| credentials.iter().any(|known| is_named(name, known));
+    matches!(head.method(), b"GET" | b"HEAD")
+        && head.body() == BodyLength::None
+        && !has_any(head.target().query, &[SIGN])
+        && !head.each().any(|(name, _)| is_credential(name))
 }
 
 /// The same target on the same host, by https at `port`.

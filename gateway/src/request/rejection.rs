@@ -134,6 +134,12 @@ pub enum Rejection {
     /// Client error: the method is not allowed.
     #[error("the method is neither GET nor POST")]
     MethodNotAllowed,
+    /// Client error: a request by plain HTTP that shows a signature, a credential or a form to the network.
+    #[error("a signature, a credential or a form by plain HTTP")]
+    HttpsRequired,
+    /// Client error: it asks for another protocol, for example WebSocket.
+    #[error("Upgrade asks for another protocol")]
+    UpgradeNotSupported,
     /// Client error: a convention header appears twice.
     #[error("the header {name} appears twice")]
     HeaderDuplicated {
@@ -321,6 +327,8 @@ impl Rejection {
             Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
             Self::NotFound => ProblemCode::NotFound,
             Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
+            Self::HttpsRequired => ProblemCode::HttpsRequired,
+            Self::UpgradeNotSupported => ProblemCode::UpgradeNotSupported,
             Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
             Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,
             Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,

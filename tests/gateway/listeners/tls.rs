@@ -242,16 +242,40 @@ async fn a_plain_listener_redirects_to_https() {
         .start()
         .await;
     let mut connection = RawConnection::open(plain).await;
-    for (method, target) in [("GET", "/a%20b?x=1&sign=2"), ("POST", "/login")] {
-        let headers = ["Host: other", "Content-Length: 0"];
+    for target in ["/a%20b?x=1&time=2", "/login?state=v1.x&code=y"] {
+        let headers = ["Cookie: a=b", "Content-Length: 0"];
         connection
-            .send(&request(method, target, &headers[1..], b""))
+            .send(&request("GET", target, &headers, b""))
             .await;
         let response = connection.response().await.unwrap();
         assert_eq!(response.status, 308);
         let location = format!("https://gateway.example:8443{target}");
         assert_eq!(response.header("location"), Some(&*location));
         assert!(response.header("x-request-id").is_some());
+    }
+    // What has crossed the network in clear must be noticed, whether it is valid or not.
+    let form = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 3",
+    ];
+    for (method, target, headers) in [
+        ("GET", "/a?x=1&sign=2", &[][..]),
+        ("GET", "/a?%73ign", &[]),
+        ("GET", "/a", &["acme-x-authorization: x"]),
+        ("GET", "/a", &["Authorization: Basic eDp5"]),
+        ("POST", "/login", &["Content-Length: 0"]),
+        ("POST", "/login", &form),
+        ("PUT", "/a", &[]),
+    ] {
+        let headers = [headers, &["Connection: close"]].concat();
+        let mut connection = RawConnection::open(plain).await;
+        connection
+            .send(&request(method, target, &headers, b""))
+            .await;
+        let response = connection.responses_until_close().await.pop().unwrap();
+        assert_eq!(response.status, 403, "{method} {target}");
+        assert_eq!(response.header("location"), None);
+        assert_eq!(response.code().as_deref(), Some("https_required"));
     }
     // A malformed request is not redirected.
     connection.send(&request("GET", "/%", &[], b"")).await;
@@ -261,6 +285,58 @@ async fn a_plain_listener_redirects_to_https() {
     })
     .await;
     assert!(backend.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_came_by_https_is_not_redirected_again() {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder()
+        .gateway(
+            "public_url = 'https://api.example.com'\ntrusted_proxies = ['127.0.0.1', '10.0.0.0/8']",
+        )
+        .gateway("[[listen]]\naddress = '$LISTEN'\nredirect_to_https = true\n")
+        .in_front_of(&backend)
+        .start()
+        .await;
+    for (lines, status) in [
+        (&[][..], 308),
+        (&["X-Forwarded-Proto: http"], 308),
+        (&["X-Forwarded-Proto: HTTP,"], 308),
+        (&["X-Forwarded-Proto: https"], 200),
+        (&["x-forwarded-proto: HTTPS"], 200),
+        (&["X-Forwarded-Proto: https,http"], 200),
+        (
+            &["X-Forwarded-Proto: https", "X-Forwarded-Proto: http"],
+            200,
+        ),
+        (&["X-Forwarded-Proto: wss"], 200),
+        (&["X-Forwarded-Proto: on"], 200),
+        // What the client may have written does not count.
+        (
+            &[
+                "X-Forwarded-Proto: https, http",
+                "X-Forwarded-For: 192.0.2.1",
+            ],
+            308,
+        ),
+        (
+            &[
+                "X-Forwarded-Proto: https, http",
+                "X-Forwarded-For: 192.0.2.1, 10.0.0.1",
+            ],
+            200,
+        ),
+    ] {
+        let mut connection = stack.raw().await;
+        connection.send(&request("GET", "/x", lines, b"")).await;
+        let response = connection.response().await.unwrap();
+        assert_eq!(response.status, status, "{lines:?}");
+    }
+    let arrived = backend.requests();
+    let schemes = arrived
+        .iter()
+        .map(|request| request.value("x-forwarded-proto"));
+    assert_eq!(schemes.collect::<Vec<_>>(), [Some("https"); 7]);
 }
 
 /// Whether this client, whom a PROXY header names, completes a handshake.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 /// Headers with roles of their own. They come before those of [`LISTED`].
-const HANDLED: [(HeaderRole, &str); 14] = [
+const HANDLED: [(HeaderRole, &str); 15] = [
     (HeaderRole::Host, "host"),
     (HeaderRole::ContentType, "content-type"),
     (HeaderRole::ContentLength, "content-length"),
@@ -18,6 +18,7 @@ const HANDLED: [(HeaderRole, &str); 14] = [
     (HeaderRole::ForwardedHost, "x-forwarded-host"),
     (HeaderRole::Forwarded, "forwarded"),
     (HeaderRole::Cookie, "cookie"),
+    (HeaderRole::Upgrade, "upgrade"),
 ];
 
 /// Headers that are removed, and those that only a trusted proxy may send: a line for each.
@@ -78,6 +79,8 @@ pub enum HeaderRole {
     Proxy,
     /// `Cookie`; on a route without the cookies of logins.
     Cookie,
+    /// `Upgrade`, which ends at the gateway.
+    Upgrade,
     /// Always removed: internal, hop-by-hop, an override of what was verified, an address, a scheme or an identity by
     /// another server, or a look-alike with `_`.
     Removed,

@@ -81,7 +81,7 @@ impl StreamHead {
         if let Some(fault) = fault {
             return Err((StreamFault::Head(fault), written));
         }
-        let ReadHead { mut head, .. } = read_head(written, limits)
+        let ReadHead { head, .. } = read_head(written, limits)
             .map_err(|(fault, written)| (StreamFault::Head(fault), written))?;
         let body = match head.body() {
             BodyLength::Known(_) if !has_body => {
@@ -91,10 +91,6 @@ impl StreamHead {
             BodyLength::None if has_body && has_content_length => BodyLength::Known(0),
             length => length,
         };
-        if head.method() != b"POST" {
-            // A body is announced, even if it is empty.
-            head.set_body(body);
-        }
         Ok(JudgedHead { head, body })
     }
 }

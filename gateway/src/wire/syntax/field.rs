@@ -136,7 +136,7 @@ fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault
         .ok_or(FieldFault::TooFar)
 }
 
-/// The names in the value of a `Connection` header. RFC 9110 section 7.6.1.
+/// The names in the value of a `Connection` or `Upgrade` header. RFC 9110 sections 7.6.1 and 7.8.
 pub(crate) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')

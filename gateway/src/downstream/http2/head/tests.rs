@@ -111,9 +111,11 @@ fn the_body_is_framed_as_in_http_1_1() {
         &[seven, ("transfer-encoding", b"chunked")],
         true
     )));
-    // A GET announces a body, even if that is empty.
     let get = request("GET", "/p", &[zero], true).judge(&LIMITS).unwrap();
-    assert_eq!(get.head.body(), BodyLength::Known(0));
+    assert_eq!(
+        (get.head.body(), get.body),
+        (BodyLength::None, BodyLength::Known(0))
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     process::Output,
 };
 
@@ -256,6 +256,7 @@ fn each_file_with_a_secret_that_others_may_read_is_warned_of() {
     let (builder, all) = with_secret_files();
     let files = builder.write_files();
     let path = |name: &str| files.path().join(name);
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let set_mode = |mode: u32| {
         for (_, _, name) in &all {
             fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
@@ -267,8 +268,16 @@ fn each_file_with_a_secret_that_others_may_read_is_warned_of() {
             .iter()
             .map(|(program, key, name)| {
                 let path = path(name).display().to_string();
+                // The programs of root's files have users of their own: issue 44, row 17.
+                let remedy = if is_root {
+                    format!(
+                        "as root, run chown root:GROUP {path} && chmod 440 {path}, with a group of the programs that read it"
+                    )
+                } else {
+                    format!("run chmod 600 {path}")
+                };
                 let line = format!(
-                    "warning: {key}: other users may read {path} (mode {mode:04o}); run chmod 600 {path}"
+                    "warning: {key}: other users may read {path} (mode {mode:04o}); {remedy}"
                 );
                 (*program, line)
             })

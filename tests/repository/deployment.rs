@@ -1,6 +1,7 @@
 //! Installation: docker-compose.yml and its files, the images, the systemd units, TLS in front.
 //!
-//! Neither a container engine nor systemd runs here; `scripts/compose-test` runs containers. Compose's own parser reads
+//! No container engine runs here; `scripts/compose-test` runs containers. `systemd` is one in namespaces of its own, if root
+//! runs the tests. Compose's own parser reads
 //! the file, the script of the Dockerfile creates the images' contents, and the programs run with the configuration of the
 //! containers.
 
@@ -10,6 +11,7 @@ mod images;
 mod installation;
 mod local_config;
 mod observe;
+mod systemd;
 mod tls_front;
 mod units;
 mod users;

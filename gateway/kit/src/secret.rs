@@ -1,9 +1,9 @@
 //! Secrets and their sources: `env:NAME`, `file:PATH`, or the secret itself.
 
-use std::{env, fs, path::PathBuf};
+use std::{env, fs, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use signpost_protocol::hide_in_debug;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use signpost_protocol::{app::is_invisible, hide_in_debug};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// A secret string. Zeroized when dropped; `Debug` does not print it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -30,7 +30,7 @@ hide_in_debug!(Secret, SecretSource);
 pub enum SecretSource {
     /// An environment variable, by name.
     Env(String),
-    /// A file. White space around the secret is ignored.
+    /// A file: one line.
     File(PathBuf),
     /// The secret itself.
     Literal(Secret),
@@ -51,7 +51,7 @@ impl SecretSource {
     ///
     /// # Errors
     ///
-    /// The variable is not set, the file cannot be read, or either is empty.
+    /// The variable is not set, the file cannot be read, either is empty, or has an [`oddity`].
     pub fn read(self) -> Result<Secret, SecretError> {
         self.read_with(|_| {})
     }
@@ -62,33 +62,73 @@ impl SecretSource {
     ///
     /// As [`Self::read`].
     pub fn read_with(self, on_content: impl FnOnce(Option<&[u8]>)) -> Result<Secret, SecretError> {
-        match self {
+        let (origin, bytes, empty) = match self {
             Self::Env(name) => {
-                let value = env::var(&name)
-                    .ok()
-                    .map(|value| Secret(value.trim().to_owned()));
-                value
-                    .filter(|secret| !secret.0.is_empty())
-                    .ok_or(SecretError::NotSet { name })
+                let value = env::var_os(&name).unwrap_or_default();
+                let origin = format!("env:{name}");
+                (origin, value.into_vec(), SecretError::NotSet { name })
             }
             Self::File(path) => {
-                let text = fs::read_to_string(&path);
-                on_content(text.as_ref().ok().map(String::as_bytes));
-                let mut text = text.map_err(|cause| SecretError::Unreadable {
-                    path: path.clone(),
-                    cause,
-                })?;
-                let secret = Secret(text.trim().to_owned());
-                text.zeroize();
-                if secret.0.is_empty() {
-                    Err(SecretError::Empty { path })
-                } else {
-                    Ok(secret)
+                let content = fs::read(&path);
+                on_content(content.as_deref().ok());
+                let origin = format!("file:{}", path.display());
+                match content {
+                    Ok(content) => (origin, content, SecretError::Empty { path }),
+                    Err(cause) => return Err(SecretError::Unreadable { path, cause }),
                 }
             }
-            Self::Literal(secret) if secret.0.is_empty() => Err(SecretError::EmptyLiteral),
-            Self::Literal(secret) => Ok(secret),
+            Self::Literal(secret) => {
+                let bytes = secret.0.as_bytes().to_vec();
+                ("a text".to_owned(), bytes, SecretError::EmptyLiteral)
+            }
+        };
+        let bytes = Zeroizing::new(bytes);
+        let odd = |oddity| SecretError::Odd { origin, oddity };
+        let Ok(text) = str::from_utf8(&bytes) else {
+            return Err(odd(NOT_UTF_8));
+        };
+        let line = text.strip_suffix('\n').unwrap_or(text);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        match oddity(line) {
+            _ if line.trim().is_empty() => Err(empty),
+            Some(oddity) => Err(odd(oddity)),
+            None => Ok(Secret(line.to_owned())),
         }
+    }
+}
+
+/// What is wrong with bytes that are not UTF-8, for messages.
+pub const NOT_UTF_8: &str = "bytes that are not UTF-8; PowerShell's > writes UTF-16";
+
+/// What nobody means in a secret, for messages: the programs and people that have the same secret would use another one.
+#[must_use]
+pub fn oddity(secret: &str) -> Option<&'static str> {
+    const QUOTES: [char; 8] = ['"', '\'', '`', '“', '”', '„', '‘', '’'];
+    let is_unseen = |letter: char| {
+        // Joiners may be in names, but not here.
+        let is_joiner = matches!(letter, '\u{200c}' | '\u{200d}');
+        letter != ' ' && (letter.is_whitespace() || is_invisible(letter) || is_joiner)
+    };
+    // As in NAME="…", a line of a .env file.
+    let is_assigned = || {
+        QUOTES
+            .iter()
+            .any(|quote| secret.contains(&format!("={quote}")))
+    };
+    if secret.starts_with('\u{feff}') {
+        Some("a byte order mark at its beginning: save it as UTF-8 without one")
+    } else if secret.contains('\0') {
+        Some("NUL bytes, as UTF-16 has them, which PowerShell's > writes: save it as UTF-8")
+    } else if secret.contains('\n') {
+        Some("more than one line")
+    } else if secret.trim() != secret {
+        Some("white space around the secret: remove it")
+    } else if secret.ends_with(QUOTES) && (secret.starts_with(QUOTES) || is_assigned()) {
+        Some("quotes around the secret: remove them")
+    } else if secret.contains(is_unseen) {
+        Some("a control character, or one that cannot be seen")
+    } else {
+        None
     }
 }
 
@@ -115,6 +155,14 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
+    /// It has what nobody means in a secret.
+    #[error("{origin}, with {oddity}")]
+    Odd {
+        /// Its source.
+        origin: String,
+        /// What it has: [`oddity`].
+        oddity: &'static str,
+    },
     /// The setting itself is empty.
     #[error("an empty string")]
     EmptyLiteral,
@@ -127,7 +175,7 @@ mod tests {
     #[test]
     fn a_secret_is_read_from_its_source() {
         let path = env::temp_dir().join(format!("signpost-secret-{}", std::process::id()));
-        fs::write(&path, " hush \n").unwrap();
+        fs::write(&path, "hush\r\n").unwrap();
         let secret = SecretSource::from(&*format!("file:{}", path.display()))
             .read()
             .unwrap();
@@ -152,6 +200,58 @@ mod tests {
             SecretSource::from("literal").read().unwrap().expose(),
             "literal"
         );
+    }
+
+    /// Issue 44, row 14.
+    #[test]
+    fn an_odd_secret_is_refused_in_words_wherever_it_is_from() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let from_file = format!("file:{}", file.path().display());
+        let error = |setting: &str| SecretSource::from(setting).read().map(drop).unwrap_err();
+        for (odd, words) in [
+            ("\u{feff}hush\r\n", "a byte order mark"),
+            ("\"hush\"\n", "quotes around"),
+            ("'hush'", "quotes around"),
+            ("“hush”\n", "quotes around"),
+            ("APP_KEY=\"hush\"\n", "quotes around"),
+            ("h\0u\0s\0h\0\r\0\n\0", "UTF-16"),
+            ("hush\n\n", "more than one line"),
+            ("hush\rhush", "control character"),
+            ("hush\r\r\n", "white space around"),
+            (" hush\n", "white space around"),
+            ("hush \n", "white space around"),
+            ("hush\u{a0}", "white space around"),
+            ("hu\u{a0}sh", "cannot be seen"),
+            ("hu\u{200b}sh", "cannot be seen"),
+            ("hush\u{200d}", "cannot be seen"),
+            ("hu\tsh", "control character"),
+        ] {
+            fs::write(file.path(), odd).unwrap();
+            let error_of_file = error(&from_file).to_string();
+            let expected = format!("{from_file}, with ");
+            assert!(error_of_file.starts_with(&expected), "{error_of_file}");
+            for error in [error_of_file, error(odd).to_string()] {
+                assert!(error.contains(words), "{odd:?}: {error}");
+                assert!(!error.contains("hu"), "{error}");
+            }
+        }
+        for not_utf_8 in [b"\xff\xfeh\0u\0", b"h\xfcsh\n\n"] {
+            fs::write(file.path(), not_utf_8).unwrap();
+            let error = error(&from_file).to_string();
+            assert!(error.contains("writes UTF-16"), "{error}");
+        }
+        for blank in ["", "\n", " \r\n"] {
+            fs::write(file.path(), blank).unwrap();
+            assert!(matches!(error(&from_file), SecretError::Empty { .. }));
+        }
+    }
+
+    #[test]
+    fn what_may_be_meant_is_used_as_it_stands() {
+        for secret in ["Bearer hush", "it's", "\"a", "a=\"b", "ключ", "YWI="] {
+            let read = SecretSource::from(secret).read().unwrap();
+            assert_eq!(read.expose(), secret);
+        }
     }
 
     #[test]

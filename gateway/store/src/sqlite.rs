@@ -280,10 +280,11 @@ fn folder_of(path: &Path) -> &Path {
 /// A folder that hands its group down (setgid), and that the group may write.
 const SHARED_FOLDER: u32 = 0o2020;
 
-/// The mode of new files: for their owner alone, since accounts are personal. In a shared folder also for its group:
-/// there, programs with users of their own share the database. SQLite gives its other files the mode of the database.
-fn mode_of_files(folder: &Path) -> u32 {
-    let folder = fs::metadata(folder).map_or(0, |folder| folder.mode());
+/// The mode of a new database: for its owner alone, since accounts are personal. In a shared folder also for the folder's
+/// group: there, programs with users of their own share the database. SQLite gives its other files the same mode.
+#[must_use]
+pub fn mode_of_files(path: &Path) -> u32 {
+    let folder = fs::metadata(folder_of(path)).map_or(0, |folder| folder.mode());
     if folder & SHARED_FOLDER == SHARED_FOLDER {
         0o660
     } else {
@@ -294,7 +295,7 @@ fn mode_of_files(folder: &Path) -> u32 {
 /// Creates a file if it is missing; `None` if it exists. An existing database is never opened here: closing it would release
 /// the locks that SQLite holds on it elsewhere in the process (POSIX locks).
 fn create_if_missing(path: &Path) -> io::Result<Option<File>> {
-    let mode = mode_of_files(folder_of(path));
+    let mode = mode_of_files(path);
     let mut options = OpenOptions::new();
     match options.write(true).create_new(true).mode(mode).open(path) {
         Ok(file) => {

@@ -154,13 +154,19 @@ fn a_secret_is_read_from_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
     let in_file = with(&format!("file:{}", file.display()));
-    for written in ["from a file", "from a file\n", "\t from a file \r\n\n"] {
+    for written in ["from a file", "from a file\n", "from a file\r\n"] {
         std::fs::write(&file, written).unwrap();
         assert_eq!(secret(&in_file), "from a file", "{written:?}");
     }
-    std::fs::write(&file, " \n").unwrap();
-    assert_eq!(problems(&in_file).0, ["providers.sandbox.client_secret"]);
-    assert_eq!(secret(&with(" literal ")), " literal ");
+    for odd in [" \n", "\t from a file \r\n\n"] {
+        std::fs::write(&file, odd).unwrap();
+        assert_eq!(problems(&in_file).0, ["providers.sandbox.client_secret"]);
+    }
+    // Issue 44, row 14: what nobody means is refused, wherever it is from.
+    assert_eq!(
+        problems(&with(" literal ")).0,
+        ["providers.sandbox.client_secret"]
+    );
     assert_eq!(secret(&with("env:CARGO_PKG_NAME")), "login");
     for missing in ["env:NO_SUCH_VARIABLE", "file:/no/such/file", ""] {
         let (keys, message) = problems(&with(missing));

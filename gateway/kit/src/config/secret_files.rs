@@ -7,73 +7,78 @@ use std::{
 };
 
 use rustix::process::geteuid;
+use signpost_store::sqlite::mode_of_files;
 
 /// Where container engines mount secrets, readable for every user of the container. It has no other users.
 const CONTAINER_SECRETS: &str = "/run/secrets";
 
 /// The files that hold secrets, each with the keys of these.
 #[derive(Debug, Default)]
-pub(super) struct SecretFiles(Vec<(PathBuf, Vec<String>)>);
+pub(super) struct SecretFiles {
+    all: Vec<(PathBuf, Vec<String>)>,
+    /// The one that is the database: its programs write it, and the files beside it.
+    pub(super) database: Option<PathBuf>,
+}
 
 impl SecretFiles {
     pub(super) fn add(&mut self, file: &Path, key: String) {
-        match self.0.iter_mut().find(|(one, _)| one == file) {
+        match self.all.iter_mut().find(|(one, _)| one == file) {
             Some((_, keys)) => keys.push(key),
-            None => self.0.push((file.to_owned(), vec![key])),
+            None => self.all.push((file.to_owned(), vec![key])),
         }
     }
 
     pub(super) fn remove(&mut self, key: &str) {
-        for (_, keys) in &mut self.0 {
+        for (_, keys) in &mut self.all {
             keys.retain(|one| one != key);
         }
     }
 
     /// A warning for each file that other users may read now. Blocks.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let files = self.0.iter().filter(|(_, keys)| !keys.is_empty());
+        let files = self.all.iter().filter(|(_, keys)| !keys.is_empty());
         let files = files.filter(|(file, _)| !file.starts_with(CONTAINER_SECRETS));
         files
-            .filter_map(|(file, keys)| warning(file, keys))
+            .filter_map(|(file, keys)| warning(file, keys, self.database.as_ref() == Some(file)))
             .collect()
     }
 }
 
-fn warning(file: &Path, keys: &[String]) -> Option<String> {
+fn warning(file: &Path, keys: &[String], is_database: bool) -> Option<String> {
     let status = fs::metadata(file).ok()?;
-    let mode = status.mode() & 0o777;
-    let is_database = keys.iter().all(|key| key == "store");
-    let is_shared = is_database && is_in_shared_folder(file);
-    if !may_others_read(mode, status.uid(), is_shared) {
+    let (mode, owner, user) = (status.mode() & 0o777, status.uid(), geteuid());
+    let may = if is_database {
+        mode_of_files(file)
+    } else {
+        0o600
+    };
+    if !may_others_read(mode, owner, may) {
         return None;
     }
-    let (keys, file, user) = (keys.join(", "), file.display(), geteuid().as_raw());
-    let remedy = if status.uid() == user {
-        format!("run chmod 600 {file}")
-    } else {
-        // The program must still be able to read it.
-        format!("as root, run chown {user} {file} && chmod 400 {file}")
+    let (keys, file) = (keys.join(", "), file.display());
+    let is_own = owner == user.as_raw() && !user.is_root();
+    let run = if is_own { "run" } else { "as root, run" };
+    // The programs must still be able to use it, each with a user of its own.
+    let remedy = match is_database {
+        true if is_own || may != 0o600 => format!("{run} chmod {may:o} {file}*"),
+        true => "its folder must belong to a group of all programs that use it, with mode 2770: \
+                 conf/guides/deploy.md, systemd"
+            .to_owned(),
+        false if is_own => format!("{run} chmod 600 {file}"),
+        false => format!(
+            "{run} chown root:GROUP {file} && chmod 440 {file}, with a group of the programs that read it"
+        ),
     };
     Some(format!(
         "{keys}: other users may read {file} (mode {mode:04o}); {remedy}"
     ))
 }
 
-/// A group may read a file of root: no program but root's could read it otherwise. It may also read a database in a
-/// folder that it shares, which gives new files to it (setgid): the programs there can have users of their own.
-fn may_others_read(mode: u32, owner: u32, is_shared_database: bool) -> bool {
-    let others = if owner == 0 || is_shared_database {
-        0o007
-    } else {
-        0o077
-    };
+/// Whether users may read a file who are not among those of mode `may`. A group may read any file of root: no program but
+/// root's could read it otherwise.
+fn may_others_read(mode: u32, owner: u32, may: u32) -> bool {
+    let others = if owner == 0 { 0o007 } else { 0o077 & !may };
     mode & others != 0
-}
-
-fn is_in_shared_folder(file: &Path) -> bool {
-    const SHARED_FOLDER: u32 = 0o2020;
-    let folder = file.parent().and_then(|folder| fs::metadata(folder).ok());
-    folder.is_some_and(|folder| folder.mode() & SHARED_FOLDER == SHARED_FOLDER)
 }
 
 #[cfg(test)]
@@ -92,7 +97,7 @@ mod tests {
             (0o644, 0, true),
             (0o604, 7, true),
         ] {
-            assert_eq!(may_others_read(mode, owner, false), may, "{mode:o} {owner}");
+            assert_eq!(may_others_read(mode, owner, 0o600), may, "{mode:o} {owner}");
         }
     }
 
@@ -113,9 +118,39 @@ mod tests {
         ] {
             set(folder.path(), of_folder);
             set(&file, of_file);
-            let is_shared = is_in_shared_folder(&file);
-            assert_eq!(may_others_read(of_file, 7, is_shared), may, "{of_file:o}");
+            let allowed = mode_of_files(&file);
+            assert_eq!(may_others_read(of_file, 7, allowed), may, "{of_file:o}");
         }
+    }
+
+    /// Issue 44, row 17.
+    #[test]
+    fn a_remedy_keeps_the_programs_running() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signpost.db");
+        fs::write(&file, "").unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let remedy = |is_database| {
+            let warning = warning(&file, &["store".to_owned()], is_database).unwrap();
+            warning.split_once("; ").unwrap().1.to_owned()
+        };
+        set(&file, 0o644);
+        let others = remedy(true);
+        let may_be_read = remedy(false);
+        if geteuid().is_root() {
+            // Who runs the check as root need not run the programs as root.
+            assert!(others.starts_with("its folder must belong to a group"));
+            assert!(may_be_read.starts_with("as root, run chown root:GROUP "));
+        } else {
+            assert_eq!(others, format!("run chmod 600 {}*", file.display()));
+            assert_eq!(may_be_read, format!("run chmod 600 {}", file.display()));
+        }
+        set(folder.path(), 0o2770);
+        set(&file, 0o664);
+        let shared = format!("run chmod 660 {}*", file.display());
+        assert!(remedy(true).ends_with(&shared), "{}", remedy(true));
     }
 
     #[test]

@@ -31,7 +31,8 @@ pub(super) const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JS
   {"ident":"team-1","key":"4283…","name":"First team","origins":["https://a.example"],"profile":"wechat"}
 
 ident            required: 1 to 64 of A-Z a-z 0-9 . _ -
-key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space
+key              required: the key that its clients sign with: at least 128 bits (32 hex digits), no white space,
+                 also not around it
 name             required: 1 to 64 characters
 origins          origins that a login may return to: separated by spaces in CSV, a list in JSON
 profile          a sign profile of its own: a preset (sign --help lists them) with the gateway's algorithm, cover and

@@ -14,12 +14,15 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use signpost_kit::clock::Timestamp;
+use signpost_kit::{
+    clock::Timestamp,
+    secret::{NOT_UTF_8, oddity},
+};
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 pub(crate) use self::file::read_file;
 pub(crate) use self::problem::{ImportError, MAX_FILE_BYTES, Problem, Problems};
@@ -62,7 +65,7 @@ pub(super) fn read_apps(
 ) -> Result<(ParsedFile, Vec<Problem>), ImportError> {
     let text = std::str::from_utf8(file).map_err(|error| {
         let line = 1 + line_breaks(&file[..error.valid_up_to()]);
-        ImportError::Problems(Problems::new(vec![Problem::new(line, "not UTF-8")]))
+        ImportError::Problems(Problems::new(vec![Problem::new(line, NOT_UTF_8)]))
     })?;
     // Spreadsheets write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -104,7 +107,6 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn csv(&mut self, text: &str) -> Result<(), ImportError> {
         let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
             .flexible(true)
             .has_headers(false)
             .from_reader(text.as_bytes());
@@ -155,7 +157,7 @@ impl Reader<'_> {
 
     /// The columns; `None` if the header row has problems.
     fn header(&mut self, line: u64, record: &csv::StringRecord) -> Option<Vec<Field>> {
-        let columns: Vec<Option<Field>> = record.iter().map(Field::named).collect();
+        let columns: Vec<_> = record.iter().map(str::trim).map(Field::named).collect();
         let problems = self.problems.len();
         if columns.contains(&None) {
             // The problem does not name the column: if the header row is missing, it may be a key.
@@ -214,10 +216,7 @@ impl Reader<'_> {
     fn member(&mut self, line: u64, field: Field, value: Value, raw: &mut RawApp) {
         match (field, value) {
             (_, Value::Null) => {}
-            (Field::Key, Value::String(mut key)) => {
-                *raw.key = key.trim().to_owned();
-                key.zeroize();
-            }
+            (Field::Key, Value::String(key)) => raw.key = Zeroizing::new(key),
             (Field::Ident, Value::String(text)) => text.trim().clone_into(&mut raw.ident),
             (Field::Name, Value::String(text)) => raw.name = text,
             (Field::DefaultVersion, Value::String(text)) => {
@@ -238,7 +237,12 @@ impl Reader<'_> {
                     None => self.problem(line, Some(field), "must be a list of strings"),
                 }
             }
-            (Field::Profile, Value::String(text)) if text.is_empty() => {}
+            (Field::Profile, Value::String(text)) => {
+                raw.profile = match text.trim() {
+                    "" => Value::Null,
+                    preset => preset.into(),
+                };
+            }
             (Field::Profile, value) => raw.profile = value,
             (field, _) => self.problem(line, Some(field), "must be a string"),
         }
@@ -294,6 +298,10 @@ impl Reader<'_> {
         if text.len() > MAX_KEY_BYTES {
             let problem = format!("longer than {MAX_KEY_BYTES} bytes");
             self.problem(line, Some(Field::Key), problem);
+            return None;
+        }
+        if let Some(oddity) = oddity(text) {
+            self.problem(line, Some(Field::Key), format!("found {oddity}"));
             return None;
         }
         let key: AppKey = self.parsed(line, Field::Key, text)?;

@@ -9,13 +9,13 @@
 mod master_key;
 mod response;
 
-use std::{fmt, fs, iter, path::Path};
+use std::{fmt, iter, path::Path};
 
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
 };
-use signpost_kit::secret::Secret;
+use signpost_kit::secret::{Secret, SecretError, SecretSource};
 use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignTime},
@@ -173,16 +173,16 @@ impl Sealer {
     }
 
     fn from_file(path: &Path, seals_something: bool) -> Result<Self, MasterKeyError> {
-        let read = fs::read_to_string(path).map(Zeroizing::new);
-        let text = read.map_err(|cause| MasterKeyError::Unreadable {
-            path: path.to_owned(),
-            cause,
-        })?;
-        let path = path.to_owned();
-        match text.trim() {
-            "" if seals_something => Err(MasterKeyError::Emptied { path }),
-            "" => Err(MasterKeyError::Empty { path }),
-            digits => Self::from_hex(digits).map_err(|_| MasterKeyError::InvalidFile { path }),
+        match SecretSource::File(path.to_owned()).read() {
+            Ok(digits) => Self::from_hex(digits.expose()).map_err(|_| {
+                let path = path.to_owned();
+                MasterKeyError::InvalidFile { path }
+            }),
+            Err(SecretError::Empty { path }) if seals_something => {
+                Err(MasterKeyError::Emptied { path })
+            }
+            Err(SecretError::Empty { path }) => Err(MasterKeyError::Empty { path }),
+            Err(unreadable) => Err(MasterKeyError::Unreadable(unreadable)),
         }
     }
 
@@ -400,7 +400,7 @@ pub fn new_app_ident() -> Result<AppIdent, SealError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 

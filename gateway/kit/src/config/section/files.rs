@@ -114,6 +114,12 @@ impl Section<'_> {
         self.document.add_secret(self.key(key), file);
     }
 
+    /// Notes the file of a database: [`Self::secret_warnings`].
+    pub fn note_database(&self, key: &str, file: &Path) {
+        self.note_secret(key, Some(file));
+        self.document.secrets.borrow_mut().database = Some(file.to_owned());
+    }
+
     /// Notes that the value of a key is known to everyone, so that its file need not be kept from other users.
     pub fn note_public(&self, key: &str) {
         self.document.secrets.borrow_mut().remove(&self.key(key));

@@ -68,7 +68,7 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
         root.problem(KEY, &found, &allowed(&error.to_string()))
     })?;
     if let Some(file) = address.file() {
-        root.note_secret(KEY, Some(file));
+        root.note_database(KEY, file);
     }
     if origin.is_none() && address.has_password() {
         root.note_secret(KEY, None);

@@ -103,6 +103,36 @@ fn every_problem_is_reported_by_line_without_quoting_the_file() {
     );
 }
 
+/// Issue 44, row 14: a key is taken as it stands, or refused, by the rule of key files.
+#[test]
+fn a_key_is_never_trimmed() {
+    let header = "ident,key,name\r\n";
+    for (cell, words) in [
+        (format!(" {KEY}"), "white space around"),
+        (format!("\"{KEY}\n\""), "more than one line"),
+        (format!("\"{KEY} \""), "white space around"),
+        (format!("\"\"\"{KEY}\"\"\""), "quotes around"),
+        (format!("'{KEY}'"), "quotes around"),
+        (format!("\u{feff}{KEY}"), "a byte order mark"),
+        (format!("{KEY}\u{200b}"), "cannot be seen"),
+    ] {
+        let report = problems(&format!("{header}a,{cell},n\r\n"));
+        assert!(report.starts_with("line 2: key: found "), "{report}");
+        assert!(report.contains(words), "{words}: {report}");
+        assert!(!report.contains(KEY), "{report}");
+    }
+    let json = |key: &str| serde_json::json!({"ident": "a", "key": key, "name": "n"}).to_string();
+    let report = problems(&json(&format!("{KEY}\n")));
+    assert!(
+        report.contains("line 1: key: found more than one line"),
+        "{report}"
+    );
+    // Of what is no secret, spreadsheets may pad the cells.
+    let apps = good(&format!("ident , key,name\r\n a ,{KEY}, n \r\n"));
+    assert_eq!(apps[0].ident.as_str(), "a");
+    assert_eq!(apps[0].key.expose(), KEY);
+}
+
 #[test]
 fn a_json_line_must_be_an_object_of_known_members() {
     let report = problems(
@@ -145,7 +175,7 @@ fn a_header_row_must_have_the_required_columns_and_no_unknown_or_duplicate_one()
 fn a_file_that_is_not_utf_8_is_rejected_with_its_line() {
     let file = b"ident,key,name\nx,y,\xff\n";
     let refused = read_apps(file, &rules(), Timestamp::from_millis(1)).err();
-    assert_eq!(refused.unwrap().to_string(), "line 2: not UTF-8");
+    assert_eq!(refused.unwrap().to_string(), format!("line 2: {NOT_UTF_8}"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::{MASTER_KEY_BYTES, SealError};
+use signpost_kit::secret::SecretError;
 
 /// Creates a file with a random key, mode 0600, unless it exists. Of several concurrent processes, only one creates it.
 ///
@@ -97,15 +98,9 @@ pub enum MasterKeyError {
         /// The file.
         path: PathBuf,
     },
-    /// The file cannot be read.
-    #[error("the master key {} cannot be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        cause: io::Error,
-    },
+    /// The file cannot be read, or has what no key has.
+    #[error("the master key is in {0}")]
+    Unreadable(SecretError),
     /// The file is missing and cannot be created.
     #[error("the master key {} cannot be created", path.display())]
     NotCreated {

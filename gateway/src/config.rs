@@ -296,7 +296,7 @@ impl Config {
         ));
         let tls = self.listeners.iter().filter_map(|one| one.tls.as_ref());
         let tls = tls.chain(&self.management.tls);
-        warnings.extend(tls.flat_map(|tls| tls.loaded().expiry_warnings(now)));
+        warnings.extend(tls.flat_map(|tls| tls.loaded().warnings(now)));
         warnings.extend(self.tracing.warnings());
         warnings.extend_from_slice(&self.secret_warnings);
         warnings

@@ -93,10 +93,11 @@ pub(crate) struct Tls {
 }
 
 impl LoadedTls {
-    /// What to say about certificates that expire soon, or have expired.
-    pub(crate) fn expiry_warnings(&self, now: Timestamp) -> Vec<String> {
+    /// What to say about certificates that expire soon, or have expired, and about their chains.
+    pub(crate) fn warnings(&self, now: Timestamp) -> Vec<String> {
         let warnings = self.certificates.iter();
-        warnings.filter_map(|one| one.expiry_warning(now)).collect()
+        let warnings = warnings.flat_map(|one| [one.expiry_warning(now), one.chain_warning()]);
+        warnings.flatten().collect()
     }
 
     /// Reads the files. Blocks. `files` also has the files that were read if this fails.

@@ -93,16 +93,37 @@ impl Authority {
     /// Creates an authority with this common name.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let params = Self::params(name);
         let key = KeyPair::generate().expect("a key can be generated");
         let certificate = params.self_signed(&key).expect("the parameters are valid");
         Self {
             pem: certificate.pem(),
             issuer: Issuer::new(params, key),
         }
+    }
+
+    /// An authority below this one.
+    ///
+    /// # Panics
+    ///
+    /// Never: its parameters are valid.
+    #[must_use]
+    pub fn issue_authority(&self, name: &str) -> Self {
+        let params = Self::params(name);
+        let key = KeyPair::generate().expect("a key can be generated");
+        let certificate = params.signed_by(&key, &self.issuer);
+        Self {
+            pem: certificate.expect("the parameters are valid").pem(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    fn params(name: &str) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params
     }
 
     /// The authority's own certificate, as PEM.

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use reqwest::{Certificate, Client, Error, RequestBuilder, Response, redirect};
+use signpost_store::pem;
 use url::{Host, Url};
 
 /// Timeout of a request; longer than the longest long poll.
@@ -100,11 +101,9 @@ pub(super) async fn send(request: RequestBuilder) -> anyhow::Result<Response> {
 }
 
 fn certificates(file: &Path) -> anyhow::Result<Vec<Certificate>> {
-    let found = Certificate::from_pem_bundle(&fs::read(file)?)?;
-    if found.is_empty() {
-        bail!("the file has no certificate");
-    }
-    Ok(found)
+    let found = pem::certificates(&fs::read(file)?)?.into_iter();
+    let found = found.map(|one| Certificate::from_der(&one));
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 #[cfg(test)]

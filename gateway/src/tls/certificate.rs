@@ -9,15 +9,13 @@ use std::{
 };
 
 use rustls::{
-    Error, InconsistentKeys,
-    crypto::CryptoProvider,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    sign::CertifiedKey,
+    Error, InconsistentKeys, crypto::CryptoProvider, pki_types::CertificateDer, sign::CertifiedKey,
 };
 use signpost_kit::{
     clock::Timestamp,
     config::{ReadFile, read_regular},
 };
+use signpost_store::pem::{self, PemError};
 use x509_cert::{
     Certificate,
     der::Decode,
@@ -44,6 +42,8 @@ pub(crate) struct LoadedCertificate {
     pub names: Vec<String>,
     /// When it is valid.
     pub validity: Validity,
+    /// What is odd about its chain.
+    pub chain_warning: Option<String>,
     /// The chain and the key.
     pub key: Arc<CertifiedKey>,
 }
@@ -68,15 +68,17 @@ pub(crate) enum CertificateError {
         /// The system's error.
         cause: std::io::Error,
     },
-    /// The file has no certificate, or a malformed one.
-    #[error("\"{}\", which has no valid certificate in PEM", path.display())]
-    NoCertificate {
+    /// The file is not understood, or has nothing that is needed.
+    #[error("\"{}\", {cause}", path.display())]
+    Pem {
         /// The file.
         path: PathBuf,
+        /// What is wrong.
+        cause: PemError,
     },
-    /// The file has no key without a passphrase.
-    #[error("\"{}\", which has no private key in PEM, or one with a passphrase", path.display())]
-    NoKey {
+    /// A certificate is malformed.
+    #[error("\"{}\", which has a malformed certificate", path.display())]
+    NoCertificate {
         /// The file.
         path: PathBuf,
     },
@@ -87,7 +89,7 @@ pub(crate) enum CertificateError {
         path: PathBuf,
     },
     /// The key belongs to another certificate.
-    #[error("\"{}\", which is the key of another certificate", path.display())]
+    #[error("\"{}\", which is the key of another certificate than the first of its file", path.display())]
     OtherKey {
         /// The key's file.
         path: PathBuf,
@@ -98,9 +100,9 @@ impl CertificateError {
     /// Whether the key's file is at fault, not the certificate's.
     pub(crate) fn is_about_key(&self, files: &CertificateFiles) -> bool {
         match self {
-            Self::Unreadable { path, .. } => *path == files.key,
+            Self::Unreadable { path, .. } | Self::Pem { path, .. } => *path == files.key,
             Self::NoCertificate { .. } => false,
-            Self::NoKey { .. } | Self::KeyUnsupported { .. } | Self::OtherKey { .. } => true,
+            Self::KeyUnsupported { .. } | Self::OtherKey { .. } => true,
         }
     }
 }
@@ -119,14 +121,18 @@ impl CertificateFiles {
         let pem = read_file(&self.certificate, read)?;
         let chain = certificates(&self.certificate, &pem)?;
         let key_pem = read_file(&self.key, read)?;
-        let key = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| CertificateError::NoKey {
+        let key = pem::private_key(&key_pem).map_err(|cause| CertificateError::Pem {
             path: self.key.clone(),
+            cause,
         })?;
         let no_certificate = || CertificateError::NoCertificate {
             path: self.certificate.clone(),
         };
-        let leaf = chain.first().ok_or_else(no_certificate)?;
-        let leaf = Certificate::from_der(leaf).map_err(|_| no_certificate())?;
+        let parsed = chain.iter().map(|one| Certificate::from_der(one));
+        let parsed: Vec<_> = parsed
+            .collect::<Result<_, _>>()
+            .map_err(|_| no_certificate())?;
+        let leaf = parsed.first().ok_or_else(no_certificate)?;
         let key = CertifiedKey::from_der(chain, key, provider);
         let key = key.map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateError::OtherKey {
@@ -140,7 +146,8 @@ impl CertificateFiles {
         let validity = &leaf.tbs_certificate.validity;
         Ok(LoadedCertificate {
             file: self.certificate.clone(),
-            names: names(&leaf),
+            names: names(leaf),
+            chain_warning: chain_warning(&parsed),
             validity: Validity {
                 expires: timestamp(validity.not_after),
                 begins: timestamp(validity.not_before),
@@ -171,6 +178,13 @@ impl Validity {
 }
 
 impl LoadedCertificate {
+    /// What to say of a chain that clients may refuse.
+    pub(super) fn chain_warning(&self) -> Option<String> {
+        let (file, names) = (self.file.display(), self.names.join(", "));
+        let warning = self.chain_warning.as_ref();
+        warning.map(|warning| format!("the chain in {file} ({names}) {warning}"))
+    }
+
     /// What to say about a certificate that expires soon, or has expired.
     pub(crate) fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         let file = self.file.display();
@@ -222,12 +236,34 @@ pub(super) fn certificates(
     path: &Path,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    all.ok()
-        .filter(|all| !all.is_empty())
-        .ok_or_else(|| CertificateError::NoCertificate {
-            path: path.to_owned(),
-        })
+    pem::certificates(pem).map_err(|cause| CertificateError::Pem {
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+/// What is odd about a chain: most clients have the roots only, and put the certificates of a server in no other order.
+fn chain_warning(chain: &[Certificate]) -> Option<String> {
+    let is_issued = |one: &Certificate, by: &Certificate| {
+        one.tbs_certificate.issuer == by.tbs_certificate.subject
+    };
+    let (leaf, others) = chain.split_first()?;
+    let issuer = &leaf.tbs_certificate.issuer;
+    if is_issued(leaf, leaf) {
+        None
+    } else if !others.iter().any(|other| is_issued(leaf, other)) {
+        Some(format!(
+            "lacks the certificate of its issuer, {issuer}: clients that do not have that one refuse the connection; append \
+             the intermediate certificates"
+        ))
+    } else if !chain.windows(2).all(|pair| is_issued(&pair[0], &pair[1])) {
+        Some(
+            "is in the wrong order: each certificate must stand before that of its issuer"
+                .to_owned(),
+        )
+    } else {
+        None
+    }
 }
 
 /// The host names and addresses of a certificate (RFC 5280 section 4.2.1.6).

@@ -79,6 +79,7 @@ mod tests {
                 expires: Timestamp::from_millis(0),
                 begins: Timestamp::from_millis(0),
             },
+            chain_warning: None,
             key: Arc::new(CertifiedKey::new(Vec::new(), key.unwrap())),
         }
     }

@@ -1,4 +1,4 @@
-//! Opens, migrates and calls Signpost's database; shared by the gateway and the login service.
+//! Opens, migrates and calls Signpost's database, and reads PEM; shared by the gateway and the login service.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -14,6 +14,7 @@
 //! | [`audit`] | what is written of an operator's change |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |
 //! | [`copy`](mod@copy) | migrating an installation from SQLite to Postgres |
+//! | [`pem`] | certificates and keys, for all programs |
 //! | [`error`] | what can go wrong |
 //!
 //! Statements of other tables are in the modules of their callers. The schema of all tables but the versions' own is in
@@ -25,6 +26,7 @@ pub mod batch;
 pub mod changes;
 pub mod copy;
 pub mod error;
+pub mod pem;
 pub mod postgres;
 pub mod row;
 pub mod schema;

@@ -134,6 +134,59 @@ async fn a_certificate_that_expires_is_reported() {
     assert_eq!(log.matches("the certificate in").count(), 4, "{log}");
 }
 
+/// Issue 44, row 13.
+#[tokio::test]
+async fn a_chain_is_whole_and_in_order_or_reported() {
+    let tls = TlsStack::start("").await;
+    let intermediate = tls.authority.issue_authority("Intermediate");
+    let api = intermediate.issue(&["api.example.com"]);
+    tls.files.write("api.key", &api.key);
+    let (leaf, above, root) = (&*api.certificate, intermediate.pem(), tls.authority.pem());
+    let text = "subject=CN = api\n---\n";
+    for (chain, words) in [
+        (format!("{leaf}{above}"), ""),
+        (format!("{leaf}{above}{root}"), ""),
+        (format!("{text}{leaf}\r\n{text}{above}{}", api.key), ""),
+        (
+            leaf.to_owned(),
+            "lacks the certificate of its issuer, CN=Intermediate",
+        ),
+        (
+            format!("{leaf}{root}"),
+            "lacks the certificate of its issuer",
+        ),
+        (format!("{leaf}{root}{above}"), "is in the wrong order"),
+        (
+            format!("{}{above}", leaf.trim_end()),
+            "which needs a line of its own",
+        ),
+        (
+            format!("{leaf}{}", &above[..above.len() / 2]),
+            "is not valid PEM: line ",
+        ),
+        (format!("{above}{leaf}"), "than the first of its file"),
+    ] {
+        tls.files.write("api.pem", &chain);
+        let checked = tls.stack.command(&["check"]);
+        let printed = output_text(&checked);
+        let is_refused = words.contains("PEM") || words.contains("own") || words.contains("first");
+        assert_eq!(checked.status.success(), !is_refused, "{words}: {printed}");
+        assert!(printed.contains(words), "{words}: {printed}");
+        let is_reported = printed.contains("the chain in");
+        assert_eq!(is_reported, !is_refused && !words.is_empty(), "{printed}");
+        if is_refused {
+            assert!(
+                printed.contains("listen[0].tls.certificates[0]"),
+                "{printed}"
+            );
+            assert!(printed.contains("api."), "{printed}");
+        }
+    }
+    // Both are served.
+    tls.files.write("api.pem", &format!("{leaf}{above}"));
+    until_presented(&tls, &api).await;
+}
+
 /// A certificate that is valid for this many hours, and has this many left.
 fn issue(tls: &TlsStack, lifetime: i64, left: i64) -> Certificate {
     let now = UNIX_EPOCH + Duration::from_millis(u64::try_from(now_ms()).unwrap());

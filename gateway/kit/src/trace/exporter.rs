@@ -17,6 +17,7 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter as _},
 };
 use parking_lot::Mutex;
+use signpost_store::pem;
 use tokio::{
     runtime,
     sync::mpsc::{self, error::TrySendError},
@@ -152,7 +153,11 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
         .default_headers(headers)
         .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
     let client = match &collector.ca {
-        Some(pem) => client.tls_certs_only(reqwest::Certificate::from_pem_bundle(pem)?),
+        Some(pem) => {
+            let authorities = pem::certificates(pem)?.into_iter();
+            let authorities = authorities.map(|one| reqwest::Certificate::from_der(&one));
+            client.tls_certs_only(authorities.collect::<Result<Vec<_>, _>>()?)
+        }
         // A machine without authorities can still export in clear text.
         None if collector.endpoint.scheme() == "http" => client.tls_certs_only([]),
         None => client,

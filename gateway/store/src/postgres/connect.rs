@@ -1,18 +1,18 @@
 //! Connecting: TLS according to `sslmode`, and timeouts on the server's side.
 
-use std::{future::poll_fn, path::Path, sync::Arc, time::Duration};
+use std::{fs, future::poll_fn, path::Path, sync::Arc, time::Duration};
 
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{CertificateDer, ServerName, UnixTime},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::{AsyncMessage, Client, Config, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError};
+use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError, pem};
 
 /// TCP keepalive: probes are sent to a server that has been silent for this long.
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -118,12 +118,9 @@ fn root_certificates(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
     let unusable = |cause: &dyn std::fmt::Display| {
         OpenError::Certificates(format!("{} ({cause})", file.display()))
     };
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|cause| unusable(&cause))? {
-        let certificate = certificate.map_err(|cause| unusable(&cause))?;
+    let pem = fs::read(file).map_err(|cause| unusable(&cause))?;
+    for certificate in pem::certificates(&pem).map_err(|cause| unusable(&cause))? {
         roots.add(certificate).map_err(|cause| unusable(&cause))?;
-    }
-    if roots.is_empty() {
-        return Err(unusable(&"no certificate in it"));
     }
     Ok(roots)
 }

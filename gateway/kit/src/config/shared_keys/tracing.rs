@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use rustls::RootCertStore;
+use signpost_store::pem;
 use url::Url;
 
 use crate::{
@@ -139,14 +137,9 @@ fn authorities(section: &mut Section<'_>) -> Read<Option<Vec<u8>>> {
 /// Whether certificates can be verified with a PEM file's ones; otherwise, what is wrong with it.
 fn check_authorities(pem: &[u8]) -> Result<(), String> {
     let mut authorities = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        // Not the error itself: it may quote the file.
-        let certificate = certificate.map_err(|_| "which is not valid PEM")?;
+    for certificate in pem::certificates(pem).map_err(|error| error.to_string())? {
         let added = authorities.add(certificate);
         added.map_err(|error| format!("with an invalid certificate ({error})"))?;
-    }
-    if authorities.is_empty() {
-        return Err("which has no certificate in PEM".to_owned());
     }
     Ok(())
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rustls::{
     Error as TlsError, InconsistentKeys, RootCertStore,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    pki_types::{CertificateDer, ServerName},
 };
 use signpost_kit::config::{Invalid, NamedFile, Read, Section};
+use signpost_store::pem;
 
 use super::address::{BackendAddress, HostPort, WrittenAddresses};
 use crate::tls::backend::{ClientCertificate, TlsSettings};
@@ -97,9 +98,8 @@ fn client_certificate(
 ) -> Read<ClientCertificate> {
     section.note_secret(KEY, Some(&key.path));
     let chain = certificates(section, CERTIFICATE, chain);
-    let key = PrivateKeyDer::from_pem_slice(&key.content).map_err(|_| {
-        // Not the error itself: it may quote the file.
-        let found = format!("{}, which has no private key in PEM", shown(key));
+    let key = pem::private_key(&key.content).map_err(|error| {
+        let found = format!("{}, {error}", shown(key));
         section.problem(KEY, &found, ALLOWED_KEY)
     });
     let (chain, key) = (chain?, key?);
@@ -112,14 +112,10 @@ fn certificates(
     key: &str,
     file: &NamedFile,
 ) -> Read<Vec<CertificateDer<'static>>> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&file.content).collect();
-    let why = match found {
-        Ok(found) if !found.is_empty() => return Ok(found),
-        Ok(_) => "which has no certificate in PEM",
-        Err(_) => "which is not valid PEM",
-    };
-    let found = format!("{}, {why}", shown(file));
-    Err(section.problem(key, &found, ALLOWED_CERTIFICATES))
+    pem::certificates(&file.content).map_err(|error| {
+        let found = format!("{}, {error}", shown(file));
+        section.problem(key, &found, ALLOWED_CERTIFICATES)
+    })
 }
 
 fn unusable_certificate(section: &Section<'_>, error: &TlsError) -> Invalid {

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use signpost_kit::{
     config::{ADDRESS, Invalid, Read, Section},
     read_all,
+    server::socket::overlap,
 };
 
 use super::readers::{check_unique, each, networks};
@@ -109,6 +110,18 @@ impl ListenerSettings {
         let listeners = each(&items, |item| item.section(Self::read))?;
         let addresses = listeners.iter().map(|one| one.address);
         check_unique(items.iter().zip(addresses), "each address once")?;
+        let clash = |(index, one): (usize, &Self)| {
+            let mut before = listeners[..index].iter();
+            let other = before.find(|other| overlap(one.address, other.address))?;
+            let found = format!("\"{}\" beside \"{}\"", one.address, other.address);
+            Some(items[index].problem(
+                &found,
+                "one of the two, or another port: the other takes its connections",
+            ))
+        };
+        if let Some(problem) = listeners.iter().enumerate().find_map(clash) {
+            return Err(problem);
+        }
         let serves_https = listeners.iter().any(|one| one.tls.is_some());
         if let Some(index) = listeners.iter().position(|one| one.redirects_to_https)
             && !serves_https

@@ -6,11 +6,13 @@
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener},
     sync::Arc,
 };
 
 use anyhow::Context;
+use rustix::net::sockopt::ipv6_v6only;
+use signpost_kit::server::socket::{listen_on, overlap};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -68,7 +70,7 @@ impl Listeners {
         };
         let socket = match taken.and_then(|taken| taken.take(management).pop()) {
             Some(socket) => socket,
-            None => named(TcpListener::bind(management), management, MANAGEMENT)?,
+            None => named(listen_on(management), management, MANAGEMENT)?,
         };
         let (open, _) = OpenSockets::new(management, vec![socket.try_clone()?]);
         listeners.sockets.add(open);
@@ -122,6 +124,12 @@ impl Listeners {
     ) -> anyhow::Result<BoundListener> {
         let ListenerSettings { address, key, .. } = listener;
         let mut sockets = taken.map(|taken| taken.take(*address)).unwrap_or_default();
+        // A release before this one has bound it for both families, which cannot be changed.
+        let is_dual = |socket: &TcpListener| ipv6_v6only(socket) == Ok(false);
+        let is_any = address.is_ipv6() && address.ip().is_unspecified();
+        if is_any && sockets.iter().any(is_dual) {
+            tracing::warn!("{key}: {address} still takes connections of IPv4, until a restart");
+        }
         while sockets.len() < self.workers.len() {
             sockets.push(named(bound_socket(*address), *address, key)?);
         }
@@ -149,18 +157,10 @@ impl Listeners {
         };
         let is_probed = |one: &&ListenerSettings| {
             let mut leaving = open.iter().filter(|address| !stays(address));
-            !open.contains(&one.address) && !leaving.any(|other| overlaps(one.address, *other))
+            !open.contains(&one.address) && !leaving.any(|other| overlap(one.address, *other))
         };
         let mut probed = listeners.iter().filter(is_probed);
-        probed.try_for_each(|one| {
-            let mut before = listeners.iter().take_while(|other| other.key != one.key);
-            let result = if before.any(|other| overlaps(one.address, other.address)) {
-                Err(rustix::io::Errno::ADDRINUSE.into())
-            } else {
-                probe(one.address)
-            };
-            named(result, one.address, &one.key)
-        })
+        probed.try_for_each(|one| named(probe(one.address), one.address, &one.key))
     }
 
     /// Gives the workers their sockets. `policy` is the current one.
@@ -229,13 +229,6 @@ fn listen(sockets: &[TcpListener], address: SocketAddr, key: &str) -> anyhow::Re
         .try_for_each(|socket| named(start_listening(socket), address, key))
 }
 
-/// Whether sockets at these addresses would get the same connections. `[::]` gets those of IPv4, too.
-fn overlaps(one: SocketAddr, other: SocketAddr) -> bool {
-    let covers = |any: IpAddr, ip: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
-    let (ip, other_ip) = (one.ip(), other.ip());
-    one.port() == other.port() && (ip == other_ip || covers(ip, other_ip) || covers(other_ip, ip))
-}
-
 /// Names the address and its key in an error.
 fn named<T>(result: io::Result<T>, address: SocketAddr, key: &str) -> anyhow::Result<T> {
     let is_in_use = matches!(&result, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
@@ -245,24 +238,4 @@ fn named<T>(result: io::Result<T>, address: SocketAddr, key: &str) -> anyhow::Re
         ""
     };
     result.with_context(|| format!("cannot listen on {address} ({key}){question}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_address_of_a_machine_overlaps_with_each_at_the_same_port() {
-        for (one, other, expected) in [
-            ("127.0.0.1:80", "127.0.0.1:80", true),
-            ("127.0.0.1:80", "0.0.0.0:80", true),
-            ("[::]:80", "127.0.0.1:80", true),
-            ("[::1]:80", "0.0.0.0:80", false),
-            ("127.0.0.1:80", "127.0.0.2:80", false),
-            ("0.0.0.0:80", "0.0.0.0:81", false),
-        ] {
-            let (one, other) = (one.parse().unwrap(), other.parse().unwrap());
-            assert_eq!(overlaps(one, other), expected, "{one} {other}");
-        }
-    }
 }

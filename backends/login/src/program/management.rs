@@ -12,6 +12,7 @@ use signpost_kit::{
         listener::HttpTimeouts,
         management::{Management, ManagementSettings, Readiness, text},
         shutdown::Phase,
+        socket::listen_on,
     },
     trace::write_spans,
 };
@@ -43,7 +44,7 @@ pub(super) fn bind(service: &Service) -> anyhow::Result<Option<BoundManagement>>
         return Ok(None);
     };
     let address = settings.listen;
-    let listener = TcpListener::bind(address).with_context(|| {
+    let listener = listen_on(address).with_context(|| {
         format!("cannot listen on {address} (management.listen): is the port in use by another program, or by another instance of this one?")
     })?;
     Ok(Some(BoundManagement { settings, listener }))

@@ -15,6 +15,7 @@ use signpost_kit::server::{
     backlog::{self, LAST_ACCEPTS},
     listener,
     shutdown::{Phase, ShutdownSettings, StopSignals},
+    socket::listen_on,
 };
 use tokio::{
     net::TcpListener,
@@ -33,7 +34,7 @@ use crate::http::Routes;
 pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::Result<()> {
     let program = &running.program;
     let address = running.service().config().listen;
-    let listener = TcpListener::bind(address).await;
+    let listener = listen_on(address).and_then(TcpListener::from_std);
     let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
     let management = management::bind(&running.service())?;
     let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;

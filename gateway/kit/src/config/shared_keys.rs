@@ -22,6 +22,7 @@ use crate::{
     server::{
         management::{Hosts, ManagementSettings},
         shutdown::ShutdownSettings,
+        socket::overlap,
     },
 };
 
@@ -159,8 +160,8 @@ pub fn gateway_secret(section: &mut Section<'_>, key: &str) -> Read<Option<Secre
     let secret = section.secret(key)?;
     if let Some(secret) = &secret {
         let text = secret.expose();
-        if HeaderValue::from_str(text).is_err() {
-            let found = "a string with characters that are not allowed in a header";
+        if text.contains(' ') || HeaderValue::from_str(text).is_err() {
+            let found = "a string with white space, or characters that are not allowed in a header";
             return Err(section.problem(key, found, ALLOWED));
         }
         // Operators create it themselves, so a weak one need not be accepted.
@@ -214,14 +215,20 @@ fn check_management(
     insecure: bool,
     own: &[SocketAddr],
 ) -> Read<()> {
-    let allowed = if own.contains(&address) {
-        "an address other than listen"
+    let clashes = |other: &&SocketAddr| **other == address || overlap(address, **other);
+    let clash = own.iter().find(clashes);
+    let allowed = if clash.is_some() {
+        "an address other than listen, at another port if either is for all of a family"
     } else if address.ip().is_loopback() || insecure || section.has("tls") {
         return Ok(());
     } else {
         "a loopback address, or insecure = true in [management]"
     };
-    Err(section.problem(LISTEN, &address.to_string(), allowed))
+    let found = match clash {
+        Some(other) if *other != address => format!("{address} beside {other}"),
+        _ => address.to_string(),
+    };
+    Err(section.problem(LISTEN, &found, allowed))
 }
 
 /// Reads `threads`: worker threads, by default one per processor.

@@ -3,16 +3,13 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    os::fd::OwnedFd,
 };
 
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, listen, socket_with,
-    sockopt::{
-        set_socket_reuseaddr, set_socket_reuseport, set_socket_send_buffer_size, set_tcp_nodelay,
-    },
+    bind, listen,
+    sockopt::{set_socket_reuseport, set_socket_send_buffer_size, set_tcp_nodelay},
 };
-use signpost_kit::server::backlog::BACKLOG;
+use signpost_kit::server::{backlog::BACKLOG, socket::new_socket};
 
 /// Send buffer of a client connection, in bytes; Linux doubles it for its own bookkeeping.
 ///
@@ -43,17 +40,6 @@ pub(crate) fn bound_socket(address: SocketAddr) -> io::Result<TcpListener> {
 /// As [`bound_socket`], and if another instance of this program listens there.
 pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
     Ok(bind(&new_socket(address)?, &address)?)
-}
-
-fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    set_socket_reuseaddr(&socket, true)?;
-    Ok(socket)
 }
 
 /// Lets the kernel accept connections for a socket. From here on they wait for this process.

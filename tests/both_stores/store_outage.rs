@@ -252,3 +252,21 @@ async fn a_snapshot_that_was_changed_or_is_too_old_starts_no_gateway() {
     assert!(log.contains("cannot open the database"), "{log}");
     scene.on_server(PostgresServer::start_again).await;
 }
+
+/// Issue 44, row 39. While it runs, the gateway writes the snapshot every 30 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_writes_the_snapshot() {
+    if !StoreKind::Postgres.is_chosen(WHY) {
+        return;
+    }
+    let snapshot = "[applications]\nsnapshot = \"applications.snapshot\"";
+    let mut scene = Scene::start(snapshot).await;
+    let first = scene.stack.create_application("first", &[]);
+    scene.snapshot_with(&first.ident).await;
+    let late = scene.stack.create_application("late", &[]);
+    scene.stack.running(Program::Gateway).terminate();
+    let status = scene.stack.wait_for_exit(Program::Gateway).await;
+    assert!(status.success());
+    let written = fs::read_to_string(scene.snapshot()).unwrap();
+    assert!(written.contains(&late.ident), "{written}");
+}

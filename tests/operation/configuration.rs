@@ -4,7 +4,7 @@ use std::{path::Path, process::Output};
 
 use end_to_end::{
     program::{Program, output_text},
-    stack::{Stack, StackBuilder},
+    stack::{APP_KEY, Stack, StackBuilder},
 };
 
 /// Runs a program with its configuration until it exits, which it must.
@@ -99,8 +99,27 @@ fn an_invalid_prefix_is_rejected() {
 #[test]
 fn a_path_that_no_request_can_have_is_rejected() {
     for bad in [
-        "/%zz", "/%4", "/a b", "/a?b", "/a#b", "/a|b", "/[a]", "/ä", "a", "", "//a", "/a;x",
-        "/a/../b", "/a%2Fb",
+        "/%zz",
+        "/%4",
+        "/a b",
+        "/a?b",
+        "/a#b",
+        "/a|b",
+        "/[a]",
+        "/ä",
+        "a",
+        "",
+        "//a",
+        "/a;x",
+        "/a/../b",
+        "/a%2Fb",
+        // Issue 44, row 39: wildcards where there are none would match nothing.
+        "/orders**",
+        "/orders*",
+        "/*",
+        "/*/a",
+        "/a*b",
+        "/**/a",
     ] {
         for (key, toml) in [
             (
@@ -129,6 +148,99 @@ fn a_path_that_no_request_can_have_is_rejected() {
             let builder = Stack::builder().gateway(&toml);
             explains(&run(Program::Gateway, &builder), &[key, "for example"]);
         }
+    }
+}
+
+#[test]
+fn a_path_without_patterns_has_no_wildcard() {
+    let limit = "by = 'address'\nper_second = 1\nburst = 1";
+    for (key, toml) in [
+        (
+            "callback_paths",
+            "[sign]\ncallback_paths = ['/back/**']".to_owned(),
+        ),
+        (
+            "browser_paths",
+            "[sign]\nbrowser_paths = ['/login/**']".to_owned(),
+        ),
+        (
+            "rate_limits.paths",
+            format!("[[rate_limits.paths]]\npath = '/login/**'\n{limit}"),
+        ),
+    ] {
+        let builder = Stack::builder().gateway(&toml);
+        explains(&run(Program::Gateway, &builder), &[key, "for example"]);
+    }
+}
+
+/// Issue 44, row 14. Windows' editors and `.env` files make such files.
+#[test]
+fn a_key_file_with_more_than_the_key_is_refused_in_words() {
+    for (content, words) in [
+        (format!("\u{feff}{APP_KEY}\r\n"), "byte order mark"),
+        (format!("\"{APP_KEY}\"\n"), "quotes around"),
+        (format!("{APP_KEY}\n\n"), "more than one line"),
+        (format!("{APP_KEY} \n"), "white space around"),
+    ] {
+        for (program, key, toml) in [
+            (
+                Program::Gateway,
+                "application.key",
+                "[application]\nkey = 'file:$FOLDER/odd'",
+            ),
+            (
+                Program::V1,
+                "gateway_secret",
+                "gateway_secret = 'file:$FOLDER/odd'",
+            ),
+        ] {
+            let builder = Stack::builder()
+                .program(program, toml)
+                .file("odd", &content);
+            let output = run(program, &builder);
+            explains(&output, &[key, "/odd, with ", words]);
+            assert!(!output_text(&output).contains(APP_KEY));
+        }
+    }
+    let crlf = format!("{APP_KEY}\r\n");
+    let builder = Stack::builder().gateway("[application]\nkey = 'file:$FOLDER/key'");
+    let files = builder.file("key", &crlf).write_files();
+    let config = files.config(Program::Gateway);
+    let checked = Program::Gateway.run(files.path(), &["check", "--config", &config]);
+    assert!(checked.status.success(), "{}", output_text(&checked));
+}
+
+/// Issue 44, row 15.
+#[test]
+fn addresses_that_cannot_stand_together_are_named() {
+    for (one, other) in [
+        ("0.0.0.0:7", "127.0.0.1:7"),
+        ("127.0.0.1:7", "0.0.0.0:7"),
+        ("[::]:7", "[::1]:7"),
+        ("[::ffff:127.0.0.1]:7", "127.0.0.1:7"),
+        ("127.0.0.1:7", "127.0.0.1:7"),
+    ] {
+        let tables = format!("[[listen]]\naddress = '{one}'\n[[listen]]\naddress = '{other}'");
+        let builder = Stack::builder().gateway(&tables);
+        explains(&run(Program::Gateway, &builder), &["listen[1]", other]);
+        for program in BOTH {
+            let management = format!(
+                "listen = '{one}'\ngateway_secret = '{APP_KEY}'\n[management]\nlisten = '{other}'\ninsecure = true"
+            );
+            let builder = Stack::builder().program(program, &management);
+            explains(&run(program, &builder), &["management.listen", other]);
+        }
+    }
+    for (one, other) in [
+        ("0.0.0.0:7", "[::]:7"),
+        ("[::1]:7", "127.0.0.1:7"),
+        ("0.0.0.0:0", "127.0.0.1:0"),
+    ] {
+        let tables = format!("[[listen]]\naddress = '{one}'\n[[listen]]\naddress = '{other}'");
+        let files = Stack::builder().gateway(&tables).write_files();
+        let config = files.config(Program::Gateway);
+        let checked = Program::Gateway.run(files.path(), &["check", "--config", &config]);
+        assert!(checked.status.success(), "{}", output_text(&checked));
     }
 }
 

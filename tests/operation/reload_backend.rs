@@ -269,15 +269,12 @@ async fn the_log_changes_its_format_and_omits_requests() {
     reload(&stack, Program::V1);
     let line = "\"message\":\"configuration reloaded ";
     let before = stack.log_with(Program::V1, line).await;
-    // Only a server error is still logged, here the 502 of the login.
+    // Issue 44, row 39: no request has an access line, as at the gateway; the provider's fault is logged.
     stack.client().get("/user").send().await;
     assert!(!logs_in(&stack.client()).await);
-    let log = stack
-        .log_with(Program::V1, "\"http.status_code\":502")
-        .await;
+    let log = stack.log_with(Program::V1, "\"level\":\"WARN\"").await;
     let since = &log[before.len()..];
-    assert!(!since.contains("\"http.status_code\":401"), "{since}");
-    assert!(!since.contains("\"http.status_code\":302"), "{since}");
+    assert!(!since.contains("http.status_code"), "{since}");
 }
 
 /// Reloads during logins and calls.

@@ -8,7 +8,7 @@
 //! | `lines` | the lines in both formats |
 //! | `writer` | the queue and the thread that writes |
 //! | `reopening` | files are reopened on SIGUSR1 |
-//! | `sampling` | which successes have an access line |
+//! | `sampling` | which requests have an access line |
 
 mod lines;
 pub mod once_a_minute;
@@ -33,7 +33,7 @@ use tracing_log::LogTracer;
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
 
 use self::writer::{CANNOT_OPEN, LogWriter, Output, USABLE, log_panics};
-pub use self::{reopening::ReopenSignals, sampling::is_sampled};
+pub use self::{reopening::ReopenSignals, sampling::has_access_line};
 use crate::config::{
     ConfigError, Settings,
     shared_keys::{Log, LogFormat, LogOutput},

@@ -5,9 +5,7 @@ use std::{fmt::Display, net::IpAddr};
 use ipnet::IpNet;
 use signpost_kit::config::{Read, Section, Value};
 
-use crate::request::Method;
-/// A path that a request can have, in the form in which paths are compared. CONTRACT 2.
-pub(super) use crate::wire::syntax::path::canonical_path as path;
+use crate::{request::Method, wire::syntax::path::canonical_path};
 
 /// Reads a list of addresses and networks.
 pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>> {
@@ -16,6 +14,12 @@ pub(super) fn networks(section: &mut Section<'_>, key: &str) -> Read<Vec<IpNet>>
         let address = || text.parse::<IpAddr>().map(IpNet::from);
         text.parse().or_else(|_| address()).ok()
     })
+}
+
+/// A path that a request can have, in the form in which paths are compared (CONTRACT 2), for a key that takes no pattern:
+/// without a `*`, which would be meant as one.
+pub(super) fn path(text: &str) -> Option<String> {
+    canonical_path(text).filter(|_| !text.contains('*'))
 }
 
 /// Reads `method`.

@@ -95,9 +95,7 @@ pub struct Bounds {
 
 /// What is recorded of requests.
 pub(crate) struct Recording {
-    /// Whether the access log is on.
-    pub access: bool,
-    /// Of so many successes, one is in it.
+    /// Of so many successes, one is in the access log; 0: it is off.
     pub access_sample: u32,
     /// Samples requests and exports their spans; `None` if no collector is configured.
     pub tracer: Option<Arc<Tracer>>,
@@ -131,7 +129,6 @@ impl Policy {
         };
         let tracer = before.and_then(|before| before.recording.tracer.as_deref());
         let recording = Recording {
-            access: config.log.access_sample > 0,
             access_sample: config.log.access_sample,
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
         };

@@ -1,7 +1,7 @@
 //! Hands a request's outcome to all that read it.
 
 use http::header::{HOST, USER_AGENT};
-use signpost_kit::log::is_sampled;
+use signpost_kit::log::has_access_line;
 
 use super::{Gateway, request::Received};
 use crate::{
@@ -20,14 +20,14 @@ pub(super) fn record<H: Headers>(
     outcome: &Outcome<'_>,
 ) {
     let (recording, records) = (&gateway.policy.recording, &gateway.state.records);
-    if recording.access && (outcome.is_failure() || is_sampled(recording.access_sample)) {
+    if has_access_line(recording.access_sample, outcome.is_failure()) {
         access_log::write(outcome, &facts(gateway, request));
     }
     records.failures.log(outcome);
     let cells = &gateway.policy.backends.cells;
     records.metrics.count(outcome, cells);
     if let Some(spans) = &request.timing.spans {
-        spans.record(outcome, recording.access);
+        spans.record(outcome, recording.access_sample > 0);
     }
     if let Some(watch) = &records.watch {
         watch.see(outcome, || gateway.state.clock.now());

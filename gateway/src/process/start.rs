@@ -23,7 +23,7 @@ use signpost_kit::{
         descriptors::Descriptors,
         management::{Management, ManagementTls},
         notify_service_manager,
-        shutdown::Phase,
+        shutdown::{LastWrite, Phase, WriteRequests},
     },
 };
 use signpost_release::RELEASE;
@@ -42,10 +42,7 @@ use crate::{
     },
     downstream::listeners::{Clients, WorkerSocket},
     gateway::{Gateway, State},
-    observe::{
-        rejections::RejectionSearch,
-        usage::writer::{UsageFlush, UsageWriter},
-    },
+    observe::{rejections::RejectionSearch, usage::writer::UsageWriter},
     process::{
         certificate_watch::CertificateWatch,
         drain_watch::DrainWatch,
@@ -57,7 +54,7 @@ use crate::{
         reconnect,
         reload::{GatewayReload, Upgrade},
         scrape::metrics,
-        stop::Stop,
+        stop::{LastWrites, Stop},
         upgrade::{NewProcess, TakenOver},
     },
     shadow::writer::ShadowWriter,
@@ -100,7 +97,7 @@ pub(crate) fn run(
         current: Arc::clone(&current),
         master_keys: apps.stored.clone().map(MasterKeyCheck::new).map(Arc::new),
     };
-    let (writers, usage) = StoreWriters::new(&current, &mut apps, &readiness)?;
+    let (writers, last_writes) = StoreWriters::new(&current, &mut apps, &readiness)?;
     let row = writers.presence.as_ref().map(Presence::row);
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
@@ -155,7 +152,7 @@ pub(crate) fn run(
         current,
         &listeners,
         log.writer().clone(),
-        usage,
+        last_writes,
         row,
         handed_over,
     );
@@ -218,7 +215,7 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
 
 /// What reads and writes the store every few seconds; nothing in single-application mode.
 struct StoreWriters {
-    loader: Option<AppLoader>,
+    loader: Option<(AppLoader, WriteRequests)>,
     drains: Option<DrainWatch>,
     presence: Option<Presence>,
     rate_limits: Option<RateSharing>,
@@ -233,7 +230,7 @@ impl StoreWriters {
         current: &Arc<ArcSwap<Gateway>>,
         apps: &mut OpenApps,
         readiness: &GatewayReadiness,
-    ) -> anyhow::Result<(Self, UsageFlush)> {
+    ) -> anyhow::Result<(Self, LastWrites)> {
         let (store, rate_key) = (apps.store.as_ref(), apps.rate_key.take());
         let rate_limits = store.zip(rate_key).map(|(store, key)| {
             let current = Arc::clone(current);
@@ -257,9 +254,10 @@ impl StoreWriters {
             wanted: Arc::clone(&apps.rejection_wanted),
         });
         let stored = apps.stored.as_ref();
+        let (snapshot, snapshot_requests) = LastWrite::new();
         let presence = stored.map(|stored| Presence::new(stored, readiness.clone()));
         let writers = Self {
-            loader: apps.loader.take(),
+            loader: apps.loader.take().map(|loader| (loader, snapshot_requests)),
             drains: store.map(|store| {
                 let (current, changed) = (Arc::clone(current), Arc::clone(&apps.drains_changed));
                 DrainWatch::new(current, store.clone(), changed)
@@ -270,7 +268,11 @@ impl StoreWriters {
             shadows: shadows.transpose()?,
             rejections,
         };
-        Ok((writers, flush.unwrap_or(UsageFlush::none())))
+        let last = LastWrites {
+            usage: flush.unwrap_or_else(|| LastWrite::new().0),
+            snapshot,
+        };
+        Ok((writers, last))
     }
 }
 
@@ -322,8 +324,8 @@ impl Control {
             if let Some(rate_limits) = writers.rate_limits {
                 tokio::spawn(rate_limits.run());
             }
-            if let Some(loader) = writers.loader {
-                tokio::spawn(loader.run());
+            if let Some((loader, stops)) = writers.loader {
+                tokio::spawn(loader.run(stops));
             }
             if let Some(store) = &reload.store {
                 let current = Arc::clone(&reload.current);

@@ -21,7 +21,7 @@ use signpost_kit::{
     server::{
         backlog::LAST_ACCEPTS,
         notify_service_manager,
-        shutdown::{Phase, ShutdownSettings, StopSignals},
+        shutdown::{LastWrite, Phase, ShutdownSettings, StopSignals},
     },
 };
 use tokio::{
@@ -32,7 +32,6 @@ use tokio::{
 use crate::{
     downstream::sockets::ListeningSockets,
     gateway::{Gateway, State},
-    observe::usage::writer::UsageFlush,
     process::{listeners::Listeners, presence::OwnRow},
 };
 
@@ -47,14 +46,23 @@ pub(crate) struct Stop {
     management: SocketAddr,
     /// Flushed before the process ends.
     log: LogWriter,
-    /// Writes the last counts, once no request is left.
-    usage: UsageFlush,
+    /// Made once no request is left.
+    last_writes: LastWrites,
     /// Deleted then.
     row: Option<Arc<OwnRow>>,
     /// Notified when the shutdown is complete; the receiver ends the process.
     end: Sender<()>,
     /// Notified when a new process has taken over the listening sockets.
     handed_over: Arc<Notify>,
+}
+
+/// What is written every few seconds, and once more at a stop.
+#[derive(Clone, Debug)]
+pub(crate) struct LastWrites {
+    /// The counts of requests.
+    pub usage: LastWrite,
+    /// The snapshot of the applications. A process that has handed over leaves it to the new one.
+    pub snapshot: LastWrite,
 }
 
 /// How long idle connections stay open after the listeners closed, at most as long as the drain delay. A balancer that
@@ -106,6 +114,11 @@ impl Stop {
             let idle_delay = drain_delay.min(MAX_IDLE_DELAY);
             self.finish(&gateway.state, idle_delay, gateway.policy.bounds.shutdown)
                 .await;
+            if sockets.is_some() && !self.last_writes.snapshot.is_written().await {
+                tracing::warn!(
+                    "the snapshot of the applications may lack the last changes: it was not written in time"
+                );
+            }
         };
         tokio::select! {
             () = stopped => {}
@@ -167,7 +180,11 @@ impl Stop {
             () = all => {}
             () = give_up => {}
         }
-        self.usage.flush().await;
+        if !self.last_writes.usage.is_written().await {
+            tracing::warn!(
+                "the last counts of requests may be missing in signpost versions report: the store did not answer in time"
+            );
+        }
         if let Some(row) = &self.row {
             row.remove().await;
         }
@@ -178,7 +195,7 @@ impl Stop {
         current: Arc<ArcSwap<Gateway>>,
         listeners: &Listeners,
         log: LogWriter,
-        usage: UsageFlush,
+        last_writes: LastWrites,
         row: Option<Arc<OwnRow>>,
         handed_over: Arc<Notify>,
     ) -> (Self, Receiver<()>) {
@@ -188,7 +205,7 @@ impl Stop {
             sockets: listeners.sockets(),
             management: listeners.management,
             log,
-            usage,
+            last_writes,
             row,
             end,
             handed_over,

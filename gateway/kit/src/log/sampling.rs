@@ -1,4 +1,4 @@
-//! Which successes have an access line.
+//! Which requests have an access line.
 
 use std::cell::Cell;
 
@@ -7,10 +7,15 @@ thread_local! {
     static SKIPPED: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Whether a request has an access line, by `log.access_sample`: each failure, and one success in `one_in`. 0: none has.
+#[must_use]
+pub fn has_access_line(one_in: u32, is_failure: bool) -> bool {
+    one_in > 0 && (is_failure || is_sampled(one_in))
+}
+
 /// Whether a success is logged if one in `one_in` is: each thread's first one, and then every so many. Costs a few
 /// instructions, and no thread waits for another. Failures are always logged, and do not count here.
-#[must_use]
-pub fn is_sampled(one_in: u32) -> bool {
+fn is_sampled(one_in: u32) -> bool {
     if one_in <= 1 {
         return true;
     }
@@ -24,6 +29,12 @@ pub fn is_sampled(one_in: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_is_not_sampled_away_unless_no_request_has_a_line() {
+        assert!(has_access_line(1, false) && has_access_line(1_000_000, true));
+        assert!(!has_access_line(0, true) && !has_access_line(0, false));
+    }
 
     #[test]
     fn one_success_in_so_many_is_logged_also_after_a_change() {

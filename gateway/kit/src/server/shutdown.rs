@@ -9,7 +9,8 @@ use std::{future::pending, io, process, thread, time::Duration};
 use tokio::{
     runtime::Builder,
     signal::unix::{Signal, SignalKind, signal},
-    sync::{Notify, watch},
+    sync::{Notify, mpsc, oneshot, watch},
+    time::timeout,
 };
 
 use crate::log::writer::write_final_line;
@@ -17,6 +18,37 @@ use crate::log::writer::write_final_line;
 /// Requests that wait for another server give up this long before the end of the grace period, so that there is time to
 /// store the outcome and to send the response. Three quarters of a short grace period.
 const WAIT_MARGIN: Duration = Duration::from_secs(2);
+
+/// Limit of a stop's wait for a task that writes.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Has a task that writes every few seconds write once more, at a stop.
+#[derive(Clone, Debug)]
+pub struct LastWrite(mpsc::Sender<oneshot::Sender<()>>);
+
+/// What that task receives. It sends a message back once it has written.
+pub type WriteRequests = mpsc::Receiver<oneshot::Sender<()>>;
+
+impl LastWrite {
+    /// For a task that gets the second; if that is dropped, there is nothing to write.
+    #[must_use]
+    pub fn new() -> (Self, WriteRequests) {
+        let (sender, requests) = mpsc::channel(1);
+        (Self(sender), requests)
+    }
+
+    /// Waits until the task has written, for 3 s at most; whether it has.
+    pub async fn is_written(&self) -> bool {
+        let written = async {
+            let (done, written) = oneshot::channel();
+            if self.0.send(done).await.is_ok() {
+                // An error: the task ends as it is dropped.
+                let _ = written.await;
+            }
+        };
+        timeout(WRITE_TIMEOUT, written).await.is_ok()
+    }
+}
 
 /// The times of a graceful shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +191,7 @@ mod tests {
         let closing = wait_for_phase(&phases, Phase::Closing);
         tokio::pin!(closing);
         phases.send_replace(Phase::Draining);
-        let waited = tokio::time::timeout(Duration::from_millis(20), &mut closing).await;
+        let waited = timeout(Duration::from_millis(20), &mut closing).await;
         assert!(waited.is_err());
         phases.send_replace(Phase::GivingUp);
         closing.await;

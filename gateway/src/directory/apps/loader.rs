@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use signpost_kit::clock::{Clock, Timestamp};
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    server::shutdown::WriteRequests,
+};
 use signpost_protocol::app::AppIdent;
 use signpost_store::{
     StoreError,
@@ -98,16 +101,27 @@ impl AppLoader {
         }
     }
 
-    /// Loads until the process ends.
-    pub(crate) async fn run(mut self) {
+    /// Loads until the process ends. At a stop, the snapshot is written once more.
+    pub(crate) async fn run(mut self, mut stops: WriteRequests) {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
+            let stop = tokio::select! {
+                _ = ticks.tick() => None,
+                Some(done) = stops.recv() => Some(done),
+            };
+            if let (Some(_), Some(snapshot)) = (&stop, &mut self.snapshot) {
+                // The last changes may not have been notified yet.
+                (snapshot.is_outdated, snapshot.begun_at) = (true, None);
+            }
             if let Err(error) = self.turn().await {
                 // The change feed reports that the store does not answer.
                 tracing::debug!(cause = %error.in_short(), "applications cannot be loaded now");
                 self.caches.unread.add_all();
+            }
+            if let Some(done) = stop {
+                // The stop may have given up.
+                let _ = done.send(());
             }
         }
     }

@@ -9,12 +9,12 @@ use std::{
 };
 
 use anyhow::Context;
-use signpost_kit::clock::Clock;
-use signpost_store::{Store, StoreError};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{sleep, timeout},
+use signpost_kit::{
+    clock::Clock,
+    server::shutdown::{LastWrite, WriteRequests},
 };
+use signpost_store::{Store, StoreError};
+use tokio::time::sleep;
 
 use super::{
     Usage,
@@ -36,9 +36,6 @@ const MAX_INTERVAL: Duration = Duration::from_secs(60);
 /// Batches from one deletion of old counts to the next: an hour.
 const TURNS_PER_DELETION: u32 = 720;
 
-/// Limit of a stop's wait for the last batch.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// Writes the counts of a process.
 pub(crate) struct UsageWriter {
     usage: Arc<Usage>,
@@ -54,12 +51,8 @@ pub(crate) struct UsageWriter {
     has_begun: bool,
     turns_until_deletion: u32,
     is_failing: bool,
-    flushes: mpsc::Receiver<oneshot::Sender<()>>,
+    flushes: WriteRequests,
 }
-
-/// Has the last batch written at a stop.
-#[derive(Clone, Debug)]
-pub(crate) struct UsageFlush(Option<mpsc::Sender<oneshot::Sender<()>>>);
 
 impl UsageWriter {
     /// A writer of these counters, and what a stop needs.
@@ -71,10 +64,10 @@ impl UsageWriter {
         usage: Arc<Usage>,
         store: Store,
         clock: Arc<dyn Clock>,
-    ) -> anyhow::Result<(Self, UsageFlush)> {
+    ) -> anyhow::Result<(Self, LastWrite)> {
         let mut id = [0; ID_BYTES];
         getrandom::fill(&mut id).context("the system has no random numbers")?;
-        let (sender, flushes) = mpsc::channel(1);
+        let (last_write, flushes) = LastWrite::new();
         let writer = Self {
             usage,
             store,
@@ -88,7 +81,7 @@ impl UsageWriter {
             is_failing: false,
             flushes,
         };
-        Ok((writer, UsageFlush(Some(sender))))
+        Ok((writer, last_write))
     }
 
     /// Writes until the process ends.
@@ -193,28 +186,4 @@ fn batch_interval(keys: usize) -> Duration {
     let keys = u32::try_from(keys).unwrap_or(u32::MAX);
     let longer = INTERVAL.saturating_add(INTERVAL_PER_KEY.saturating_mul(keys));
     longer.min(MAX_INTERVAL) - INTERVAL / 2
-}
-
-impl UsageFlush {
-    /// For a process that counts nothing.
-    pub(crate) const fn none() -> Self {
-        Self(None)
-    }
-
-    /// Waits until everything that was counted is in the store, for 3 s at most.
-    pub(crate) async fn flush(&self) {
-        let Some(writer) = &self.0 else { return };
-        let flushed = async {
-            let (done, written) = oneshot::channel();
-            if writer.send(done).await.is_ok() {
-                // Fails if the writer has ended, which it never does.
-                let _ = written.await;
-            }
-        };
-        if timeout(FLUSH_TIMEOUT, flushed).await.is_err() {
-            tracing::warn!(
-                "the last counts of requests may be missing in signpost versions report: the store did not answer in time"
-            );
-        }
-    }
 }

@@ -8,16 +8,13 @@ use axum::{
     response::Response,
 };
 use http::{
-    HeaderName, HeaderValue, StatusCode,
+    HeaderName, HeaderValue,
     header::{
         CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, REFERRER_POLICY,
         X_CONTENT_TYPE_OPTIONS,
     },
 };
-use signpost_kit::{
-    config::shared_keys::Log,
-    log::{ACCESS_TARGET, is_sampled, with_causes},
-};
+use signpost_kit::log::{ACCESS_TARGET, has_access_line, with_causes};
 use signpost_protocol::{
     header::{X_GATEWAY_APP, X_GATEWAY_BRIDGE, X_GATEWAY_PROBLEM, X_REQUEST_ID},
     log_text,
@@ -65,7 +62,12 @@ pub(super) async fn observe(
     if !is_health && !is_bridged {
         link_to_document(&mut response);
     }
-    if is_logged(&context.service.config.log, is_health, response.status()) {
+    let error = response.extensions().get();
+    let is_failure = response.status().is_client_error() || response.status().is_server_error();
+    // The lines of `/healthz` and `/readyz` have a level of their own.
+    let sample = context.service.config.log.access_sample;
+    let has_line = has_access_line(sample, is_failure || is_health);
+    if has_line || error.is_some() {
         let served = Served {
             method: log_text::method(method.as_str()),
             path: log_text::path(uri.path()),
@@ -73,23 +75,14 @@ pub(super) async fn observe(
             duration_ms: u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         let _entered = span.enter();
-        match response.extensions().get::<Unrendered>() {
-            Some(Unrendered(error)) => served.log_problem(error, &context.service.state),
+        match error {
+            Some(Unrendered(error)) => {
+                served.log_problem(error, has_line, &context.service.state);
+            }
             None => served.log_success(is_health),
         }
     }
     response
-}
-
-/// Whether a request gets a line. With `log.access_sample = 0`, only server errors do. Failures are never sampled away. The
-/// lines of `/healthz` and `/readyz` have a level of their own.
-fn is_logged(log: &Log, is_health: bool, status: StatusCode) -> bool {
-    let is_failure = status.is_client_error() || status.is_server_error();
-    if log.access_sample > 0 {
-        is_failure || is_health || is_sampled(log.access_sample)
-    } else {
-        status.is_server_error()
-    }
 }
 
 fn add_headers(response: &mut Response, info: &RequestInfo) {
@@ -158,15 +151,17 @@ impl Served<'_> {
         }
     }
 
-    fn log_problem(&self, error: &LoginError, state: &ServiceState) {
+    fn log_problem(&self, error: &LoginError, has_line: bool, state: &ServiceState) {
         let (status, duration_ms) = (self.status, self.duration_ms);
         let (code, cause) = (error.code(), error.source().map(with_causes));
         let (cause, limit) = (cause.as_deref(), error.limit());
-        tracing::info!(
-            target: ACCESS_TARGET,
-            { http.status_code = status, problem.code = code, problem.hint = error.hint(), problem.limit = limit, duration_ms, %error, cause },
-            "{self}"
-        );
+        if has_line {
+            tracing::info!(
+                target: ACCESS_TARGET,
+                { http.status_code = status, problem.code = code, problem.hint = error.hint(), problem.limit = limit, duration_ms, %error, cause },
+                "{self}"
+            );
+        }
         // A provider's faults were logged where they occurred. The other 5xx are errors of this service.
         let line = match error {
             LoginError::Store(_) => &state.store_failures,

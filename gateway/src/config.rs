@@ -288,6 +288,16 @@ impl Config {
                 open.address
             )
         }));
+        let addresses = self.listeners.iter().map(|one| one.address.ip());
+        let shared = self
+            .management
+            .shared_host(&self.public_url.to_url(), addresses);
+        warnings.extend(shared.map(|host| {
+            format!(
+                "management.console and the clients' listeners share the host {host}: browsers send cookies to every port of a \
+                 host, and scripts of any page there can set them; open the console by a name or an address of its own"
+            )
+        }));
         let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
         warnings.extend(when(
             self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable),

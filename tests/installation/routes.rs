@@ -191,8 +191,9 @@ async fn nothing_unverified_reaches_a_route() {
 }
 
 #[tokio::test]
-async fn a_route_neither_gets_nor_sets_the_cookies_of_logins() {
+async fn no_backend_has_cookies_of_the_console_and_no_route_those_of_logins() {
     const LOGIN: &str = "login-0123456789abcdef";
+    const CONSOLE: &str = "__Host-signpost";
     let (own, other) = tokio::join!(RecordingBackend::start(), RecordingBackend::start());
     let toml = routes(&[route("/orders", other.address())]);
     let stack = Stack::builder()
@@ -206,6 +207,12 @@ async fn a_route_neither_gets_nor_sets_the_cookies_of_logins() {
         format!("  __Host-{LOGIN} =forged; Secure; Path=/"),
         format!("={LOGIN}=forged"),
         format!("b={LOGIN}=kept"),
+        format!("{CONSOLE}=planted; Secure; Path=/"),
+        format!(
+            " {}-sign-in =planted; Secure; Path=/",
+            CONSOLE.to_lowercase()
+        ),
+        format!("={CONSOLE}; Max-Age=0"),
     ];
     let lines: String = sets
         .iter()
@@ -217,26 +224,32 @@ async fn a_route_neither_gets_nor_sets_the_cookies_of_logins() {
     };
     own.behave(behaviour.clone());
     other.behave(behaviour);
-    let both = format!("Cookie: a=\"1\"; {LOGIN}=v; __Host-{LOGIN}=w;b=2");
+    let logins = format!("{LOGIN}=v; __Host-{LOGIN}=w");
+    let both = format!("Cookie: a=\"1\"; {CONSOLE}=s; {logins};{CONSOLE}-sign-in=\"v\";b=2");
     let alone = format!("Cookie: {LOGIN}=v");
+    let session = format!("Cookie: $Version=1; {CONSOLE}=s");
+    let own_cookies = format!("a=\"1\"; {logins};b=2");
     let mut connection = stack.raw().await;
     for (target, expected) in [
-        ("/orders", [Some("a=\"1\";b=2"), None]),
+        ("/orders", [Some("a=\"1\";b=2"), None, Some("$Version=1")]),
         (
             "/x",
             [
-                both.strip_prefix("Cookie: "),
+                Some(&*own_cookies),
                 alone.strip_prefix("Cookie: "),
+                Some("$Version=1"),
             ],
         ),
     ] {
-        for (line, cookie) in [&both, &alone].into_iter().zip(expected) {
+        for (line, cookie) in [&both, &alone, &session].into_iter().zip(expected) {
             connection.send(&request("GET", target, &[line], b"")).await;
             let response = connection.response().await.unwrap();
             let is_set = |set: &&String| response.head.contains(set.trim());
             let set: Vec<_> = sets.iter().filter(is_set).collect();
+            let is_planted = response.head.to_lowercase().contains("signpost");
+            assert!(!is_planted, "{}", response.head);
             if target == "/x" {
-                assert_eq!(set.len(), sets.len(), "{}", response.head);
+                assert_eq!(set.len(), 5, "{}", response.head);
             } else {
                 assert_eq!(set, [&sets[0], &sets[4]], "{}", response.head);
                 assert!(!response.head.contains("forged"), "{}", response.head);

@@ -13,7 +13,7 @@
 //! | [`credential`] | the credential of a logged-in user, and its hash |
 //! | [`version`] | version names, and the source of a version |
 //! | [`login_state`] | the version that issued a login's token or `state` |
-//! | [`login_cookie`] | the cookies that bind a login to a browser |
+//! | [`cookies`] | Signpost's own cookies, and which backends have them |
 //! | [`language`] | the five languages, and how one is selected |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
 //! | [`malformed`] | where a request is malformed, and how |
@@ -25,12 +25,12 @@
 mod macros;
 
 pub mod app;
+pub mod cookies;
 pub mod credential;
 pub mod form;
 pub mod header;
 pub mod language;
 pub mod log_text;
-pub mod login_cookie;
 pub mod login_state;
 pub mod malformed;
 pub mod param;

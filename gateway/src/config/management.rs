@@ -1,6 +1,10 @@
 //! `[management]`: the listener for operators, its TLS, and whether it serves the management API.
 
-use std::{net::SocketAddr, str::FromStr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use signpost_kit::{
@@ -8,6 +12,7 @@ use signpost_kit::{
     server::{health::HealthAddress, management::ManagementSettings},
 };
 use signpost_protocol::{app::AppIdent, label_enum};
+use url::Url;
 use utoipa::ToSchema;
 
 use super::listen::{Protocols, read_tls};
@@ -91,6 +96,29 @@ impl Management {
             listen: self.settings.listen,
             is_tls: self.tls.is_some(),
         }
+    }
+
+    /// A host by which browsers reach both the console and clients' listeners: they send each cookie to all ports of it.
+    pub(super) fn shared_host(
+        &self,
+        public_url: &Url,
+        listeners: impl Iterator<Item = IpAddr>,
+    ) -> Option<String> {
+        self.console.as_ref()?;
+        let (own, public) = (self.settings.listen.ip(), public_url.host_str()?);
+        let is_own = public.trim_matches(['[', ']']) == own.to_string()
+            || self
+                .settings
+                .hosts
+                .names()
+                .any(|name| name.eq_ignore_ascii_case(public));
+        if is_own {
+            return Some(public.to_owned());
+        }
+        let is_any = |one: IpAddr| one == own || one.is_unspecified() || own.is_unspecified();
+        // Behind a proxy on the machine itself, browsers open public_url alone.
+        let mut open = listeners.filter(|one| !one.is_loopback() && !own.is_loopback());
+        open.find(|one| is_any(*one)).map(|_| own.to_string())
     }
 
     /// Reads `[management]`. `own` are the addresses for clients; `has_store` is whether the store has the applications.

@@ -13,6 +13,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, header};
 use moka::{policy::EvictionPolicy, sync::Cache};
+use signpost_protocol::cookies::CONSOLE_SESSION;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
@@ -21,10 +22,6 @@ use crate::{api::SignedIn, directory::tokens::Role};
 const MAX_SESSIONS: u64 = 10_000;
 pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-
-/// A browser sends a cookie with this prefix only to the host that has set it, and accepts it only over TLS or from the
-/// machine itself. RFC 6265bis section 4.1.3.
-const COOKIE: &str = "__Host-signpost";
 
 /// Who has signed in, and with what.
 pub(super) struct Session {
@@ -116,7 +113,7 @@ impl Sessions {
 }
 
 fn set_cookie(id: &str, lifetime: Duration) -> HeaderValue {
-    cookie(COOKIE, id, lifetime, "Strict")
+    cookie(CONSOLE_SESSION, id, lifetime, "Strict")
 }
 
 /// 256 random bits, in hex.
@@ -140,7 +137,7 @@ pub(super) fn cookie(name: &str, value: &str, lifetime: Duration, same_site: &st
 
 /// The id in the cookie of a request.
 fn id(headers: &HeaderMap) -> Option<&str> {
-    value(headers, COOKIE)
+    value(headers, CONSOLE_SESSION)
 }
 
 /// The value of a cookie.

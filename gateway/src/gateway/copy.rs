@@ -3,7 +3,7 @@
 use std::{mem, sync::Arc};
 
 use http::HeaderValue;
-use signpost_protocol::problem::ProblemCode;
+use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
@@ -37,7 +37,7 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     let entry = shadow.entry(method, path)?;
     let changes = route.version.changes();
     let is_callback = accepted.routed.verified().callback().is_some();
-    let is_beside = changes.is_some() && !route.backend().name.is_login_service();
+    let is_beside = changes.is_some() && route.backend().name.kind() == BackendKind::Route;
     if is_callback || is_beside || !is_chosen(shadow.per_million) {
         return None;
     }

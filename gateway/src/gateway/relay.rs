@@ -9,7 +9,7 @@ use crate::{
     observe::outcome::Sent,
     phases::{
         cors::is_of_cors,
-        response::{FixedHeaders, is_of_login, own_fields, passes_to_client},
+        response::{FixedHeaders, own_fields, passes_to_client, sets_own_cookie},
         route::Route,
     },
     request::{
@@ -49,13 +49,13 @@ pub(super) async fn relay_response<C: Client>(
     if nominated.is_too_many() {
         return Err(Failure::Malformed("too many names in its Connection").into());
     }
-    let is_login_service = route.backend().name.is_login_service();
+    let kind = route.backend().name.kind();
     let fixed = FixedHeaders::new(&rules.response_headers, Some(route), request.hsts);
     let fixed = fixed.beside(head.fields(bytes));
     let passed = head
         .fields(bytes)
         .filter(|(name, _)| passes_to_client(name, &nominated, names))
-        .filter(|field| is_login_service || !is_of_login(field))
+        .filter(|field| !sets_own_cookie(kind, field))
         .filter(|(name, _)| rules.cors.is_none() || !is_of_cors(name))
         .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)))
         .filter(|(name, _)| !fixed.replaces(name));

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use signpost_kit::trace::context::TraceContext;
 use signpost_protocol::{
     app::AppIdent,
+    cookies::has_own_cookie,
     form::BodyType,
     header::{HeaderNames, HeaderRole},
     request_id::RequestId,
@@ -73,8 +74,8 @@ pub(crate) struct Admitted<'a> {
     /// The `traceparent` for the backend: a trusted proxy's, or that of the backend's span; `None` if the gateway begins a
     /// trace that is not recorded.
     pub traceparent: Option<HeaderValue>,
-    /// Whether it has a `Cookie`.
-    pub has_cookies: bool,
+    /// Whether it has one of Signpost's own cookies.
+    pub has_own_cookies: bool,
     /// The client's address, scheme and host, as reported by trusted proxies.
     pub origin: Origin,
     /// The headers that are passed to the backend unchanged, by their index in the head.
@@ -158,7 +159,7 @@ pub(crate) fn admit<'a>(
         authorization: found.authorization.map(|_| found.authorization_index),
         request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
         traceparent,
-        has_cookies: found.has_cookies,
+        has_own_cookies: found.has_own_cookies,
         origin: Origin::new(
             peer,
             &found.proxy,
@@ -218,7 +219,7 @@ struct CollectedHeaders<'a> {
     request_id: Option<&'a [u8]>,
     traceparent: Option<&'a [u8]>,
     traceparents: u32,
-    has_cookies: bool,
+    has_own_cookies: bool,
     asks_upgrade: bool,
     /// The indices of `tracestate` headers that could pass.
     tracestates: SmallVec<[u16; 1]>,
@@ -293,7 +294,7 @@ impl<'a> CollectedHeaders<'a> {
                 self.traceparents += 1;
             }
             HeaderRole::RequestId => self.request_id = Some(value),
-            HeaderRole::Cookie => self.has_cookies = true,
+            HeaderRole::Cookie => self.has_own_cookies |= has_own_cookie(value),
             HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
             HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),

@@ -18,7 +18,6 @@ use signpost_protocol::{
         X_GATEWAY_SHADOW, X_GATEWAY_SIGNED, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
         X_REQUEST_ID,
     },
-    login_cookie::without_login_cookies,
     request_id::RequestId,
     version::Version,
 };
@@ -120,9 +119,9 @@ fn write_passed(
     lines: &mut Vec<u8>,
 ) {
     // The parser has checked that names and values contain no line ends.
-    let hides_logins = admitted.has_cookies && !to.backend.name.is_login_service();
+    let has_own_cookies = admitted.has_own_cookies;
     let fields = head.at(&admitted.passed_fields);
-    if to.copy_of.is_none() && !changes_response && !hides_logins {
+    if to.copy_of.is_none() && !changes_response && !has_own_cookies {
         // Most requests: nothing is looked at.
         return fields.for_each(|(name, value)| write_line(lines, name, value));
     }
@@ -134,8 +133,8 @@ fn write_passed(
         if changes_response && OF_FORM.iter().any(|one| is_named(name, one)) {
             continue;
         }
-        if hides_logins && is_named(name, &COOKIE) {
-            let others = without_login_cookies(value);
+        if has_own_cookies && is_named(name, &COOKIE) {
+            let others = to.backend.name.kind().received(value);
             if !others.is_empty() || value.is_empty() {
                 write_line(lines, name, &others);
             }

@@ -5,8 +5,8 @@ use http::{
     header::{CACHE_CONTROL, SET_COOKIE, STRICT_TRANSPORT_SECURITY},
 };
 use signpost_protocol::{
+    cookies::BackendKind,
     header::{HeaderNames, INTERNAL_PREFIX, X_REQUEST_ID},
-    login_cookie::sets_login_cookie,
     request_id::RequestId,
 };
 
@@ -124,10 +124,10 @@ pub(crate) fn passes_to_client(
         || nominated.includes(name))
 }
 
-/// Whether a field sets the cookie of a login, which the backend of a route may not.
+/// Whether a field sets one of Signpost's own cookies, which this backend may not.
 #[must_use]
-pub(crate) fn is_of_login((name, value): &NameAndValue<'_>) -> bool {
-    is_named(name, &SET_COOKIE) && sets_login_cookie(value)
+pub(crate) fn sets_own_cookie(backend: BackendKind, (name, value): &NameAndValue<'_>) -> bool {
+    is_named(name, &SET_COOKIE) && backend.may_not_set(value)
 }
 
 /// Whether a field is internal (`X-Gateway-*`) or imitates that with `_` for `-`.

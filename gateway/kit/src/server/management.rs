@@ -64,8 +64,13 @@ impl Hosts {
     fn have(&self, authority: &Authority) -> bool {
         let host = authority.host();
         let address = host.trim_start_matches('[').trim_end_matches(']');
-        let mut names = self.0.iter().map(String::as_str).chain(["localhost"]);
+        let mut names = self.names();
         address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str).chain(["localhost"])
     }
 }
 

@@ -77,7 +77,7 @@ pub enum HeaderRole {
     Forwarded,
     /// Another header about the origin of a request or its trace: passed only from a trusted proxy.
     Proxy,
-    /// `Cookie`; on a route without the cookies of logins.
+    /// `Cookie`; without those of Signpost's own that the backend may not have.
     Cookie,
     /// `Upgrade`, which ends at the gateway.
     Upgrade,

@@ -136,3 +136,52 @@ fn who_may_sign_in_to_the_console_is_an_account_with_a_role() {
         assert!(report.contains(expected), "{report}");
     }
 }
+
+#[test]
+fn a_console_on_the_host_of_the_clients_is_warned_of() {
+    let files = tempfile::tempdir().unwrap();
+    let console = "[management.api]\n[management.console]\n";
+    let warns = |keys: &str, management: &str, console: &str| {
+        let tls = tls(&files, "");
+        let toml = format!("{keys}\n{MULTI}[management]\n{management}\n{tls}{console}");
+        let warnings = load(&toml).unwrap().warnings();
+        warnings.iter().any(|one| one.contains("share the host"))
+    };
+    for (keys, management) in [
+        ("public_url = 'http://127.0.0.1:8080'", ""),
+        ("public_url = 'http://localhost'", ""),
+        (
+            "public_url = 'https://Api.example'",
+            "hosts = ['a', 'API.example']",
+        ),
+        ("public_url = 'http://[::1]:80'", "listen = '[::1]:8081'"),
+        ("listen = '10.0.0.5:80'", "listen = '10.0.0.5:8081'"),
+        (
+            "listen = '0.0.0.0:80'\npublic_url = 'https://api.example'",
+            "listen = '10.0.0.5:8081'",
+        ),
+        (
+            "listen = '10.0.0.5:80'\npublic_url = 'https://api.example'",
+            "listen = '0.0.0.0:8081'",
+        ),
+    ] {
+        assert!(warns(keys, management, console), "{keys} {management}");
+        assert!(
+            !warns(keys, management, ""),
+            "no cookies: {keys} {management}"
+        );
+    }
+    for (keys, management) in [
+        ("listen = '10.0.0.5:80'", ""),
+        (
+            "listen = '127.0.0.1:8080'\npublic_url = 'https://api.example'",
+            "",
+        ),
+        (
+            "listen = '10.0.0.4:80'\npublic_url = 'https://api.example'",
+            "listen = '10.0.0.5:8081'\nhosts = ['gateway-a']",
+        ),
+    ] {
+        assert!(!warns(keys, management, console), "{keys} {management}");
+    }
+}

@@ -12,7 +12,7 @@ use signpost_kit::{
     read_all,
     secret::Secret,
 };
-use signpost_protocol::version::Version;
+use signpost_protocol::{cookies::BackendKind, version::Version};
 use tracing::field::{DisplayValue, display};
 
 pub(crate) use self::{
@@ -96,10 +96,13 @@ impl Backend {
 }
 
 impl BackendName {
-    /// Whether it can be a login service. No other backend gets or sets the cookies of logins.
+    /// Whether it can be a login service, or is the backend of a route or a shadow.
     #[must_use]
-    pub(crate) const fn is_login_service(&self) -> bool {
-        matches!(self.part, Part::Own | Part::Canary(_))
+    pub(crate) const fn kind(&self) -> BackendKind {
+        match self.part {
+            Part::Own | Part::Canary(_) => BackendKind::LoginService,
+            Part::Shadow | Part::Route(_) | Part::CommonRoute { .. } => BackendKind::Route,
+        }
     }
 
     /// The version, for the log; `None` for a route of several.

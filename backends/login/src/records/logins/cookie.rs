@@ -11,7 +11,7 @@
 //! press the button, too.
 
 use http::{HeaderMap, HeaderValue, header::COOKIE};
-use signpost_protocol::login_cookie::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
+use signpost_protocol::cookies::{HOST_PREFIX, ID_BYTES, NAME, is_login_cookie};
 
 use crate::{
     config::{ProviderName, PublicUrl},

@@ -32,6 +32,7 @@ use std::{sync::Arc, time::Instant};
 use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
+use signpost_protocol::app::AppIdent;
 use signpost_store::Store;
 
 use self::{events::Events, streams::Streams, turns::Turns};
@@ -63,6 +64,8 @@ pub(crate) struct Api {
     events: Events,
     /// The streams that run.
     streams: Streams,
+    /// The application by which the console signs its users in.
+    console: Option<AppIdent>,
 }
 
 pub(crate) use self::{
@@ -77,11 +80,12 @@ pub(crate) use self::{
 type Shared = Arc<Api>;
 
 impl Api {
-    /// The API of a running gateway.
+    /// The API of a running gateway. `console` is the application of its console.
     pub(crate) fn new(
         apps: StoredApps,
         current: &Arc<ArcSwap<Gateway>>,
         reload: ReloadHandle,
+        console: Option<AppIdent>,
     ) -> Self {
         let store = apps.database();
         Self {
@@ -96,6 +100,7 @@ impl Api {
             apps,
             current: Arc::clone(current),
             reload,
+            console,
         }
     }
 

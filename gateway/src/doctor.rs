@@ -68,7 +68,7 @@ pub(crate) struct Findings {
     /// Where the client's own string begins to differ; null if none was given, or both are the same.
     #[schema(required)]
     pub difference: Option<Difference>,
-    /// The same request with the present time and the right signature; null for viewers, who may not sign.
+    /// The same request with the present time and the right signature; null for who may not sign.
     #[schema(required)]
     pub signed: Option<Signed>,
 }
@@ -124,8 +124,8 @@ pub(crate) struct Patient<'p> {
     pub pasted: &'p Pasted,
     /// The client's own string to sign.
     pub own: Option<String>,
-    /// Whether it is signed anew, as who has the key or may use it can have it.
-    pub may_sign: bool,
+    /// Whether it is signed anew for this application, as who has the key or may use it can have it.
+    pub may_sign: &'p (dyn Fn(&App) -> bool + Sync),
 }
 
 impl Patient<'_> {
@@ -274,7 +274,7 @@ impl Patient<'_> {
         findings.difference = own.and_then(|own| difference(&canonical, &own));
         findings.params = signed_params(profile, params);
         findings.canonical = Some(canonical);
-        findings.signed = self.may_sign.then(|| {
+        findings.signed = (self.may_sign)(app).then(|| {
             let signing = Signing {
                 names: &self.rules.admission.names,
                 public_url: self.rules.public_url,

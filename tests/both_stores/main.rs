@@ -30,6 +30,8 @@ mod application_isolation;
 mod sessions;
 // Logins that an operator ends.
 mod ended_logins;
+// Signing in to the console by the login service.
+mod console_accounts;
 // Renewal of a credential.
 mod renewals;
 // Endpoints of a version's own: a person's events, by page.

@@ -192,6 +192,85 @@ async fn return_to_receives_a_ticket() {
 }
 
 #[tokio::test]
+async fn a_ticket_serves_only_who_began_its_login() {
+    // RFC 7636 appendix B.
+    const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+    const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    let stack = Stack::builder().backends(RETURN_TO).start().await;
+    let client = stack.client();
+    let ticket = async |further: &[(&str, &str)]| {
+        let mut browser = stack.browser();
+        let params = [&[("return_to", "https://app.example/")], further].concat();
+        let provider = browser.open(&client.login_url(&params)).await;
+        let back = browser
+            .decide_and_follow(&provider, "ada", Decision::Allow)
+            .await;
+        back.redirect_param("ticket").unwrap()
+    };
+    let exchange = async |ticket: &str, version: &str, further: &[(&str, &str)]| {
+        let call = client.post("/user/login").version(version);
+        let mut call = call.param("ticket", ticket);
+        for (name, value) in further {
+            call = call.param(name, value);
+        }
+        call.send().await
+    };
+    let other = "a".repeat(43);
+    for version in ["v1", "v2"] {
+        let bound = ticket(&[("code_challenge", CHALLENGE)]).await;
+        for wrong in [
+            &[][..],
+            &[("code_verifier", &*other)],
+            &[("code_verifier", CHALLENGE)],
+        ] {
+            let refused = exchange(&bound, version, wrong).await;
+            refused.problem(404, "login_unknown");
+        }
+        for malformed in [
+            "",
+            "short",
+            &"a".repeat(129),
+            &format!("{other}+"),
+            &format!("{other}\u{e9}"),
+        ] {
+            let refused = exchange(&bound, version, &[("code_verifier", malformed)]).await;
+            refused.problem(400, "param_invalid");
+        }
+        let twice = [("code_verifier", VERIFIER), ("code_verifier", VERIFIER)];
+        exchange(&bound, version, &twice)
+            .await
+            .problem(400, "param_invalid");
+        // The wrong ones have used nothing up.
+        let right = [("code_verifier", VERIFIER)];
+        exchange(&bound, version, &right).await.ok();
+        exchange(&bound, version, &right)
+            .await
+            .problem(409, "login_used");
+        exchange(&bound, version, &[])
+            .await
+            .problem(404, "login_unknown");
+        // Without a challenge, nobody has a verifier.
+        let free = ticket(&[]).await;
+        exchange(&free, version, &right)
+            .await
+            .problem(404, "login_unknown");
+        exchange(&free, version, &[]).await.ok();
+    }
+    for malformed in [
+        "",
+        VERIFIER.trim_end_matches('k'),
+        "+".repeat(43).as_str(),
+        &format!("{CHALLENGE}="),
+    ] {
+        let begun = client
+            .get("/login")
+            .param("return_to", "https://app.example/");
+        let begun = begun.param("code_challenge", malformed).send().await;
+        begun.problem(400, "param_invalid");
+    }
+}
+
+#[tokio::test]
 async fn a_ticket_is_redeemed_once_by_concurrent_requests() {
     let stack = Stack::builder().backends(RETURN_TO).start().await;
     let client = stack.client();

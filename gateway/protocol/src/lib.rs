@@ -13,6 +13,7 @@
 //! | [`credential`] | the credential of a logged-in user, and its hash |
 //! | [`version`] | version names, and the source of a version |
 //! | [`login_state`] | the version that issued a login's token or `state` |
+//! | [`challenge`] | whom the ticket of a login is for |
 //! | [`cookies`] | Signpost's own cookies, and which backends have them |
 //! | [`language`] | the five languages, and how one is selected |
 //! | [`text`] | every text that a user may see, one Fluent file per language |
@@ -25,6 +26,7 @@
 mod macros;
 
 pub mod app;
+pub mod challenge;
 pub mod cookies;
 pub mod credential;
 pub mod form;

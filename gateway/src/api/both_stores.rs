@@ -31,6 +31,7 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     reload::ReloadHandle,
 };
+use signpost_protocol::app::AppIdent;
 use signpost_store::{Store, testing::TestStore};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -62,8 +63,15 @@ pub(crate) struct Scene {
     pub(super) tokens: Tokens,
 }
 
+/// The ident of the console's application.
+const CONSOLE: &str = "console";
 /// The field of a JSON body.
 const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// The application of the console, if there is one.
+fn console() -> Option<AppIdent> {
+    Some(CONSOLE.parse().unwrap())
+}
 
 /// A request with a token and further fields.
 fn request(
@@ -122,7 +130,7 @@ impl Scene {
         state.records.watch = Some(Arc::default());
         let current = Arc::new(ArcSwap::from_pointee(gateway));
         let (folder, reload) = config::reload_of(MINIMAL);
-        let api = Api::new(apps.clone(), &current, reload.clone());
+        let api = Api::new(apps.clone(), &current, reload.clone(), console());
         let api = Arc::new(api);
         Self {
             router: router(&api),
@@ -142,6 +150,7 @@ impl Scene {
             self.apps.clone(),
             &self.current,
             reload,
+            console(),
         )))
     }
 

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Instant};
 
 use axum::{
-    extract::{ConnectInfo, FromRequestParts, Request, State},
+    extract::{ConnectInfo, FromRequestParts, RawPathParams, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -16,6 +16,7 @@ use super::{
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
     failures::Failure,
     problem::Code,
+    routes::role_for,
 };
 use crate::directory::{
     apps::rules::Reason,
@@ -96,7 +97,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Passes on calls by tokens of at least this role, each in its turn.
+/// Passes on calls by tokens of at least this role, or of what the path's application needs, each in its turn.
 pub(super) async fn require(
     State((api, role)): State<(Shared, Role)>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
@@ -110,6 +111,11 @@ pub(super) async fn require(
     };
     let allowed = async {
         let signed_in = head.extensions.remove::<SignedIn>();
+        let params = RawPathParams::from_request_parts(&mut head, &()).await;
+        let params = params.iter().flatten();
+        let ident = params.filter(|(name, _)| *name == "ident");
+        let ident = ident.last().and_then(|(_, value)| value.parse().ok());
+        let role = role_for(&api, ident, role);
         let caller = authenticate(&api, role, address, (&head.headers, signed_in), face).await?;
         let token = caller.token.id;
         head.extensions.insert(caller);

@@ -10,6 +10,7 @@ use super::{
     body::{Input, parsed},
     caller::Caller,
     layers::Call,
+    routes::role_for,
 };
 use crate::{
     directory::{audit, tokens::Role},
@@ -59,7 +60,7 @@ pub(super) async fn examine(
         pasted: &pasted,
         // Browsers send the lines of a form so.
         own: sample.canonical.map(|own| own.replace("\r\n", "\n")),
-        may_sign: caller.token.role >= Role::Operator,
+        may_sign: &|app| caller.token.role >= role_for(&api, app.ident, Role::Operator),
     };
     let (findings, app) = patient.examine().await;
     if let (Some(_), Some(app)) = (&findings.signed, app) {

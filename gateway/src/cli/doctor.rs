@@ -129,7 +129,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         pasted: &pasted,
         own,
         // The string does not determine the request.
-        may_sign: arguments.sign.is_none(),
+        may_sign: &|_| arguments.sign.is_none(),
     };
     let (findings, app) = patient.examine().await;
     if let (Some(_), Some((store, _)), Some(ident)) = (
@@ -168,7 +168,7 @@ async fn request_of(
         rules,
         pasted: &bare,
         own: None,
-        may_sign: false,
+        may_sign: &|_| false,
     };
     let (own, profile) = match patient.app().await {
         Some(app) => {

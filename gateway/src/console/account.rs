@@ -19,18 +19,21 @@ use axum::{
     extract::{ConnectInfo, RawQuery, State},
     response::{AppendHeaders, IntoResponse, Redirect, Response},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority};
 use maud::{Markup, html};
 use reqwest::{Client, RequestBuilder, redirect};
 use ring::digest;
 use serde::Deserialize;
 use serde_json::Value;
-use signpost_kit::log::once_a_minute::OnceAMinute;
+use signpost_kit::{
+    config::origin::Origin, log::once_a_minute::OnceAMinute, server::management::text as text_of,
+};
 use signpost_protocol::{
     app::AppIdent,
+    challenge::Challenge,
+    cookies::CONSOLE_SIGN_IN,
     sign::{TIME, signed},
 };
-use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 use url::{Url, form_urlencoded};
 
@@ -52,8 +55,7 @@ use crate::{
 pub(super) const BEGIN: &str = "/sign-in/account";
 pub(super) const RETURN: &str = "/sign-in/return";
 
-/// Ties a sign-in to the browser that has begun it. `Lax`: the browser comes back from another site.
-const COOKIE: &str = "__Host-signpost-sign-in";
+/// Of the cookie. It is `Lax`: the browser comes back from another site.
 const BEGIN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 const MAX_EXCHANGES: usize = 2;
@@ -130,21 +132,23 @@ impl Accounts {
 /// Begins a login: leads the browser to the gateway.
 pub(super) async fn begin(
     State(console): State<Shared>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let reader = Reader::of_request(&headers);
     let Some(accounts) = &console.accounts else {
         return Err(Failure::not_found(reader));
     };
-    let state = random_id().map_err(|_| Failure::internal(reader.clone()))?;
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let scheme = accounts.scheme;
-    let return_to = format!(
-        "{scheme}://{}{RETURN}?state={state}",
-        host.unwrap_or_default()
-    );
+    // The origin as a parser reads it, so that nothing else of what the client sent is signed.
+    let Some(origin) = own_origin(accounts.scheme, &uri, &headers) else {
+        let text = "the console needs to know its own address: send Host\n";
+        return Ok(text_of(StatusCode::MISDIRECTED_REQUEST, text).into_response());
+    };
+    let verifier = random_id().map_err(|_| Failure::internal(reader.clone()))?;
+    // The login's ticket serves this browser only. The challenge also says which sign-in comes back.
+    let challenge = Challenge::of_verifier(&verifier).map(|challenge| challenge.encode());
+    let challenge = challenge.ok_or_else(|| Failure::internal(reader.clone()))?;
+    let return_to = format!("{origin}{RETURN}?state={challenge}");
     let app = match console.application(accounts).await {
         Ok(app) => app,
         Err(refused) => return Ok(refused_page(&reader, &refused)),
@@ -152,16 +156,24 @@ pub(super) async fn begin(
     let mut pairs = vec![
         ("app", accounts.application.as_str()),
         ("return_to", &return_to),
+        ("code_challenge", &challenge),
     ];
     pairs.extend(accounts.provider.as_deref().map(|name| ("provider", name)));
     let query = console.signed(&app, "GET", "/login", &pairs);
     let mut login = console.gateway("/login");
     login.set_query(Some(&query));
-    let cookie = cookie(COOKIE, &state, BEGIN_LIFETIME, "Lax");
+    let cookie = cookie(CONSOLE_SIGN_IN, &verifier, BEGIN_LIFETIME, "Lax");
     // When the browser comes back, it does not send the cookie of a session that it has had: it ends now.
     let ended = console.sessions.end(&headers);
     let cookies = AppendHeaders([(header::SET_COOKIE, cookie), (header::SET_COOKIE, ended)]);
     Ok((cookies, Redirect::to(login.as_str())).into_response())
+}
+
+/// The console's origin in its user's browser. A target in absolute form counts more than `Host`: RFC 9112 section 3.2.2.
+fn own_origin(scheme: &str, uri: &Uri, headers: &HeaderMap) -> Option<Origin> {
+    let host = || headers.get(header::HOST)?.to_str().ok();
+    let host = uri.authority().map(Authority::as_str).or_else(host)?;
+    format!("{scheme}://{host}").parse().ok()
 }
 
 /// The browser comes back from the login service: begins its session.
@@ -177,11 +189,14 @@ pub(super) async fn come_back(
     };
     let of = |name| parameter(query.as_deref(), name);
     let (state, ticket) = (of("state"), of("ticket"));
-    let begun = value(&headers, COOKIE).unwrap_or_default();
-    let is_own = !begun.is_empty() && bool::from(begun.as_bytes().ct_eq(state.as_bytes()));
-    let account = match is_own {
+    let verifier = value(&headers, CONSOLE_SIGN_IN).unwrap_or_default();
+    let challenge = Challenge::of_verifier(verifier);
+    let account = match challenge.is_some_and(|challenge| challenge.encode() == state) {
         true if ticket.is_empty() => Err(Refused::Because("console_account_failed")),
-        true => console.exchange(accounts, &ticket, address.ip()).await,
+        true => {
+            let pairs = [("ticket", &*ticket), ("code_verifier", verifier)];
+            console.exchange(accounts, &pairs, address.ip()).await
+        }
         false => Err(Refused::Because("console_account_other_browser")),
     };
     let allowed = account.and_then(|account| {
@@ -192,7 +207,7 @@ pub(super) async fn come_back(
         Ok(account) => signed_in(&console, &reader, account)?,
         Err(refused) => refused_page(&reader, &refused),
     };
-    let removed = cookie(COOKIE, "", Duration::ZERO, "Lax");
+    let removed = cookie(CONSOLE_SIGN_IN, "", Duration::ZERO, "Lax");
     response.headers_mut().append(header::SET_COOKIE, removed);
     Ok(response)
 }
@@ -286,18 +301,19 @@ impl Console {
         url
     }
 
-    /// Exchanges a ticket for the account, and ends its login. A client without a session can send a wrong ticket.
+    /// Exchanges a ticket for the account, by the verifier of the browser's cookie, and ends its login. A client without a session
+    /// can send a wrong ticket.
     async fn exchange(
         &self,
         accounts: &Accounts,
-        ticket: &str,
+        pairs: &[(&str, &str)],
         client: IpAddr,
     ) -> Result<Account, Refused> {
         let busy = || Refused::Because("console_account_busy");
         let exchanged = async {
             let _place = accounts.exchanges.try_acquire().map_err(|_| busy())?;
             let app = self.application(accounts).await?;
-            let form = self.signed(&app, "POST", "/user/login", &[("ticket", ticket)]);
+            let form = self.signed(&app, "POST", "/user/login", pairs);
             let login = self.call(accounts, "/user/login", Sent::Form(form)).await;
             Ok(login)
         };

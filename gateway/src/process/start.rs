@@ -118,12 +118,13 @@ pub(crate) fn run(
     let reload = control.start(reload, writers)?;
     let api = apps.stored.take().filter(|_| management.api);
     let has_tls = management.tls.is_some();
+    let console = management.console.as_ref().and_then(|one| one.application);
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
         other: api
             .map(|apps| -> anyhow::Result<_> {
-                let api = api::router(&Arc::new(Api::new(apps, &current, reload)));
+                let api = api::router(&Arc::new(Api::new(apps, &current, reload, console)));
                 Ok(match management.console {
                     Some(settings) => {
                         let accounts = Accounts::new(settings, has_tls)?;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::version::Version;
+use signpost_protocol::{challenge::Challenge, version::Version};
 use url::Url;
 
 use super::{Redirect, finish::provider_failed, return_to};
@@ -46,7 +46,7 @@ pub(crate) struct StartedPollingLogin {
 pub(crate) async fn begin_redirect(
     service: &Service,
     login_request: LoginRequest<'_>,
-    return_to: Option<&str>,
+    (return_to, challenge): (Option<&str>, Option<Challenge>),
     can_choose: bool,
 ) -> Result<Redirect, LoginError> {
     let provider = requested_provider(service, login_request.provider)?;
@@ -61,6 +61,7 @@ pub(crate) async fn begin_redirect(
         provider: provider.map(|provider| provider.config.name.clone()),
         hints: login_request.hints,
         return_to,
+        challenge,
         cookie: LoginCookie::generate(),
     };
     let expires_at = service.now().plus(service.config.lifetimes.login);

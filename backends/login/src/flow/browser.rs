@@ -83,6 +83,7 @@ async fn redirect_page(
         login,
         application,
         cookie,
+        ..
     }: &CallbackLogin,
 ) -> Result<BrowserStep, LoginError> {
     let Some(name) = login.provider.provider() else {
@@ -105,7 +106,9 @@ pub(crate) async fn choose(
     request: &BrowserRequest<'_>,
     name: &str,
 ) -> Result<BrowserStep, LoginError> {
-    let CallbackLogin { login, .. } = match find_redirect_login(service, request).await? {
+    let CallbackLogin {
+        login, challenge, ..
+    } = match find_redirect_login(service, request).await? {
         Some(Found::Login(login)) => *login,
         Some(Found::Finished(outcome)) => return Ok(outcome.into()),
         // The page of a polling login sends `confirm`, too.
@@ -123,6 +126,7 @@ pub(crate) async fn choose(
         provider: Some(provider.config.name.clone()),
         hints: login.hints,
         return_to,
+        challenge,
         cookie: LoginCookie::generate(),
     };
     let (version, expires_at) = (login.state.version(), login.expires_at);
@@ -171,6 +175,7 @@ pub(crate) async fn confirm(
     let cancelled = CallbackLogin {
         login,
         application,
+        challenge: None,
         cookie,
     };
     let ended = match bind(service, &cancelled.login, &cancelled.cookie, None).await {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::app::AppId;
+use signpost_protocol::{app::AppId, challenge::Challenge};
 
 use super::{LoginResult, retry_store};
 use crate::{
@@ -101,10 +101,10 @@ pub(crate) async fn redeem_token(
     }
 }
 
-/// Redeems a ticket, once, for the result of its login.
+/// Redeems a ticket, once, for the result of its login, which began with this challenge or without one.
 pub(crate) async fn redeem_ticket(
     service: &Service,
-    ticket: &str,
+    (ticket, challenge): (&str, Option<Challenge>),
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let ticket = Ticket::decode(ticket).ok_or(LoginError::LoginUnknown)?;
@@ -114,7 +114,7 @@ pub(crate) async fn redeem_ticket(
         login: credential.login_hash(),
         lifetime: service.config.lifetimes.credential,
     };
-    let (store, ticket) = (&service.state.logins, ticket.hash());
+    let (store, ticket) = (&service.state.logins, ticket.hash(challenge.as_ref()));
     let redeem = || store.redeem(&ticket, application, stored, service.now());
     match retry_store(redeem).await? {
         Redemption::Redeemed(completion) => {

@@ -107,6 +107,7 @@ async fn open_redirect_login(
     Ok(Found::Login(Box::new(CallbackLogin {
         login,
         application,
+        challenge: sealed.challenge,
         cookie: sealed.cookie,
     })))
 }
@@ -128,6 +129,7 @@ async fn find_polling_login(
     Ok(Found::Login(Box::new(CallbackLogin {
         login,
         application,
+        challenge: None,
         cookie,
     })))
 }

@@ -152,6 +152,7 @@ pub(super) async fn find_outcome(
         login,
         application,
         cookie,
+        ..
     }: &CallbackLogin,
 ) -> Result<Ended, LoginError> {
     let stored = service.state.logins.find(login.state.hash()).await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::challenge::Challenge;
 use signpost_store::StoreError;
 use url::Url;
 
@@ -31,6 +32,8 @@ use crate::{
 pub(super) struct CallbackLogin {
     pub(super) login: Login,
     pub(super) application: Arc<Application>,
+    /// Of a redirect login: whom its ticket is for.
+    pub(super) challenge: Option<Challenge>,
     pub(super) cookie: LoginCookie,
 }
 
@@ -158,7 +161,10 @@ pub(super) fn failed_url(return_to: &Url, reason: FailureReason) -> Url {
 pub(super) async fn store_completion(
     service: &Service,
     CallbackLogin {
-        login, application, ..
+        login,
+        application,
+        challenge,
+        ..
     }: &CallbackLogin,
     (account, created): (Account, bool),
 ) -> Result<BrowserOutcome, LoginError> {
@@ -174,7 +180,7 @@ pub(super) async fn store_completion(
         } => {
             let ticket = Ticket::generate();
             let until = service.now().plus(lifetimes.ticket);
-            let outcome = complete(Some((ticket.hash(), until)));
+            let outcome = complete(Some((ticket.hash(challenge.as_ref()), until)));
             store_outcome(service, login, outcome).await?;
             BrowserOutcome::ReturnTo(with_outcome(url.clone(), "ticket", &ticket.encode()))
         }

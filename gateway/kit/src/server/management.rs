@@ -5,7 +5,7 @@
 
 use std::{
     fmt, io,
-    net::{IpAddr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     sync::{Arc, mpsc},
     thread,
 };
@@ -61,11 +61,16 @@ impl Hosts {
             .all(|authority| authority.is_ok_and(|authority| self.have(&authority)))
     }
 
+    /// Whether it is one of the names or an address, with or without a port, and nothing else: `user@localhost` also has that host.
     fn have(&self, authority: &Authority) -> bool {
         let host = authority.host();
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        let mut names = self.names();
-        address.parse::<IpAddr>().is_ok() || names.any(|name| host.eq_ignore_ascii_case(name))
+        let is_port =
+            |port: &str| port.len() <= 5 && port.bytes().all(|digit| digit.is_ascii_digit());
+        let is_end = |rest: &str| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+        let is_address = host.parse::<Ipv4Addr>().is_ok()
+            || host.trim_matches(['[', ']']).parse::<Ipv6Addr>().is_ok();
+        let is_known = is_address || self.names().any(|name| host.eq_ignore_ascii_case(name));
+        is_known && authority.as_str().strip_prefix(host).is_some_and(is_end)
     }
 
     /// All names.
@@ -298,6 +303,7 @@ mod tests {
         for host in [
             "127.0.0.1",
             "127.0.0.1:8081",
+            "localhost:",
             "10.1.2.3:1",
             "[::1]",
             "[2001:db8::1]:8081",
@@ -326,6 +332,24 @@ mod tests {
             "0x7f000001",
             "127.1",
             "localhost:x y",
+            "x@localhost",
+            "@localhost",
+            "x&ticket=y@localhost:8081",
+            "u:p@127.0.0.1",
+            "localhost@gateway-a",
+            "localhost:&ticket=y",
+            "localhost:8081&ticket=y",
+            "localhost:+80",
+            "localhost:123456",
+            "localhost/x",
+            "localhost?x",
+            "localhost#x",
+            "localhost\\x",
+            "localhost x",
+            "[::1]x",
+            "[::1",
+            "[[::1]]",
+            "[127.0.0.1]",
             "\u{e9}.example",
         ] {
             assert!(!allows(&[host]), "{host}");

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Deserialize;
+use signpost_protocol::app::AppIdent;
 use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 
 use crate::{
@@ -18,11 +19,15 @@ use crate::{
         body::{Params, body_timeout, check_content_type, read},
         caller::Caller,
         problem::Code,
+        routes::role_for,
     },
-    directory::apps::{
-        administration::{ImportSummary, Listing},
-        import::{ImportError, MAX_FILE_BYTES},
-        store::AppStoreError,
+    directory::{
+        apps::{
+            administration::{ImportSummary, Listing},
+            import::{ImportError, MAX_FILE_BYTES},
+            store::AppStoreError,
+        },
+        tokens::Role,
     },
 };
 
@@ -59,7 +64,11 @@ pub(in crate::api) async fn import(
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(&api));
     let permit = IMPORTS.try_acquire().map_err(busy)?;
     let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
-    let administration = api.administration();
+    let is_reserved =
+        |ident: &AppIdent| caller.token.role < role_for(&api, Some(*ident), Role::Operator);
+    let administration = api
+        .administration()
+        .reserving(api.console.filter(is_reserved));
     let import = async move {
         let _permit = permit;
         administration

@@ -56,3 +56,94 @@ async fn a_route_serves_its_role_and_those_above_it_only() {
         assert!(is_refused, "{method} {path}: {}", refused.text);
     }
 }
+
+/// The console's application as a line of an import.
+fn console_line(origin: &str) -> String {
+    json!({ "ident": CONSOLE, "key": "00112233445566778899aabbccddeeff", "name": "Console", "return_to": [origin] })
+        .to_string()
+}
+
+#[tokio::test]
+async fn only_an_admin_changes_the_application_of_the_console() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let [viewer, operator, admin] = [Role::Viewer, Role::Operator, Role::Admin];
+    let import = async |role, origin: &str| {
+        let (path, lines) = ("/api/v1/apps/import", console_line(origin));
+        let jsonl = [("content-type", "application/jsonl")];
+        let token = scene
+            .token_of(&format!("{}{origin}", role as u8), role)
+            .await;
+        scene
+            .send(request("POST", path, &token, &jsonl, lines))
+            .await
+    };
+    // Before it exists, whoever makes it would have its key.
+    let refused = import(operator, "https://attacker.example").await;
+    assert_eq!(refused.code(), "import_invalid");
+    let problems = refused.body["problems"].to_string();
+    assert!(
+        problems.contains("line 1: ident: only an admin"),
+        "{problems}"
+    );
+    assert_eq!(
+        import(admin, "https://gateway.example").await.status,
+        StatusCode::OK
+    );
+    let mut other = json!({ "name": "Shop" });
+    let path = "/api/v1/apps/create";
+    let token = scene.token(operator).await;
+    other = scene.post(path, &token, other).await.body;
+    let other = other["app"]["ident"].as_str().unwrap().to_owned();
+    let viewers = scene.token(viewer).await;
+    let admins = scene.token(admin).await;
+    let document = scene.document().await;
+    let paths = document["paths"].as_object().unwrap().keys();
+    let changes: Vec<_> = paths
+        .filter(|path| path.contains("/apps/{ident}/"))
+        .collect();
+    assert!(changes.len() >= 7, "{changes:?}");
+    let body =
+        |revision: i64| json!({ "revision": revision, "return_to": ["https://attacker.example"] });
+    for path in &changes {
+        for ident in [CONSOLE, "%63onsole"] {
+            let path = path.replace("{ident}", ident);
+            for token in [&viewers, &token] {
+                for body in [body(1), json!({ "revision": 1 }), json!({})] {
+                    let called = scene.post(&path, token, body).await;
+                    assert_eq!(
+                        called.code(),
+                        "role_insufficient",
+                        "{path}: {}",
+                        called.text
+                    );
+                    let needed = if token == &token { "admin" } else { "operator" };
+                    assert!(called.text.contains(needed), "{}", called.text);
+                }
+            }
+        }
+        // Of another one, the same token passes.
+        let called = scene
+            .post(&path.replace("{ident}", &other), &token, json!({}))
+            .await;
+        assert_ne!(
+            called.code(),
+            "role_insufficient",
+            "{path}: {}",
+            called.text
+        );
+    }
+    let shown = scene.get("/api/v1/apps/console", &viewers).await;
+    assert_eq!(shown.body["return_to"], json!(["https://gateway.example"]));
+    assert_eq!(shown.body["revision"], 1);
+    for name in ["rotate", "end-overlap", "disable", "enable", "update"] {
+        let path = format!("/api/v1/apps/console/{name}");
+        let revision = scene.get("/api/v1/apps/console", &viewers).await.body["revision"].clone();
+        let body = match name {
+            "update" => json!({ "revision": revision, "name": "The console" }),
+            _ => json!({ "revision": revision }),
+        };
+        let called = scene.post(&path, &admins, body).await;
+        assert_eq!(called.status, StatusCode::OK, "{path}: {}", called.text);
+    }
+}

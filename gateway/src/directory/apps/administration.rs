@@ -43,6 +43,8 @@ const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub(crate) struct Administration {
     store: StoredApps,
     rules: Rules,
+    /// The ident that may not be imported.
+    reserved: Option<AppIdent>,
 }
 
 /// Who changes an application, when, and which revision of it the author has seen.
@@ -142,7 +144,17 @@ impl Administration {
     /// Creates the administration of a store.
     #[must_use]
     pub(crate) fn new(store: StoredApps, rules: Rules) -> Self {
-        Self { store, rules }
+        Self {
+            store,
+            rules,
+            reserved: None,
+        }
+    }
+
+    /// The same for who may not import the application with this ident.
+    #[must_use]
+    pub(crate) fn reserving(self, reserved: Option<AppIdent>) -> Self {
+        Self { reserved, ..self }
     }
 
     /// The application's own profile by this choice; `None`: it uses the gateway's.
@@ -246,6 +258,8 @@ impl Administration {
         let idents: Vec<AppIdent> = read.apps.iter().map(|app| app.ident).collect();
         let taken = self.store.taken(&idents).await?;
         problems.extend(taken.iter().map(|ident| Problem::taken(read.lines[ident])));
+        let reserved = self.reserved.and_then(|ident| read.lines.get(&ident));
+        problems.extend(reserved.map(|line| Problem::reserved(*line)));
         if !problems.is_empty() {
             return Err(ImportError::Problems(Problems::new(problems)));
         }

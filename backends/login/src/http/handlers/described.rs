@@ -1,6 +1,7 @@
 //! What the document says of the library's endpoints. CONTRACT 8.
 
 use serde_json::json;
+use signpost_protocol::challenge::Challenge;
 
 use super::{results::MAX_WAIT_SECONDS, user::MAX_DATA_BYTES};
 use crate::{
@@ -20,6 +21,7 @@ pub(crate) fn login<V: Version>() -> Operation {
     let text = || json!({ "type": "string" });
     provider(Operation::new("Each step of a login in a browser. Without `state` a login by redirect begins."))
         .optional("return_to", json!({ "type": "string", "format": "uri" }), "Where the login ends, with `ticket` or `error` in its query; required for a browser. Its origin is registered.")
+        .optional("code_challenge", pattern(Challenge::PATTERN), "Base64url of the SHA-256 of `code_verifier`, without which `ticket` is worth nothing then.")
         .optional("app", text(), "The application, if the header is absent.")
         .optional("state", pattern(TOKEN), "The login, as `authorize_url` and the provider's redirect have it.")
         .optional("confirm", text(), "A link of the page.")
@@ -81,6 +83,11 @@ pub(crate) fn user_login<V: Version>() -> Operation {
             "ticket",
             pattern(TICKET),
             "Of a login by redirect, from the query of `return_to`.",
+        )
+        .optional(
+            "code_verifier",
+            pattern(Challenge::VERIFIER_PATTERN),
+            "Of the login's `code_challenge`, beside `ticket`.",
         )
         .optional("token", pattern(TOKEN), "Of a login by polling.")
         .one_of(["ticket", "token"])

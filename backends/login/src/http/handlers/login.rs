@@ -8,7 +8,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
     header::{LOCATION, SET_COOKIE},
 };
-use signpost_protocol::app::AppId;
+use signpost_protocol::{app::AppId, challenge::Challenge};
 use url::Url;
 
 use super::json;
@@ -124,10 +124,12 @@ async fn begin_redirect(
         hints: hints(context, parameters)?,
     };
     let return_to = parameters.optional("return_to")?;
+    let challenge = parameters.of_form("code_challenge", Challenge::PATTERN, Challenge::decode)?;
+    let ending = (return_to, challenge);
     if return_to.is_none() && info.wants_page {
         return Err(LoginError::NO_RETURN_TO);
     }
-    let begun = flow::begin_redirect(&context.service, login_request, return_to, info.wants_page);
+    let begun = flow::begin_redirect(&context.service, login_request, ending, info.wants_page);
     begun_response(context, headers, begun.await?)
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{extract::State, response::Response};
+use signpost_protocol::challenge::Challenge;
 
 use super::json;
 use crate::{
@@ -53,7 +54,11 @@ pub(crate) async fn user_login<V: Version>(
         parameters.optional("ticket")?,
         parameters.optional("token")?,
     ) {
-        (Some(ticket), None) => redeem_ticket(service, ticket, application.id()).await?,
+        (Some(ticket), None) => {
+            let (pattern, read) = (Challenge::VERIFIER_PATTERN, Challenge::of_verifier);
+            let bound = (ticket, parameters.of_form("code_verifier", pattern, read)?);
+            redeem_ticket(service, bound, application.id()).await?
+        }
         (None, Some(token)) => redeem_token(service, token, application.id()).await?,
         (None, None) => return Err(LoginError::ParamMissing { name: "ticket" }),
         (Some(_), Some(_)) => return Err(LoginError::only_one("ticket", "ticket, token")),

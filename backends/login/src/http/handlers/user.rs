@@ -6,7 +6,7 @@ use tracing::Span;
 
 use super::json;
 use crate::{
-    error::{LoginError, ParamRule},
+    error::LoginError,
     http::{
         Context, Version,
         request::{AuthenticatedUser, Parameters, SentCredential},
@@ -70,18 +70,12 @@ pub(crate) async fn event_send<V: Version>(
     user: AuthenticatedUser,
     parameters: Parameters,
 ) -> Result<Response, LoginError> {
-    let name = parameters.required("event")?.parse::<EventName>();
-    let name = name.map_err(|_| LoginError::ParamInvalid {
-        name: "event",
-        rule: ParamRule::Values(EventName::PATTERN.to_owned()),
-    })?;
+    let name = parameters.of_form("event", EventName::PATTERN, |text| text.parse().ok())?;
+    let name = name.ok_or(LoginError::ParamMissing { name: "event" })?;
     let data = parameters.text("data", MAX_DATA_BYTES)?;
-    let key = parameters.optional("idempotency_key")?;
-    let key = key.map(str::parse::<IdempotencyKey>).transpose();
-    let idempotency_key = key.map_err(|_| LoginError::ParamInvalid {
-        name: "idempotency_key",
-        rule: ParamRule::Values(IdempotencyKey::PATTERN.to_owned()),
-    })?;
+    let pattern = IdempotencyKey::PATTERN;
+    let idempotency_key =
+        parameters.of_form("idempotency_key", pattern, |text| text.parse().ok())?;
     let service = &context.service;
     let event = NewEvent {
         account: user.logged_in.account.id,

@@ -62,6 +62,25 @@ impl Parameters {
             .ok_or(LoginError::ParamMissing { name })
     }
 
+    /// Returns an optional parameter of the form that `pattern` describes and `read` accepts.
+    ///
+    /// # Errors
+    ///
+    /// It has another form, or appears twice: 400 `param_invalid`.
+    pub(crate) fn of_form<T>(
+        &self,
+        name: &'static str,
+        pattern: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, LoginError> {
+        let rule = || ParamRule::Values(pattern.to_owned());
+        let malformed = || LoginError::ParamInvalid { name, rule: rule() };
+        let given = self.optional(name)?;
+        given
+            .map(|text| read(text).ok_or_else(malformed))
+            .transpose()
+    }
+
     /// Returns an optional parameter of at most `max_bytes` bytes that can be stored: Postgres cannot store U+0000 in a
     /// text.
     ///

@@ -275,7 +275,7 @@ async fn storing_the_same_outcome_again_succeeds() {
     let state = begun(&logins, &cookie).await;
     assert!(claim(&logins, &state, &cookie.hash(), NOW).await);
     let account = store.account("user").await;
-    let ticket = Ticket::generate().hash();
+    let ticket = Ticket::generate().hash(None);
     let complete = |created| Outcome::Complete {
         account: account.id,
         created,

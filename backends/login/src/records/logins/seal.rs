@@ -16,7 +16,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use sha2::Sha256;
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::AppId, version::Version};
+use signpost_protocol::{app::AppId, challenge::Challenge, version::Version};
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -48,6 +48,8 @@ pub(crate) struct SealedRedirect {
     pub(crate) hints: Hints,
     /// Where the browser is redirected to at the end.
     pub(crate) return_to: Option<Url>,
+    /// Whom its ticket is for.
+    pub(crate) challenge: Option<Challenge>,
     /// The browser's random value, from which PKCE's `code_verifier` is derived.
     pub(crate) cookie: LoginCookie,
 }
@@ -100,7 +102,8 @@ impl SealKey {
         let mut bytes = Zeroizing::new(vec![FORMAT]);
         bytes.extend_from_slice(login.cookie.as_bytes());
         bytes.extend_from_slice(&login.application.get().to_be_bytes());
-        for text in [provider, &hints] {
+        let challenge = login.challenge.as_ref().map(Challenge::encode);
+        for text in [provider, &hints, challenge.as_deref().unwrap_or_default()] {
             let length = u16::try_from(text.len()).expect("a name or a query is short");
             bytes.extend_from_slice(&length.to_be_bytes());
             bytes.extend_from_slice(text.as_bytes());
@@ -124,6 +127,7 @@ impl SealKey {
         let (application, rest) = rest.split_first_chunk::<8>()?;
         let (provider, rest) = text(rest)?;
         let (hints, rest) = text(rest)?;
+        let (challenge, rest) = text(rest)?;
         let return_to = std::str::from_utf8(rest).ok()?;
         (*format == FORMAT).then_some(())?;
         Some(SealedRedirect {
@@ -137,6 +141,7 @@ impl SealKey {
                 "" => None,
                 address => Some(Url::parse(address).ok()?),
             },
+            challenge: Challenge::decode(challenge),
             cookie: LoginCookie::from_bytes(*cookie),
         })
     }
@@ -198,6 +203,7 @@ mod tests {
             provider: Some("sandbox".parse().unwrap()),
             hints: Hints::decode("login_hint=ada"),
             return_to: return_to.map(|address| address.parse().unwrap()),
+            challenge: return_to.and_then(|_| Challenge::of_verifier(&"v".repeat(43))),
             cookie: LoginCookie::generate(),
         }
     }
@@ -212,6 +218,7 @@ mod tests {
             assert_eq!(opened.provider, login.provider);
             assert!(opened.hints == login.hints);
             assert_eq!(opened.return_to, login.return_to);
+            assert_eq!(opened.challenge, login.challenge);
             assert_eq!(opened.cookie.as_bytes(), login.cookie.as_bytes());
         }
     }

@@ -1,9 +1,12 @@
 //! The ticket that a redirect login passes to its application: 256 random bits, redeemable once.
 
-use crate::secret::{Secret, hash_type};
+use signpost_protocol::challenge::Challenge;
+use zeroize::Zeroizing;
+
+use crate::secret::{Secret, hash_type, sha256};
 
 hash_type! {
-    /// SHA-256 of a ticket, which is what the store has.
+    /// SHA-256 of a ticket and its challenge, which is what the store has.
     TicketHash
 }
 
@@ -27,9 +30,12 @@ impl Ticket {
         self.0.encode()
     }
 
-    /// The hash that is stored.
-    pub(crate) fn hash(&self) -> TicketHash {
-        TicketHash(self.0.sha256())
+    /// The hash that is stored. The challenge is part of it: only who has the verifier finds the login, and who sends one for a
+    /// login without a challenge does not.
+    pub(crate) fn hash(&self, challenge: Option<&Challenge>) -> TicketHash {
+        let challenge = challenge.map_or(&[][..], |challenge| challenge.as_bytes());
+        let bound = Zeroizing::new([self.0.as_bytes(), challenge].concat());
+        TicketHash(sha256(&bound))
     }
 }
 
@@ -41,10 +47,20 @@ mod tests {
     fn a_ticket_reads_back_and_is_not_printed() {
         let ticket = Ticket::generate();
         assert_eq!(
-            Ticket::decode(&ticket.encode()).unwrap().hash(),
-            ticket.hash()
+            Ticket::decode(&ticket.encode()).unwrap().hash(None),
+            ticket.hash(None)
         );
         assert!(Ticket::decode("x").is_none());
         assert!(!format!("{ticket:?}").contains(&ticket.encode()));
+    }
+
+    #[test]
+    fn a_ticket_is_found_with_the_verifier_of_its_challenge_only() {
+        let [challenge, other] =
+            ["a", "b"].map(|one| Challenge::of_verifier(&one.repeat(43)).unwrap());
+        let ticket = Ticket::generate();
+        let hashes = [None, Some(&challenge), Some(&other)].map(|one| ticket.hash(one).0);
+        let different: std::collections::BTreeSet<_> = hashes.iter().collect();
+        assert_eq!(different.len(), hashes.len());
     }
 }

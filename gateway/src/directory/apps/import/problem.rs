@@ -70,6 +70,17 @@ impl Problem {
         }
     }
 
+    /// The ident is the application's by which the console signs its users in.
+    pub(crate) fn reserved(line: u64) -> Self {
+        Self {
+            field: Some(Field::Ident),
+            ..Self::new(
+                line,
+                "only an admin may import the console's own application",
+            )
+        }
+    }
+
     /// The ident exists in the store already.
     pub(crate) fn taken(line: u64) -> Self {
         Self {

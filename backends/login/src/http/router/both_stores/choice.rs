@@ -7,6 +7,10 @@ const SECOND: &str = "[providers.second]\nkind = \"oauth2\"\nauthorize_url = \"h
     token_url = \"http://127.0.0.1:1/t\"\nuser_url = \"http://127.0.0.1:1/u\"\nid_field = \"id\"\nclient_id = \"i\"\n\
     client_secret = \"s\"\npass_on = [\"login_hint\"]\n";
 
+/// Of RFC 7636 appendix B.
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+
 /// The page's links, in their order.
 fn links(page: &Response) -> Vec<String> {
     assert_eq!(page.status, StatusCode::OK, "{}", page.body);
@@ -17,7 +21,8 @@ fn links(page: &Response) -> Vec<String> {
 
 /// Begins a redirect login without a provider, and returns the address of its page, and its cookie.
 async fn begin(setup: &Setup) -> (String, String) {
-    let target = format!("{WITH_RETURN_TO}&login_hint=ada%40example.org");
+    let target =
+        format!("{WITH_RETURN_TO}&login_hint=ada%40example.org&code_challenge={CHALLENGE}");
     let html = [("accept", "text/html")];
     let begun = setup.call("GET", &target, &html).await;
     let page = begun.header(header::LOCATION).to_owned();
@@ -45,7 +50,19 @@ async fn a_browser_chooses_one_of_several_providers_in_a_redirect_login() {
     assert!(!chosen.header(header::LOCATION).contains("login_hint"));
     let target = format!("/login?state={}&code=me", chosen.state());
     let done = setup.browse(&target, &chosen.cookie()).await;
-    assert!(done.header(header::LOCATION).contains("?ticket="));
+    let (_, ticket) = done
+        .header(header::LOCATION)
+        .split_once("?ticket=")
+        .unwrap();
+    // The login is still bound to who began it.
+    let exchange = format!("/user/login?ticket={ticket}");
+    let refused = setup.call("POST", &exchange, &[]).await;
+    refused.assert_problem(404, "login_unknown");
+    let exchange = format!("{exchange}&code_verifier={VERIFIER}");
+    assert_eq!(
+        setup.call("POST", &exchange, &[]).await.status,
+        StatusCode::OK
+    );
     // The choice is in the state: the code of one provider does not get to another.
     assert!(!to.contains(&chosen.state()));
     let mixed = setup.browse(&target, &other.cookie()).await;

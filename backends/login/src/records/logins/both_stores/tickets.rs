@@ -9,7 +9,7 @@ async fn one_of_many_concurrent_requests_redeems_a_ticket() {
     let ticket = finished_with_ticket(&store, &logins).await;
     let tasks: Vec<_> = (0..10)
         .map(|_| {
-            let (logins, ticket) = (Arc::clone(&logins), ticket.hash());
+            let (logins, ticket) = (Arc::clone(&logins), ticket.hash(None));
             tokio::spawn(async move {
                 logins
                     .redeem(&ticket, APP, credential(), NOW)
@@ -37,7 +37,7 @@ async fn a_ticket_is_redeemed_together_with_its_credential() {
     let store = TestStore::new().await;
     let stores = store.stores();
     let (logins, credentials) = (&stores.logins, &stores.credentials);
-    let ticket = finished_with_ticket(&store, logins).await.hash();
+    let ticket = finished_with_ticket(&store, logins).await.hash(None);
     let [late, first, second] = std::array::from_fn(|_| credential());
     let redeem = |credential, at| logins.redeem(&ticket, APP, credential, at);
     assert!(matches!(
@@ -76,7 +76,7 @@ async fn a_ticket_is_redeemed_together_with_its_credential() {
 async fn a_ticket_whose_credential_cannot_be_stored_is_not_redeemed() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
-    let ticket = finished_with_ticket(&store, &logins).await.hash();
+    let ticket = finished_with_ticket(&store, &logins).await.hash(None);
     store
         .execute("ALTER TABLE credentials RENAME TO away")
         .await;
@@ -102,7 +102,7 @@ async fn a_ticket_whose_credential_cannot_be_stored_is_not_redeemed() {
 async fn a_ticket_is_valid_for_one_application_until_it_expires() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
-    let ticket = finished_with_ticket(&store, &logins).await.hash();
+    let ticket = finished_with_ticket(&store, &logins).await.hash(None);
     let other = AppId::new(8);
     assert!(matches!(
         logins
@@ -113,7 +113,7 @@ async fn a_ticket_is_valid_for_one_application_until_it_expires() {
     ));
     assert!(matches!(
         logins
-            .redeem(&Ticket::generate().hash(), APP, credential(), NOW)
+            .redeem(&Ticket::generate().hash(None), APP, credential(), NOW)
             .await
             .unwrap(),
         Redemption::Unknown
@@ -149,7 +149,7 @@ async fn finished_with_ticket(store: &TestStore, logins: &Arc<dyn LoginStore>) -
     let outcome = Outcome::Complete {
         account: account.id,
         created: true,
-        ticket: Some((ticket.hash(), later(60))),
+        ticket: Some((ticket.hash(None), later(60))),
     };
     assert!(
         logins

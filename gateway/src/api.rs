@@ -75,6 +75,7 @@ pub(crate) use self::{
     idempotency::KEY as IDEMPOTENCY_KEY,
     layers::{allowed_methods, is_cross_site},
     problem::{ApiError, Code},
+    streams::CHECK_INTERVAL,
 };
 
 type Shared = Arc<Api>;

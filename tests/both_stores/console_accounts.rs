@@ -1,7 +1,7 @@
 //! Signing in to the console by the login service: forged hosts, injected tickets, operators who want to be admins, and what ends
 //! a session.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use end_to_end::{
     browser::{Browser, Decision, param},
@@ -9,6 +9,7 @@ use end_to_end::{
     response::Response,
     signed_client::{SignedClient, http_client},
     stack::Stack,
+    waiting::until,
 };
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
@@ -69,7 +70,7 @@ impl Console {
 
     async fn begin(&self) -> Begun {
         let begun = self.page("/sign-in/account", "").await;
-        let login: Url = begun.location().parse().unwrap();
+        let login: Url = begun.header("location").unwrap().parse().unwrap();
         let challenge = param(&login, "code_challenge").unwrap();
         Begun {
             cookie: set(&begun, "__Host-signpost-sign-in=").unwrap(),
@@ -244,4 +245,97 @@ async fn an_operator_neither_changes_the_consoles_application_nor_signs_for_it()
         }
     }
     console.call(update, &admin, &origin).await.ok();
+}
+/// Whether a session has ended: a page leads to the sign-in.
+async fn has_ended(console: &Console, session: &str) -> bool {
+    let page = console.page("/settings", session).await;
+    match page.status.as_u16() {
+        200 => false,
+        303 => page.header("location").unwrap().contains("session_ended"),
+        _ => panic!("{}", page.summary()),
+    }
+}
+
+#[tokio::test]
+async fn a_session_ends_with_the_logins_of_its_account_or_its_application() {
+    let console = Console::start().await;
+    let other = console.stack.create_application("Shop", &[]);
+    let logout = |further: &[&str]| {
+        let command = ["account", "logout", "bitbucket", ADA];
+        console.run(&[&command[..], further].concat());
+    };
+    let first = console.sign_in().await;
+    // Of another application, the session is no login.
+    logout(&["--app", &other.ident]);
+    console.run(&["app", "logout", &other.ident]);
+    let still = console.page("/settings", &first).await;
+    assert_eq!(still.status, 200);
+    let enders: [(&str, &dyn Fn()); 4] = [
+        ("account", &|| logout(&[])),
+        ("account and app", &|| logout(&["--app", "console"])),
+        ("app", &|| console.run(&["app", "logout", "console"])),
+        ("disable", &|| console.run(&["app", "disable", "console"])),
+    ];
+    for (what, end) in enders {
+        let session = console.sign_in().await;
+        assert!(!has_ended(&console, &session).await, "{what}");
+        let mut stream = console
+            .get("/live/stream")
+            .header("cookie", &session)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(stream.status(), 200, "{what}");
+        end();
+        until("the session to end", || async {
+            has_ended(&console, &session).await.then_some(())
+        })
+        .await;
+        // So has what it streamed.
+        while stream.chunk().await.unwrap().is_some() {}
+    }
+    assert!(has_ended(&console, &first).await);
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_streams_within_a_second() {
+    let console = Console::start().await;
+    let kept = console.stack.create_named_token("kept", "viewer");
+    for path in ["/api/v1/requests", "/api/v1/events"] {
+        let token = console.stack.create_token("viewer");
+        let open = async |token: &str| console.get(path).bearer_auth(token).send().await.unwrap();
+        let (mut ending, mut other) = (open(&token).await, open(&kept).await);
+        let listed = console
+            .get("/api/v1/tokens")
+            .bearer_auth(&kept)
+            .send()
+            .await
+            .unwrap();
+        let listed = Response::read(listed).await.ok();
+        let tokens = listed["items"].as_array().unwrap().iter();
+        let id = tokens
+            .filter(|one| one["name"] == "viewer")
+            .map(|one| &one["id"])
+            .next_back()
+            .unwrap();
+        console.run(&["token", "revoke", &id.to_string()]);
+        let revoked = Instant::now();
+        while ending.chunk().await.unwrap().is_some() {}
+        // The stream of five seconds ago asked every five; on a busy machine a second may be two.
+        assert!(
+            revoked.elapsed().as_secs() < 3,
+            "{path}: {:?}",
+            revoked.elapsed()
+        );
+        // The other one goes on.
+        console.client().get("/later").send().await;
+        let _ = console
+            .stack
+            .create_named_token(&format!("later{path}"), "viewer");
+        let mut got = String::new();
+        while !got.contains("later") {
+            let chunk = other.chunk().await.unwrap();
+            got += &String::from_utf8_lossy(&chunk.expect("an event"));
+        }
+    }
 }

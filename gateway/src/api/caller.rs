@@ -1,6 +1,6 @@
 //! Who calls: the holder of a token, whose role decides which calls it may make.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts, RawPathParams, Request, State},
@@ -9,7 +9,8 @@ use axum::{
 };
 use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
-use signpost_store::tables::audit::Author;
+use signpost_store::{StoreError, tables::audit::Author};
+use tokio::sync::Mutex;
 
 use super::{
     ApiError, Shared,
@@ -17,9 +18,11 @@ use super::{
     failures::Failure,
     problem::Code,
     routes::role_for,
+    streams::CHECK_INTERVAL,
 };
 use crate::directory::{
-    apps::rules::Reason,
+    apps::{AppState, directory::AppDirectory, rules::Reason},
+    logins::AccountName,
     tokens::{Role, Token},
 };
 
@@ -32,6 +35,8 @@ pub(crate) struct Caller {
     pub address: SocketAddr,
     /// When the call began.
     pub at: Timestamp,
+    /// The login that takes the place of the token.
+    pub signed_in: Option<SignedIn>,
     /// Through what: `api` or `console`.
     face: &'static str,
 }
@@ -53,9 +58,38 @@ pub(crate) struct SignedIn {
     pub at: Timestamp,
     /// When that ends.
     pub until: Timestamp,
+    /// The account.
+    pub account: AccountName,
+    /// When the store last said that its login was not ended.
+    pub checked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl SignedIn {
+    /// Checks that its login would still be valid, had the console not ended it: the application is active, and no operator has
+    /// ended the account's logins since. The store is asked once in [`CHECK_INTERVAL`].
+    pub(super) async fn check(&self, api: &Shared) -> Result<(), ApiError> {
+        let mut checked_at = self.checked_at.lock().await;
+        if checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let gateway = api.current.load_full();
+        if let (AppDirectory::Multi(apps), Some(ident)) = (&gateway.policy.apps, api.console) {
+            let found = apps.find(ident).await;
+            let app = found.map_err(|_| StoreError::Busy)?;
+            if app.is_none_or(|app| app.state != AppState::Active)
+                || api
+                    .logins()
+                    .were_ended(&self.account, ident, self.at)
+                    .await?
+            {
+                return Err(Code::TokenInvalid.into());
+            }
+        }
+        *checked_at = Some(begun);
+        Ok(())
+    }
+
     /// What stands for its token.
     fn token(&self, now: Timestamp) -> Token {
         Token {
@@ -149,8 +183,11 @@ async fn authenticate(
     face: &'static str,
 ) -> Result<Caller, ApiError> {
     let at = api.current.load().state.clock.now();
-    let token = match signed_in {
-        Some(signed_in) => signed_in.token(at),
+    let token = match &signed_in {
+        Some(signed_in) => {
+            signed_in.check(api).await?;
+            signed_in.token(at)
+        }
         None => by_token(api, address, headers, at).await?,
     };
     if token.role < needed {
@@ -160,6 +197,7 @@ async fn authenticate(
     }
     Ok(Caller {
         token,
+        signed_in,
         address,
         at,
         face,

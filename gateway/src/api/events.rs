@@ -61,7 +61,7 @@ pub(super) async fn stream(
             position::ParsePositionError,
         ));
     }
-    let place = api.streams.take(caller.token.id)?;
+    let place = api.streams.take(&caller)?;
     let stream = Stream::begin(api, id.flatten(), place).await?;
     let next = async |mut stream: Stream| Some((stream.next().await?, stream));
     Ok(streams::response(stream::unfold(stream, next)))

@@ -10,6 +10,7 @@ use axum::{
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout_at;
 
 use super::{
     ApiError, Shared,
@@ -65,7 +66,7 @@ pub(super) async fn stream(
     Params(params): Params<RequestParams>,
 ) -> Result<impl IntoResponse, ApiError> {
     let filter = params.filter()?;
-    let place = api.streams.take(caller.token.id)?;
+    let place = api.streams.take(&caller)?;
     let watching = watch(&api)?.begin(filter);
     let first = Event::default().retry(RETRY).comment("");
     let live = Live {
@@ -95,7 +96,12 @@ impl Live {
         }
         loop {
             self.place.check(&self.api).await?;
-            let (name, data) = match self.watching.next().await {
+            // Without a request until then, the token is checked.
+            let next = timeout_at(self.place.check_at, self.watching.next());
+            let Ok(watched) = next.await else {
+                continue;
+            };
+            let (name, data) = match watched {
                 Watched::Request(seen) => ("request", json!(*seen)),
                 Watched::Missed(requests) => ("missed", json!({ "requests": requests })),
                 Watched::Nothing => continue,

@@ -3,7 +3,7 @@
 //! | what | limit |
 //! | --- | --- |
 //! | streams; of them with one token | 64; 16 |
-//! | time after which an ended or revoked token ends its stream | 5 s |
+//! | time after which a token that has ended, or a login, ends its stream | 1 s |
 
 use std::{
     convert::Infallible,
@@ -18,7 +18,11 @@ use axum::response::{
 use futures_util::stream::{Stream, StreamExt};
 use tokio::time::Instant;
 
-use super::{ApiError, Shared, problem::Code};
+use super::{
+    ApiError, Shared,
+    caller::{Caller, SignedIn},
+    problem::Code,
+};
 
 /// Limit on streams.
 pub(super) const MAX_STREAMS: usize = 64;
@@ -28,8 +32,8 @@ pub(super) const MAX_STREAMS_OF_TOKEN: usize = 16;
 pub(super) const RETRY: Duration = Duration::from_secs(5);
 /// Time from one comment to the next, while there are no events.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Time from one check of the token to the next.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(400);
 
 /// The tokens of the streams, one for each.
 type Places = Mutex<Vec<i64>>;
@@ -43,17 +47,20 @@ pub(super) struct Place {
     places: Arc<Places>,
     /// The id of its token.
     pub token: i64,
+    /// The login that takes the place of a token.
+    signed_in: Option<SignedIn>,
     /// When the token is checked again.
     pub check_at: Instant,
 }
 
 impl Streams {
-    /// A place for a stream with this token.
+    /// A place for a stream of this caller.
     ///
     /// # Errors
     ///
-    /// This token or all have as many as they may.
-    pub(super) fn take(&self, token: i64) -> Result<Place, ApiError> {
+    /// Its token or all have as many as they may.
+    pub(super) fn take(&self, caller: &Caller) -> Result<Place, ApiError> {
+        let token = caller.token.id;
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = taken.iter().filter(|one| **one == token).count();
         if taken.len() >= MAX_STREAMS || own >= MAX_STREAMS_OF_TOKEN {
@@ -63,27 +70,26 @@ impl Streams {
         Ok(Place {
             places: Arc::clone(&self.0),
             token,
+            signed_in: caller.signed_in.clone(),
             check_at: Instant::now() + CHECK_INTERVAL,
         })
     }
 }
 
 impl Place {
-    /// Checks the token if it is time to; `None` if it has ended, or the store does not answer.
+    /// Checks the token, or the login, if it is time to; `None` if it has ended, or the store does not answer.
     pub(super) async fn check(&mut self, api: &Shared) -> Option<()> {
         if Instant::now() < self.check_at {
             return Some(());
         }
-        // The console ends the streams of those who have signed in by an account.
-        if self.token < 0 {
-            self.check_at = Instant::now() + CHECK_INTERVAL;
-            return Some(());
+        self.check_at = Instant::now() + CHECK_INTERVAL;
+        if let Some(signed_in) = &self.signed_in {
+            return signed_in.check(api).await.ok();
         }
         let now = api.current.load().state.clock.now();
         let found = api.tokens.list(Some(self.token - 1), 1).await;
         let (found, _) = found.ok()?;
         let token = found.first().filter(|token| token.id == self.token)?;
-        self.check_at = Instant::now() + CHECK_INTERVAL;
         (token.revoked_at.is_none() && token.expires_at > now).then_some(())
     }
 }

@@ -99,26 +99,20 @@ impl Management {
     }
 
     /// A host by which browsers reach both the console and clients' listeners: they send each cookie to all ports of it.
-    pub(super) fn shared_host(
-        &self,
-        public_url: &Url,
-        listeners: impl Iterator<Item = IpAddr>,
-    ) -> Option<String> {
+    pub(super) fn shared_host(&self, public_url: &Url, listeners: &[IpAddr]) -> Option<String> {
         self.console.as_ref()?;
         let (own, public) = (self.settings.listen.ip(), public_url.host_str()?);
-        let is_own = public.trim_matches(['[', ']']) == own.to_string()
-            || self
-                .settings
-                .hosts
-                .names()
-                .any(|name| name.eq_ignore_ascii_case(public));
-        if is_own {
+        let is_own = public.trim_matches(['[', ']']) == own.to_string();
+        let mut names = self.settings.hosts.names();
+        if is_own || names.any(|name| name.eq_ignore_ascii_case(public)) {
             return Some(public.to_owned());
         }
-        let is_any = |one: IpAddr| one == own || one.is_unspecified() || own.is_unspecified();
         // Behind a proxy on the machine itself, browsers open public_url alone.
-        let mut open = listeners.filter(|one| !one.is_loopback() && !own.is_loopback());
-        open.find(|one| is_any(*one)).map(|_| own.to_string())
+        let is_open = |one: &IpAddr| {
+            !one.is_loopback() && (*one == own || one.is_unspecified() || own.is_unspecified())
+        };
+        let is_shared = !own.is_loopback() && listeners.iter().any(is_open);
+        is_shared.then(|| own.to_string())
     }
 
     /// Reads `[management]`. `own` are the addresses for clients; `has_store` is whether the store has the applications.

@@ -26,7 +26,8 @@ use ring::digest;
 use serde::Deserialize;
 use serde_json::Value;
 use signpost_kit::{
-    config::origin::Origin, log::once_a_minute::OnceAMinute, server::management::text as text_of,
+    clock::Timestamp, config::origin::Origin, log::once_a_minute::OnceAMinute,
+    server::management::text as text_of,
 };
 use signpost_protocol::{
     app::AppIdent,
@@ -48,6 +49,7 @@ use crate::{
     api::{FailedAttempt, Failures, SignedIn},
     config::{ConsoleAccount, ConsoleSettings},
     directory::apps::{App, AppState, directory::AppDirectory},
+    directory::logins::AccountName,
     directory::printable::printable,
 };
 
@@ -189,6 +191,8 @@ pub(super) async fn come_back(
     };
     let of = |name| parameter(query.as_deref(), name);
     let (state, ticket) = (of("state"), of("ticket"));
+    // Before the login is asked for: what operators end from now on, ends the session.
+    let at = console.current.load().state.clock.now();
     let verifier = value(&headers, CONSOLE_SIGN_IN).unwrap_or_default();
     let challenge = Challenge::of_verifier(verifier);
     let account = match challenge.is_some_and(|challenge| challenge.encode() == state) {
@@ -204,7 +208,7 @@ pub(super) async fn come_back(
         allowed.ok_or(Refused::Account(account))
     });
     let mut response = match allowed {
-        Ok(account) => signed_in(&console, &reader, account)?,
+        Ok(account) => signed_in(&console, &reader, account, at)?,
         Err(refused) => refused_page(&reader, &refused),
     };
     let removed = cookie(CONSOLE_SIGN_IN, "", Duration::ZERO, "Lax");
@@ -217,8 +221,8 @@ fn signed_in(
     console: &Console,
     reader: &Reader,
     account: ConsoleAccount,
+    at: Timestamp,
 ) -> Result<Response, Failure> {
-    let now = console.current.load().state.clock.now();
     let known = digest::digest(
         &digest::SHA256,
         format!("{}\0{}", account.provider, account.username).as_bytes(),
@@ -235,8 +239,13 @@ fn signed_in(
             id: number | i64::MIN,
             name: account.name,
             role: account.role,
-            at: now,
-            until: now.plus(LIFETIME),
+            at,
+            until: at.plus(LIFETIME),
+            account: AccountName {
+                provider: account.provider,
+                username: account.username,
+            },
+            checked_at: Arc::default(),
         }),
     };
     let cookie = console.sessions.begin(session);

@@ -1,7 +1,5 @@
 //! Requests as they come. The script adds them to the table; without it, the page has the last rejected ones.
 
-use std::time::Duration;
-
 use axum::{
     body::Body,
     extract::{RawQuery, State},
@@ -21,9 +19,7 @@ use super::{
     parts::{Field, choice, items_of, table_of, text_of, time, version_choice},
     visitor::Visitor,
 };
-
-/// Time from one check of a stream's session to the next.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+use crate::api::CHECK_INTERVAL;
 
 /// The parameters that choose requests.
 const FILTERS: [&str; 3] = ["version", "app", "status"];

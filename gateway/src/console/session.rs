@@ -77,30 +77,25 @@ impl Sessions {
 
     /// The session that a request belongs to. What a page asks for by itself does not prolong it.
     pub(super) fn find(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
-        let id = id(headers)?;
-        let known = self.0.get(id)?;
-        let used_at = known.used_at.lock();
-        let mut used_at = used_at.unwrap_or_else(PoisonError::into_inner);
-        if used_at.elapsed() >= IDLE_TIMEOUT {
-            self.0.invalidate(id);
-            return None;
-        }
+        let known = self.known(headers)?;
         if headers
             .get("sec-fetch-dest")
             .is_none_or(|dest| dest != "empty")
         {
-            *used_at = Instant::now();
+            *known.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         Some(Arc::clone(&known.session))
     }
 
     /// Whether the session that a request belongs to still lives. This does not prolong it.
     pub(super) fn lives(&self, headers: &HeaderMap) -> bool {
-        let known = id(headers).and_then(|id| self.0.get(id));
-        known.is_some_and(|known| {
-            let used_at = known.used_at.lock().unwrap_or_else(PoisonError::into_inner);
-            used_at.elapsed() < IDLE_TIMEOUT
-        })
+        self.known(headers).is_some()
+    }
+
+    fn known(&self, headers: &HeaderMap) -> Option<Arc<Known>> {
+        let known = self.0.get(id(headers)?)?;
+        let used_at = *known.used_at.lock().unwrap_or_else(PoisonError::into_inner);
+        (used_at.elapsed() < IDLE_TIMEOUT).then_some(known)
     }
 
     /// Ends the session that a request belongs to, and returns the header that removes its cookie.

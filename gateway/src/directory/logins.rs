@@ -10,7 +10,7 @@ use signpost_store::{
     tables::{
         accounts::{self, Username},
         applications,
-        audit::{self, Action, Audit, Author, Entry},
+        audit::{self, Action, Audit, AuditRow, Author, Entry, Filter},
         ended_logins::{self, Whose},
     },
 };
@@ -18,6 +18,9 @@ use utoipa::ToSchema;
 
 /// The audit's name of the only application.
 const ONLY_APPLICATION: &str = "application";
+
+/// Rows of the audit that are looked at; an account that has more was ended often enough.
+const MAX_ENDED: usize = 100;
 
 /// What was ended.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -73,6 +76,40 @@ impl Logins {
         };
         let audit = Audit::of_one(at, author, Action::LogoutAccount, entry);
         self.end(Whose::Account(account, application), audit).await
+    }
+
+    /// Whether all logins of an account to an application were begun to be ended at or after this time.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable.
+    pub(crate) async fn were_ended(
+        &self,
+        AccountName { provider, username }: &AccountName,
+        app: AppIdent,
+        since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        for (action, subject) in [
+            (Action::LogoutAccount, format!("{provider}/{username}")),
+            (Action::LogoutApp, app.to_string()),
+        ] {
+            let filter = Filter {
+                action: Some(action),
+                subject: Some(subject),
+                since: Some(since),
+                ..Filter::default()
+            };
+            let rows = audit::page(&self.store, filter, MAX_ENDED).await?;
+            let concerns = |row: &AuditRow| {
+                [json!({}), app_only(app)]
+                    .iter()
+                    .any(|changes| row.entry.changes == changes.to_string())
+            };
+            if rows.len() == MAX_ENDED || rows.iter().any(concerns) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Ends all logins to an application; to the only one, if there is no ident.

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Deserialize;
-use signpost_protocol::app::AppIdent;
 use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 
 use crate::{
@@ -64,11 +63,9 @@ pub(in crate::api) async fn import(
     let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(&api));
     let permit = IMPORTS.try_acquire().map_err(busy)?;
     let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
-    let is_reserved =
-        |ident: &AppIdent| caller.token.role < role_for(&api, Some(*ident), Role::Operator);
-    let administration = api
-        .administration()
-        .reserving(api.console.filter(is_reserved));
+    let (mut administration, role) = (api.administration(), caller.token.role);
+    let is_reserved = |ident: &_| role < role_for(&api, Some(*ident), Role::Operator);
+    administration.reserved = api.console.filter(is_reserved);
     let import = async move {
         let _permit = permit;
         administration

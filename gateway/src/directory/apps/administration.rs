@@ -43,8 +43,8 @@ const PREVIOUS_KEY_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub(crate) struct Administration {
     store: StoredApps,
     rules: Rules,
-    /// The ident that may not be imported.
-    reserved: Option<AppIdent>,
+    /// The application that its user may not import.
+    pub(crate) reserved: Option<AppIdent>,
 }
 
 /// Who changes an application, when, and which revision of it the author has seen.
@@ -151,12 +151,6 @@ impl Administration {
         }
     }
 
-    /// The same for who may not import the application with this ident.
-    #[must_use]
-    pub(crate) fn reserving(self, reserved: Option<AppIdent>) -> Self {
-        Self { reserved, ..self }
-    }
-
     /// The application's own profile by this choice; `None`: it uses the gateway's.
     #[must_use]
     pub(crate) fn profile_of(&self, choice: &ProfileChoice) -> Option<SignProfile> {
@@ -259,7 +253,8 @@ impl Administration {
         let taken = self.store.taken(&idents).await?;
         problems.extend(taken.iter().map(|ident| Problem::taken(read.lines[ident])));
         let reserved = self.reserved.and_then(|ident| read.lines.get(&ident));
-        problems.extend(reserved.map(|line| Problem::reserved(*line)));
+        let what = "ident: only an admin may import the console's own application";
+        problems.extend(reserved.map(|line| Problem::new(*line, what)));
         if !problems.is_empty() {
             return Err(ImportError::Problems(Problems::new(problems)));
         }

@@ -62,22 +62,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(line: u64, what: &'static str) -> Self {
+    pub(in crate::directory::apps) fn new(line: u64, what: &'static str) -> Self {
         Self {
             line,
             field: None,
             what: Cow::Borrowed(what),
-        }
-    }
-
-    /// The ident is the application's by which the console signs its users in.
-    pub(crate) fn reserved(line: u64) -> Self {
-        Self {
-            field: Some(Field::Ident),
-            ..Self::new(
-                line,
-                "only an admin may import the console's own application",
-            )
         }
     }
 

@@ -116,6 +116,7 @@ sign_mismatch = The signature does not match
     .page = { page_link_detail }
 prefetch_refused = A login page is not loaded in advance
     .detail = The request says that it is a prefetch, but an address of a login is used only once. The same request without that header is served.
+    .page = This page is loaded only when you open it. Go back, and open the link again.
 app_disabled = The application is disabled
     .detail = Ask the operator of this service to enable it.
     .page-title = This application cannot be used at present

@@ -114,6 +114,7 @@ sign_mismatch = 签名不匹配
     .page = { page_link_detail }
 prefetch_refused = 登录页面不能预加载
     .detail = 请求表明自己是预加载，但登录的地址只能使用一次。不带该请求头的同样请求会得到处理。
+    .page = 此页面仅在您打开时加载。请返回并重新打开链接。
 app_disabled = 应用已停用
     .detail = 请联系服务的运营者启用它。
     .page-title = 此应用目前无法使用

@@ -114,6 +114,7 @@ sign_mismatch = 簽章不符
     .page = { page_link_detail }
 prefetch_refused = 登入頁面不能預先載入
     .detail = 請求表明自己是預先載入，但登入的位址只能使用一次。不帶該標頭的相同請求會得到處理。
+    .page = 此頁面僅在您開啟時載入。請返回並重新開啟連結。
 app_disabled = 應用程式已停用
     .detail = 請聯絡服務的營運者啟用它。
     .page-title = 此應用程式目前無法使用

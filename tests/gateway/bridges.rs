@@ -10,6 +10,7 @@ use end_to_end::{
     response::Response,
     signed_client::Call,
     stack::Stack,
+    waiting::until,
 };
 
 /// Version 3 has no backend of its own.
@@ -228,9 +229,14 @@ async fn a_change_that_does_not_apply_is_named() {
     let log = stack.log_with(Program::Gateway, "$.nick").await;
     assert!(log.contains("the change nick does not apply"), "{log}");
     assert!(!log.contains("geheim"), "{log}");
-    let metrics = Scrape::of(stack.addresses().management).await;
-    let labels = [("version", "v3"), ("change", "nick")];
-    assert_eq!(metrics.sum("signpost_bridge_failures_total", &labels), 3.0);
+    // A request is counted after its line is written.
+    until("three failures to be counted", || async {
+        let metrics = Scrape::of(stack.addresses().management).await;
+        let labels = [("version", "v3"), ("change", "nick")];
+        let failures = metrics.sum("signpost_bridge_failures_total", &labels);
+        (failures == 3.0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -399,7 +399,7 @@ mod both_stores {
         for round in 0..10 {
             let drains = |number: usize| Drains::new(stores[number % 2].clone());
             let at_once = (0..16).map(async |number: usize| {
-                let port = if number / 2 % 2 == 0 { 1 } else { 2 };
+                let port = if number % 4 < 2 { 1 } else { 2 };
                 let new = address("v1", port, at(60));
                 let drained = drains(number)
                     .drain(&new, &backends(), &author(), NOW)

@@ -23,6 +23,7 @@ async fn a_backend_sees_no_request_that_was_not_sent() {
     let stack = Stack::builder()
         .in_front_of(&backend)
         .gateway(timeouts)
+        .gateway("[versions.v1]\npaths = 'as_sent'\n")
         .start()
         .await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();

@@ -32,13 +32,12 @@ pub(crate) enum OwnPage {
 pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     let target = head.target();
     // Checked first: what other requests pay.
-    let path = target.compared();
-    if !matches!(path.as_bytes(), [b'/', b'p' | b'f', ..]) {
+    if !matches!(target.path.as_bytes(), [b'/', b'p' | b'f', ..]) {
         return None;
     }
     let has_body = matches!(head.body(), BodyLength::Known(_));
     let is_read = matches!(head.method(), b"GET" | b"HEAD") && !has_body;
-    match path {
+    match target.path {
         _ if !is_read => None,
         "/favicon.ico" => target.query.is_empty().then_some(OwnPage::Icon),
         path => ProblemCode::of_type_uri(path).map(OwnPage::About),

@@ -142,7 +142,7 @@ fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
 
 #[tokio::test]
 async fn a_backend_sees_no_request_that_was_not_sent() {
-    let (stack, backend) = stack("").await;
+    let (stack, backend) = stack("[versions.v1]\npaths = 'as_sent'\n").await;
     let (_, form) = stack.client().post("/x").param("a", "1").parts();
     let material = Material {
         form: form.into_bytes(),

@@ -15,7 +15,7 @@ use end_to_end::{
     port::free_address,
     program::{Program, output_text},
     real_browser::RealBrowser,
-    recording_backend::{Behaviour, Delivery, RecordingBackend},
+    recording_backend::{Behaviour, RecordingBackend},
     stack::{APP_KEY, Application, Stack},
     waiting::until,
 };
@@ -352,15 +352,15 @@ async fn retries_and_warns(language: &'static str) {
 
 /// What a server has written reaches no terminal as it stands, neither in an error nor as an address to open. CONTRACT 7.
 async fn shows_texts(language: &'static str) {
-    let server = RecordingBackend::start().await;
+    let (stack, server) = Stack::recording().await;
     let mut driver = Driver::start(language);
-    let url = format!("http://{}", server.address());
+    let url = stack.origin();
     let settings = json!({ "url": url, "key": APP_KEY, "retries": 0 });
     driver.ask(json!({ "new": settings })).await;
     let answer = |head: &str, body: Value| Behaviour {
-        head: format!("HTTP/1.1 {head}\r\nConnection: close\r\n"),
+        head: format!("HTTP/1.1 {head}\r\n"),
         body: body.to_string().into_bytes(),
-        delivery: Delivery::ThenClose,
+        ..Behaviour::default()
     };
     let vectors = fs::read(root().join("tests/vectors/text-vectors.json")).unwrap();
     let vectors: Value = serde_json::from_slice(&vectors).unwrap();

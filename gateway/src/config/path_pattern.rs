@@ -21,7 +21,7 @@ pub(crate) struct InvalidPattern;
 
 impl PathPattern {
     /// What the configuration allows.
-    pub(crate) const ALLOWED: &str = "a path without \"//\", \"..\", \";\", for example \"/orders\", \"/orders/\" for all below it, or \"/orders/**\" for both; no other *";
+    pub(crate) const ALLOWED: &str = "a path, for example \"/orders\", \"/orders/\" for all below it, or \"/orders/**\" for both; no other *, and no \"//\", \"..\", \";\"";
 
     /// Whether it takes `path`. Allocates nothing.
     #[must_use]

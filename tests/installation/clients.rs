@@ -369,12 +369,12 @@ async fn shows_texts(language: &'static str) {
         let title = format!("<{}>", of("text"));
         server.behave(answer(
             "400 Bad Request\r\nContent-Type: application/problem+json",
-            json!({ "code": "odd", "title": title, "detail": title }),
+            json!({ "code": "odd", "title": title, "detail": title, "request_id": "r1" }),
         ));
         let failed = driver.begin().await;
         let message = failed["problem"]["message"].as_str().unwrap_or_default();
         let shown = format!("<{}>", of("shown"));
-        let expected = format!("400 odd: {shown} {shown}");
+        let expected = format!("400 odd: {shown} {shown} (request r1)");
         assert_eq!(message, expected, "{language}: {}", case["name"]);
         if of("text") != of("shown") {
             let address = format!("{url}/login?{}", of("text"));

@@ -190,7 +190,7 @@ async fn any_other_unsigned_request_is_rejected() {
                 "GET",
                 "/login?state=v1.a",
                 &["Transfer-Encoding: chunked"],
-                b"0\r\n\r\n",
+                b"1\r\nx\r\n0\r\n\r\n",
             ),
         ),
     ];

@@ -173,6 +173,7 @@ fn verified(verifier: &Verifier) -> VerifiedRequest {
     let target = Target {
         path: "/",
         query: "",
+        unusual: None,
     };
     let now = SignTime::from_millis(NOW);
     let verified = verifier.verify(app(0), Method::Get, target, &Params::default(), now);

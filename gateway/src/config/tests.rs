@@ -273,13 +273,8 @@ fn a_weak_gateway_secret_is_rejected_and_not_quoted() {
     let bell = "gateway_secret = \"4283fefc63f0cd0e873a0000c6d07ef7\\u0007\"\n";
     let report = problems(&format!("{bell}{MINIMAL}"));
     assert!(report.contains("a control character"), "{report}");
-    for odd in [
-        "4283fefc63f0cd0e 873a0000c6d07ef7",
-        "4283fefc63f0cd0e873a0000c6d07eü",
-    ] {
-        let report = problems(&with(odd));
-        assert!(report.contains("not allowed in a header"), "{report}");
-    }
+    let report = problems(&with("4283fefc63f0cd0e 873a0000c6d07ef7"));
+    assert!(report.contains("not allowed in a header"), "{report}");
     load(&with("4283fefc63f0cd0e873a0000c6d07ef7")).unwrap();
 }
 

@@ -104,7 +104,7 @@ fn all_problems_are_reported_at_once_by_key() {
         "{message}"
     );
     assert!(
-        message.contains("login.claim_ttl: unknown key; allowed: login_ttl_seconds"),
+        message.contains("login.claim_ttl: unknown key; allowed: same_network, login_ttl_seconds"),
         "{message}"
     );
 }

@@ -198,7 +198,8 @@ async fn status_within(
 }
 
 async fn passes_signed_requests_and_no_claimed_address(kind: Kind) {
-    let front = Front::start(kind, &[]).await;
+    let as_sent = "[versions.v1]\npaths = 'as_sent'";
+    let front = Front::start_with(kind, &[], |stack| stack.gateway(as_sent)).await;
     let client = front.stack.client();
     let call = client
         .post("/a%2Fb//c;d/../e")

@@ -182,7 +182,7 @@ async fn the_links_of_each_tab_work_until_the_login_is_over() {
     assert_eq!(second.cookie(), first.cookie());
     // Each press of a button is as the first.
     let sent_on = setup.browse(&button(&second), &second.cookie()).await;
-    assert_eq!(sent_on.cookie(), first.cookie());
+    assert_eq!(sent_on.cookie(), first.cookie() + ".confirmed");
     for page in [&first, &second] {
         for cookie in [first.cookie(), sent_on.cookie()] {
             let again = setup.browse(&button(page), &cookie).await;

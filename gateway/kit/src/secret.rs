@@ -100,7 +100,7 @@ impl SecretSource {
 /// What is wrong with bytes that are not UTF-8, for messages.
 pub const NOT_UTF_8: &str = "bytes that are not UTF-8; PowerShell's > writes UTF-16";
 
-/// What nobody means in a secret, for messages: the programs and people that have the same secret would use another one.
+/// What a secret has by mistake, for messages: its other holders have the secret without it.
 #[must_use]
 pub fn oddity(secret: &str) -> Option<&'static str> {
     const QUOTES: [char; 8] = ['"', '\'', '`', '“', '”', '„', '‘', '’'];
@@ -115,6 +115,8 @@ pub fn oddity(secret: &str) -> Option<&'static str> {
             .iter()
             .any(|quote| secret.contains(&format!("={quote}")))
     };
+    // As in `b'…'`, or `"…",`, out of a program.
+    let bare = secret.trim_start_matches('b').trim_end_matches([',', ';']);
     if secret.starts_with('\u{feff}') {
         Some("a byte order mark at its beginning: save it as UTF-8 without one")
     } else if secret.contains('\0') {
@@ -123,8 +125,10 @@ pub fn oddity(secret: &str) -> Option<&'static str> {
         Some("more than one line")
     } else if secret.trim() != secret {
         Some("white space around the secret: remove it")
-    } else if secret.ends_with(QUOTES) && (secret.starts_with(QUOTES) || is_assigned()) {
+    } else if bare.ends_with(QUOTES) && (bare.starts_with(QUOTES) || is_assigned()) {
         Some("quotes around the secret: remove them")
+    } else if has_name(secret) {
+        Some("a name and \"=\" before the secret: keep the secret alone")
     } else if secret.contains(is_unseen) {
         Some("a control character, or one that cannot be seen")
     } else {
@@ -132,11 +136,26 @@ pub fn oddity(secret: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether it is `NAME=…`, a line of a .env file. At the end of base64 nothing but `=` follows.
+fn has_name(secret: &str) -> bool {
+    let line = secret.strip_prefix("export ").unwrap_or(secret);
+    let parts = line.split_once('=');
+    parts.is_some_and(|(name, rest)| {
+        name.len() > 2 && is_variable(name) && !rest.trim_matches('=').is_empty()
+    })
+}
+
+/// Whether it is written as names of environment variables usually are: not as a secret by mistake.
+fn is_variable(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+}
+
 /// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The variable is missing or empty.
-    #[error("env:{name}, but that environment variable is not set, or empty")]
+    /// The variable is missing or empty. A name that may be the secret itself is not shown.
+    #[error("env:{}, but that environment variable is not set, or empty", if is_variable(name) { name.as_str() } else { "…" })]
     NotSet {
         /// The variable.
         name: String,
@@ -155,7 +174,7 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
-    /// It has what nobody means in a secret.
+    /// It has an [`oddity`].
     #[error("{origin}, with {oddity}")]
     Odd {
         /// Its source.
@@ -191,11 +210,16 @@ mod tests {
             SecretSource::from(&*setting).read(),
             Err(SecretError::Unreadable { .. })
         ));
-        assert!(
-            SecretSource::from("env:SIGNPOST_NO_SUCH_VARIABLE")
-                .read()
-                .is_err()
-        );
+        for (setting, shown) in [
+            (
+                "env:SIGNPOST_NO_SUCH_VARIABLE",
+                "env:SIGNPOST_NO_SUCH_VARIABLE, but",
+            ),
+            ("env:postgres://u:hush@h/d", "env:…, but"),
+        ] {
+            let error = SecretSource::from(setting).read().unwrap_err();
+            assert!(error.to_string().starts_with(shown), "{error}");
+        }
         assert_eq!(
             SecretSource::from("literal").read().unwrap().expose(),
             "literal"
@@ -214,6 +238,10 @@ mod tests {
             ("'hush'", "quotes around"),
             ("“hush”\n", "quotes around"),
             ("APP_KEY=\"hush\"\n", "quotes around"),
+            ("b'hush'", "quotes around"),
+            ("\"hush\",\n", "quotes around"),
+            ("APP_KEY=hush\n", "a name and"),
+            ("export APP_KEY=hush", "a name and"),
             ("h\0u\0s\0h\0\r\0\n\0", "UTF-16"),
             ("hush\n\n", "more than one line"),
             ("hush\rhush", "control character"),
@@ -248,7 +276,16 @@ mod tests {
 
     #[test]
     fn what_may_be_meant_is_used_as_it_stands() {
-        for secret in ["Bearer hush", "it's", "\"a", "a=\"b", "ключ", "YWI="] {
+        for secret in [
+            "Bearer hush",
+            "it's",
+            "\"a",
+            "a=\"b",
+            "ключ",
+            "YWI=",
+            "YWJj==",
+            "a=b",
+        ] {
             let read = SecretSource::from(secret).read().unwrap();
             assert_eq!(read.expose(), secret);
         }

@@ -54,7 +54,10 @@ fn are_utf8(mut rest: &[u8]) -> bool {
         let Some((value, after)) = after.strip_prefix(b"=").and_then(value) else {
             return false;
         };
-        if name.eq_ignore_ascii_case(b"charset") && !value.eq_ignore_ascii_case(b"utf-8") {
+        // `charset*` and `charset*0` are others' ways to write it (RFC 8187, RFC 2231): never UTF-8 alone.
+        let stem = name.split(|&byte| byte == b'*').next().unwrap_or_default();
+        let is_utf8 = name == stem && value.eq_ignore_ascii_case(b"utf-8");
+        if stem.eq_ignore_ascii_case(b"charset") && !is_utf8 {
             return false;
         }
         rest = after;
@@ -118,6 +121,8 @@ mod tests {
             &["multipart/form-data; boundary=x"],
             &["application/x-www-form-urlencoded; charset=latin1"],
             &["application/x-www-form-urlencoded; charset=us-ascii"],
+            &["application/x-www-form-urlencoded; charset*=us-ascii''utf-7"],
+            &["application/x-www-form-urlencoded; Charset*0=utf-8"],
             &["application/x-www-form-urlencoded; charset=utf-8; charset=latin1"],
             &["application/x-www-form-urlencoded; charset=\"latin1\"; charset=utf-8"],
             &["application/x-www-form-urlencoded; charset=utf-8 x"],

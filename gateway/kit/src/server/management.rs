@@ -33,8 +33,8 @@ use crate::{
 /// reserve, which the store and the backends need, too.
 const MAX_CONNECTIONS: usize = 256;
 
-/// At most this part of them is of one network.
-const NETWORK_SHARE: usize = 2;
+/// One network has at most this part of them.
+const NETWORK_SHARE: usize = 4;
 
 /// Settings of a management listener.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ pub mod own;
 mod pages;
 pub mod request;
 mod router;
-pub mod values;
 mod version;
 mod versions;
 pub mod views;

@@ -132,7 +132,7 @@ pub use self::{
     error::{LoginError, ParamRule, problem},
     http::{
         Endpoints, EndpointsError, EndpointsOf, HandlerContext, Own, Routes, Version, Versions,
-        description, own, request, values, views,
+        description, own, request, views,
     },
     records::{
         accounts::{self, Account},

@@ -17,7 +17,7 @@ use self::{source::Source, target::Target};
 use crate::{OpenError, PostgresAddress, PostgresDatabase, PostgresSettings, StoreError};
 
 /// Tables to copy, in an order in which no row precedes one that it refers to.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 14] = [
     "applications",
     "audit",
     "tokens",
@@ -28,7 +28,6 @@ const TABLES: [&str; 15] = [
     "logins",
     "credentials",
     "events",
-    "account_values",
     "usage_start",
     "usage_counts",
     "usage_clients",

@@ -1,11 +1,11 @@
-//! Deletes expired logins, credentials, events and values, in small batches.
+//! Deletes expired logins, credentials, events and rows of versions, in small batches.
 
 use std::time::Duration;
 
 use signpost_store::StoreError;
 
 use super::running::Running;
-use crate::{http::values, service::Service};
+use crate::service::Service;
 
 /// Short enough that few rows accumulate. Several processes can sweep at once.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -35,8 +35,7 @@ pub(super) async fn sweep_until_stopped(running: Running) {
 /// Deletes what has expired, and returns the pause before the next round: none if rows are left.
 pub(crate) async fn sweep(service: &Service) -> Result<Duration, StoreError> {
     let (state, lifetimes) = (&service.state, &service.config.lifetimes);
-    let mut sweeps = state.sweeps();
-    sweeps.push(values::EXPIRED);
+    let sweeps = state.sweeps();
     for _ in 0..MAX_BATCHES {
         let now = state.clock.now();
         let begun_before = now.minus(LOGIN_RETENTION);

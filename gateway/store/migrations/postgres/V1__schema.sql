@@ -172,19 +172,6 @@ CREATE INDEX events_by_owner ON events (account_id, application_id, id);
 CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 
-CREATE TABLE account_values (
-    account_id      BIGINT NOT NULL REFERENCES accounts (id),
-    application_id  BIGINT NOT NULL,
-    collection      TEXT   NOT NULL,
-    key             BYTEA  NOT NULL,
-    value           TEXT   NOT NULL,
-    updated_at      BIGINT NOT NULL,
-    expires_at      BIGINT,
-    PRIMARY KEY (account_id, application_id, collection, key)
-);
-
-CREATE INDEX account_values_by_age ON account_values (expires_at) WHERE expires_at IS NOT NULL;
-
 CREATE TABLE rate_limits (
     key      BYTEA  PRIMARY KEY CHECK (length(key) = 32),
     full_at  BIGINT NOT NULL

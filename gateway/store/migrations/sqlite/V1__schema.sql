@@ -187,20 +187,6 @@ CREATE INDEX events_by_owner ON events (account_id, application_id);
 CREATE UNIQUE INDEX events_by_key ON events (account_id, application_id, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 
--- Texts that versions keep for accounts. A collection is a version's own, and an application sees its own rows only.
-CREATE TABLE account_values (
-    account_id      INTEGER NOT NULL REFERENCES accounts (id),
-    application_id  INTEGER NOT NULL,
-    collection      TEXT    NOT NULL, -- v3.notes
-    key             BLOB    NOT NULL, -- UTF-8, so that both databases order by bytes
-    value           TEXT    NOT NULL,
-    updated_at      INTEGER NOT NULL, -- UTC ms
-    expires_at      INTEGER,          -- UTC ms
-    PRIMARY KEY (account_id, application_id, collection, key)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX account_values_by_age ON account_values (expires_at) WHERE expires_at IS NOT NULL;
-
 -- The rate limits that gateways share. Rows are deleted soon after their bucket is full again.
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network

@@ -11,10 +11,7 @@ use tracing::Span;
 use super::ClaimedApplication;
 use crate::{
     error::LoginError,
-    http::{
-        Context, HandlerContext, Version,
-        values::{Collection, Values},
-    },
+    http::{Context, HandlerContext, Version},
     records::{
         accounts::Account,
         credentials::{Credential, CredentialClaims},
@@ -68,18 +65,6 @@ impl AuthenticatedUser {
             limit,
         };
         Ok(EventPage::read(&service.state.events, query).await?)
-    }
-
-    /// The values of a collection that are the user's, and were stored through the user's application.
-    #[must_use]
-    pub fn values<'a>(&self, service: &'a Service, collection: &'a Collection) -> Values<'a> {
-        Values {
-            collection,
-            store: &service.state.database,
-            account: self.account().id,
-            application: self.application(),
-            now: service.now(),
-        }
     }
 
     /// When the login ends, unless a logout ends it before.

@@ -1,4 +1,4 @@
-//! A version that stores: values of accounts, and a table of its own.
+//! A version that stores in a table of its own.
 
 use axum::{Json, extract::State};
 use serde_json::json;
@@ -9,7 +9,6 @@ use crate::{
     http::{
         Versions,
         request::{AuthenticatedUser, Parameters},
-        values::Collection,
     },
     records::own::{Migrations, Sweep, Sweeps},
     testing::TestService,
@@ -37,11 +36,7 @@ impl Version for V9 {
     }];
 
     fn endpoints() -> Endpoints<Self> {
-        Endpoints::new()
-            .get("/notes", notes)
-            .post("/notes", add)
-            .get("/tags", tags)
-            .post("/tags", tag)
+        Endpoints::new().get("/notes", notes).post("/notes", add)
     }
 }
 
@@ -74,27 +69,6 @@ async fn add(
     Ok(Json(service.store().write(insert, values).await?))
 }
 
-static TAGS: Collection = Collection::new("v9.tags").max_values(1);
-
-async fn tag(
-    State(service): State<Arc<Service>>,
-    user: AuthenticatedUser,
-    parameters: Parameters,
-) -> Result<Json<()>, LoginError> {
-    let (key, value) = (parameters.required("key")?, parameters.required("value")?);
-    user.values(&service, &TAGS).put(key, value).await?;
-    Ok(Json(()))
-}
-
-async fn tags(
-    State(service): State<Arc<Service>>,
-    user: AuthenticatedUser,
-) -> Result<Json<Vec<String>>, LoginError> {
-    let page = user.values(&service, &TAGS).page(None, 100).await?;
-    let values = page.values.into_iter();
-    Ok(Json(values.map(|value| value.value).collect()))
-}
-
 #[tokio::test]
 async fn a_version_stores_in_its_own_table_until_rows_expire() {
     let service = TestService::new::<V9>().await;
@@ -111,27 +85,6 @@ async fn a_version_stores_in_its_own_table_until_rows_expire() {
     service.advance(Duration::from_secs(60));
     service.sweep().await;
     assert_eq!(ada.get("/notes").await.json(), json!([]));
-}
-
-#[tokio::test]
-async fn a_version_keeps_values_without_a_table() {
-    let service = TestService::new::<V9>().await;
-    let (ada, grace) = (service.logged_in("ada"), service.logged_in("grace"));
-    for value in ["red", "blue"] {
-        let put = ada
-            .post("/tags", [("key", "colour"), ("value", value)])
-            .await;
-        assert_eq!(put.status, 200, "{put:?}");
-    }
-    assert_eq!(ada.get("/tags").await.json(), json!(["blue"]));
-    assert_eq!(grace.get("/tags").await.json(), json!([]));
-    let second = ada.post("/tags", [("key", "size"), ("value", "big")]).await;
-    assert_eq!((second.status, &*second.problem()), (409, "values_full"));
-    let long = "x".repeat(4097);
-    let long = ada
-        .post("/tags", [("key", "colour"), ("value", &long)])
-        .await;
-    assert_eq!((long.status, &*long.problem()), (400, "param_invalid"));
 }
 
 struct Wrong<const N: usize>;

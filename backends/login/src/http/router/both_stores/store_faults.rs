@@ -125,7 +125,7 @@ async fn a_store_without_its_tables_is_not_ready() {
     setup
         .store
         .execute(
-            "DROP TABLE account_values; DROP TABLE events; DROP TABLE credentials; DROP TABLE logins; DROP TABLE accounts",
+            "DROP TABLE events; DROP TABLE credentials; DROP TABLE logins; DROP TABLE accounts",
         )
         .await;
     for (method, target) in [("POST", "/login"), ("GET", "/readyz")] {

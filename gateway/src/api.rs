@@ -70,12 +70,11 @@ pub(crate) struct Api {
 
 pub(crate) use self::{
     body::read as read_body,
-    caller::{FromConsole, SignedIn},
+    caller::{CHECK_INTERVAL, FromConsole, SignedIn},
     failures::{Failure as FailedAttempt, Failures},
     idempotency::KEY as IDEMPOTENCY_KEY,
     layers::{allowed_methods, is_cross_site},
     problem::{ApiError, Code},
-    streams::CHECK_INTERVAL,
 };
 
 type Shared = Arc<Api>;

@@ -44,7 +44,7 @@ use signpost_kit::{
     command::{ConfigFile, SharedCommand, print_line, send_command},
     log::{Logging, ReopenSignals, check_output, writer::write_final_line},
     reload::control::Verb,
-    server::shutdown::end_at_signals,
+    server::signals::end_at_signals,
 };
 use signpost_protocol::language::Language;
 use signpost_release::RELEASE;

@@ -31,9 +31,9 @@ const GATEWAY: [&str; 17] = [
 ];
 
 /// The folders of the login service, from what every login needs to the program.
-const LOGIN: [&str; 12] = [
-    "secret", "trace", "config", "records", "error", "limits", "metrics", "provider", "service",
-    "flow", "http", "program",
+const LOGIN: [&str; 13] = [
+    "secret", "trace", "json", "config", "records", "error", "limits", "metrics", "provider",
+    "service", "flow", "http", "program",
 ];
 
 /// The crates that are shipped.

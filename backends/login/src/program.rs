@@ -16,7 +16,7 @@ use signpost_kit::{
     config::{ConfigError, Loaded},
     log::{Logging, ReopenSignals, check_output, log_warnings, writer::write_final_line},
     reload::{ReloadSignals, Reloader},
-    server::shutdown::end_at_signals,
+    server::signals::end_at_signals,
 };
 use signpost_store::{Store, changes::Watch};
 

@@ -6,6 +6,7 @@ pub mod health;
 pub mod listener;
 pub mod management;
 pub mod shutdown;
+pub mod signals;
 pub mod socket;
 
 use sd_notify::{NotifyState, notify};

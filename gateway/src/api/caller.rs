@@ -1,6 +1,10 @@
 //! Who calls: the holder of a token, whose role decides which calls it may make.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts, RawPathParams, Request, State},
@@ -9,22 +13,24 @@ use axum::{
 };
 use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppIdent;
 use signpost_store::{StoreError, tables::audit::Author};
 use tokio::sync::Mutex;
 
 use super::{
-    ApiError, Shared,
+    Api, ApiError, Shared,
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
     failures::Failure,
     problem::Code,
-    routes::role_for,
-    streams::CHECK_INTERVAL,
 };
 use crate::directory::{
     apps::{AppState, directory::AppDirectory, rules::Reason},
     logins::AccountName,
     tokens::{Role, Token},
 };
+
+/// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(400);
 
 /// The caller of a call that was allowed.
 #[derive(Clone)]
@@ -165,6 +171,15 @@ pub(super) async fn require(
     match allowed.await {
         Ok((request, _turn)) => next.run(request).await,
         Err(error) => ApiError::into_response(error),
+    }
+}
+
+/// The role that a call about an application needs on a route with this role. Who changes the console's own, or signs for it, can
+/// sign in as any of its users: that is an admin's.
+pub(super) fn role_for(api: &Api, ident: Option<AppIdent>, role: Role) -> Role {
+    match ident.is_some() && ident == api.console && role > Role::Viewer {
+        true => Role::Admin,
+        false => role,
     }
 }
 

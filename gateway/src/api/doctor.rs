@@ -8,9 +8,8 @@ use utoipa::ToSchema;
 use super::{
     ApiError, Shared,
     body::{Input, parsed},
-    caller::Caller,
+    caller::{Caller, role_for},
     layers::Call,
-    routes::role_for,
 };
 use crate::{
     directory::{audit, tokens::Role},

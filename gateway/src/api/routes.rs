@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::{Router, middleware::from_fn_with_state};
 use serde_json::json;
-use signpost_protocol::app::AppIdent;
 use utoipa::openapi::{
     OpenApi, Ref, RefOr, Required, Schema, extensions::ExtensionsBuilder, path::Operation,
     request_body::RequestBody,
@@ -15,19 +14,10 @@ use utoipa_axum::{
 };
 
 use super::{
-    Api, Shared, accounts, apps, audit, backends, caller::require, config, doctor, events,
-    gateways, idempotency, openapi, requests, shadows, tokens, traffic, versions,
+    Shared, accounts, apps, audit, backends, caller::require, config, doctor, events, gateways,
+    idempotency, openapi, requests, shadows, tokens, traffic, versions,
 };
 use crate::directory::tokens::Role;
-
-/// The role that a call about an application needs on a route with this role. Who changes the console's own, or signs for it, can
-/// sign in as any of its users: that is an admin's.
-pub(super) fn role_for(api: &Api, ident: Option<AppIdent>, role: Role) -> Role {
-    match ident.is_some() && ident == api.console && role > Role::Viewer {
-        true => Role::Admin,
-        false => role,
-    }
-}
 
 /// All routes, and the document about them.
 pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{
     ApiError, Shared,
-    caller::{Caller, SignedIn},
+    caller::{CHECK_INTERVAL, Caller, SignedIn},
     problem::Code,
 };
 
@@ -32,9 +32,6 @@ pub(super) const MAX_STREAMS_OF_TOKEN: usize = 16;
 pub(super) const RETRY: Duration = Duration::from_secs(5);
 /// Time from one comment to the next, while there are no events.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
-pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(400);
-
 /// The tokens of the streams, one for each.
 type Places = Mutex<Vec<i64>>;
 

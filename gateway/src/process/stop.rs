@@ -21,7 +21,8 @@ use signpost_kit::{
     server::{
         backlog::LAST_ACCEPTS,
         notify_service_manager,
-        shutdown::{LastWrite, Phase, ShutdownSettings, StopSignals},
+        shutdown::{LastWrite, Phase, ShutdownSettings},
+        signals::StopSignals,
     },
 };
 use tokio::{

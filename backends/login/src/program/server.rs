@@ -14,7 +14,8 @@ use hyper::body::Incoming;
 use signpost_kit::server::{
     backlog::{self, LAST_ACCEPTS},
     listener,
-    shutdown::{Phase, ShutdownSettings, StopSignals},
+    shutdown::{Phase, ShutdownSettings},
+    signals::StopSignals,
     socket::listen_on,
 };
 use tokio::{

@@ -16,9 +16,8 @@ use crate::{
     api::{
         ApiError, Shared,
         body::{Params, body_timeout, check_content_type, read},
-        caller::Caller,
+        caller::{Caller, role_for},
         problem::Code,
-        routes::role_for,
     },
     directory::{
         apps::{

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use signpost_kit::{
     command::print_line,
     reload::control::{Reply, Verb, send, send_to_user},
-    server::shutdown::StopSignals,
+    server::signals::StopSignals,
 };
 use signpost_protocol::version::Version;
 use tokio::{

@@ -29,6 +29,46 @@ macro_rules! label_enum {
     };
 }
 
+/// Defines the codes of problems: an enum of words, each with the status of its responses. A page at `/problems/` has its name.
+#[macro_export]
+macro_rules! codes {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$doc:meta])* $variant:ident = $code:literal, $status:ident;)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ::serde::Serialize)]
+        $visibility enum $name {
+            $($(#[$doc])* #[serde(rename = $code)] $variant,)*
+        }
+
+        impl $name {
+            /// All codes.
+            $visibility const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The word in the body's `code`, also the key of its texts.
+            #[must_use]
+            $visibility const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The HTTP status of a response with this code.
+            #[must_use]
+            $visibility const fn status(self) -> ::http::StatusCode {
+                match self { $(Self::$variant => ::http::StatusCode::$status,)* }
+            }
+
+            /// The `type` of its problems: the path of the page about them, which the gateway serves.
+            #[must_use]
+            $visibility const fn type_uri(self) -> &'static str {
+                match self { $(Self::$variant => concat!("/problems/", $code),)* }
+            }
+        }
+    };
+}
+
 /// `Debug` that prints the type's name alone: its value is secret, or long.
 #[macro_export]
 macro_rules! hide_in_debug {

@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -21,34 +20,14 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 
 macro_rules! problem_codes {
     ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident, $retry:ident;)*) => {
-        /// What went wrong, as a stable word that a client can switch on.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-        pub enum ProblemCode {
-            $($(#[doc = $doc])* #[serde(rename = $code)] $variant,)*
+        codes! {
+            /// What went wrong, as a stable word that a client can switch on.
+            pub enum ProblemCode {
+                $($(#[doc = $doc])* $variant = $code, $status;)*
+            }
         }
 
         impl ProblemCode {
-            /// All codes.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// The word in the body's `code`, also the key of its texts.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $code,)* }
-            }
-
-            /// The HTTP status of a response with this code.
-            #[must_use]
-            pub const fn status(self) -> StatusCode {
-                match self { $(Self::$variant => StatusCode::$status,)* }
-            }
-
-            /// The `type` of its problems: the path of the page about them, which the gateway serves.
-            #[must_use]
-            pub const fn type_uri(self) -> &'static str {
-                match self { $(Self::$variant => concat!("/problems/", $code),)* }
-            }
-
             /// Whether the same call can succeed later.
             #[must_use]
             pub const fn retry(self) -> Retry {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use signpost_protocol::{language::Language, problem::MEDIA_TYPE, text::text};
+use signpost_protocol::{codes, language::Language, problem::MEDIA_TYPE, text::text};
 use signpost_store::StoreError;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -21,100 +21,74 @@ use crate::directory::{
 /// `Retry-After` while the store does not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
-macro_rules! codes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident;)*) => {
-        /// The kind of a problem, as a stable word.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-        pub(crate) enum Code {
-            $($(#[doc = $doc])* #[serde(rename = $code)] $variant,)*
-        }
-
-        impl Code {
-            /// All codes.
-            pub(super) const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// The word, also the key of its texts.
-            pub(super) const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $code,)* }
-            }
-
-            /// The status of its responses.
-            pub(super) const fn status(self) -> StatusCode {
-                match self { $(Self::$variant => StatusCode::$status,)* }
-            }
-
-            const fn type_uri(self) -> &'static str {
-                match self { $(Self::$variant => concat!("/problems/", $code),)* }
-            }
-        }
-    };
-}
-
 codes! {
-    /// A value is not one that it can have. Arguments: `name`, `allowed`.
-    ParamInvalid = "param_invalid", BAD_REQUEST;
-    /// Query or body cannot be read. Argument: `problem`.
-    RequestMalformed = "request_malformed", BAD_REQUEST;
-    /// A change without any setting.
-    NothingToChange = "nothing_to_change", BAD_REQUEST;
-    /// No token.
-    TokenMissing = "token_missing", UNAUTHORIZED;
-    /// The token is unknown, has ended or was revoked.
-    TokenInvalid = "token_invalid", UNAUTHORIZED;
-    /// The token's role does not allow the call. Arguments: `role`, `needed`.
-    RoleInsufficient = "role_insufficient", FORBIDDEN;
-    /// A page of another site calls.
-    CrossSite = "cross_site", FORBIDDEN;
-    /// No application has that ident.
-    AppNotFound = "app_not_found", NOT_FOUND;
-    /// No account has that provider and username.
-    AccountNotFound = "account_not_found", NOT_FOUND;
-    /// No token has that number.
-    TokenNotFound = "token_not_found", NOT_FOUND;
-    /// No backend with that name has that address. The member `known` has the names, or the backend's addresses.
-    AddressNotFound = "address_not_found", NOT_FOUND;
-    /// No endpoint has that path.
-    NotFound = "not_found", NOT_FOUND;
-    /// Not the method of the path. Argument: `methods`.
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
-    /// The body did not arrive in time. Argument: `seconds`.
-    RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
-    /// An application has that ident.
-    AppTaken = "app_taken", CONFLICT;
-    /// A live token has that name.
-    TokenTaken = "token_taken", CONFLICT;
-    /// Another request came before with the same idempotency key.
-    IdempotencyConflict = "idempotency_conflict", CONFLICT;
-    /// The same request runs, or was interrupted.
-    IdempotencyUnfinished = "idempotency_unfinished", CONFLICT;
-    /// The key before the last rotation is still valid. Argument: `minutes`.
-    OverlapRunning = "overlap_running", CONFLICT;
-    /// No other address of the backend would be left.
-    LastAddress = "last_address", CONFLICT;
-    /// There is no draining to end.
-    NotDrained = "not_drained", CONFLICT;
-    /// The change was decided upon another revision. Argument: `revision`, the present one; also a member.
-    RevisionStale = "revision_stale", PRECONDITION_FAILED;
-    /// The body is larger than allowed. Argument: `limit`, bytes.
-    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
-    /// The body has another content type. Arguments: `kind` (`api`), `allowed`.
-    ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE;
-    /// The file has problems: the member `problems` lists them.
-    ImportInvalid = "import_invalid", UNPROCESSABLE_ENTITY;
-    /// The configuration file has problems: the member `problems` lists them.
-    ConfigInvalid = "config_invalid", UNPROCESSABLE_ENTITY;
-    /// The report has too many applications.
-    ReportTooLarge = "report_too_large", UNPROCESSABLE_ENTITY;
-    /// The change names no revision.
-    RevisionMissing = "revision_missing", PRECONDITION_REQUIRED;
-    /// Too many calls, or too many failed ones.
-    RateLimited = "rate_limited", TOO_MANY_REQUESTS;
-    /// A bug or failure of Signpost itself.
-    Internal = "internal", INTERNAL_SERVER_ERROR;
-    /// The store cannot be reached.
-    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
-    /// The gateway has handed over to a new process.
-    GatewayStopping = "gateway_stopping", SERVICE_UNAVAILABLE;
+    /// The kind of a problem, as a stable word.
+    pub(crate) enum Code {
+        /// A value is not one that it can have. Arguments: `name`, `allowed`.
+        ParamInvalid = "param_invalid", BAD_REQUEST;
+        /// Query or body cannot be read. Argument: `problem`.
+        RequestMalformed = "request_malformed", BAD_REQUEST;
+        /// A change without any setting.
+        NothingToChange = "nothing_to_change", BAD_REQUEST;
+        /// No token.
+        TokenMissing = "token_missing", UNAUTHORIZED;
+        /// The token is unknown, has ended or was revoked.
+        TokenInvalid = "token_invalid", UNAUTHORIZED;
+        /// The token's role does not allow the call. Arguments: `role`, `needed`.
+        RoleInsufficient = "role_insufficient", FORBIDDEN;
+        /// A page of another site calls.
+        CrossSite = "cross_site", FORBIDDEN;
+        /// No application has that ident.
+        AppNotFound = "app_not_found", NOT_FOUND;
+        /// No account has that provider and username.
+        AccountNotFound = "account_not_found", NOT_FOUND;
+        /// No token has that number.
+        TokenNotFound = "token_not_found", NOT_FOUND;
+        /// No backend with that name has that address. The member `known` has the names, or the backend's addresses.
+        AddressNotFound = "address_not_found", NOT_FOUND;
+        /// No endpoint has that path.
+        NotFound = "not_found", NOT_FOUND;
+        /// Not the method of the path. Argument: `methods`.
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED;
+        /// The body did not arrive in time. Argument: `seconds`.
+        RequestTimeout = "request_timeout", REQUEST_TIMEOUT;
+        /// An application has that ident.
+        AppTaken = "app_taken", CONFLICT;
+        /// A live token has that name.
+        TokenTaken = "token_taken", CONFLICT;
+        /// Another request came before with the same idempotency key.
+        IdempotencyConflict = "idempotency_conflict", CONFLICT;
+        /// The same request runs, or was interrupted.
+        IdempotencyUnfinished = "idempotency_unfinished", CONFLICT;
+        /// The key before the last rotation is still valid. Argument: `minutes`.
+        OverlapRunning = "overlap_running", CONFLICT;
+        /// No other address of the backend would be left.
+        LastAddress = "last_address", CONFLICT;
+        /// There is no draining to end.
+        NotDrained = "not_drained", CONFLICT;
+        /// The change was decided upon another revision. Argument: `revision`, the present one; also a member.
+        RevisionStale = "revision_stale", PRECONDITION_FAILED;
+        /// The body is larger than allowed. Argument: `limit`, bytes.
+        BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE;
+        /// The body has another content type. Arguments: `kind` (`api`), `allowed`.
+        ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE;
+        /// The file has problems: the member `problems` lists them.
+        ImportInvalid = "import_invalid", UNPROCESSABLE_ENTITY;
+        /// The configuration file has problems: the member `problems` lists them.
+        ConfigInvalid = "config_invalid", UNPROCESSABLE_ENTITY;
+        /// The report has too many applications.
+        ReportTooLarge = "report_too_large", UNPROCESSABLE_ENTITY;
+        /// The change names no revision.
+        RevisionMissing = "revision_missing", PRECONDITION_REQUIRED;
+        /// Too many calls, or too many failed ones.
+        RateLimited = "rate_limited", TOO_MANY_REQUESTS;
+        /// A bug or failure of Signpost itself.
+        Internal = "internal", INTERNAL_SERVER_ERROR;
+        /// The store cannot be reached.
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE;
+        /// The gateway has handed over to a new process.
+        GatewayStopping = "gateway_stopping", SERVICE_UNAVAILABLE;
+    }
 }
 
 impl PartialSchema for Code {

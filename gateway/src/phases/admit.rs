@@ -237,7 +237,7 @@ impl<'a> CollectedHeaders<'a> {
         let nominated = ConnectionOptions::from_fields(headers.each());
         if nominated.is_too_many() {
             let HeadLimits { bytes, headers, .. } = rules.limits;
-            return Err(Rejection::HeadTooLarge { bytes, headers });
+            return Err(Rejection::HeadersTooLarge { bytes, headers });
         }
         for (index, (name, value)) in headers.each().enumerate() {
             let role = rules.names.role_of(name);

@@ -137,9 +137,9 @@ fn bare_400() -> OwnResponse {
 fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, String)> {
     match rejection {
         Rejection::ParamsTooMany { limit }
-        | Rejection::QueryTooLong { limit }
+        | Rejection::UriTooLong { limit }
         | Rejection::BodyTooLarge { limit } => vec![("limit", limit.to_string())],
-        Rejection::HeadTooLarge { bytes, headers } => {
+        Rejection::HeadersTooLarge { bytes, headers } => {
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
         Rejection::MethodNotAllowed => {

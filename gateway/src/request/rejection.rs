@@ -78,113 +78,145 @@ impl From<Explanation> for Rejection {
     }
 }
 
-/// Why a request is rejected.
-#[derive(Debug, thiserror::Error)]
-pub enum Rejection {
-    /// Client error: not HTTP, or framed so that two parsers could read it differently. A bare 400.
-    #[error("not HTTP: {0}")]
-    NotHttp(&'static str),
+macro_rules! rejections {
+    ($($(#[$attribute:meta])* $name:ident $(($($value:tt)*))? $({ $($field:tt)* })?;)*) => {
+        /// Why a request is rejected.
+        #[derive(Debug, thiserror::Error)]
+        pub enum Rejection {
+            $($(#[$attribute])* $name $(($($value)*))? $({ $($field)* })?,)*
+            /// Client error: not HTTP, or framed so that two parsers could read it differently. A bare 400.
+            #[error("not HTTP: {0}")]
+            NotHttp(&'static str),
+            // Here, since the macro's arguments cannot name `.0`.
+            /// Client error: another key, another sign profile, or changed parameters.
+            #[error("the signature does not match ({:?})", .0.slip)]
+            SignMismatch(Box<Explanation>),
+            /// Operator error: the backend rejects the gateway's secret.
+            #[error("the backend rejects this gateway's gateway_secret")]
+            GatewaySecretRejected,
+            /// No error: the client disconnected, and gets no response.
+            #[error("the client disconnected")]
+            ClientDisconnected,
+        }
+
+        impl Rejection {
+            /// The problem code of the response; `None` for a bare 400, or if the client has disconnected.
+            #[must_use]
+            pub(crate) const fn code(&self) -> Option<ProblemCode> {
+                Some(match self {
+                    $(Self::$name { .. } => ProblemCode::$name,)*
+                    Self::SignMismatch(_) => ProblemCode::SignMismatch,
+                    Self::GatewaySecretRejected => ProblemCode::BackendUnreachable,
+                    Self::NotHttp(_) | Self::ClientDisconnected => return None,
+                })
+            }
+        }
+    };
+}
+
+// Each is named as the code of its problem.
+rejections! {
     /// Client error: the path or `Host` is malformed.
     #[error("the target is malformed: {0}")]
-    TargetInvalid(Box<Malformed>),
+    TargetInvalid(Box<Malformed>);
     /// Client error: a backend may take the path for another one than the gateway.
     #[error("the path is ambiguous: {0}")]
-    TargetAmbiguous(Box<Malformed>),
+    TargetAmbiguous(Box<Malformed>);
     /// Client error: an invalid escape, an unescaped character, or not UTF-8.
     #[error("the parameters are malformed: {0}")]
-    ParamsMalformed(Box<Malformed>),
+    ParamsMalformed(Box<Malformed>);
     /// Client error: too many parameters.
     #[error("more than {limit} parameters")]
     ParamsTooMany {
         /// The limit.
         limit: usize,
-    },
+    };
     /// Client error: `time`, `sign`, `app` or a parameter of a callback appears twice.
     #[error("the parameter {name} appears twice")]
     ParamDuplicated {
         /// The parameter.
         name: &'static str,
-    },
+    };
     /// No error: a browser prefetched what is used only once.
     #[error("a prefetch of a login")]
-    PrefetchRefused,
+    PrefetchRefused;
     /// Client error: the query is too long.
     #[error("the query is longer than {limit} bytes")]
-    QueryTooLong {
+    UriTooLong {
         /// The limit, in bytes.
         limit: usize,
-    },
+    };
     /// Client error: the head is too large.
     #[error("the head has more than {bytes} bytes or {headers} headers")]
-    HeadTooLarge {
+    HeadersTooLarge {
         /// The limit of bytes.
         bytes: usize,
         /// The limit of headers.
         headers: usize,
-    },
+    };
     /// Client error, or a slow network: head or body did not arrive in time.
     #[error("head or body was not received within {} s", limit.as_secs())]
     RequestTimeout {
         /// The timeout of the head or the body.
         limit: Duration,
-    },
+    };
     /// Client error: no such ACME challenge.
     #[error("not found")]
-    NotFound,
+    NotFound;
     /// Client error: the method is not allowed.
     #[error("the method is neither GET nor POST")]
-    MethodNotAllowed,
+    MethodNotAllowed;
     /// Client error: a request by plain HTTP that shows a signature, a credential or a form to the network.
     #[error("a signature, a credential or a form by plain HTTP")]
-    HttpsRequired,
+    HttpsRequired;
     /// Client error: it asks for another protocol, for example WebSocket.
     #[error("Upgrade asks for another protocol")]
-    UpgradeNotSupported,
+    UpgradeNotSupported;
     /// Client error: a convention header appears twice.
     #[error("the header {name} appears twice")]
     HeaderDuplicated {
         /// The header.
         name: String,
-    },
+    };
     /// Client error: a GET with a body.
     #[error("a GET with a body")]
-    BodyNotAllowed,
+    BodyNotAllowed;
     /// Client error: not a form, another charset, or a content encoding.
     #[error("the body is not a UTF-8 form")]
-    ContentTypeUnsupported,
+    ContentTypeUnsupported;
     /// Client error: the body is too large.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
         /// The limit, in bytes.
         limit: usize,
-    },
+    };
     /// Client error: the application header is missing.
     #[error("the application is missing")]
     AppMissing {
         /// The missing header.
         header: String,
-    },
+    };
     /// Client error: no application has the ident.
     #[error("unknown application")]
     AppNotFound {
         /// The ident as sent, made safe for the log.
         sent: Box<str>,
-    },
+    };
     /// An operator disabled the application.
     #[error("the application is disabled")]
     AppDisabled {
         /// Its ident.
         ident: Box<str>,
-    },
+    };
     /// Client error: parameters without `time`.
     #[error("the time is missing")]
-    TimeMissing,
+    TimeMissing;
     /// Client error: `time` is not in milliseconds since the epoch.
     #[error("the time is malformed")]
     TimeInvalid {
         /// The mistake that explains it, if found.
         slip: Option<TimeSlip>,
-    },
+    };
     /// Client error: its clock is wrong, or an old request was sent again.
     #[error("time {time} is outside the window around {now}")]
     TimeOutOfWindow {
@@ -194,16 +226,13 @@ pub enum Rejection {
         now: SignTime,
         /// The allowed deviation.
         window: Window,
-    },
+    };
     /// Client error: parameters without `sign`.
     #[error("the signature is missing")]
-    SignMissing,
-    /// Client error: another key, another sign profile, or changed parameters.
-    #[error("the signature does not match ({:?})", .0.slip)]
-    SignMismatch(Box<Explanation>),
+    SignMissing;
     /// Client error: the same signature a second time.
     #[error("the request was replayed")]
-    RequestReplayed,
+    RequestReplayed;
     /// Client error: too many requests of an application, or error of a client address or others in its network.
     #[error("the limit {} is exceeded", limit.as_str())]
     RateLimited {
@@ -213,19 +242,19 @@ pub enum Rejection {
         retry_after: Duration,
         /// What the limit leaves, if the response says so.
         quota: Option<Quota>,
-    },
+    };
     /// Client error: an unknown version.
     #[error("unknown version")]
     VersionUnknown {
         /// The configured versions.
         known: String,
-    },
+    };
     /// Client error: the version is past its sunset.
     #[error("the version is retired")]
     VersionRetired {
         /// What to do instead.
         migration: Migration,
-    },
+    };
     /// An operator switched the version off for a while, before its sunset.
     #[error("the version has a brown-out")]
     VersionBrownout {
@@ -233,31 +262,31 @@ pub enum Rejection {
         migration: Migration,
         /// Time until the version is served again.
         retry_after: Duration,
-    },
+    };
     /// Client error: the route needs an account, and the request has no credential.
     #[error("the credential is missing")]
-    AuthorizationMissing,
+    AuthorizationMissing;
     /// Client error: what the header has is no credential.
     #[error("the credential is malformed")]
-    AuthorizationMalformed,
+    AuthorizationMalformed;
     /// Client error: the credential is unknown, expired, revoked, or another application's.
     #[error("the credential is invalid")]
-    AuthorizationInvalid,
+    AuthorizationInvalid;
     /// Server error: the store does not respond.
     #[error("the store is unavailable")]
-    StoreUnavailable(#[source] Cause),
+    StoreUnavailable(#[source] Cause);
     /// Server error: the backend refused or closed the connection, or its response is malformed.
     #[error("the backend failed: {why}")]
     BackendUnreachable {
         /// The cause, for the log. It contains nothing of the request.
         why: String,
-    },
+    };
     /// Server error: every address of the backend is ejected or unhealthy, or none is known.
     #[error("no address of {backend} is healthy")]
     NoHealthyBackend {
         /// The backend's name.
         backend: String,
-    },
+    };
     /// Operator error, or error of the backend: a change between two versions does not apply.
     #[error("the change {change} does not apply: {why}")]
     BridgeFailed {
@@ -265,22 +294,16 @@ pub enum Rejection {
         change: Box<str>,
         /// The cause, for the log. It contains no value of request or response.
         why: String,
-    },
-    /// Operator error: the backend rejects the gateway's secret.
-    #[error("the backend rejects this gateway's gateway_secret")]
-    GatewaySecretRejected,
+    };
     /// Server error: a timeout of the backend passed.
     #[error("the backend did not answer in time")]
-    BackendTimeout,
+    BackendTimeout;
     /// No error: a stop cut the request off. A backend that it was sent to may have executed it.
     #[error("the gateway stopped before the request was finished")]
-    GatewayStopping,
-    /// No error: the client disconnected, and gets no response.
-    #[error("the client disconnected")]
-    ClientDisconnected,
+    GatewayStopping;
     /// Server error: a bug.
     #[error("internal: {0}")]
-    Internal(Cow<'static, str>),
+    Internal(Cow<'static, str>);
 }
 
 /// A failure of the gateway, a backend or the store. Each kind has log lines of its own.
@@ -311,56 +334,6 @@ pub struct Migration {
 }
 
 impl Rejection {
-    /// The problem code of the response; `None` for a bare 400, or if the client has disconnected.
-    #[must_use]
-    pub(crate) fn code(&self) -> Option<ProblemCode> {
-        Some(match self {
-            Self::NotHttp(_) | Self::ClientDisconnected => return None,
-            Self::TargetInvalid(_) => ProblemCode::TargetInvalid,
-            Self::TargetAmbiguous(_) => ProblemCode::TargetAmbiguous,
-            Self::ParamsMalformed(_) => ProblemCode::ParamsMalformed,
-            Self::ParamsTooMany { .. } => ProblemCode::ParamsTooMany,
-            Self::ParamDuplicated { .. } => ProblemCode::ParamDuplicated,
-            Self::PrefetchRefused => ProblemCode::PrefetchRefused,
-            Self::QueryTooLong { .. } => ProblemCode::UriTooLong,
-            Self::HeadTooLarge { .. } => ProblemCode::HeadersTooLarge,
-            Self::RequestTimeout { .. } => ProblemCode::RequestTimeout,
-            Self::NotFound => ProblemCode::NotFound,
-            Self::MethodNotAllowed => ProblemCode::MethodNotAllowed,
-            Self::HttpsRequired => ProblemCode::HttpsRequired,
-            Self::UpgradeNotSupported => ProblemCode::UpgradeNotSupported,
-            Self::HeaderDuplicated { .. } => ProblemCode::HeaderDuplicated,
-            Self::BodyNotAllowed => ProblemCode::BodyNotAllowed,
-            Self::ContentTypeUnsupported => ProblemCode::ContentTypeUnsupported,
-            Self::BodyTooLarge { .. } => ProblemCode::BodyTooLarge,
-            Self::AppMissing { .. } => ProblemCode::AppMissing,
-            Self::AppNotFound { .. } => ProblemCode::AppNotFound,
-            Self::AppDisabled { .. } => ProblemCode::AppDisabled,
-            Self::TimeMissing => ProblemCode::TimeMissing,
-            Self::TimeInvalid { .. } => ProblemCode::TimeInvalid,
-            Self::TimeOutOfWindow { .. } => ProblemCode::TimeOutOfWindow,
-            Self::SignMissing => ProblemCode::SignMissing,
-            Self::SignMismatch(_) => ProblemCode::SignMismatch,
-            Self::RequestReplayed => ProblemCode::RequestReplayed,
-            Self::RateLimited { .. } => ProblemCode::RateLimited,
-            Self::VersionUnknown { .. } => ProblemCode::VersionUnknown,
-            Self::VersionRetired { .. } => ProblemCode::VersionRetired,
-            Self::VersionBrownout { .. } => ProblemCode::VersionBrownout,
-            Self::AuthorizationMissing => ProblemCode::AuthorizationMissing,
-            Self::AuthorizationMalformed => ProblemCode::AuthorizationMalformed,
-            Self::AuthorizationInvalid => ProblemCode::AuthorizationInvalid,
-            Self::StoreUnavailable(_) => ProblemCode::StoreUnavailable,
-            Self::BackendUnreachable { .. } | Self::GatewaySecretRejected => {
-                ProblemCode::BackendUnreachable
-            }
-            Self::BridgeFailed { .. } => ProblemCode::BridgeFailed,
-            Self::NoHealthyBackend { .. } => ProblemCode::NoHealthyBackend,
-            Self::BackendTimeout => ProblemCode::BackendTimeout,
-            Self::GatewayStopping => ProblemCode::GatewayStopping,
-            Self::Internal(_) => ProblemCode::Internal,
-        })
-    }
-
     /// Creates [`Self::AppNotFound`] from the ident as sent.
     #[must_use]
     pub(crate) fn app_not_found(sent: &[u8]) -> Self {

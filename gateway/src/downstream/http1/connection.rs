@@ -225,10 +225,10 @@ pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) 
         HeadFault::NotHttp(why) => Rejection::NotHttp(why),
         HeadFault::Target => Rejection::TargetInvalid(locate(fault, received).into()),
         HeadFault::Query => Rejection::ParamsMalformed(locate(fault, received).into()),
-        HeadFault::QueryTooLong => Rejection::QueryTooLong {
+        HeadFault::QueryTooLong => Rejection::UriTooLong {
             limit: limits.query,
         },
-        HeadFault::TooLarge => Rejection::HeadTooLarge {
+        HeadFault::TooLarge => Rejection::HeadersTooLarge {
             bytes: limits.bytes,
             headers: limits.headers,
         },

@@ -411,6 +411,6 @@ fn the_number_of_names_in_connection_is_limited() {
     let rejection = get(&headers).unwrap_err();
     assert!(matches!(
         rejection,
-        Rejection::HeadTooLarge { headers: 100, .. }
+        Rejection::HeadersTooLarge { headers: 100, .. }
     ));
 }

@@ -10,12 +10,7 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "python",
         name: "Python",
         sample: include_str!("../../clients/python/sample.py"),
-        settings: |settings| {
-            let written = settings
-                .iter()
-                .map(|(name, value)| format!(", {name}={}", literal(value)));
-            written.collect()
-        },
+        setting: |name, value| format!(", {name}={}", literal(value)),
         call: |call| {
             let pairs = call.pairs(", ", |name, value| {
                 format!("({}, {})", text(name), text(value))
@@ -27,12 +22,7 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "javascript",
         name: "JavaScript",
         sample: include_str!("../../clients/javascript/sample.mjs"),
-        settings: |settings| {
-            let written = settings.iter();
-            let written =
-                written.map(|(name, value)| format!(", {}: {}", camel(name), literal(value)));
-            written.collect()
-        },
+        setting: |name, value| format!(", {}: {}", camel(name), literal(value)),
         call: |call| {
             let pairs = call.pairs(", ", |name, value| {
                 format!("[{}, {}]", text(name), text(value))
@@ -44,14 +34,11 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "go",
         name: "Go",
         sample: include_str!("../../clients/go/sample/main.go"),
-        settings: |settings| {
-            let written = settings.iter().map(|(name, value)| {
-                let written = members(value, "signpost.", &pascal(name), ": ", |list| {
-                    format!("[]string{{{list}}}")
-                });
-                format!(", {}: {written}", pascal(name))
-            });
-            written.collect()
+        setting: |name, value| {
+            let name = pascal(name);
+            let of_list = |list: &str| format!("[]string{{{list}}}");
+            let written = members(value, "signpost.", &name, ": ", of_list);
+            format!(", {name}: {written}")
         },
         call: |call| {
             let pairs = call.pairs(", ", |name, value| {
@@ -67,11 +54,7 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "java",
         name: "Java",
         sample: include_str!("../../clients/java/Sample.java"),
-        settings: |settings| {
-            let written = settings.iter();
-            let written = written.map(|(name, value)| format!(".{}({})", camel(name), java(value)));
-            written.collect()
-        },
+        setting: |name, value| format!(".{}({})", camel(name), java(value)),
         call: |call| {
             let pair =
                 |name: &str, value: &str| format!("Signpost.pair({}, {})", text(name), text(value));
@@ -86,11 +69,7 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "php",
         name: "PHP",
         sample: include_str!("../../clients/php/sample.php"),
-        settings: |settings| {
-            let written = settings.iter();
-            let written = written.map(|(name, value)| format!(", {}: {}", camel(name), php(value)));
-            written.collect()
-        },
+        setting: |name, value| format!(", {}: {}", camel(name), php(value)),
         call: |call| {
             let pairs = call.pairs(", ", |name, value| {
                 format!("[{}, {}]", php_text(name), php_text(value))
@@ -102,21 +81,15 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "csharp",
         name: "C#",
         sample: include_str!("../../clients/csharp/Sample.cs"),
-        settings: |settings| {
-            let written = settings.iter().map(|(name, value)| match name {
-                &"header_names" => format!("HeaderNames = {}", csharp_names(value)),
-                name => {
-                    let written = members(value, "new Signpost", &pascal(name), " = ", |list| {
-                        format!("new[] {{ {list} }}")
-                    });
-                    format!("{} = {written}", pascal(name))
-                }
-            });
-            let written: Vec<_> = written.collect();
-            match written.is_empty() {
-                true => String::new(),
-                false => format!(" {{ {} }}", written.join(", ")),
-            }
+        setting: |name, value| {
+            let is_names = name == "header_names";
+            let name = pascal(name);
+            let of_list = |list: &str| format!("new[] {{ {list} }}");
+            let written = match is_names {
+                true => csharp_names(value),
+                false => members(value, "new Signpost", &name, " = ", of_list),
+            };
+            format!(", {name} = {written}")
         },
         call: |call| {
             let pair = |name: &str, value: &str| {
@@ -129,12 +102,7 @@ pub(crate) const LANGUAGES: [ClientLanguage; 7] = [
         word: "shell",
         name: "Bash",
         sample: include_str!("../../clients/shell/sample.sh"),
-        settings: |settings| {
-            settings
-                .iter()
-                .map(|(name, value)| shell_setting(name, value))
-                .collect()
-        },
+        setting: shell_setting,
         call: |call| {
             let target = format!("{} {}", call.method, shell(call.path));
             // A name with `=` stands by itself.
@@ -168,8 +136,8 @@ pub(crate) struct ClientLanguage {
     pub name: &'static str,
     /// A complete program.
     sample: &'static str,
-    /// Settings as they follow the key.
-    settings: fn(&[Setting]) -> String,
+    /// A setting as it follows the key and the others.
+    setting: fn(&str, &Value) -> String,
     /// A call in one line.
     call: fn(&Call<'_>) -> String,
 }
@@ -239,7 +207,16 @@ impl ClientLanguage {
             path: "/login",
             pairs: &pairs,
         };
-        let settings = |call: &Call<'_>| (self.settings)(call.settings);
+        let settings = |call: &Call<'_>| {
+            let settings = call.settings.iter();
+            let written: String = settings
+                .map(|(name, value)| (self.setting)(name, value))
+                .collect();
+            match written.strip_prefix(", ") {
+                Some(members) if self.word == "csharp" => format!(" {{ {members} }}"),
+                _ => written,
+            }
+        };
         let code = self.lines().replace(ADDRESS, call.address);
         let code = code.replace(&(self.call)(&of_sample), "\0");
         let code = code.replace(&settings(&of_sample), &settings(call));

@@ -35,7 +35,7 @@ use signpost_kit::{clock::Timestamp, config::ReadFile};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use self::{
-    certificate::{certificates, read_file},
+    certificate::{CertificateFault, certificates, read_file},
     client_certificates::{subject, verifier},
     client_session::ClientSession,
     server_names::ServerNames,
@@ -120,9 +120,8 @@ impl LoadedTls {
             Some((path, auth)) => {
                 let pem = read_file(path, files).map_err(TlsError::Clients)?;
                 let authorities = certificates(path, &pem).map_err(TlsError::Clients)?;
-                let verifier = verifier(authorities, *auth, &provider).ok_or_else(|| {
-                    TlsError::Clients(CertificateError::NoCertificate { path: path.clone() })
-                })?;
+                let verifier = verifier(authorities, *auth, &provider)
+                    .ok_or_else(|| TlsError::Clients(CertificateFault::Malformed.of(path)))?;
                 (
                     Some(verifier),
                     Some((ReadFile::new(path, Some(&pem)), *auth)),

@@ -59,51 +59,48 @@ pub(crate) struct Validity {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CertificateError {
-    /// A file is missing, or cannot be read.
-    #[error("\"{}\", which cannot be read ({cause})", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// The file is not understood, or has nothing that is needed.
-    #[error("\"{}\", {cause}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        cause: PemError,
-    },
+#[error("\"{}\", {fault}", path.display())]
+pub(crate) struct CertificateError {
+    /// The file.
+    path: PathBuf,
+    /// What is wrong with it.
+    fault: CertificateFault,
+}
+
+/// What is wrong with a file of a certificate. Follows the file's name in a message.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CertificateFault {
+    /// It is missing, or cannot be read.
+    #[error("which cannot be read ({0})")]
+    Unreadable(std::io::Error),
+    /// It is not understood, or has nothing that is needed.
+    #[error("{0}")]
+    Pem(PemError),
     /// A certificate is malformed.
-    #[error("\"{}\", which has a malformed certificate", path.display())]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("which has a malformed certificate")]
+    Malformed,
     /// The kind of key is not supported.
-    #[error("\"{}\", whose kind of key is not supported", path.display())]
-    KeyUnsupported {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("whose kind of key is not supported")]
+    KeyUnsupported,
     /// The key belongs to another certificate.
-    #[error("\"{}\", which is the key of another certificate than the first of its file", path.display())]
-    OtherKey {
-        /// The key's file.
-        path: PathBuf,
-    },
+    #[error("which is the key of another certificate than the first of its file")]
+    OtherKey,
+}
+
+impl CertificateFault {
+    /// The error of this file.
+    pub(super) fn of(self, path: &Path) -> CertificateError {
+        CertificateError {
+            path: path.to_owned(),
+            fault: self,
+        }
+    }
 }
 
 impl CertificateError {
     /// Whether the key's file is at fault, not the certificate's.
     pub(crate) fn is_about_key(&self, files: &CertificateFiles) -> bool {
-        match self {
-            Self::Unreadable { path, .. } | Self::Pem { path, .. } => *path == files.key,
-            Self::NoCertificate { .. } => false,
-            Self::KeyUnsupported { .. } | Self::OtherKey { .. } => true,
-        }
+        self.path == files.key && !matches!(self.fault, CertificateFault::Malformed)
     }
 }
 
@@ -121,27 +118,20 @@ impl CertificateFiles {
         let pem = read_file(&self.certificate, read)?;
         let chain = certificates(&self.certificate, &pem)?;
         let key_pem = read_file(&self.key, read)?;
-        let key = pem::private_key(&key_pem).map_err(|cause| CertificateError::Pem {
-            path: self.key.clone(),
-            cause,
-        })?;
-        let no_certificate = || CertificateError::NoCertificate {
-            path: self.certificate.clone(),
-        };
+        let key = pem::private_key(&key_pem);
+        let key = key.map_err(|error| CertificateFault::Pem(error).of(&self.key))?;
+        let malformed = || CertificateFault::Malformed.of(&self.certificate);
         let parsed = chain.iter().map(|one| Certificate::from_der(one));
-        let parsed: Vec<_> = parsed
-            .collect::<Result<_, _>>()
-            .map_err(|_| no_certificate())?;
-        let leaf = parsed.first().ok_or_else(no_certificate)?;
+        let parsed = parsed.collect::<Result<Vec<_>, _>>();
+        let parsed = parsed.map_err(|_| malformed())?;
+        let leaf = parsed.first().ok_or_else(malformed)?;
         let key = CertifiedKey::from_der(chain, key, provider);
         let key = key.map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateError::OtherKey {
-                path: self.key.clone(),
-            },
-            Error::InvalidCertificate(_) => no_certificate(),
-            _ => CertificateError::KeyUnsupported {
-                path: self.key.clone(),
-            },
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                CertificateFault::OtherKey.of(&self.key)
+            }
+            Error::InvalidCertificate(_) => malformed(),
+            _ => CertificateFault::KeyUnsupported.of(&self.key),
         })?;
         let validity = &leaf.tbs_certificate.validity;
         Ok(LoadedCertificate {
@@ -225,10 +215,7 @@ pub(super) fn read_file(
         path,
         content.as_ref().ok().map(|content| &content[..]),
     ));
-    content.map_err(|cause| CertificateError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    })
+    content.map_err(|error| CertificateFault::Unreadable(error).of(path))
 }
 
 /// The certificates in a PEM file: at least one.
@@ -236,10 +223,7 @@ pub(super) fn certificates(
     path: &Path,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    pem::certificates(pem).map_err(|cause| CertificateError::Pem {
-        path: path.to_owned(),
-        cause,
-    })
+    pem::certificates(pem).map_err(|error| CertificateFault::Pem(error).of(path))
 }
 
 /// What is odd about a chain: most clients have the roots only, and put the certificates of a server in no other order.

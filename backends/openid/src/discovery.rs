@@ -56,10 +56,9 @@ pub struct Discovery {
     pub jwks_uri: Url,
     /// Whether a callback has `iss`, and must have it (RFC 9207 sections 2.4 and 3).
     pub sends_iss: bool,
-    /// Whether the token endpoint takes the client's secret in `Authorization` (`client_secret_basic`).
+    /// Whether the token endpoint takes the client's secret in `Authorization` (`client_secret_basic`); otherwise it does in the
+    /// body (`client_secret_post`).
     pub takes_basic: bool,
-    /// Whether the token endpoint takes the client's secret in the body (`client_secret_post`).
-    pub takes_post: bool,
     /// The algorithms of ID tokens that the provider has and this crate supports; all if the document does not say.
     pub algorithms: Vec<Algorithm>,
 }
@@ -148,13 +147,12 @@ impl Discovery {
             jwks_uri: document.required("jwks_uri")?,
             sends_iss: document.sends_iss()?,
             takes_basic: document.takes("client_secret_basic", true)?,
-            takes_post: document.takes("client_secret_post", false)?,
             algorithms: document.algorithms()?,
         };
         if document.lists("response_types_supported", "code")? == Some(false) {
             return Err(DiscoveryFault::NoCode);
         }
-        if !discovery.takes_basic && !discovery.takes_post {
+        if !discovery.takes_basic && !document.takes("client_secret_post", false)? {
             return Err(DiscoveryFault::NoClientAuth);
         }
         if discovery.algorithms.is_empty() {

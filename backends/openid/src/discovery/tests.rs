@@ -90,7 +90,6 @@ fn a_document_says_where_and_how() {
         jwks_uri: url("/jwks"),
         sends_iss: true,
         takes_basic: true,
-        takes_post: true,
         algorithms: vec![Algorithm::Rs256, Algorithm::EdDsa],
     };
     assert_eq!(found, expected);
@@ -105,7 +104,6 @@ fn a_document_says_where_and_how() {
         authorization_endpoint: url("/authorize?a=b"),
         userinfo_endpoint: None,
         sends_iss: false,
-        takes_post: false,
         algorithms: Algorithm::ALL.to_vec(),
         ..expected
     };

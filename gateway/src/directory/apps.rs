@@ -36,6 +36,7 @@ use std::str::FromStr;
 
 use signpost_protocol::{
     app::{AppId, AppIdent},
+    label_enum,
     sign::{AppKey, SignProfile, SignTime},
     version::Version,
 };
@@ -89,23 +90,13 @@ pub struct PreviousKey {
     pub until: SignTime,
 }
 
-/// Whether an application's requests are accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppState {
-    /// They are.
-    Active,
-    /// An operator disabled the application.
-    Disabled,
-}
-
-impl AppState {
-    /// The word in the store and in listings.
-    #[must_use]
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
+label_enum! {
+    /// Whether an application's requests are accepted, as the store and listings have it.
+    pub enum AppState {
+        /// They are.
+        Active = "active",
+        /// An operator disabled the application.
+        Disabled = "disabled",
     }
 }
 
@@ -113,8 +104,7 @@ impl FromStr for AppState {
     type Err = ParseAppStateError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let all = [Self::Active, Self::Disabled];
-        let found = all.into_iter().find(|state| state.as_str() == word);
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == word);
         found.ok_or(ParseAppStateError)
     }
 }

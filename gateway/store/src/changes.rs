@@ -4,44 +4,29 @@
 
 use std::convert::Infallible;
 
+use signpost_protocol::label_enum;
 use tokio::sync::oneshot;
 
 use crate::{StoreError, audit::Audit};
 
-/// The kind of thing that changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Topic {
-    /// An application; the key is its ident.
-    Application,
-    /// A login; the key is the hash of its token.
-    Login,
-    /// Credentials; the key is their hashes, one behind the other.
-    Credential,
-    /// The addresses that are drained; the key is empty.
-    Drain,
-    /// Rejected requests that an operator asks for; the key is empty.
-    Rejection,
+label_enum! {
+    /// The kind of thing that changed.
+    #[derive(Hash)]
+    pub enum Topic {
+        /// An application; the key is its ident.
+        Application = "application",
+        /// A login; the key is the hash of its token.
+        Login = "login",
+        /// Credentials; the key is their hashes, one behind the other.
+        Credential = "credential",
+        /// The addresses that are drained; the key is empty.
+        Drain = "drain",
+        /// Rejected requests that an operator asks for; the key is empty.
+        Rejection = "rejection",
+    }
 }
 
 impl Topic {
-    const ALL: [Self; 5] = [
-        Self::Application,
-        Self::Login,
-        Self::Credential,
-        Self::Drain,
-        Self::Rejection,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Application => "application",
-            Self::Login => "login",
-            Self::Credential => "credential",
-            Self::Drain => "drain",
-            Self::Rejection => "rejection",
-        }
-    }
-
     /// How many keys fit into one entry, one behind the other: of credentials, as many as a notification of Postgres can
     /// have, 8,000 bytes of hex digits. Their keys are up to two hashes.
     pub(crate) const fn keys_in_entry(self) -> usize {

@@ -1,24 +1,14 @@
 //! The kinds of providers: what is known of each, so that an operator need not look it up.
 
-/// How a client proves that it is the registered one. RFC 6749 section 2.3.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientAuth {
-    /// HTTP Basic.
-    Basic,
-    /// `client_id` and `client_secret` in the form.
-    Post,
-}
+use signpost_protocol::label_enum;
 
-impl ClientAuth {
-    /// All of them.
-    pub(super) const ALL: [Self; 2] = [Self::Basic, Self::Post];
-
-    /// The value in the file.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Basic => "basic",
-            Self::Post => "post",
-        }
+label_enum! {
+    /// How a client proves that it is the registered one. RFC 6749 section 2.3.1.
+    pub enum ClientAuth {
+        /// HTTP Basic.
+        Basic = "basic",
+        /// `client_id` and `client_secret` in the form.
+        Post = "post",
     }
 }
 

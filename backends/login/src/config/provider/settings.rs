@@ -4,6 +4,7 @@ use signpost_kit::{
     config::{Invalid, Read, Section},
     secret::Secret,
 };
+use signpost_protocol::label_enum;
 use url::{Host, Url};
 
 use super::{
@@ -83,26 +84,13 @@ pub struct OAuthSettings {
     pub issuer: String,
 }
 
-/// A parameter of `/login` that can go on to a provider. OpenID Connect Core 1.0 section 3.1.2.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PassedOn {
-    /// What the provider asks the user for.
-    Prompt,
-    /// Who is expected to log in.
-    LoginHint,
-}
-
-impl PassedOn {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Prompt, Self::LoginHint];
-
-    /// The parameter.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prompt => "prompt",
-            Self::LoginHint => "login_hint",
-        }
+label_enum! {
+    /// A parameter of `/login` that can go on to a provider. OpenID Connect Core 1.0 section 3.1.2.1.
+    pub enum PassedOn {
+        /// What the provider asks the user for.
+        Prompt = "prompt",
+        /// Who is expected to log in.
+        LoginHint = "login_hint",
     }
 }
 
@@ -166,7 +154,7 @@ impl ProviderConfig {
             section.note_public("client_secret");
         }
         let is_local_only = is_sandbox && allows_sandbox != Ok(true);
-        let auths: Vec<_> = ClientAuth::ALL.iter().map(|auth| auth.as_str()).collect();
+        let auths = ClientAuth::ALL.map(ClientAuth::as_str);
         let client_auth = section.optional_by("client_auth", &quoted(&auths), |text| {
             ClientAuth::ALL
                 .into_iter()
@@ -178,7 +166,7 @@ impl ProviderConfig {
         let own_callback = section.flag("own_callback", false);
         let pkce = section.flag("pkce", true);
         let prompt = section.optional_by("prompt", PROMPT, prompt_words);
-        let passed: Vec<_> = PassedOn::ALL.iter().map(|one| one.as_str()).collect();
+        let passed = PassedOn::ALL.map(PassedOn::as_str);
         let pass_on = section.list("pass_on", &[], &quoted(&passed), |text| {
             PassedOn::ALL.into_iter().find(|one| one.as_str() == text)
         });

@@ -2,31 +2,17 @@
 
 use std::str::FromStr;
 
-/// Why a login failed. CONTRACT 8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureReason {
-    /// The user denied access at the provider.
-    AccessDenied,
-    /// The provider was unavailable or sent an invalid response.
-    ProviderFailed,
-    /// The provider did not respond within 10 s.
-    ProviderTimeout,
-}
+use signpost_protocol::label_enum;
 
-impl FailureReason {
-    pub(crate) const ALL: [Self; 3] = [
-        Self::AccessDenied,
-        Self::ProviderFailed,
-        Self::ProviderTimeout,
-    ];
-
-    /// The reason in responses and in the store.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::AccessDenied => "access_denied",
-            Self::ProviderFailed => "provider_failed",
-            Self::ProviderTimeout => "provider_timeout",
-        }
+label_enum! {
+    /// Why a login failed, as responses and the store have it. CONTRACT 8.
+    pub(crate) enum FailureReason {
+        /// The user denied access at the provider.
+        AccessDenied = "access_denied",
+        /// The provider was unavailable or sent an invalid response.
+        ProviderFailed = "provider_failed",
+        /// The provider did not respond within 10 s.
+        ProviderTimeout = "provider_timeout",
     }
 }
 

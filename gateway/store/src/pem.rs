@@ -2,7 +2,7 @@
 //! is passed over weakens or breaks TLS without a word.
 //!
 //! Beside the blocks, a file may have text, as `openssl` writes it, but nothing that looks like a part of a block. A file may
-//! have a chain and its key, as HAProxy wants it.
+//! have a chain and its key, as `HAProxy` wants it.
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 

@@ -208,7 +208,7 @@ fn is_full(disk: &StatVfs) -> bool {
         true => disk.f_bfree,
         false => disk.f_bavail,
     };
-    disk.f_blocks > 0 && free * disk.f_frsize < 64 * 1024
+    disk.f_blocks > 0 && free.saturating_mul(disk.f_frsize) < 64 * 1024
 }
 
 fn open_file(path: &Path, timeout: Duration, connect: Connect) -> Result<Pooled, OpenError> {

@@ -6,7 +6,7 @@
 use std::{
     sync::{
         LazyLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -66,8 +66,8 @@ pub(crate) struct Statistics {
     /// When the change feed began its last complete read.
     read_at: AtomicU64,
     changes: AtomicU64,
-    /// Whether the server that was met last takes no writes, or stops: its connections were closed.
-    pub(crate) is_left: AtomicBool,
+    /// Counts changes of the server: odd from one that takes no writes, or stops, until the next successful write.
+    server: AtomicU64,
 }
 
 impl Statistics {
@@ -79,6 +79,22 @@ impl Statistics {
             &self.failed
         };
         histogram.add(duration);
+    }
+
+    /// Notes that the server takes no writes, or stops: its connections are closed.
+    pub(crate) fn server_was_left(&self) {
+        self.server.fetch_or(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the server takes writes.
+    pub(crate) fn server_takes_writes(&self) {
+        let even = |changes| Some((changes + 1) & !1);
+        let _ = (self.server).fetch_update(Ordering::Relaxed, Ordering::Relaxed, even);
+    }
+
+    /// Another number once calls may have another server.
+    pub(crate) fn server(&self) -> u64 {
+        self.server.load(Ordering::Relaxed)
     }
 
     /// Notes that the change feed knows all changes before `begun_at`.

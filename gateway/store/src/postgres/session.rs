@@ -84,7 +84,7 @@ impl Session {
         .await
     }
 
-    /// Returns the number of rows changed or returned.
+    /// Writes; returns the number of rows changed or returned.
     ///
     /// # Errors
     ///
@@ -96,6 +96,7 @@ impl Session {
             client.execute(&statement, values).await
         })
         .await
+        .inspect(|_| self.statistics.server_takes_writes())
     }
 
     /// Runs a query that reads `tables`, and fails if the server takes no writes.
@@ -109,14 +110,14 @@ impl Session {
             self.leave();
             return Err(StoreError::NotWritable("the database is read-only"));
         }
-        self.statistics.is_left.store(false, Ordering::Relaxed);
+        self.statistics.server_takes_writes();
         Ok(())
     }
 
     /// Closes this connection and all that are idle. The next one asks the resolver again, and may find another server.
     fn leave(&self) {
         self.is_unusable.store(true, Ordering::Relaxed);
-        self.statistics.is_left.store(true, Ordering::Relaxed);
+        self.statistics.server_was_left();
         if let Some(pool) = Object::pool(self.client()) {
             pool.retain(|_, _| false);
         }

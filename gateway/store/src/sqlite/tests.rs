@@ -145,6 +145,7 @@ fn a_file_system_without_room_for_some_pages_is_full() {
         (100, 15, true),
         (100, 16, false),
         (100, 0, true),
+        (100, u64::MAX, false),
         (0, 0, false),
     ] {
         (disk.f_frsize, disk.f_blocks) = (4096, blocks);

@@ -1,7 +1,6 @@
 //! The thread of the change feed: listens or polls, and reconnects when the server does not answer.
 
-use std::sync::{atomic::Ordering, mpsc};
-use std::{thread, time::Duration};
+use std::{sync::mpsc, thread, time::Duration};
 
 use tokio::time::Instant;
 
@@ -96,11 +95,11 @@ async fn follow(
     on_change: &mut impl FnMut(Change),
 ) {
     let mut feed = first;
+    let server = || database.counters().server();
+    let mut last = server();
     loop {
-        let is_left = || database.counters().is_left.load(Ordering::Relaxed);
-        let was_left = is_left();
         let changed = async {
-            while is_left() == was_left {
+            while server() == last {
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
         };
@@ -112,6 +111,8 @@ async fn follow(
         feed = match next {
             Ok(next) => next,
             Err(error) => {
+                // What changes while it restarts counts.
+                last = server();
                 on_change(Change::Lost);
                 let restarted = restart(database, clock, error).await;
                 on_change(Change::Restored);

@@ -53,6 +53,30 @@ async fn a_change_reaches_another_process_within_a_second() {
     }
 }
 
+/// A server that takes no writes is left with the feed, whose next server may be another than that of later calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_failover_moves_the_feed_also_if_nothing_probes() {
+    let store = TestStore::postgres();
+    let database = open(&store).await;
+    let (changes, _watch) = watched(&database);
+    let moved = || {
+        for expected in [Change::Lost, Change::Restored] {
+            assert_eq!(changes.recv_timeout(10 * DEADLINE), Ok(expected));
+        }
+    };
+    let write = "DELETE FROM accounts";
+    for _ in 0..2 {
+        let session = database.session().await.unwrap();
+        let read_only = "SET default_transaction_read_only = on";
+        session.execute(read_only, &[]).await.unwrap();
+        session.execute(write, &[]).await.unwrap_err();
+        drop(session);
+        moved();
+        database.execute(write, Vec::new()).await.unwrap();
+        moved();
+    }
+}
+
 #[tokio::test]
 async fn a_change_also_reaches_another_process_without_notify() {
     let store = TestStore::postgres();

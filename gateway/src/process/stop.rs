@@ -117,7 +117,7 @@ impl Stop {
                 .await;
             if sockets.is_some() && !self.last_writes.snapshot.is_written().await {
                 tracing::warn!(
-                    "the snapshot of the applications may lack the last changes: it was not written in time"
+                    "the snapshot of the applications may lack the last changes: it was not written"
                 );
             }
         };

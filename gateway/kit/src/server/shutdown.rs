@@ -22,11 +22,11 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub struct LastWrite(mpsc::Sender<oneshot::Sender<()>>);
 
-/// What that task receives. It sends a message back once it has written.
+/// What that task receives. It sends a message back once it has written, and drops the sender if it cannot.
 pub type WriteRequests = mpsc::Receiver<oneshot::Sender<()>>;
 
 impl LastWrite {
-    /// For a task that gets the second; if that is dropped, there is nothing to write.
+    /// For a task that gets the second; if that is dropped or closed, there is nothing to write.
     #[must_use]
     pub fn new() -> (Self, WriteRequests) {
         let (sender, requests) = mpsc::channel(1);
@@ -37,12 +37,9 @@ impl LastWrite {
     pub async fn is_written(&self) -> bool {
         let written = async {
             let (done, written) = oneshot::channel();
-            if self.0.send(done).await.is_ok() {
-                // An error: the task ends as it is dropped.
-                let _ = written.await;
-            }
+            self.0.send(done).await.is_err() || written.await.is_ok()
         };
-        timeout(WRITE_TIMEOUT, written).await.is_ok()
+        timeout(WRITE_TIMEOUT, written).await.unwrap_or(false)
     }
 }
 
@@ -107,6 +104,23 @@ mod tests {
             };
             assert_eq!(settings.wait_timeout(), Duration::from_millis(timeout));
         }
+    }
+
+    #[tokio::test]
+    async fn only_what_was_written_counts_as_written() {
+        let (last, mut requests) = LastWrite::new();
+        for sends in [true, false] {
+            let task = async {
+                let done = requests.recv().await.unwrap();
+                if sends {
+                    done.send(()).unwrap();
+                }
+            };
+            let (is_written, ()) = tokio::join!(last.is_written(), task);
+            assert_eq!(is_written, sends);
+        }
+        requests.close();
+        assert!(last.is_written().await, "there is nothing to write");
     }
 
     #[tokio::test]

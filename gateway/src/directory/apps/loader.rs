@@ -103,6 +103,9 @@ impl AppLoader {
 
     /// Loads until the process ends. At a stop, the snapshot is written once more.
     pub(crate) async fn run(mut self, mut stops: WriteRequests) {
+        if self.snapshot.is_none() {
+            stops.close();
+        }
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -114,12 +117,14 @@ impl AppLoader {
                 // The last changes may not have been notified yet.
                 (snapshot.is_outdated, snapshot.begun_at) = (true, None);
             }
-            if let Err(error) = self.turn().await {
+            let turn = self.turn().await;
+            if let Err(error) = &turn {
                 // The change feed reports that the store does not answer.
                 tracing::debug!(cause = %error.in_short(), "applications cannot be loaded now");
                 self.caches.unread.add_all();
             }
-            if let Some(done) = stop {
+            let is_failing = self.snapshot.as_ref().is_some_and(|one| one.is_failing);
+            if let Some(done) = stop.filter(|_| turn.is_ok() && !is_failing) {
                 // The stop may have given up.
                 let _ = done.send(());
             }

@@ -1,8 +1,9 @@
 //! Which applications are cached, and what the snapshot has of them.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, pin::pin};
 
-use signpost_kit::clock::ManualClock;
+use futures_util::FutureExt;
+use signpost_kit::{clock::ManualClock, server::shutdown::LastWrite};
 use signpost_store::{Change, Topic, Value, testing::TestStore};
 use tempfile::TempDir;
 
@@ -248,4 +249,42 @@ async fn a_changed_or_foreign_snapshot_is_refused() {
     }
     fs::remove_file(scene.path()).unwrap();
     assert!(matches!(read("a", 1), Err(SnapshotError::Unreadable(_))));
+}
+
+#[tokio::test]
+async fn a_stop_is_told_that_the_snapshot_is_written_only_if_it_is() {
+    for (fails, expected) in [("", true), ("store", false), ("file", false)] {
+        let test = TestStore::chosen();
+        let mut scene = Scene::new(&test, 100).await;
+        create(&scene.store, "one").await;
+        scene.loader.turn().await.unwrap();
+        let two = create(&scene.store, "two").await;
+        scene.notify(&two);
+        match fails {
+            "store" => test.make_unavailable(),
+            "file" => fs::remove_dir_all(scene.folder.path()).unwrap(),
+            _ => {}
+        }
+        let path = scene.path();
+        let (last, requests) = LastWrite::new();
+        let is_written = tokio::select! {
+            is_written = last.is_written() => is_written,
+            () = scene.loader.run(requests) => unreachable!("it never ends"),
+        };
+        assert_eq!(is_written, expected, "{fails}");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(text.contains(two.ident.as_str()), expected, "{fails}");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_no_snapshot_where_none_is_configured() {
+    let test = TestStore::chosen();
+    let mut scene = Scene::new(&test, 100).await;
+    scene.loader.snapshot = None;
+    let (last, requests) = LastWrite::new();
+    let mut running = pin!(scene.loader.run(requests));
+    // As while its store hangs: it is not run any further.
+    assert!(running.as_mut().now_or_never().is_none());
+    assert!(last.is_written().await);
 }

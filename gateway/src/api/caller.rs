@@ -14,7 +14,10 @@ use axum::{
 use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppIdent;
-use signpost_store::{StoreError, tables::audit::Author};
+use signpost_store::{
+    StoreError,
+    tables::audit::{self, Author},
+};
 use tokio::sync::Mutex;
 
 use super::{
@@ -66,19 +69,24 @@ pub(crate) struct SignedIn {
     pub until: Timestamp,
     /// The account.
     pub account: AccountName,
-    /// When the store last said that its login was not ended.
-    pub checked_at: Arc<Mutex<Option<Instant>>>,
+    /// When the store last said that its login was not ended, and the newest row of the audit when it was first asked.
+    pub checked: Arc<Mutex<Option<(Instant, i64)>>>,
 }
 
 impl SignedIn {
     /// Checks that its login would still be valid, had the console not ended it: the application is active, and no operator has
     /// ended the account's logins since. The store is asked once in [`CHECK_INTERVAL`].
     pub(super) async fn check(&self, api: &Shared) -> Result<(), ApiError> {
-        let mut checked_at = self.checked_at.lock().await;
-        if checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
-            return Ok(());
-        }
+        let mut checked = self.checked.lock().await;
         let begun = Instant::now();
+        let known = match *checked {
+            Some((at, _)) if at.elapsed() < CHECK_INTERVAL => return Ok(()),
+            Some((_, known)) => known,
+            None => {
+                let newest = audit::newest_ids(api.store(), 1).await?;
+                newest.first().copied().unwrap_or_default()
+            }
+        };
         let gateway = api.current.load_full();
         if let (AppDirectory::Multi(apps), Some(ident)) = (&gateway.policy.apps, api.console) {
             let found = apps.find(ident).await;
@@ -86,13 +94,13 @@ impl SignedIn {
             if app.is_none_or(|app| app.state != AppState::Active)
                 || api
                     .logins()
-                    .were_ended(&self.account, ident, self.at)
+                    .were_ended(&self.account, ident, self.at, known)
                     .await?
             {
                 return Err(Code::TokenInvalid.into());
             }
         }
-        *checked_at = Some(begun);
+        *checked = Some((begun, known));
         Ok(())
     }
 

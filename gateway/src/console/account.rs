@@ -245,7 +245,7 @@ fn signed_in(
                 provider: account.provider,
                 username: account.username,
             },
-            checked_at: Arc::default(),
+            checked: Arc::default(),
         }),
     };
     let cookie = console.sessions.begin(session);

@@ -78,7 +78,8 @@ impl Logins {
         self.end(Whose::Account(account, application), audit).await
     }
 
-    /// Whether all logins of an account to an application were begun to be ended at or after this time.
+    /// Whether all logins of an account to an application were begun to be ended at or after this time, or after this row of the
+    /// audit: the time is by the clock of the computer that has ended them.
     ///
     /// # Errors
     ///
@@ -88,6 +89,7 @@ impl Logins {
         AccountName { provider, username }: &AccountName,
         app: AppIdent,
         since: Timestamp,
+        known: i64,
     ) -> Result<bool, StoreError> {
         for (action, subject) in [
             (Action::LogoutAccount, format!("{provider}/{username}")),
@@ -96,10 +98,10 @@ impl Logins {
             let filter = Filter {
                 action: Some(action),
                 subject: Some(subject),
-                since: Some(since),
                 ..Filter::default()
             };
-            let rows = audit::page(&self.store, filter, MAX_ENDED).await?;
+            let mut rows = audit::page(&self.store, filter, MAX_ENDED).await?;
+            rows.retain(|row| row.at >= since || row.id > known);
             let concerns = |row: &AuditRow| {
                 [json!({}), app_only(app)]
                     .iter()
@@ -176,4 +178,53 @@ pub(crate) enum LogoutError {
     /// The store failed.
     #[error("the store failed: some logins may have ended; repeat the command")]
     Store(#[from] StoreError),
+}
+
+#[cfg(test)]
+mod both_stores {
+    use std::time::Duration;
+
+    use signpost_store::testing::TestStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_logout_ends_what_began_before_it_whatever_the_clocks_say() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        let app: AppIdent = "console".parse().unwrap();
+        let (logins, now) = (Logins::new(store.clone()), Timestamp::from_millis(1 << 40));
+        let account = AccountName {
+            provider: "p".to_owned(),
+            username: "u".to_owned(),
+        };
+        let newest = async || {
+            audit::newest_ids(&store, 1)
+                .await
+                .unwrap()
+                .pop()
+                .unwrap_or(0)
+        };
+        // By a clock that is an hour behind.
+        for behind in [Duration::from_secs(3600), Duration::ZERO] {
+            let known = newest().await;
+            let ended = async |known| logins.were_ended(&account, app, now, known).await.unwrap();
+            assert!(!ended(known).await);
+            let author = Author {
+                actor: "tests".to_owned(),
+                origin: "tests".to_owned(),
+                reason: None,
+            };
+            let entry = Entry {
+                subject: app.to_string(),
+                revision: 0,
+                changes: "{}".to_owned(),
+            };
+            let row = Audit::of_one(now.minus(behind), author, Action::LogoutApp, entry);
+            audit::add(&store, row).await.unwrap();
+            assert!(ended(known).await);
+            // A login that begins now.
+            assert_eq!(ended(newest().await).await, behind.is_zero());
+        }
+    }
 }

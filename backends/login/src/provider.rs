@@ -46,7 +46,7 @@ use crate::{
 /// work before and after the calls.
 const PROVIDER_TIMEOUT: Duration = Duration::from_millis(9_500);
 
-/// A user info must answer so long before, so that without its name there is time to go on.
+/// A user info must answer this long before the deadline: without its name there is then time to go on.
 const NAME_MARGIN: Duration = Duration::from_millis(250);
 
 /// When the calls of a callback that begins now must have ended.

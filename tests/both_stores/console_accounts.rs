@@ -9,10 +9,11 @@ use end_to_end::{
     response::Response,
     signed_client::{SignedClient, http_client},
     stack::Stack,
-    waiting::until,
+    waiting::{WAIT_TIMEOUT, until},
 };
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// The key of the console's application.
 const KEY: &str = "00112233445566778899aabbccddeeff";
@@ -246,6 +247,13 @@ async fn an_operator_neither_changes_the_consoles_application_nor_signs_for_it()
     }
     console.call(update, &admin, &origin).await.ok();
 }
+
+/// Reads a stream until it ends.
+async fn read_until_end(stream: &mut reqwest::Response) {
+    let read = async { while stream.chunk().await.unwrap().is_some() {} };
+    timeout(WAIT_TIMEOUT, read).await.expect("the stream ends");
+}
+
 /// Whether a session has ended: a page leads to the sign-in.
 async fn has_ended(console: &Console, session: &str) -> bool {
     let page = console.page("/settings", session).await;
@@ -292,7 +300,7 @@ async fn a_session_ends_with_the_logins_of_its_account_or_its_application() {
         })
         .await;
         // So has what it streamed.
-        while stream.chunk().await.unwrap().is_some() {}
+        read_until_end(&mut stream).await;
     }
     assert!(has_ended(&console, &first).await);
 }
@@ -320,7 +328,7 @@ async fn a_revoked_token_ends_its_streams_within_a_second() {
             .unwrap();
         console.run(&["token", "revoke", &id.to_string()]);
         let revoked = Instant::now();
-        while ending.chunk().await.unwrap().is_some() {}
+        read_until_end(&mut ending).await;
         // The stream of five seconds ago asked every five; on a busy machine a second may be two.
         assert!(
             revoked.elapsed().as_secs() < 3,
@@ -333,9 +341,12 @@ async fn a_revoked_token_ends_its_streams_within_a_second() {
             .stack
             .create_named_token(&format!("later{path}"), "viewer");
         let mut got = String::new();
-        while !got.contains("later") {
-            let chunk = other.chunk().await.unwrap();
-            got += &String::from_utf8_lossy(&chunk.expect("an event"));
-        }
+        let goes_on = async {
+            while !got.contains("later") {
+                let chunk = other.chunk().await.unwrap();
+                got += &String::from_utf8_lossy(&chunk.expect("an event"));
+            }
+        };
+        timeout(WAIT_TIMEOUT, goes_on).await.expect("an event");
     }
 }

@@ -116,8 +116,31 @@ async fn connections_to_a_backend_are_limited() {
         silent.push(RawConnection::open(stack.addresses().v1).await);
     }
     log_in_by_redirect(&stack.client(), "ada").await;
-    drop(silent);
-    assert!(!stack.log(Program::V1).contains("connections are in use"));
+}
+
+#[tokio::test]
+async fn many_refused_connections_are_one_line_of_the_log() {
+    let limits = "[limits]\nconnections = 4\n[timeouts]\nbody_seconds = 60";
+    let stack = Stack::builder().program(Program::V1, limits).start().await;
+    // Requests whose bodies do not come hold all places.
+    let headers = [
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 9",
+    ];
+    let mut slow = Vec::new();
+    for _ in 0..40 {
+        let mut connection = RawConnection::open(stack.addresses().v1).await;
+        connection
+            .send(&request("POST", "/login", &headers, b""))
+            .await;
+        slow.push(connection);
+    }
+    let log = stack.log_with(Program::V1, "connections are in use").await;
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("connections are in use"));
+    assert_eq!(lines.count(), 1, "{log}");
+    drop(slow);
 }
 
 #[tokio::test]

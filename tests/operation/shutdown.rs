@@ -1,7 +1,6 @@
 //! Graceful shutdown: requests, logins and health checks while a program stops. #9
 
 use std::{
-    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
@@ -11,6 +10,7 @@ use end_to_end::{
     http2_client::Http2Client,
     logins::{begin_polling, confirm_polling},
     metrics::Scrape,
+    namespaces,
     program::{Program, Running, signal},
     raw_connection::{RawConnection, request},
     recording_backend::{Behaviour, Delivery, RecordingBackend},
@@ -378,18 +378,13 @@ async fn start_that_waits(program: Program, command: &[&str], as_first: bool) ->
     let files = builder.program(program, &store).write_files();
     let mut process = program.command(files.path());
     if as_first {
-        let unshare = |program: &Path| {
-            let mut process = Command::new("unshare");
-            process.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
-            process.arg(program).current_dir(files.path());
-            process
-        };
-        // Needs root, and a kernel that allows it.
-        let tried = unshare("true".as_ref()).status();
-        if !tried.is_ok_and(|status| status.success()) {
+        let kinds = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+        if !namespaces::may_be_created(&kinds) {
             return None;
         }
-        process = unshare(&program.path());
+        process = Command::new("unshare");
+        process.args(kinds).arg(program.path());
+        process.current_dir(files.path());
     }
     let mut arguments: Vec<_> = command.iter().map(|&word| word.to_owned()).collect();
     arguments.extend(["--config".to_owned(), files.config(program)]);

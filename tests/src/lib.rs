@@ -27,6 +27,7 @@
 //! - [`observe`] reads the files in `conf/observe`: the table of metrics, the dashboard, the rules;
 //!   [`prometheus`] is a real Prometheus that scrapes the programs
 //! - [`project_copy`] is a copy of the project that a test may change, tag and build
+//! - [`namespaces`] of the kernel, for a test that has processes or disks of its own
 //! - [`metrics`] scrapes a program, and parses what it shows
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
@@ -44,6 +45,7 @@ pub mod http2_client;
 mod listener;
 pub mod logins;
 pub mod metrics;
+pub mod namespaces;
 pub mod observe;
 pub mod openid_provider;
 pub mod otlp_collector;

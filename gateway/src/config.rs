@@ -185,6 +185,7 @@ impl Config {
         let rules = GatewayRules {
             own: &own,
             unsigned: sign.as_ref().map_or(Unsigned::Unset, |sign| sign.unsigned),
+            always_signs: sign.as_ref().is_ok_and(SignConfig::always_signs),
             names: headers.as_ref().ok(),
             response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
             has_store,

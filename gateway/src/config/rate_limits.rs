@@ -47,7 +47,7 @@ pub(crate) struct RateLimits {
 pub(crate) struct PathLimit {
     /// The method; `None`: either.
     pub method: Option<Method>,
-    /// The path, byte for byte.
+    /// The path, in the form in which paths are compared.
     pub path: String,
     /// The limit of each application or client address.
     pub rate: Rate,

@@ -27,7 +27,7 @@ pub struct SignConfig {
     pub(crate) unsigned: Unsigned,
     /// Requests that must be signed even without parameters, wherever they go.
     pub(crate) always_signed: Vec<AlwaysSigned>,
-    /// Paths of callbacks (unsigned provider redirects), compared byte for byte.
+    /// Paths of callbacks (unsigned provider redirects).
     pub(crate) callback_paths: Vec<String>,
     /// Paths on which the parameter `app` replaces an absent application header.
     pub(crate) browser_paths: Vec<String>,
@@ -36,6 +36,9 @@ pub struct SignConfig {
     /// Live signatures stored per application under `replay = "reject"`. 100 to 10,000,000, default 60,000.
     pub(crate) replay_entries: usize,
 }
+
+/// Default of `always_signed`.
+const ALWAYS_SIGNED: &str = "POST /login";
 
 /// Requests that must be signed even without parameters, for example `POST /login`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +109,7 @@ impl SignConfig {
             unsigned: Unsigned::read(section, Unsigned::Unset),
             always_signed: section.list(
                 "always_signed",
-                &["POST /login"],
+                &[ALWAYS_SIGNED],
                 &requests,
                 always_signed
             ),
@@ -119,6 +122,13 @@ impl SignConfig {
                 DEFAULT_REPLAY_ENTRIES
             ),
         })
+    }
+
+    /// Whether `always_signed` has more than the default.
+    pub(super) fn always_signs(&self) -> bool {
+        let default = always_signed(ALWAYS_SIGNED);
+        let mut rules = self.always_signed.iter();
+        rules.any(|rule| default.as_ref() != Some(rule))
     }
 
     /// Whether a request must be signed even without parameters.

@@ -69,6 +69,8 @@ pub(super) struct GatewayRules<'a> {
     pub own: &'a [SocketAddr],
     /// How it takes unsigned requests.
     pub unsigned: Unsigned,
+    /// Whether it has rules of paths in `always_signed`, beside the default.
+    pub always_signs: bool,
     /// The names of the convention headers, if they are valid.
     pub names: Option<&'a HeaderNames>,
     /// Its fixed headers of responses.
@@ -125,7 +127,7 @@ impl Reading<'_> {
 impl Versions {
     /// Reads the versions in `root`.
     pub(super) fn read(root: &mut Section<'_>, gateway: GatewayRules<'_>) -> Read<Self> {
-        let of_gateway = gateway.unsigned;
+        let (of_gateway, always_signs) = (gateway.unsigned, gateway.always_signs);
         let secret = gateway_secret(root, GATEWAY_SECRET);
         let mut reading = Reading {
             gateway,
@@ -185,13 +187,14 @@ impl Versions {
                 ));
             }
         }
-        for version in all.iter().filter(|version| version.has_rules_to_pass()) {
-            reading.warnings.push(format!(
-                "versions.{}.paths is as_sent: a path such as \"//orders\" passes account and unsigned of its routes if a \
-                 backend resolves it; prefer canonical",
+        let passed = all.iter().filter(|one| one.has_rules_to_pass(always_signs));
+        reading.warnings.extend(passed.map(|version| {
+            format!(
+                "versions.{}.paths is as_sent: a path such as \"//orders\" passes always_signed, and account and unsigned \
+                 of routes, if a backend resolves it; prefer canonical",
                 version.name()
-            ));
-        }
+            )
+        }));
         if secret?.is_some() && !reading.uses_secret {
             let warning = "gateway_secret has no effect: every backend has one in its own table";
             reading.warnings.push(warning.to_owned());

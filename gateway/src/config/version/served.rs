@@ -347,14 +347,16 @@ impl ServedVersion {
         self.paths
     }
 
-    /// Whether it takes ambiguous paths, and one of its backends has a rule that its own lacks: such a path can pass the rule.
-    pub(super) fn has_rules_to_pass(&self) -> bool {
+    /// Whether it takes ambiguous paths, and one of its backends has a rule that its own lacks, or `always_signed` one: such a
+    /// path can pass the rule.
+    pub(super) fn has_rules_to_pass(&self, always_signs: bool) -> bool {
         let own = self.unsigned(BackendIndex::OWN);
         let mut destinations = self.destinations.iter();
         self.paths == Paths::AsSent
             && destinations.any(|one| {
                 let asks_account = one.backend.account.check != AccountCheck::None;
-                asks_account || (one.unsigned == Unsigned::Reject && own != Unsigned::Reject)
+                let asks_sign = always_signs || one.unsigned == Unsigned::Reject;
+                asks_account || (asks_sign && own != Unsigned::Reject)
             })
     }
 

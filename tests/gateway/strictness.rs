@@ -282,7 +282,7 @@ async fn a_405_names_what_the_gateway_accepts() {
     assert_eq!(response.header("allow"), Some("GET, POST"));
     let text = String::from_utf8(response.body).unwrap();
     assert!(
-        text.contains("On every path, this gateway accepts only GET, POST."),
+        text.contains("This gateway accepts only GET, POST."),
         "{text}"
     );
 }

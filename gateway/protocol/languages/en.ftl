@@ -157,7 +157,7 @@ upgrade_not_supported = Upgrades are not supported
 method_not_allowed = The method is not allowed
     .detail =
         { $scope ->
-            [gateway] On every path, this gateway accepts only { $methods }.
+            [gateway] This gateway accepts only { $methods }.
            *[path] This path accepts only { $methods }.
         }
     .about = The path does not accept this method. "detail" and the Allow header name those that it accepts.

@@ -155,7 +155,7 @@ upgrade_not_supported = プロトコルの切り替えには対応していま�
 method_not_allowed = そのメソッドは使えません
     .detail =
         { $scope ->
-            [gateway] このゲートウェイで使えるメソッドは、どのパスでも { $methods } だけです。
+            [gateway] このゲートウェイで使えるメソッドは { $methods } だけです。
            *[path] このパスで使えるメソッドは { $methods } だけです。
         }
     .about = このパスではそのメソッドを使えません。使えるメソッドは「detail」と Allow ヘッダーにあります。

@@ -155,7 +155,7 @@ upgrade_not_supported = 프로토콜 전환은 지원하지 않습니다
 method_not_allowed = 허용되지 않은 메서드입니다
     .detail =
         { $scope ->
-            [gateway] 이 게이트웨이에서는 모든 경로에 { $methods } 메서드만 쓸 수 있습니다.
+            [gateway] 이 게이트웨이에서는 { $methods } 메서드만 쓸 수 있습니다.
            *[path] 이 경로에는 { $methods } 메서드만 쓸 수 있습니다.
         }
     .about = 이 경로에는 그 메서드를 쓸 수 없습니다. 쓸 수 있는 메서드는 "detail"과 Allow 헤더에 있습니다.

@@ -155,7 +155,7 @@ upgrade_not_supported = 不支持切换协议
 method_not_allowed = 不允许的请求方法
     .detail =
         { $scope ->
-            [gateway] 在所有路径上，此网关都只接受 { $methods }。
+            [gateway] 此网关只接受 { $methods }。
            *[path] 此路径只接受 { $methods }。
         }
     .about = 此路径不接受该请求方法。可用的方法见“detail”和 Allow 响应头。

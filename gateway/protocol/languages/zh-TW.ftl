@@ -155,7 +155,7 @@ upgrade_not_supported = 不支援切換協定
 method_not_allowed = 不允許的請求方法
     .detail =
         { $scope ->
-            [gateway] 在所有路徑上，此閘道都只接受 { $methods }。
+            [gateway] 此閘道只接受 { $methods }。
            *[path] 此路徑只接受 { $methods }。
         }
     .about = 此路徑不接受該請求方法。可用的方法請見「detail」與 Allow 標頭。

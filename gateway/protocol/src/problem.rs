@@ -100,7 +100,7 @@ problem_codes! {
     NotFound = "not_found", NOT_FOUND, No;
     /// No such login, or another application's.
     LoginUnknown = "login_unknown", NOT_FOUND, NewLogin;
-    /// Neither GET nor POST, or not the method of the path. Arguments: `methods`, `scope` (`gateway`).
+    /// Neither GET nor POST, or not the method of the path. Arguments: `methods`, `scope` (`gateway` or `path`).
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, No;
     /// Head or body did not arrive in time.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, Yes;

@@ -20,7 +20,7 @@ use crate::{
         response::{FixedHeaders, own_fields},
     },
     request::{
-        BodyLength, Head, Headers, Method, RawHeaders, Target,
+        BodyLength, Head, Headers, RawHeaders, Target,
         client::{Client, ResponseHead},
         quotas::Quotas,
         rejection::Rejection,
@@ -39,11 +39,11 @@ pub(super) async fn serve_challenge<C: Client>(
 ) {
     let read = async {
         count_unsigned(gateway, peer, request)?;
-        match Method::from_bytes(request.method) {
-            Some(Method::Get) => gateway.state.challenge_reads.read(webroot, name).await,
-            Some(Method::Post) => Err(Rejection::NotFound),
-            None => Err(Rejection::MethodNotAllowed),
+        if !matches!(request.method, b"GET" | b"HEAD") {
+            let allowed = "GET, HEAD";
+            return Err(Rejection::MethodNotAllowed { allowed });
         }
+        gateway.state.challenge_reads.read(webroot, name).await
     };
     match read.await {
         Err(rejection) => reject(gateway, request, Failed::default(), &rejection, client).await,

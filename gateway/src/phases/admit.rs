@@ -16,7 +16,10 @@ use signpost_protocol::{
 };
 use smallvec::SmallVec;
 
-use super::origin::{Origin, Peer, ProxyHeaders};
+use super::{
+    error_response::METHODS,
+    origin::{Origin, Peer, ProxyHeaders},
+};
 use crate::{
     config::Config,
     request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
@@ -127,7 +130,8 @@ pub(crate) fn admit<'a>(
     peer: &Peer,
     rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
-    let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed)?;
+    let allowed = METHODS;
+    let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
     let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
     let must_be_empty = check_body(method, body, &found, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);

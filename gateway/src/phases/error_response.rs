@@ -46,8 +46,8 @@ impl OwnResponse {
     }
 }
 
-/// The methods that the gateway allows.
-const METHODS: &str = "GET, POST";
+/// The methods that the gateway forwards.
+pub(crate) const METHODS: &str = "GET, POST";
 
 /// The reason phrase of a status.
 #[must_use]
@@ -81,8 +81,8 @@ pub(crate) fn error_response(
         (json_headers(format.language), body)
     };
     match rejection {
-        Rejection::MethodNotAllowed => {
-            headers.push((header::ALLOW, HeaderValue::from_static(METHODS)));
+        Rejection::MethodNotAllowed { allowed } => {
+            headers.push((header::ALLOW, HeaderValue::from_static(allowed)));
         }
         Rejection::NoHealthyBackend { .. } | Rejection::StoreUnavailable(_) => {
             headers.push((header::RETRY_AFTER, RETRY_SECONDS.into()));
@@ -142,10 +142,15 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
         Rejection::HeadersTooLarge { bytes, headers } => {
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
-        Rejection::MethodNotAllowed => {
+        Rejection::MethodNotAllowed { allowed } => {
+            let scope = if *allowed == METHODS {
+                "gateway"
+            } else {
+                "path"
+            };
             vec![
-                ("methods", METHODS.to_owned()),
-                ("scope", "gateway".to_owned()),
+                ("methods", (*allowed).to_owned()),
+                ("scope", scope.to_owned()),
             ]
         }
         Rejection::AuthorizationMissing
@@ -296,8 +301,13 @@ mod tests {
 
     #[test]
     fn the_response_to_a_wrong_method_lists_the_allowed_ones() {
-        let (response, _) = rejected(&Rejection::MethodNotAllowed, Language::En, false);
-        assert_eq!(header(&response, &header::ALLOW), Some("GET, POST"));
+        for (allowed, scope) in [("GET, POST", "gateway"), ("GET, HEAD", "path")] {
+            let rejection = Rejection::MethodNotAllowed { allowed };
+            let (response, body) = rejected(&rejection, Language::En, false);
+            assert_eq!(header(&response, &header::ALLOW), Some(allowed));
+            let text = format!("This {scope} accepts only {allowed}.");
+            assert!(body.contains(&text), "{body}");
+        }
     }
 
     #[test]

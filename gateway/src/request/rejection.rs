@@ -164,8 +164,11 @@ rejections! {
     #[error("not found")]
     NotFound;
     /// Client error: the method is not allowed.
-    #[error("the method is neither GET nor POST")]
-    MethodNotAllowed;
+    #[error("the method is none of {allowed}")]
+    MethodNotAllowed {
+        /// The methods that are.
+        allowed: &'static str,
+    };
     /// Client error: a request by plain HTTP that shows a signature, a credential or a form to the network.
     #[error("a signature, a credential or a form by plain HTTP")]
     HttpsRequired;

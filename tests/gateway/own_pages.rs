@@ -94,6 +94,12 @@ async fn only_a_read_of_a_code_of_the_contract_is_served() {
     assert_eq!(backend.requests().len(), 7);
     let other = client.call(Method::PUT, target).send().await;
     other.problem(405, "method_not_allowed");
+    let mut connection = stack.raw().await;
+    let chunked = ["Transfer-Encoding: chunked"];
+    let chunked = request("GET", target, &chunked, b"1\r\na\r\n0\r\n\r\n");
+    connection.send(&chunked).await;
+    let response = connection.response().await.unwrap();
+    assert_eq!(response.code().as_deref(), Some("body_not_allowed"));
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ pub(crate) fn is_preflight(
 ) -> bool {
     let has = |wanted: &HeaderName| headers.each().any(|(name, _)| is_named(name, wanted));
     method == b"OPTIONS"
-        && !matches!(body, BodyLength::Known(_))
+        && body == BodyLength::None
         && has(&header::ORIGIN)
         && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
 }
@@ -314,7 +314,9 @@ mod tests {
         assert!(is_preflight(b"OPTIONS", none, &whole[..]));
         assert!(!is_preflight(b"GET", none, &whole[..]));
         assert!(!is_preflight(b"options", none, &whole[..]));
-        assert!(!is_preflight(b"OPTIONS", BodyLength::Known(1), &whole[..]));
+        for body in [BodyLength::Known(1), BodyLength::Unknown] {
+            assert!(!is_preflight(b"OPTIONS", body, &whole[..]));
+        }
         assert!(!is_preflight(b"OPTIONS", none, &whole[..1]));
         assert!(!is_preflight(b"OPTIONS", none, &whole[1..]));
     }

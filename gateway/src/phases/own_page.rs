@@ -27,7 +27,7 @@ pub(crate) enum OwnPage {
     Icon,
 }
 
-/// The gateway's own page that a request asks for: a GET or HEAD without a declared body, for the icon also without a query.
+/// The gateway's own page that a request asks for: a GET or HEAD without a body, for the icon also without a query.
 #[must_use]
 pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     let target = head.target();
@@ -35,8 +35,7 @@ pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
     if !matches!(target.path.as_bytes(), [b'/', b'p' | b'f', ..]) {
         return None;
     }
-    let has_body = matches!(head.body(), BodyLength::Known(_));
-    let is_read = matches!(head.method(), b"GET" | b"HEAD") && !has_body;
+    let is_read = matches!(head.method(), b"GET" | b"HEAD") && head.body() == BodyLength::None;
     match target.path {
         _ if !is_read => None,
         "/favicon.ico" => target.query.is_empty().then_some(OwnPage::Icon),

@@ -239,7 +239,7 @@ async fn what_has_a_meaning_in_a_callback_may_appear_once() {
         ("state=v1.a&st%61te=v1.b", "state"),
         ("state=v1.a&code=x&code=y", "code"),
         ("state=v1.a&error=x&error=y&sign=z", "error"),
-        ("state=v1.a&code=x&error=y", "code, error"),
+        ("state=v1.a&code=x&error=y", "code|error"),
         ("state=v1.a&code=x&iss=y&iss=y", "iss"),
         ("state=v1.a&provider=x&provider=x", "provider"),
         ("state=v1.a&confirm=x&confirm=y", "confirm"),

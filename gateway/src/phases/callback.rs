@@ -63,7 +63,7 @@ pub(crate) fn match_callback(
     // One without a value counts as absent beside the other: RFC 6749 section 3.1.
     let outcomes = values(target.query, &["code", "error"]);
     if outcomes.filter(|value| !value.is_empty()).count() > 1 {
-        let name = "code, error";
+        let name = "code|error";
         return Err(Rejection::ParamDuplicated { name });
     }
     let state = values(target.query, &["state"]).next().unwrap_or_default();
@@ -214,7 +214,7 @@ mod tests {
             ("/login?state=a&confirm=b&confirm=c", "confirm"),
             ("/login?state=a&code=b&iss=c&%69ss=c", "iss"),
             ("/login?state=a&provider=b&provider=b", "provider"),
-            ("/login?state=a&code=b&error=c", "code, error"),
+            ("/login?state=a&code=b&error=c", "code|error"),
         ] {
             let error = match_get(target).unwrap_err();
             let Rejection::ParamDuplicated { name } = error else {

@@ -237,8 +237,7 @@ fn chain_warning(chain: &[Certificate]) -> Option<String> {
         None
     } else if !others.iter().any(|other| is_issued(leaf, other)) {
         Some(format!(
-            "lacks the certificate of its issuer, {issuer}: clients that do not have that one refuse the connection; append \
-             the intermediate certificates"
+            "lacks the certificate of its issuer, {issuer}: append it, unless clients have that one"
         ))
     } else if !chain.windows(2).all(|pair| is_issued(&pair[0], &pair[1])) {
         Some(

@@ -42,7 +42,7 @@ use crate::{
         verify::Verifier,
     },
     request::{
-        BodyLength, Method, Target,
+        BodyLength, CheckedTarget, Method, Target,
         client::ConnectionInfo,
         rejection::{Hint, Rejection},
     },
@@ -131,10 +131,9 @@ pub(crate) struct Patient<'p> {
 impl Patient<'_> {
     /// What was found, and the application.
     pub(crate) async fn examine(&self) -> (Findings, Option<Arc<App>>) {
-        let target = self.target();
         let mut findings = Findings {
             method: self.pasted.method.clone(),
-            path: target.path.to_owned(),
+            path: self.target(&CheckedTarget::default()).path.to_owned(),
             steps: Vec::new(),
             params: Vec::new(),
             canonical: None,
@@ -149,9 +148,10 @@ impl Patient<'_> {
         let admitted = self.admit();
         let result = admitted.as_ref().map(drop);
         findings.steps.push(step(StepName::Request, result));
-        let Ok(admitted) = admitted else {
+        let Ok((admitted, checked)) = admitted else {
             return (findings, None);
         };
+        let target = self.target(&checked);
         let (verifier, method, body) = (
             self.rules.verifier,
             admitted.method,
@@ -165,7 +165,7 @@ impl Patient<'_> {
             findings.steps.push(step(StepName::Callback, result));
             return (findings, None);
         }
-        let app = self.find_app(&admitted).await;
+        let app = self.find_app(&admitted, target).await;
         findings
             .steps
             .push(step(StepName::App, app.as_ref().map(drop)));
@@ -194,15 +194,19 @@ impl Patient<'_> {
                 .steps
                 .push(step(StepName::Sign, sign.as_ref().copied()));
         }
-        self.show_signing(&app, method, &params, &mut findings);
+        self.show_signing(&app, method, target, &params, &mut findings);
         (findings, Some(app))
     }
 
-    fn target(&self) -> Target<'_> {
-        Target::parse(self.pasted.target.as_bytes()).unwrap_or_default()
+    fn target<'t>(&'t self, checked: &'t CheckedTarget) -> Target<'t> {
+        let target = Target::parse(self.pasted.target.as_bytes());
+        Target {
+            unusual: checked.unusual.as_deref(),
+            ..target.unwrap_or_default()
+        }
     }
 
-    fn admit(&self) -> Result<Admitted<'_>, Rejection> {
+    fn admit(&self) -> Result<(Admitted<'_>, CheckedTarget), Rejection> {
         let rules = self.rules.admission;
         let limits = &rules.limits;
         let line = format!("GET {} HTTP/1.1\r\n", self.pasted.target);
@@ -215,14 +219,10 @@ impl Patient<'_> {
         if admitted.asks_upgrade {
             return Err(Rejection::UpgradeNotSupported);
         }
-        let unusual = checked.unusual.as_deref();
-        let target = Target {
-            unusual,
-            ..self.target()
-        };
         let version = self.rules.versions.named(admitted.version);
-        check_path(target, version.unwrap_or(self.rules.versions.default()))?;
-        Ok(admitted)
+        let version = version.unwrap_or(self.rules.versions.default());
+        check_path(self.target(&checked), version)?;
+        Ok((admitted, checked))
     }
 
     fn body_length(&self) -> BodyLength {
@@ -234,15 +234,20 @@ impl Patient<'_> {
 
     /// The application that the request names, if it can be found.
     pub(crate) async fn app(&self) -> Option<Arc<App>> {
-        let admitted = self.admit().ok()?;
-        self.find_app(&admitted).await.ok()
+        let (admitted, checked) = self.admit().ok()?;
+        let target = self.target(&checked);
+        self.find_app(&admitted, target).await.ok()
     }
 
-    async fn find_app(&self, admitted: &Admitted<'_>) -> Result<Arc<App>, Rejection> {
+    async fn find_app(
+        &self,
+        admitted: &Admitted<'_>,
+        target: Target<'_>,
+    ) -> Result<Arc<App>, Rejection> {
         let rules = self.rules;
         let paths = &rules.verifier.config().browser_paths;
         let names = &rules.admission.names;
-        identify_app(admitted.app, self.target(), paths, names, rules.apps).await
+        identify_app(admitted.app, target, paths, names, rules.apps).await
     }
 
     /// What the client of a rejected request gets.
@@ -263,12 +268,12 @@ impl Patient<'_> {
         &self,
         app: &App,
         method: Method,
+        target: Target<'_>,
         params: &Params<'_>,
         findings: &mut Findings,
     ) {
         let profile = self.rules.verifier.profile_of(app);
-        let path = self.target().path;
-        let canonical = canonical_for_display(profile, method.as_str(), path, params);
+        let canonical = canonical_for_display(profile, method.as_str(), target.path, params);
         let canonical = String::from_utf8_lossy(&canonical).into_owned();
         let own = self.own.as_deref().map(|own| without_keys(own, app));
         findings.difference = own.and_then(|own| difference(&canonical, &own));
@@ -281,7 +286,7 @@ impl Patient<'_> {
                 profile,
                 app,
             };
-            signing.sign(self.pasted, method, self.target(), self.rules.now)
+            signing.sign(self.pasted, method, target, self.rules.now)
         });
     }
 }

@@ -218,3 +218,24 @@ async fn of_many_wrong_requests_the_named_cause_is_the_right_one() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_path_is_compared_as_what_it_means() {
+    let toml = format!("{MINIMAL}[sign]\nalways_signed = ['POST /signed/**']\n");
+    let config = load(&toml).unwrap();
+    for (path, query, step, code) in [
+        ("/login", "?state=v1.abc&code=x", "callback", None),
+        ("/%6Cogin", "?state=v1.abc&code=x", "callback", None),
+        ("/signed/5", "", "sign", Some("sign_missing")),
+        ("/%73igned/5", "", "sign", Some("sign_missing")),
+        ("/%53igned/5", "", "sign", None),
+    ] {
+        let method = if query.is_empty() { "POST" } else { "GET" };
+        let request = format!("{method} {path}{query} HTTP/1.1\n\n");
+        let found = findings(&config, &request.parse().unwrap()).await;
+        let last = json!(found.steps.last().unwrap());
+        let problem = last["problem"]["code"].as_str();
+        assert_eq!((&last["step"], problem), (&json!(step), code), "{path}");
+        assert_eq!(found.path, path);
+    }
+}

@@ -283,20 +283,20 @@ async fn of_drainings_at_once_none_takes_the_last_address() {
             .iter()
             .enumerate()
             .map(|(number, token)| two.tried(number % 2, "drain", token, body(of(number), false)));
-        let answers = at_once(calls).await.into_iter().enumerate();
-        let answers: Vec<_> = answers
-            .map(|(number, answer)| (of(number), answer))
+        let responses = at_once(calls).await.into_iter().enumerate();
+        let responses: Vec<_> = responses
+            .map(|(number, response)| (of(number), response))
             .collect();
-        let done = answers.iter().filter(|(_, (status, _))| *status == 200);
+        let done = responses.iter().filter(|(_, (status, _))| *status == 200);
         let done: Vec<_> = done.map(|(index, _)| *index).collect();
-        assert!(!done.is_empty(), "round {round}: {answers:?}");
+        assert!(!done.is_empty(), "round {round}: {responses:?}");
         let out = two.address(done[0]);
-        for (index, answer) in &answers {
+        for (index, response) in &responses {
             let expected = match *index == done[0] {
                 true => (200, String::new()),
                 false => (409, "last_address".to_owned()),
             };
-            assert_eq!(*answer, expected, "round {round}: {answers:?}");
+            assert_eq!(*response, expected, "round {round}: {responses:?}");
         }
         assert_eq!(two.drained(&tokens[0]).await, [out]);
         if round == 0 {
@@ -326,10 +326,10 @@ async fn of_drainings_at_once_none_takes_the_last_address() {
         .iter()
         .enumerate()
         .map(|(number, token)| two.tried(number % 2, "drain", token, body(number / 2 % 2, true)));
-    let answers = at_once(calls).await;
+    let responses = at_once(calls).await;
     assert!(
-        answers.iter().all(|(status, _)| *status == 200),
-        "{answers:?}"
+        responses.iter().all(|(status, _)| *status == 200),
+        "{responses:?}"
     );
     assert_eq!(two.drained(&tokens[0]).await.len(), 2);
 }

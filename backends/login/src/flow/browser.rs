@@ -220,7 +220,7 @@ async fn redirect_to_provider(
     provider: &Provider,
     cookie: &LoginCookie,
 ) -> Result<Redirect, LoginError> {
-    // What cannot be compared is refused, too: whoever begins a login chooses between IPv4 and IPv6.
+    // What cannot be compared is refused, too: who begins a login chooses between IPv4 and IPv6.
     if let Mode::Polling { begun, .. } = &login.mode
         && service.config.same_network == SameNetwork::Require
         && begun.is_near(request.client) != Some(true)

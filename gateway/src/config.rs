@@ -289,10 +289,9 @@ impl Config {
                 open.address
             )
         }));
-        let addresses: Vec<_> = self.listeners.iter().map(|one| one.address.ip()).collect();
         let shared = self
             .management
-            .shared_host(&self.public_url.to_url(), &addresses);
+            .shared_host(&self.public_url.to_url(), &self.listeners);
         warnings.extend(shared.map(|host| {
             format!(
                 "management.console and the clients' listeners share the host {host}: browsers send cookies to every port of a \

@@ -100,6 +100,12 @@ impl LoadedTls {
         warnings.flatten().collect()
     }
 
+    /// Whether a certificate has this very name, in any letter case.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        let mut names = self.certificates.iter().flat_map(|one| &one.names);
+        names.any(|own| own.eq_ignore_ascii_case(name))
+    }
+
     /// Reads the files. Blocks. `files` also has the files that were read if this fails.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use signpost_protocol::{app::AppIdent, label_enum};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::listen::{Protocols, read_tls};
+use super::listen::{ListenerSettings, Protocols, read_tls};
 use crate::tls::{ClientAuth, Tls};
 
 /// Default of `management.listen`. `conf/README.md`.
@@ -99,7 +99,11 @@ impl Management {
     }
 
     /// A host by which browsers reach both the console and clients' listeners: they send each cookie to all ports of it.
-    pub(super) fn shared_host(&self, public_url: &Url, listeners: &[IpAddr]) -> Option<String> {
+    pub(super) fn shared_host(
+        &self,
+        public_url: &Url,
+        listeners: &[ListenerSettings],
+    ) -> Option<String> {
         self.console.as_ref()?;
         let (own, public) = (self.settings.listen.ip(), public_url.host_str()?);
         let is_own = public.trim_matches(['[', ']']) == own.to_string();
@@ -107,11 +111,20 @@ impl Management {
         if is_own || names.any(|name| name.eq_ignore_ascii_case(public)) {
             return Some(public.to_owned());
         }
-        // Behind a proxy on the machine itself, browsers open public_url alone.
-        let is_open = |one: &IpAddr| {
-            !one.is_loopback() && (*one == own || one.is_unspecified() || own.is_unspecified())
+        // Certificates for tests have "localhost", too.
+        let is_certified = |name: &&str| {
+            let mut tls = listeners.iter().filter_map(|one| one.tls.as_ref());
+            *name != "localhost" && tls.any(|tls| tls.loaded().has_name(name))
         };
-        let is_shared = !own.is_loopback() && listeners.iter().any(is_open);
+        if let Some(name) = self.settings.hosts.names().find(is_certified) {
+            return Some(name.to_owned());
+        }
+        // Behind a proxy on the machine itself, browsers open public_url alone.
+        let is_open = |one: IpAddr| {
+            !one.is_loopback() && (one == own || one.is_unspecified() || own.is_unspecified())
+        };
+        let mut addresses = listeners.iter().map(|one| one.address.ip());
+        let is_shared = !own.is_loopback() && addresses.any(is_open);
         is_shared.then(|| own.to_string())
     }
 

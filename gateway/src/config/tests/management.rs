@@ -171,6 +171,16 @@ fn a_console_on_the_host_of_the_clients_is_warned_of() {
             "no cookies: {keys} {management}"
         );
     }
+    // The clients' certificate is for gateway-a.
+    let keys = "public_url = 'https://api.example'";
+    let (pem, key) = (files.path().join("a.pem"), files.path().join("a.key"));
+    let (pem, key) = (pem.display(), key.display());
+    let listen = format!(
+        "{console}[[listen]]\naddress = '127.0.0.1:8443'\n\
+         tls.certificates = [{{ certificate = '{pem}', key = '{key}' }}]\n"
+    );
+    assert!(warns(keys, "hosts = ['b', 'Gateway-A']", &listen));
+    assert!(!warns(keys, "hosts = ['b']", &listen));
     for (keys, management) in [
         ("listen = '10.0.0.5:80'", ""),
         (

@@ -360,6 +360,33 @@ async fn the_page_shows_where_a_login_was_begun_and_warns_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_page_that_does_not_ask_is_shown_if_it_warns() {
+    let stack = Stack::builder()
+        .gateway(PROXY)
+        .backends("[polling]\nconfirm = false")
+        .start()
+        .await;
+    let client = stack.client();
+    let begun = from(client.post("/login").signed(), "198.51.100.7")
+        .send()
+        .await;
+    let begun = PollingLogin::from_response(&begun.ok());
+    let page = format!("/login?state={}", begun.state());
+    let elsewhere = from(client.get(&page).unsigned(), "198.51.101.7")
+        .send()
+        .await;
+    let text = elsewhere.text();
+    assert!(
+        text.contains("Your browser is in another network") && text.contains("confirm="),
+        "{text}"
+    );
+    for unwarned in ["198.51.100.8", "2001:db8::1"] {
+        let sent_on = from(client.get(&page).unsigned(), unwarned).send().await;
+        assert_eq!(sent_on.status, 302, "{}", sent_on.summary());
+    }
+}
+
+#[tokio::test]
 async fn a_login_is_confirmed_only_in_its_own_network_if_that_is_required() {
     for confirm in [true, false] {
         let rule = format!("[login]\nsame_network = \"require\"\n[polling]\nconfirm = {confirm}");

@@ -48,7 +48,11 @@ pub(crate) async fn show_page(
         Choice::Users(_) => None,
     };
     let providers = buttons(service, fixed)?;
-    if let (Some(name), false) = (fixed, service.config.polling.confirm) {
+    // Only the page warns.
+    let is_elsewhere = begun.is_near(request.client) == Some(false);
+    let confirm = service.config.polling.confirm
+        || (is_elsewhere && service.config.same_network == SameNetwork::Warn);
+    if let (Some(name), false) = (fixed, confirm) {
         let provider = configured_provider(service, name)?;
         let redirect = redirect_to_provider(service, request, &login, provider, &cookie).await?;
         return Ok(BrowserStep::Redirect(redirect));
@@ -65,7 +69,7 @@ pub(crate) async fn show_page(
             user_code: user_code.clone(),
             age_minutes: now.seconds_from(begun.at) / 60,
             network: begun.network.clone(),
-            is_elsewhere: begun.is_near(request.client) == Some(false),
+            is_elsewhere,
             confirm: cookie.confirm(),
             cancel: cookie.cancel(),
             set_cookie: BrowserCookie::of(&login.state, &service.config.public_url)

@@ -22,6 +22,7 @@ pub(crate) fn login<V: Version>() -> Operation {
     provider(Operation::new("Each step of a login in a browser. Without `state` a login by redirect begins."))
         .optional("return_to", json!({ "type": "string", "format": "uri" }), "Where the login ends, with `ticket` or `error` in its query; required for a browser. Its origin is registered.")
         .optional("code_challenge", pattern(Challenge::PATTERN), "Base64url of the SHA-256 of `code_verifier`, without which `ticket` is worth nothing then.")
+        .optional("code_challenge_method", pattern("S256"), "Of `code_challenge`; also if it is absent.")
         .optional("app", text(), "The application, if the header is absent.")
         .optional("state", pattern(TOKEN), "The login, as `authorize_url` and the provider's redirect have it.")
         .optional("confirm", text(), "A link of the page.")

@@ -253,6 +253,22 @@ async fn hints_that_are_passed_on_are_checked() {
 }
 
 #[tokio::test]
+async fn a_redirect_login_is_bound_by_s256_only() {
+    let setup = Setup::new().await;
+    let bound = format!("{WITH_RETURN_TO}&code_challenge={CHALLENGE}");
+    let named = format!("{bound}&code_challenge_method=S256");
+    for begins in [&bound, &named] {
+        let begun = setup.call("GET", begins, &[]).await;
+        assert_eq!(begun.status, StatusCode::FOUND, "{}", begun.body);
+    }
+    for method in ["plain", "s256", "", "S256&code_challenge_method=S256"] {
+        let target = format!("{bound}&code_challenge_method={method}");
+        let refused = setup.call("GET", &target, &[]).await;
+        refused.assert_problem(400, "param_invalid");
+    }
+}
+
+#[tokio::test]
 async fn a_callback_of_its_own_keeps_a_code_from_other_providers() {
     let setup = Setup::with(SECOND).await;
     let shared = setup.call(

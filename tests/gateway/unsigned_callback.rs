@@ -35,6 +35,7 @@ async fn a_providers_callback_passes_unsigned() {
         "/login?code=x&state=v1.abc&time=1&sign=y&%73ign=z",
         "/login?code=x&state=v1.abc&b=%ff&%fe=%e4%f6&error_description=Acc%E8s",
         "/login?code=x&state=v1.abc&error=",
+        "/login?code=x&state=v1.abc&note=100%&%=%zz",
         "/login?state=v1.abc&fbclid=x&utm_source=y&utm_source=z",
         "/login?state=v1.abc&confirm=x&provider=y&gclid=z",
         &many,
@@ -58,6 +59,21 @@ async fn a_providers_callback_passes_unsigned() {
             "it belongs to no application"
         );
     }
+}
+
+#[tokio::test]
+async fn elsewhere_a_percent_sign_that_begins_no_escape_is_refused() {
+    let (stack, backend) = Stack::recording().await;
+    for (method, path) in [("GET", "/other"), ("POST", "/login"), ("GET", "/login/")] {
+        let target = format!("{path}?code=x&state=v1.abc&note=100%");
+        let response = send(&stack, &request(method, &target, &[], b"")).await;
+        assert_eq!(
+            (response.status, response.code()),
+            (400, Some("params_malformed".to_owned())),
+            "{method} {target}"
+        );
+    }
+    assert!(backend.requests().is_empty());
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ pub(crate) fn match_callback(
 }
 
 /// Whether a query is a callback's: it has `state`, and an outcome or no signature.
-pub(super) fn is_callback(query: &str) -> bool {
+pub(crate) fn is_callback(query: &str) -> bool {
     has_any(query, &["state"])
         && (has_any(query, &["code", "error"]) || !has_any(query, &[TIME, SIGN]))
 }

@@ -8,6 +8,7 @@ use memchr::{memchr, memmem, memrchr};
 use signpost_protocol::malformed::{Fault, Malformed, Part};
 
 use crate::{
+    phases::callback::is_callback,
     request::{BodyLength, CheckedTarget, Head, HeadLimits, Headers as _, RawHeaders, is_named},
     wire::syntax::{
         bytes::{HOST, PATH, QUERY, TOKEN, first_outside, has_control, is_in_class, is_made_of},
@@ -215,7 +216,13 @@ pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<Checked
         return Err(HeadFault::QueryTooLong);
     }
     let unusual = read_path(path).map_err(|MalformedPath| HeadFault::Target)?;
-    if is_made_of(query, QUERY) {
+    // Browsers leave a `%` that begins no escape as it is, and a callback may have any. Whether this is one depends on the
+    // configuration: parameters of all else are read strictly, once the application is known.
+    let may_be_callback = || {
+        let may_have = |&byte: &u8| byte == b'%' || is_in_class(byte, QUERY);
+        query.iter().all(may_have) && std::str::from_utf8(query).is_ok_and(is_callback)
+    };
+    if is_made_of(query, QUERY) || may_be_callback() {
         Ok(CheckedTarget {
             path_length: path.len(),
             unusual,

@@ -26,7 +26,7 @@ pub enum Fault {
     QueryTooLong,
     /// A path or a `Host` that does not match RFC 3986.
     Target,
-    /// A query that does not match RFC 3986.
+    /// A query that does not match RFC 3986, and cannot be a callback's.
     Query,
 }
 
@@ -91,6 +91,25 @@ pub fn read<'a>(input: &'a [u8], limits: &Limits) -> Result<Option<Head<'a>>, Fa
     }
 }
 
+/// Whether a query has a parameter of one of these names, as the URL standard reads it: a broken escape is text.
+fn has_name(query: &[u8], names: &[&str]) -> bool {
+    query.split(|&byte| byte == b'&').any(|pair| {
+        let mut rest = pair.split(|&byte| byte == b'=').next().unwrap_or(pair);
+        let mut name = Vec::new();
+        while let [first, behind @ ..] = rest {
+            let digits = behind
+                .get(..2)
+                .and_then(|two| std::str::from_utf8(two).ok());
+            let digits = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            let escaped = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+            let escaped = escaped.filter(|_| *first == b'%');
+            name.push(escaped.unwrap_or(*first));
+            rest = &behind[if escaped.is_some() { 2 } else { 0 }..];
+        }
+        names.iter().any(|one| name == one.as_bytes())
+    })
+}
+
 fn read_whole<'a>(head: &'a [u8], limits: &Limits) -> Result<Head<'a>, Fault> {
     let mut lines = lines(head).into_iter();
     let request_line = lines.next().ok_or(Fault::NotHttp)?;
@@ -120,9 +139,13 @@ fn read_whole<'a>(head: &'a [u8], limits: &Limits) -> Result<Head<'a>, Fault> {
     if !path.starts_with(b"/") || !is_encoded(path, is_path_byte) {
         return Err(Fault::Target);
     }
-    if !is_encoded(query, |byte| {
-        is_path_byte(byte) || b"?[]\\^`{|}".contains(&byte)
-    }) {
+    let is_query_byte = |byte| is_path_byte(byte) || b"?[]\\^`{|}".contains(&byte);
+    let may_be_callback = query
+        .iter()
+        .all(|&byte| is_query_byte(byte) || byte == b'%')
+        && has_name(query, &["state"])
+        && (has_name(query, &["code", "error"]) || !has_name(query, &["time", "sign"]));
+    if !is_encoded(query, is_query_byte) && !may_be_callback {
         return Err(Fault::Query);
     }
     let hosts = values(&fields, "host");

@@ -203,6 +203,21 @@ fn targets_are_paths_of_pchar_and_queries() {
 }
 
 #[test]
+fn a_callback_may_have_a_percent_sign_that_begins_no_escape() {
+    for good in ["/login?state=s&a=100%", "/?a=%zz%&state=s&code=c"] {
+        assert_eq!(with_target(good), Ok(BodyLength::None), "{good}");
+    }
+    for bad in [
+        "/login?a=100%",
+        "/login?state=s&sign=s&a=100%",
+        "/login?state=s&a=%<",
+        "/login?state=s&a=%ä",
+    ] {
+        assert_eq!(with_target(bad), Err(HeadFault::Query), "{bad}");
+    }
+}
+
+#[test]
 fn ambiguous_framing_is_rejected() {
     assert_eq!(with_headers(""), Ok(BodyLength::None));
     assert_eq!(with_headers("Content-Length: 0\r\n"), Ok(BodyLength::None));

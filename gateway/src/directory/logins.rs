@@ -102,11 +102,8 @@ impl Logins {
             };
             let mut rows = audit::page(&self.store, filter, MAX_ENDED).await?;
             rows.retain(|row| row.at >= since || row.id > known);
-            let concerns = |row: &AuditRow| {
-                [json!({}), app_only(app)]
-                    .iter()
-                    .any(|changes| row.entry.changes == changes.to_string())
-            };
+            let changes = [json!({}), app_only(app)].map(|changes| changes.to_string());
+            let concerns = |row: &AuditRow| changes.contains(&row.entry.changes);
             if rows.len() == MAX_ENDED || rows.iter().any(concerns) {
                 return Ok(true);
             }

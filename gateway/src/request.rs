@@ -105,13 +105,13 @@ impl Head {
     /// The target.
     #[must_use]
     pub fn target(&self) -> Target<'_> {
-        let target = self.target.slice(&self.bytes);
-        let (path, query) = target.split_at(self.checked.path_length);
         // The target was checked, so it is ASCII.
-        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        let target = std::str::from_utf8(self.target.slice(&self.bytes)).unwrap_or_default();
+        let parts = target.split_at_checked(self.checked.path_length);
+        let (path, query) = parts.unwrap_or_default();
         Target {
-            path: text(path),
-            query: text(query.get(1..).unwrap_or_default()),
+            path,
+            query: query.get(1..).unwrap_or_default(),
             unusual: self.checked.unusual.as_deref(),
         }
     }

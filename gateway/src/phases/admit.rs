@@ -250,6 +250,7 @@ impl<'a> CollectedHeaders<'a> {
                 found.take(role, index, value, &rules.names)?;
             }
             if is_nominated {
+                found.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
                 continue;
             }
             // Always fits: a head has fewer fields than bytes, at most 65,535.
@@ -302,11 +303,10 @@ impl<'a> CollectedHeaders<'a> {
             HeaderRole::Forwarded => self.proxy.forwarded.push(value),
             HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),
             HeaderRole::ForwardedProto => self.proxy.proto.push(value),
-            // Whether `Connection` names it or not: without it the request would be another one.
-            HeaderRole::Upgrade => self.asks_upgrade |= is_other_protocol(value),
             HeaderRole::ContentLength
             | HeaderRole::Connection
             | HeaderRole::Tracestate
+            | HeaderRole::Upgrade
             | HeaderRole::Proxy
             | HeaderRole::Removed
             | HeaderRole::Ordinary => {}

@@ -173,8 +173,10 @@ pub struct RequestLine<'a> {
 fn request_line(line: &[u8]) -> Result<(RequestLine<'_>, bool), HeadFault> {
     let parts = memchr(b' ', line).and_then(|end| {
         let (method, rest) = (&line[..end], &line[end + 1..]);
-        // A space in the target is one of the target's faults: it frames no body.
-        let end = memrchr(b' ', rest)?;
+        // A space in the target is one of the target's faults: it frames no body. Each version is as long as this one.
+        let usual = rest.len().checked_sub(" HTTP/1.1".len());
+        let end = usual.filter(|&end| rest[end] == b' ');
+        let end = end.or_else(|| memrchr(b' ', rest))?;
         Some((method, &rest[..end], &rest[end + 1..]))
     });
     let (method, target, version) = parts.ok_or(HeadFault::NotHttp(

@@ -233,6 +233,9 @@ pub enum Method {
 }
 
 impl Method {
+    /// All, as `Allow` lists them.
+    pub(crate) const ALL: &'static str = "GET, POST";
+
     /// The method of these bytes, if it is allowed.
     #[must_use]
     pub(crate) const fn from_bytes(method: &[u8]) -> Option<Self> {

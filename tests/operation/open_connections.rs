@@ -146,8 +146,8 @@ async fn many_refused_connections_are_one_line_of_the_log() {
 #[tokio::test]
 async fn connections_to_management_are_limited() {
     let stack = Stack::start().await;
-    // Half of all are of one address.
-    assert_connection_limit(stack.addresses().management, 128).await;
+    // A quarter of all are of one address.
+    assert_connection_limit(stack.addresses().management, 64).await;
 }
 
 /// Opens more connections than are allowed, none of which sends a whole request. The first ones make room for the last ones,

@@ -16,10 +16,7 @@ use signpost_protocol::{
 };
 use smallvec::SmallVec;
 
-use super::{
-    error_response::METHODS,
-    origin::{Origin, Peer, ProxyHeaders},
-};
+use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
     config::Config,
     request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
@@ -130,7 +127,7 @@ pub(crate) fn admit<'a>(
     peer: &Peer,
     rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
-    let allowed = METHODS;
+    let allowed = Method::ALL;
     let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
     let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
     let must_be_empty = check_body(method, body, &found, rules)?;

@@ -18,7 +18,10 @@ use signpost_protocol::{
 };
 
 use super::error_format::ErrorFormat;
-use crate::{request::rejection::Rejection, wire::syntax::field::NameAndValue};
+use crate::{
+    request::{Method, rejection::Rejection},
+    wire::syntax::field::NameAndValue,
+};
 
 /// A response of the gateway itself, ready to be written.
 #[derive(Debug)]
@@ -45,9 +48,6 @@ impl OwnResponse {
         headers.any(|(known, _)| known.as_str().as_bytes() == name)
     }
 }
-
-/// The methods that the gateway forwards.
-pub(crate) const METHODS: &str = "GET, POST";
 
 /// The reason phrase of a status.
 #[must_use]
@@ -143,7 +143,7 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
         Rejection::MethodNotAllowed { allowed } => {
-            let scope = if *allowed == METHODS {
+            let scope = if *allowed == Method::ALL {
                 "gateway"
             } else {
                 "path"

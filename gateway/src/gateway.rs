@@ -126,7 +126,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
     {
         return Box::pin(serve_preflight(gateway, cors, peer, &mut request, client)).await;
     }
-    if let Some(page) = match_own_page(head) {
+    if let Some(page) = match_own_page(head, request.target) {
         return Box::pin(serve_own_page(gateway, page, peer, &mut request, client)).await;
     }
     match receive(gateway, peer, &mut request, client).await {

@@ -13,7 +13,7 @@ use super::{
     error_format::{ErrorFormatRules, accepts_html, language},
     error_response::OwnResponse,
 };
-use crate::request::{BodyLength, Head, Headers};
+use crate::request::{BodyLength, Head, Headers, Target};
 
 /// Browsers cache the pages for a day. A shared cache would give one request id to several clients.
 const CACHED: HeaderValue = HeaderValue::from_static("private, max-age=86400");
@@ -29,8 +29,7 @@ pub(crate) enum OwnPage {
 
 /// The gateway's own page that a request asks for: a GET or HEAD without a body, for the icon also without a query.
 #[must_use]
-pub(crate) fn match_own_page(head: &Head) -> Option<OwnPage> {
-    let target = head.target();
+pub(crate) fn match_own_page(head: &Head, target: Target<'_>) -> Option<OwnPage> {
     // Checked first: what other requests pay.
     if !matches!(target.path.as_bytes(), [b'/', b'p' | b'f', ..]) {
         return None;

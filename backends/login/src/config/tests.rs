@@ -162,7 +162,7 @@ fn a_secret_is_read_from_its_source() {
         std::fs::write(&file, odd).unwrap();
         assert_eq!(problems(&in_file).0, ["providers.sandbox.client_secret"]);
     }
-    // Issue 44, row 14: what nobody means is refused, wherever it is from.
+    // Issue 44, row 14: a secret with an oddity is refused, from each source.
     assert_eq!(
         problems(&with(" literal ")).0,
         ["providers.sandbox.client_secret"]

@@ -78,7 +78,7 @@ async fn only_an_admin_changes_the_application_of_the_console() {
             .send(request("POST", path, &token, &jsonl, lines))
             .await
     };
-    // Before it exists, whoever makes it would have its key.
+    // Before it exists, its creator would have its key.
     let refused = import(operator, "https://attacker.example").await;
     assert_eq!(refused.code(), "import_invalid");
     let problems = refused.body["problems"].to_string();

@@ -125,7 +125,7 @@ async fn begin_redirect(
     };
     let return_to = parameters.optional("return_to")?;
     let challenge = parameters.of_form("code_challenge", Challenge::PATTERN, Challenge::decode)?;
-    // Without it RFC 7636 means `plain`: here it is always S256, and nobody who means another begins.
+    // Without it RFC 7636 means `plain`: here it is always S256, and a client that means another cannot begin.
     let is_s256 = |method: &str| (method == "S256").then_some(());
     parameters.of_form("code_challenge_method", "S256", is_s256)?;
     let ending = (return_to, challenge);

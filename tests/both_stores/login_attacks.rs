@@ -4,7 +4,7 @@ use end_to_end::{
     browser::{Browser, Decision, param},
     logins::{PollingLogin, begin_polling, check, confirm_polling, credential, log_in_by_redirect},
     program::Program,
-    signed_client::Call,
+    signed_client::{Call, SignedClient},
     stack::Stack,
 };
 
@@ -307,6 +307,12 @@ fn from<'c>(call: Call<'c>, address: &str) -> Call<'c> {
     call.header("X-Forwarded-For", address)
 }
 
+/// Begins a polling login from this client address.
+async fn begin_from(client: &SignedClient, address: &str) -> PollingLogin {
+    let begun = from(client.post("/login").signed(), address).send().await;
+    PollingLogin::from_response(&begun.ok())
+}
+
 /// Lets a test choose the client's address.
 const PROXY: &str = "trusted_proxies = [\"127.0.0.1\"]";
 
@@ -333,10 +339,7 @@ async fn the_page_shows_where_a_login_was_begun_and_warns_elsewhere() {
         ("198.51.100.7", "198.51.100.0/24", "2001:db8::1", false),
         ("2001:db8:1:2::3", "2001:db8:1::/48", "198.51.100.7", false),
     ] {
-        let begun = from(client.post("/login").signed(), begun_from)
-            .send()
-            .await;
-        let begun = PollingLogin::from_response(&begun.ok());
+        let begun = begin_from(&client, begun_from).await;
         let page = format!("/login?state={}", begun.state());
         let page = from(client.get(&page).unsigned(), browser).send().await;
         let text = page.text();
@@ -367,10 +370,7 @@ async fn a_page_that_does_not_ask_is_shown_if_it_warns() {
         .start()
         .await;
     let client = stack.client();
-    let begun = from(client.post("/login").signed(), "198.51.100.7")
-        .send()
-        .await;
-    let begun = PollingLogin::from_response(&begun.ok());
+    let begun = begin_from(&client, "198.51.100.7").await;
     let page = format!("/login?state={}", begun.state());
     let elsewhere = from(client.get(&page).unsigned(), "198.51.101.7")
         .send()
@@ -396,10 +396,7 @@ async fn a_login_is_confirmed_only_in_its_own_network_if_that_is_required() {
             .start()
             .await;
         let client = stack.client();
-        let begun = from(client.post("/login").signed(), "198.51.100.7")
-            .send()
-            .await;
-        let begun = PollingLogin::from_response(&begun.ok());
+        let begun = begin_from(&client, "198.51.100.7").await;
         let page = format!("/login?state={}", begun.state());
         for (browser, is_near) in [
             ("198.51.101.7", false),

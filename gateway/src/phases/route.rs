@@ -288,7 +288,10 @@ mod tests {
     use crate::{
         config::tests::{sign_config, versions},
         directory::apps::directory::AppDirectory,
-        phases::{callback::match_callback, verify::Verifier},
+        phases::{
+            callback::{Callback, match_callback},
+            verify::Verifier,
+        },
         request::{BodyLength, Method, RawHeaders, Target},
         wire::syntax::path::read_path,
     };
@@ -459,19 +462,18 @@ mod tests {
         assert_eq!(by_client("192.0.2.1"), 63);
     }
 
+    fn callback_with(state: &str, verifier: &Verifier) -> Callback {
+        let target = format!("/login?state={state}&code=x");
+        let target = Target::parse(target.as_bytes()).unwrap();
+        let (headers, config) = (RawHeaders(b""), verifier.config());
+        let callback = match_callback(Method::Get, BodyLength::None, target, &headers, config);
+        callback.unwrap().unwrap()
+    }
+
     #[test]
     fn a_callback_takes_no_route() {
         let verifier = Verifier::new(sign_config(""));
-        let target = Target::parse(b"/login?state=v1.abc&code=x").unwrap();
-        let callback = match_callback(
-            Method::Get,
-            BodyLength::None,
-            target,
-            &RawHeaders(b""),
-            verifier.config(),
-        )
-        .unwrap()
-        .unwrap();
+        let callback = callback_with("v1.abc", &verifier);
         let verified = verifier.pass_callback(callback);
         let versions = versions(PARTS);
         let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true).unwrap();
@@ -503,17 +505,7 @@ mod tests {
     fn a_callback_goes_to_the_version_that_issued_its_state() {
         let verifier = Verifier::new(sign_config(""));
         for (state, version) in [("v2.abc", "v2"), ("v9.abc", "v1"), ("abc", "v1")] {
-            let target = format!("/login?state={state}&code=x");
-            let target = Target::parse(target.as_bytes()).unwrap();
-            let callback = match_callback(
-                Method::Get,
-                BodyLength::None,
-                target,
-                &RawHeaders(b""),
-                verifier.config(),
-            )
-            .unwrap()
-            .unwrap();
+            let callback = callback_with(state, &verifier);
             let verified = verifier.pass_callback(callback);
             assert_eq!(
                 routed(verified, "v1", TWO),
@@ -592,16 +584,7 @@ mod tests {
         let versions = versions(ENDING);
         let after = || NOW;
         let verifier = Verifier::new(sign_config(""));
-        let target = Target::parse(b"/login?state=v1.abc&code=x").unwrap();
-        let callback = match_callback(
-            Method::Get,
-            BodyLength::None,
-            target,
-            &RawHeaders(b""),
-            verifier.config(),
-        )
-        .unwrap()
-        .unwrap();
+        let callback = callback_with("v1.abc", &verifier);
         for (verified, asked, source) in [
             (verified(None), "v1", VersionSource::Header),
             (verified(Some("v1")), "", VersionSource::App),

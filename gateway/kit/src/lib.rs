@@ -14,6 +14,7 @@
 //! | [`reload`] | reloading the configuration of a running program |
 //! | [`secret`] | secrets and their sources |
 //! | [`server`] | listeners, health, shutdown, open files |
+//! | [`task`] | tasks that are repeated on the store, and their log |
 //! | [`trace`] | traces: sampled requests, their spans, and the export to a collector |
 
 pub mod cache;
@@ -27,6 +28,7 @@ pub mod page;
 pub mod reload;
 pub mod secret;
 pub mod server;
+pub mod task;
 pub mod trace;
 
 pub use signpost_protocol::label_enum;

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use signpost_kit::task::Task;
 use signpost_protocol::request_id::RequestId;
 use signpost_store::{Changed, Store, StoreError, values};
 use tokio::{
@@ -79,15 +80,10 @@ pub(crate) struct RejectionSearch {
 impl RejectionSearch {
     /// Searches until the process ends.
     pub(crate) async fn run(self) {
+        let mut task = Task::quiet("rejected requests cannot be looked for now");
         loop {
             self.wanted.notified().await;
-            // The change feed reports that the store does not answer.
-            if let Err(error) = self.search().await {
-                tracing::debug!(
-                    cause = %error.in_short(),
-                    "rejected requests cannot be looked for now"
-                );
-            }
+            task.log(self.search().await.map(|()| true));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use signpost_kit::task::{Outcome, Task};
 use signpost_store::{Store, StoreError};
 use tokio::{
     sync::Notify,
@@ -53,8 +54,9 @@ impl DrainWatch {
 
     /// Looks until the process ends.
     pub(crate) async fn run(mut self) {
+        let mut task = Task::quiet("the drained addresses cannot be read now");
         loop {
-            self.look().await;
+            task.log(self.look().await);
             tokio::select! {
                 () = self.changed.notified() => self.is_read = false,
                 () = sleep(INTERVAL) => {}
@@ -62,19 +64,18 @@ impl DrainWatch {
         }
     }
 
-    async fn look(&mut self) {
-        if let Err(error) = self.read().await {
-            // The change feed reports that the store does not answer. What is known stays drained until its end.
-            tracing::debug!(cause = %error.in_short(), "the drained addresses cannot be read now");
-        }
+    async fn look(&mut self) -> Outcome {
+        // If it fails, what is known stays drained until its end.
+        let outcome = self.read().await.map(|()| true);
         let gateway = self.current.load_full();
         let (drained, generation) = (gateway.state.drained.load(), gateway.policy.generation);
         if drained.is_empty() && self.cleared == Some(generation) {
-            return;
+            return outcome;
         }
         let now = gateway.state.clock.now();
         gateway.policy.backends.drain(&drained, now);
         self.cleared = drained.is_empty().then_some(generation);
+        outcome
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {

@@ -4,11 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use signpost_kit::task::Task;
 use signpost_store::{
     Store, StoreError,
     tables::{audit, idempotency},
 };
-use tokio::time::sleep;
 
 use crate::{
     directory::tokens::Tokens, gateway::Gateway, observe::rejections, shadow::store as tallies,
@@ -22,13 +22,14 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Deletes until the process ends, by the current configuration.
 pub(crate) async fn run(current: Arc<ArcSwap<Gateway>>, store: Store) {
-    loop {
-        let has_more = delete(&current, &store).await.unwrap_or_else(|error| {
-            tracing::debug!(cause = %error.in_short(), "old rows cannot be deleted now");
-            true
-        });
-        sleep(if has_more { SHORT_INTERVAL } else { INTERVAL }).await;
-    }
+    let task = Task::quiet("old rows cannot be deleted now");
+    let turn = || async {
+        match delete(&current, &store).await {
+            Ok(false) => (Ok(true), INTERVAL),
+            has_more_or_failed => (has_more_or_failed, SHORT_INTERVAL),
+        }
+    };
+    task.run(turn).await;
 }
 
 /// Deletes a batch of each. `true` if there may be more.

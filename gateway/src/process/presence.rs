@@ -10,6 +10,7 @@ use signpost_kit::{
     config::Settings,
     reload::ReloadHandle,
     server::shutdown::Phase,
+    task::Task,
 };
 use signpost_release::RELEASE;
 use signpost_store::{Store, StoreError};
@@ -93,6 +94,7 @@ impl Presence {
         let mut rows: u32 = 0;
         let metrics = || Arc::clone(&self.current.load().state.records.metrics);
         let mut traffic = Recorder::new(&metrics());
+        let mut task = Task::quiet("the gateway's row cannot be written now");
         loop {
             let state = self.state(&reloads).await;
             let traffic = traffic.record(&metrics(), SystemClock.now());
@@ -101,14 +103,9 @@ impl Presence {
                 false => SHORT_INTERVAL,
             };
             let is_deletion_due = rows.is_multiple_of(ROWS_PER_DELETION);
-            match self.row.write(&state, &traffic, is_deletion_due).await {
-                Ok(()) => rows = rows.wrapping_add(1),
-                // The change feed reports that the store does not answer.
-                Err(error) => tracing::debug!(
-                    cause = %error.in_short(),
-                    "the gateway's row cannot be written now"
-                ),
-            }
+            let written = self.row.write(&state, &traffic, is_deletion_due).await;
+            rows = rows.wrapping_add(u32::from(written.is_ok()));
+            task.log(written.map(|()| true));
             sleep(interval).await;
         }
     }

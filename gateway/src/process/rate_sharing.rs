@@ -13,8 +13,11 @@ use std::{
 
 use arc_swap::ArcSwap;
 use ring::hmac;
-use signpost_kit::limits::{Key, RateTable, Subject, Used};
-use signpost_store::{Store, StoreError};
+use signpost_kit::{
+    limits::{Key, RateTable, Subject, Used},
+    task::{Outcome, Task},
+};
+use signpost_store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::store::{Added, HASH_BYTES, add_used, delete_refilled};
@@ -35,7 +38,6 @@ pub(crate) struct RateSharing {
     current: Arc<ArcSwap<Gateway>>,
     store: Store,
     key: hmac::Key,
-    is_failing: bool,
 }
 
 impl RateSharing {
@@ -46,12 +48,15 @@ impl RateSharing {
             current,
             store,
             key,
-            is_failing: false,
         }
     }
 
     /// Reports until the process ends. While nothing is shared, this does nothing.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(self) {
+        let mut task = Task::new(
+            "rate limits cannot be shared, so this gateway counts by itself",
+            "rate limits are shared again",
+        );
         let mut turns = interval(INTERVAL);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reports = 0_u32;
@@ -63,32 +68,26 @@ impl RateSharing {
             };
             let mut outcome = self.report(tables.shared(Instant::now())).await;
             reports = reports.wrapping_add(1);
-            if reports.is_multiple_of(REPORTS_PER_DELETION) && !matches!(outcome, Some(Err(_))) {
-                outcome = Some(delete_refilled(&self.store).await);
+            if reports.is_multiple_of(REPORTS_PER_DELETION) && outcome.is_ok() {
+                outcome = delete_refilled(&self.store).await.map(|()| true);
             }
-            if let Some(outcome) = outcome {
-                self.log(outcome);
-            }
+            task.log(outcome);
         }
     }
 
-    /// Reports what the keys have used, and applies what the store adds. `None` if there was nothing to report: that says nothing
-    /// about the store.
-    async fn report(
-        &self,
-        tables: [&RateTable; RequestLimit::SHARED.len()],
-    ) -> Option<Result<(), StoreError>> {
+    /// Reports what the keys have used, and applies what the store adds. `false` if there was nothing to report.
+    async fn report(&self, tables: [&RateTable; RequestLimit::SHARED.len()]) -> Outcome {
         let now = Instant::now();
         let unreported = tables.map(|table| table.unreported(MAX_KEYS, now));
         let mut all: Vec<(usize, Used)> = unreported
             .into_iter()
             .enumerate()
-            .flat_map(|(table, found)| found.into_iter().map(move |used| (table, used)))
+            .flat_map(|(table, unreported)| unreported.into_iter().map(move |used| (table, used)))
             .collect();
         all.sort_unstable_by_key(|(_, used)| std::cmp::Reverse(used.fullness));
         all.truncate(MAX_KEYS);
         if all.is_empty() {
-            return None;
+            return Ok(false);
         }
         let added = all.iter().map(|(_, used)| Added {
             hash: self.hash(used),
@@ -107,7 +106,7 @@ impl RateSharing {
                 Err(_) => tables[*table].not_reported(used, now),
             }
         }
-        Some(times.map(drop))
+        times.map(|_| true)
     }
 
     /// The key in the store: the same at all gateways, and without the master key it does not tell an address.
@@ -133,22 +132,5 @@ impl RateSharing {
         let mut hash = [0; HASH_BYTES];
         hash.copy_from_slice(context.sign().as_ref());
         hash
-    }
-
-    fn log(&mut self, outcome: Result<(), StoreError>) {
-        match outcome {
-            Err(error) if !self.is_failing => {
-                self.is_failing = true;
-                tracing::warn!(
-                    cause = %format_args!("{:#}", anyhow::Error::new(error)),
-                    "rate limits cannot be shared, so this gateway counts by itself"
-                );
-            }
-            Ok(()) if self.is_failing => {
-                self.is_failing = false;
-                tracing::info!("rate limits are shared again");
-            }
-            _ => {}
-        }
     }
 }

@@ -10,6 +10,7 @@ use std::{
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use pingora::{
     server::{ListenFds, RunArgs, Server, ShutdownWatch, configuration::ServerConf},
     services::Service,
@@ -23,7 +24,7 @@ use signpost_kit::{
         descriptors::Descriptors,
         management::{Management, ManagementTls},
         notify_service_manager,
-        shutdown::{LastWrite, Phase, WriteRequests},
+        shutdown::{LastWrite, Phase},
     },
 };
 use signpost_release::RELEASE;
@@ -36,10 +37,7 @@ use crate::{
     api::{self, Api},
     config::Config,
     console::{self, Accounts},
-    directory::apps::{
-        loader::AppLoader,
-        open::{OpenApps, open_apps},
-    },
+    directory::apps::open::{OpenApps, open_apps},
     downstream::listeners::{Clients, WorkerSocket},
     gateway::{Gateway, State},
     observe::{rejections::RejectionSearch, usage::writer::UsageWriter},
@@ -97,8 +95,8 @@ pub(crate) fn run(
         current: Arc::clone(&current),
         master_keys: apps.stored.clone().map(MasterKeyCheck::new).map(Arc::new),
     };
-    let (writers, last_writes) = StoreWriters::new(&current, &mut apps, &readiness)?;
-    let row = writers.presence.as_ref().map(Presence::row);
+    let (tasks, last_writes) = StoreTasks::new(&current, &mut apps, &readiness)?;
+    let row = tasks.presence.as_ref().map(Presence::row);
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
     listeners.serve(bound, &current.load().policy);
@@ -115,7 +113,7 @@ pub(crate) fn run(
             handed_over: Arc::clone(&handed_over),
         },
     };
-    let reload = control.start(reload, writers)?;
+    let reload = control.start(reload, tasks)?;
     let api = apps.stored.take().filter(|_| management.api);
     let has_tls = management.tls.is_some();
     let console = management.console.as_ref().and_then(|one| one.application);
@@ -215,65 +213,66 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
 }
 
 /// What reads and writes the store every few seconds; nothing in single-application mode.
-struct StoreWriters {
-    loader: Option<(AppLoader, WriteRequests)>,
+struct StoreTasks {
     drains: Option<DrainWatch>,
     presence: Option<Presence>,
-    rate_limits: Option<RateSharing>,
-    usage: Option<UsageWriter>,
-    shadows: Option<ShadowWriter>,
-    rejections: Option<RejectionSearch>,
+    /// The others, which need nothing more.
+    others: Vec<BoxFuture<'static, ()>>,
 }
 
-impl StoreWriters {
+impl StoreTasks {
     /// Also returns what writes the last counts at a stop.
     fn new(
         current: &Arc<ArcSwap<Gateway>>,
         apps: &mut OpenApps,
         readiness: &GatewayReadiness,
     ) -> anyhow::Result<(Self, LastWrites)> {
-        let (store, rate_key) = (apps.store.as_ref(), apps.rate_key.take());
-        let rate_limits = store.zip(rate_key).map(|(store, key)| {
-            let current = Arc::clone(current);
-            RateSharing::new(current, store.clone(), key)
-        });
-        let state = Arc::clone(&current.load().state);
-        let usage = state.records.usage.as_ref().zip(store);
-        let usage = usage.map(|(usage, store)| {
-            let clock = Arc::clone(&state.clock);
-            UsageWriter::new(Arc::clone(usage), store.clone(), clock)
-        });
-        let (usage, flush) = usage.transpose()?.unzip();
-        let shadows = store.map(|store| {
-            let (shadows, clock) = (Arc::clone(&state.shadows), Arc::clone(&state.clock));
-            ShadowWriter::new(shadows, store.clone(), clock)
-        });
-        let watch = state.records.watch.as_ref();
-        let rejections = store.zip(watch).map(|(store, watch)| RejectionSearch {
-            store: store.clone(),
-            watch: Arc::clone(watch),
-            wanted: Arc::clone(&apps.rejection_wanted),
-        });
-        let stored = apps.stored.as_ref();
         let (snapshot, snapshot_requests) = LastWrite::new();
-        let presence = stored.map(|stored| Presence::new(stored, readiness.clone()));
-        let writers = Self {
-            loader: apps.loader.take().map(|loader| (loader, snapshot_requests)),
-            drains: store.map(|store| {
-                let (current, changed) = (Arc::clone(current), Arc::clone(&apps.drains_changed));
-                DrainWatch::new(current, store.clone(), changed)
-            }),
-            presence: presence.transpose()?,
-            rate_limits,
-            usage,
-            shadows: shadows.transpose()?,
-            rejections,
-        };
-        let last = LastWrites {
-            usage: flush.unwrap_or_else(|| LastWrite::new().0),
+        let mut last = LastWrites {
+            usage: LastWrite::new().0,
             snapshot,
         };
-        Ok((writers, last))
+        let mut tasks = Self {
+            drains: None,
+            presence: None,
+            others: Vec::new(),
+        };
+        let Some(store) = apps.store.clone() else {
+            return Ok((tasks, last));
+        };
+        let state = Arc::clone(&current.load().state);
+        let mut add = |task: BoxFuture<'static, ()>| tasks.others.push(task);
+        if let Some(key) = apps.rate_key.take() {
+            let sharing = RateSharing::new(Arc::clone(current), store.clone(), key);
+            add(Box::pin(sharing.run()));
+        }
+        if let Some(loader) = apps.loader.take() {
+            add(Box::pin(loader.run(snapshot_requests)));
+        }
+        add(Box::pin(old_rows::run(Arc::clone(current), store.clone())));
+        if let Some(watch) = &state.records.watch {
+            let rejections = RejectionSearch {
+                store: store.clone(),
+                watch: Arc::clone(watch),
+                wanted: Arc::clone(&apps.rejection_wanted),
+            };
+            add(Box::pin(rejections.run()));
+        }
+        if let Some(usage) = &state.records.usage {
+            let (usage, clock) = (Arc::clone(usage), Arc::clone(&state.clock));
+            let (usage, flush) = UsageWriter::new(usage, store.clone(), clock)?;
+            last.usage = flush;
+            add(Box::pin(usage.run()));
+        }
+        let (shadows, clock) = (Arc::clone(&state.shadows), Arc::clone(&state.clock));
+        let shadows = ShadowWriter::new(shadows, store.clone(), clock)?;
+        add(Box::pin(shadows.run()));
+        let presence = apps.stored.as_ref();
+        let presence = presence.map(|stored| Presence::new(stored, readiness.clone()));
+        tasks.presence = presence.transpose()?;
+        let changed = Arc::clone(&apps.drains_changed);
+        tasks.drains = Some(DrainWatch::new(Arc::clone(current), store, changed));
+        Ok((tasks, last))
     }
 }
 
@@ -302,7 +301,7 @@ impl Control {
     }
 
     /// Starts the thread, and returns what reloads in it.
-    fn start(self, reload: GatewayReload, writers: StoreWriters) -> anyhow::Result<ReloadHandle> {
+    fn start(self, reload: GatewayReload, tasks: StoreTasks) -> anyhow::Result<ReloadHandle> {
         let Self {
             runtime,
             hangups,
@@ -313,7 +312,7 @@ impl Control {
         let reconnecting = reconnect::run(Arc::clone(&reload.current));
         let state = Arc::clone(&reload.current.load().state);
         let reloader = runtime.block_on(async {
-            if let Some(mut drains) = writers.drains {
+            if let Some(mut drains) = tasks.drains {
                 drains.start().await;
                 tokio::spawn(drains.run());
             }
@@ -322,28 +321,12 @@ impl Control {
             // nevertheless.
             resolve_all(&balancers).await;
             reload.monitor.lock().await.follow(balancers.into_iter());
-            if let Some(rate_limits) = writers.rate_limits {
-                tokio::spawn(rate_limits.run());
-            }
-            if let Some((loader, stops)) = writers.loader {
-                tokio::spawn(loader.run(stops));
-            }
-            if let Some(store) = &reload.store {
-                let current = Arc::clone(&reload.current);
-                tokio::spawn(old_rows::run(current, store.clone()));
-            }
-            if let Some(rejections) = writers.rejections {
-                tokio::spawn(rejections.run());
-            }
-            if let Some(usage) = writers.usage {
-                tokio::spawn(usage.run());
-            }
-            if let Some(shadows) = writers.shadows {
-                tokio::spawn(shadows.run());
+            for task in tasks.others {
+                tokio::spawn(task);
             }
             let last = Arc::clone(&state.last_reload);
             let reloader = Reloader::new(reload, file, settings, hangups, last);
-            if let Some(presence) = writers.presence {
+            if let Some(presence) = tasks.presence {
                 tokio::spawn(presence.run(reloader.handle()));
             }
             reloader

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
-use signpost_kit::clock::Clock;
+use signpost_kit::{
+    clock::Clock,
+    task::{Outcome, Task},
+};
 use signpost_store::Store;
 use tokio::time::sleep;
 
@@ -46,20 +49,22 @@ impl ShadowWriter {
 
     /// Writes until the process ends.
     pub(crate) async fn run(self) {
-        loop {
-            sleep(INTERVAL).await;
-            self.write().await;
-        }
+        sleep(INTERVAL).await;
+        let task = Task::quiet("what differs between versions cannot be written now");
+        task.run(|| async { (self.write().await, INTERVAL) }).await;
     }
 
     /// Writes what has changed. What the store does not take stays in memory.
-    async fn write(&self) {
+    async fn write(&self) -> Outcome {
         let unwritten = self.shadows.tallies().take_unwritten(self.clock.now());
+        let mut outcome = Ok(true);
         for (hour, entry, tally) in unwritten {
-            if let Err(error) = write(&self.store, &self.id, (hour, &entry), &tally).await {
-                tracing::debug!(cause = %error.in_short(), "what differs between versions cannot be written now");
+            let written = write(&self.store, &self.id, (hour, &entry), &tally).await;
+            if written.is_err() {
                 self.shadows.tallies().put_back(hour, &entry);
             }
+            outcome = outcome.and(written.map(|()| true));
         }
+        outcome
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use signpost_kit::task::Task;
 use signpost_store::StoreError;
 
 use super::running::Running;
@@ -20,16 +21,17 @@ const MAX_BATCHES: usize = 100;
 /// Sweeps periodically until the process stops.
 pub(super) async fn sweep_until_stopped(running: Running) {
     let state = running.state();
-    loop {
-        let pause = sweep(&running.service()).await.unwrap_or_else(|error| {
-            tracing::warn!(cause = %error, "cannot delete expired rows");
-            SWEEP_INTERVAL
-        });
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = state.wait_until_closing() => return,
+    let task = Task::new(
+        "cannot delete expired rows",
+        "expired rows are deleted again",
+    );
+    let turn = || async {
+        match sweep(&running.service()).await {
+            Ok(pause) => (Ok(true), pause),
+            Err(error) => (Err(error), SWEEP_INTERVAL),
         }
-    }
+    };
+    task.run_until(state.wait_until_closing(), turn).await;
 }
 
 /// Deletes what has expired, and returns the pause before the next round: none if rows are left.

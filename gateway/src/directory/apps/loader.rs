@@ -12,6 +12,7 @@ use std::{
 use signpost_kit::{
     clock::{Clock, Timestamp},
     server::shutdown::WriteRequests,
+    task::Task,
 };
 use signpost_protocol::app::AppIdent;
 use signpost_store::{
@@ -108,6 +109,7 @@ impl AppLoader {
         }
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut task = Task::quiet("applications cannot be loaded now");
         loop {
             let stop = tokio::select! {
                 _ = ticks.tick() => None,
@@ -118,13 +120,14 @@ impl AppLoader {
                 (snapshot.is_outdated, snapshot.begun_at) = (true, None);
             }
             let turn = self.turn().await;
-            if let Err(error) = &turn {
-                // The change feed reports that the store does not answer.
-                tracing::debug!(cause = %error.in_short(), "applications cannot be loaded now");
+            let is_loaded = turn.is_ok();
+            if !is_loaded {
                 self.caches.unread.add_all();
             }
-            let is_failing = self.snapshot.as_ref().is_some_and(|one| one.is_failing);
-            if let Some(done) = stop.filter(|_| turn.is_ok() && !is_failing) {
+            task.log(turn.map(|()| true));
+            let snapshot = self.snapshot.as_ref();
+            let is_failing = snapshot.is_some_and(|snapshot| snapshot.is_failing);
+            if let Some(done) = stop.filter(|_| is_loaded && !is_failing) {
                 // The stop may have given up.
                 let _ = done.send(());
             }

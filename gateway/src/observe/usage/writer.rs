@@ -12,8 +12,9 @@ use anyhow::Context;
 use signpost_kit::{
     clock::Clock,
     server::shutdown::{LastWrite, WriteRequests},
+    task::{Outcome, Task},
 };
-use signpost_store::{Store, StoreError};
+use signpost_store::Store;
 use tokio::time::sleep;
 
 use super::{
@@ -50,7 +51,7 @@ pub(crate) struct UsageWriter {
     last_keys: usize,
     has_begun: bool,
     turns_until_deletion: u32,
-    is_failing: bool,
+    task: Task,
     flushes: WriteRequests,
 }
 
@@ -78,7 +79,10 @@ impl UsageWriter {
             last_keys: 0,
             has_begun: false,
             turns_until_deletion: 0,
-            is_failing: false,
+            task: Task::new(
+                "the counts of requests cannot be written now, and stay in memory",
+                "the counts of requests are written again",
+            ),
             flushes,
         };
         Ok((writer, last_write))
@@ -111,7 +115,7 @@ impl UsageWriter {
     /// Writes what was counted.
     pub(super) async fn turn(&mut self) {
         let outcome = self.write().await;
-        self.log(outcome);
+        self.task.log(outcome);
     }
 
     /// Writes everything: what is left of an outage, and what was counted since.
@@ -130,8 +134,8 @@ impl UsageWriter {
         }
     }
 
-    /// Writes a batch if there is one. `false` if the store was not called: that says nothing about it.
-    async fn write(&mut self) -> Result<bool, StoreError> {
+    /// Writes a batch if there is one.
+    async fn write(&mut self) -> Outcome {
         self.usage.read();
         let now = self.clock.now();
         let mut was_called = false;
@@ -160,23 +164,6 @@ impl UsageWriter {
             self.turns_until_deletion = if has_more { 0 } else { TURNS_PER_DELETION - 1 };
         }
         Ok(was_called)
-    }
-
-    fn log(&mut self, outcome: Result<bool, StoreError>) {
-        match outcome {
-            Err(error) if !self.is_failing => {
-                self.is_failing = true;
-                tracing::warn!(
-                    cause = %format_args!("{:#}", anyhow::Error::new(error)),
-                    "the counts of requests cannot be written now, and stay in memory"
-                );
-            }
-            Ok(true) if self.is_failing => {
-                self.is_failing = false;
-                tracing::info!("the counts of requests are written again");
-            }
-            _ => {}
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The links of the documents.
+//! The links of the documents, and the list of the scripts.
 
 use std::{fs, path::Path};
 
@@ -32,4 +32,14 @@ fn every_link_is_valid() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_script_has_its_line() {
+    let list = fs::read_to_string(root().join("scripts/README.md")).unwrap();
+    for entry in fs::read_dir(root().join("scripts")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_listed = list.contains(&format!("`{name}`")) || list.contains(&format!("`{name} "));
+        assert!(is_listed || name == "README.md", "{name}");
+    }
 }

@@ -44,12 +44,15 @@ use crate::error::{LoginError, ParamRule};
 #[derive(Default)]
 pub struct Operation {
     pub(super) summary: String,
-    pub(super) parameters: Vec<Parameter>,
-    /// Whether it needs a signature though no parameter is required.
+    /// The name and the schema of each.
+    pub(super) parameters: Vec<(&'static str, Value)>,
+    pub(super) required: Vec<&'static str>,
+    /// Whether it needs a signature: a parameter is required, or it is said so.
     pub(super) is_signed: bool,
     /// Optional parameters of which exactly one is sent.
     pub(super) one_of: Vec<&'static str>,
-    pub(super) credential: Credential,
+    /// Which of these a request has.
+    pub(super) security: Vec<Value>,
     /// The schema of the response.
     pub(super) response: Value,
     pub(super) schemas: Vec<(String, RefOr<Schema>)>,
@@ -57,20 +60,6 @@ pub struct Operation {
     pub(super) problems: BTreeSet<(u16, &'static str)>,
     /// Whether it redirects, and has pages.
     pub(super) is_for_browsers: bool,
-}
-
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) is_required: bool,
-    pub(super) schema: Value,
-}
-
-#[derive(Default, PartialEq, Eq)]
-pub(super) enum Credential {
-    #[default]
-    None,
-    Optional,
-    Required,
 }
 
 impl Operation {
@@ -86,22 +75,17 @@ impl Operation {
     /// It takes an [`AuthenticatedUser`](crate::request::AuthenticatedUser).
     #[must_use]
     pub fn user(self) -> Self {
-        self.optional_user()
-            .problem(LoginError::AuthorizationMissing)
-            .with_credential(Credential::Required)
+        let mut operation = self.optional_user();
+        operation.security.remove(0);
+        operation.problem(LoginError::AuthorizationMissing)
     }
 
     /// It takes an `Option<AuthenticatedUser>`.
     #[must_use]
-    pub fn optional_user(self) -> Self {
+    pub fn optional_user(mut self) -> Self {
+        self.security = vec![json!({}), json!({ "credential": [] })];
         self.problem(LoginError::AuthorizationMalformed)
             .problem(LoginError::AuthorizationInvalid)
-            .with_credential(Credential::Optional)
-    }
-
-    fn with_credential(mut self, credential: Credential) -> Self {
-        self.credential = credential;
-        self
     }
 
     /// It must be signed, although each of its parameters can be absent.
@@ -121,30 +105,21 @@ impl Operation {
     /// It has a required parameter. [`number`], [`text`] and [`pattern`] say what is allowed.
     #[must_use]
     pub fn required(self, name: &'static str, allowed: Value, about: impl Into<String>) -> Self {
-        self.with(name, true, allowed, about.into())
-            .problem(LoginError::ParamMissing { name })
+        let mut operation = self.optional(name, allowed, about).signed();
+        operation.required.push(name);
+        operation.problem(LoginError::ParamMissing { name })
     }
 
     /// It has an optional parameter.
     #[must_use]
-    pub fn optional(self, name: &'static str, allowed: Value, about: impl Into<String>) -> Self {
-        self.with(name, false, allowed, about.into())
-    }
-
-    fn with(
+    pub fn optional(
         mut self,
         name: &'static str,
-        is_required: bool,
-        allowed: Value,
-        about: String,
+        mut allowed: Value,
+        about: impl Into<String>,
     ) -> Self {
-        let mut schema = allowed;
-        schema["description"] = about.into();
-        self.parameters.push(Parameter {
-            name,
-            is_required,
-            schema,
-        });
+        allowed["description"] = about.into().into();
+        self.parameters.push((name, allowed));
         let rule = ParamRule::Once;
         self.problem(LoginError::ParamInvalid { name, rule })
     }
@@ -168,14 +143,19 @@ impl Operation {
         self.returns::<R>()
     }
 
-    /// It can fail with this problem. Those that any request can have need not be named, and neither do those of its parameters
-    /// and of the user.
+    /// It can fail with this problem. Problems that any request can have need not be named, and neither do problems of its
+    /// parameters and of the user.
     #[must_use]
     pub fn problem(mut self, problem: impl Into<LoginError>) -> Self {
         let problem = problem.into();
         self.problems
             .insert((problem.status().as_u16(), problem.code()));
         self
+    }
+
+    /// It can fail with each of these.
+    pub(super) fn problems<const N: usize>(self, problems: [LoginError; N]) -> Self {
+        problems.into_iter().fold(self, Self::problem)
     }
 
     /// It redirects a browser, or shows it a page.

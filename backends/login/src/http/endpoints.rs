@@ -46,7 +46,7 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
         self.with(Method::GET, path, get(handler))
     }
 
-    /// Adds an endpoint for HEAD, whose handler is that of GET.
+    /// Adds an endpoint for HEAD, with the handler of GET.
     pub(super) fn head<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::HEAD, path, head(handler))
     }
@@ -76,18 +76,21 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
         self
     }
 
-    /// Those that are described.
+    /// The described endpoints.
     pub(super) fn operations(&self) -> impl Iterator<Item = (&Method, &'static str, &Operation)> {
-        let all = self.0.iter();
-        all.filter_map(|one| Some((&one.method, one.path, one.operation.as_ref()?)))
+        self.0.iter().filter_map(|endpoint| {
+            let operation = endpoint.operation.as_ref()?;
+            Some((&endpoint.method, endpoint.path, operation))
+        })
     }
 
     /// Method and path of each.
     pub(super) fn routes(&self) -> impl Iterator<Item = (&Method, &'static str)> {
-        self.0.iter().map(|one| (&one.method, one.path))
+        let all = self.0.iter();
+        all.map(|endpoint| (&endpoint.method, endpoint.path))
     }
 
-    /// Checks that they can be served beside those of the library, which have the paths `taken`.
+    /// Checks that they can be served beside the library's, which have the paths `taken`.
     pub(super) fn check_beside(&self, taken: &[&'static str]) -> Result<(), EndpointsError> {
         for (index, Endpoint { method, path, .. }) in self.0.iter().enumerate() {
             let is_same = |other: &Endpoint<S>| other.path == *path && other.method == method;
@@ -126,7 +129,7 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
 }
 
 fn of_path<S: Clone + Send + Sync + 'static>(endpoints: Vec<Endpoint<S>>) -> MethodRouter<S> {
-    let has = |method| endpoints.iter().any(|one| one.method == method);
+    let has = |method| endpoints.iter().any(|endpoint| endpoint.method == method);
     let has_head = has(Method::HEAD);
     let allow = match (has(Method::GET), has(Method::POST)) {
         (true, _) if has_head => "GET, HEAD",
@@ -135,7 +138,7 @@ fn of_path<S: Clone + Send + Sync + 'static>(endpoints: Vec<Endpoint<S>>) -> Met
         (false, _) => "POST",
     };
     let not_allowed = async move || ([(ALLOW, allow)], LoginError::MethodNotAllowed);
-    let handlers = endpoints.into_iter().map(|one| one.handler);
+    let handlers = endpoints.into_iter().map(|endpoint| endpoint.handler);
     let merged = handlers.fold(MethodRouter::new(), MethodRouter::merge);
     let merged = merged.fallback(not_allowed);
     // Without a handler for HEAD, axum would serve it as GET.

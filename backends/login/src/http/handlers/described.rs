@@ -1,6 +1,6 @@
 //! What the document says of the library's endpoints. CONTRACT 8.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use signpost_protocol::challenge::Challenge;
 
 use super::{results::MAX_WAIT_SECONDS, user::MAX_DATA_BYTES};
@@ -18,31 +18,35 @@ const TOKEN: &str = r"[A-Za-z0-9._-]{1,32}\.[A-Za-z0-9_-]{43}";
 
 /// Of `GET /login`.
 pub(crate) fn login<V: Version>() -> Operation {
-    let text = || json!({ "type": "string" });
     provider(Operation::new("Each step of a login in a browser. Without `state` a login by redirect begins."))
         .optional("return_to", json!({ "type": "string", "format": "uri" }), "Where the login ends, with `ticket` or `error` in its query; required for a browser. Its origin is registered.")
         .optional("code_challenge", pattern(Challenge::PATTERN), "Base64url of the SHA-256 of `code_verifier`, without which `ticket` is worth nothing then.")
         .optional("code_challenge_method", pattern("S256"), "Of `code_challenge`; also if it is absent.")
-        .optional("app", text(), "The application, if the header is absent.")
+        .optional("app", any_text(), "The application, if the header is absent.")
         .optional("state", pattern(TOKEN), "The login, as `authorize_url` and the provider's redirect have it.")
-        .optional("confirm", text(), "A link of the page.")
-        .optional("code", text(), "The provider's.")
-        .optional("error", text(), "The provider's.")
-        .optional("iss", text(), "The provider's.")
+        .optional("confirm", any_text(), "A link of the page.")
+        .optional("code", any_text(), "The provider's.")
+        .optional("error", any_text(), "The provider's.")
+        .optional("iss", any_text(), "The provider's.")
         .problem(LoginError::NO_PROVIDER)
         .for_browsers()
         .writes(V::login_result)
         .problem(LoginError::NO_RETURN_TO)
         .problem(LoginError::ReturnToNotAllowed)
-        .problem(LoginError::LoginUnknown)
         .problem(LoginError::LoginMismatch)
         .problem(LoginError::NetworkMismatch)
-        .problem(LoginError::LoginUsed)
-        .problem(LoginError::LoginExpired)
-        .problem(LoginError::LoginDenied)
-        .problem(LoginError::ProviderFailed)
-        .problem(LoginError::ProviderTimeout)
+        .problems(OUTCOMES)
 }
+
+/// Why a login has no result.
+const OUTCOMES: [LoginError; 6] = [
+    LoginError::LoginUnknown,
+    LoginError::LoginUsed,
+    LoginError::LoginExpired,
+    LoginError::LoginDenied,
+    LoginError::ProviderFailed,
+    LoginError::ProviderTimeout,
+];
 
 /// Of `POST /login`.
 pub(crate) fn begin_polling<V: Version>() -> Operation {
@@ -54,14 +58,17 @@ pub(crate) fn begin_polling<V: Version>() -> Operation {
 }
 
 fn provider(operation: Operation) -> Operation {
-    let text = || json!({ "type": "string" });
     let about =
         "The provider. If it is absent, and there are several and no default, the user chooses.";
     let passed_on = "Goes on to a provider that is configured so; otherwise ignored.";
     operation
         .optional("provider", pattern("[a-z0-9_-]{1,32}"), about)
-        .optional("prompt", text(), passed_on)
-        .optional("login_hint", text(), passed_on)
+        .optional("prompt", any_text(), passed_on)
+        .optional("login_hint", any_text(), passed_on)
+}
+
+fn any_text() -> Value {
+    json!({ "type": "string" })
 }
 
 /// Of `/check`.
@@ -93,13 +100,8 @@ pub(crate) fn user_login<V: Version>() -> Operation {
         .optional("token", pattern(TOKEN), "Of a login by polling.")
         .one_of(["ticket", "token"])
         .writes(V::login_result)
-        .problem(LoginError::LoginUnknown)
         .problem(LoginError::LoginPending)
-        .problem(LoginError::LoginUsed)
-        .problem(LoginError::LoginExpired)
-        .problem(LoginError::LoginDenied)
-        .problem(LoginError::ProviderFailed)
-        .problem(LoginError::ProviderTimeout)
+        .problems(OUTCOMES)
 }
 
 /// Of `POST /user/renew`.
@@ -145,6 +147,6 @@ pub(crate) fn event_send<V: Version>() -> Operation {
 /// Of `GET /openapi.json`.
 pub(crate) fn openapi() -> Operation {
     Operation::new("This document. A version that another one serves over a bridge has none.")
-        .returns::<serde_json::Value>()
+        .returns::<Value>()
         .problem(LoginError::NotFound { version: None })
 }

@@ -34,24 +34,41 @@ pub(super) enum Protocol {
     OpenId(Option<&'static str>),
 }
 
-/// The endpoints of a kind that speaks OAuth 2.0, and what its record of a user has.
+/// The defaults of a kind that speaks OAuth 2.0, as a file would have them.
 #[derive(Debug)]
 pub(super) struct OAuth {
-    /// Defaults of `url`, and of the API's address beside it.
-    pub(super) servers: Option<[&'static str; 2]>,
-    /// The API's path below a `url` that the file has.
-    pub(super) api_path: &'static str,
-    /// Paths of the authorization endpoint, of the token endpoint, and of the user's record below the API's address.
-    pub(super) paths: Option<[&'static str; 3]>,
+    /// Of `url`.
+    pub(super) url: Option<&'static str>,
+    /// Of `authorize_url`.
+    pub(super) authorize_url: Option<&'static str>,
+    /// Of `token_url`.
+    pub(super) token_url: Option<&'static str>,
+    /// Of `user_url`.
+    pub(super) user_url: Option<&'static str>,
+    /// Of `user_url` at a server of one's own: with a `url` in the file.
+    pub(super) own_user_url: Option<&'static str>,
     /// The path of the issuer of its callbacks (RFC 9207), behind the origin of its authorization endpoint.
     pub(super) issuer_path: &'static str,
-    /// The field that identifies the user for ever.
+    /// Of `id_field`: what identifies the user for ever.
     pub(super) id_field: Option<&'static str>,
     /// Fields with a name to show; the first one that has a text is shown.
     pub(super) display_name_fields: &'static [&'static str],
-    /// The default of `client_auth`.
+    /// Of `client_auth`.
     pub(super) client_auth: ClientAuth,
 }
+
+/// Nothing is known of it.
+const ANY: OAuth = OAuth {
+    url: None,
+    authorize_url: None,
+    token_url: None,
+    user_url: None,
+    own_user_url: None,
+    issuer_path: "",
+    id_field: None,
+    display_name_fields: &[],
+    client_auth: ClientAuth::Basic,
+};
 
 /// Every kind.
 pub(super) static PRESETS: [Preset; 9] = [
@@ -61,17 +78,14 @@ pub(super) static PRESETS: [Preset; 9] = [
         label: Some("Bitbucket"),
         scopes: &[],
         protocol: Protocol::OAuth(OAuth {
-            servers: Some(["https://bitbucket.org", "https://api.bitbucket.org"]),
-            api_path: "",
-            paths: Some([
-                "/site/oauth2/authorize",
-                "/site/oauth2/access_token",
-                "/2.0/user",
-            ]),
-            issuer_path: "",
+            url: Some("https://bitbucket.org"),
+            authorize_url: Some("/site/oauth2/authorize"),
+            token_url: Some("/site/oauth2/access_token"),
+            user_url: Some("https://api.bitbucket.org/2.0/user"),
+            own_user_url: Some("/2.0/user"),
             id_field: Some("uuid"),
             display_name_fields: &["display_name"],
-            client_auth: ClientAuth::Basic,
+            ..ANY
         }),
     },
     // <https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps>. The number stays when a
@@ -81,13 +95,11 @@ pub(super) static PRESETS: [Preset; 9] = [
         label: Some("GitHub"),
         scopes: &[],
         protocol: Protocol::OAuth(OAuth {
-            servers: Some(["https://github.com", "https://api.github.com"]),
-            api_path: "/api/v3",
-            paths: Some([
-                "/login/oauth/authorize",
-                "/login/oauth/access_token",
-                "/user",
-            ]),
+            url: Some("https://github.com"),
+            authorize_url: Some("/login/oauth/authorize"),
+            token_url: Some("/login/oauth/access_token"),
+            user_url: Some("https://api.github.com/user"),
+            own_user_url: Some("/api/v3/user"),
             issuer_path: "/login/oauth",
             id_field: Some("id"),
             display_name_fields: &["name", "login"],
@@ -100,13 +112,14 @@ pub(super) static PRESETS: [Preset; 9] = [
         label: Some("GitLab"),
         scopes: &["read_user"],
         protocol: Protocol::OAuth(OAuth {
-            servers: Some(["https://gitlab.com", "https://gitlab.com"]),
-            api_path: "",
-            paths: Some(["/oauth/authorize", "/oauth/token", "/api/v4/user"]),
-            issuer_path: "",
+            url: Some("https://gitlab.com"),
+            authorize_url: Some("/oauth/authorize"),
+            token_url: Some("/oauth/token"),
+            user_url: Some("/api/v4/user"),
             id_field: Some("id"),
             display_name_fields: &["name", "username"],
             client_auth: ClientAuth::Post,
+            ..ANY
         }),
     },
     // <https://docs.gitea.com/development/oauth2-provider>
@@ -115,17 +128,13 @@ pub(super) static PRESETS: [Preset; 9] = [
         label: Some("Gitea"),
         scopes: &["read:user"],
         protocol: Protocol::OAuth(OAuth {
-            servers: None,
-            api_path: "",
-            paths: Some([
-                "/login/oauth/authorize",
-                "/login/oauth/access_token",
-                "/api/v1/user",
-            ]),
-            issuer_path: "",
+            authorize_url: Some("/login/oauth/authorize"),
+            token_url: Some("/login/oauth/access_token"),
+            user_url: Some("/api/v1/user"),
             id_field: Some("id"),
             display_name_fields: &["full_name", "login"],
             client_auth: ClientAuth::Post,
+            ..ANY
         }),
     },
     // <https://gitee.com/api/v5/oauth_doc>
@@ -134,13 +143,14 @@ pub(super) static PRESETS: [Preset; 9] = [
         label: Some("Gitee"),
         scopes: &["user_info"],
         protocol: Protocol::OAuth(OAuth {
-            servers: Some(["https://gitee.com", "https://gitee.com"]),
-            api_path: "",
-            paths: Some(["/oauth/authorize", "/oauth/token", "/api/v5/user"]),
-            issuer_path: "",
+            url: Some("https://gitee.com"),
+            authorize_url: Some("/oauth/authorize"),
+            token_url: Some("/oauth/token"),
+            user_url: Some("/api/v5/user"),
             id_field: Some("id"),
             display_name_fields: &["name", "login"],
             client_auth: ClientAuth::Post,
+            ..ANY
         }),
     },
     // <https://developers.google.com/identity/openid-connect/openid-connect>
@@ -167,15 +177,7 @@ pub(super) static PRESETS: [Preset; 9] = [
         kind: "oauth2",
         label: None,
         scopes: &[],
-        protocol: Protocol::OAuth(OAuth {
-            servers: None,
-            api_path: "",
-            paths: None,
-            issuer_path: "",
-            id_field: None,
-            display_name_fields: &[],
-            client_auth: ClientAuth::Basic,
-        }),
+        protocol: Protocol::OAuth(ANY),
     },
 ];
 
@@ -183,5 +185,13 @@ impl Preset {
     /// The kind of this name.
     pub(super) fn named(kind: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.kind == kind)
+    }
+
+    /// The default of `client_auth`; `None`: as an OpenID provider's discovery document says.
+    pub(super) const fn client_auth(&self) -> Option<ClientAuth> {
+        match &self.protocol {
+            Protocol::OAuth(oauth) => Some(oauth.client_auth),
+            Protocol::OpenId(_) => None,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
+    read_all,
     secret::Secret,
 };
 use signpost_protocol::label_enum;
@@ -98,45 +99,24 @@ label_enum! {
 struct Given {
     url: Option<Url>,
     issuer: Option<String>,
-    /// `authorize_url`, `token_url`, `user_url`.
-    endpoints: [Option<Endpoint>; 3],
+    authorize_url: Option<Address>,
+    token_url: Option<Address>,
+    user_url: Option<Address>,
     id_field: Option<FieldPath>,
     display_name_field: Option<FieldPath>,
 }
 
 impl Given {
-    const ENDPOINTS: [&'static str; 3] = ["authorize_url", "token_url", "user_url"];
-
     fn read(section: &mut Section<'_>) -> Read<Self> {
-        let url = section.optional_by("url", BASE, base_url);
-        let issuer = section.optional_by("issuer", ISSUER, non_empty);
-        let endpoints =
-            Self::ENDPOINTS.map(|key| section.optional_by(key, ENDPOINT, Endpoint::parse));
-        let id_field = section.optional("id_field", FIELD);
-        let display_name_field = section.optional("display_name_field", FIELD);
-        let [authorize, token, user] = endpoints;
-        Ok(Self {
-            url: url?,
-            issuer: issuer?,
-            endpoints: [authorize?, token?, user?],
-            id_field: id_field?,
-            display_name_field: display_name_field?,
+        read_all!(Self {
+            url: section.optional_by("url", BASE, base_url),
+            issuer: section.optional_by("issuer", ISSUER, non_empty),
+            authorize_url: section.optional_by("authorize_url", ENDPOINT, Address::parse),
+            token_url: section.optional_by("token_url", ENDPOINT, Address::parse),
+            user_url: section.optional_by("user_url", ENDPOINT, Address::parse),
+            id_field: section.optional("id_field", FIELD),
+            display_name_field: section.optional("display_name_field", FIELD),
         })
-    }
-
-    /// The keys that the file has.
-    fn keys(&self) -> impl Iterator<Item = &'static str> {
-        let [authorize, token, user] = &self.endpoints;
-        let all = [
-            ("url", self.url.is_some()),
-            ("issuer", self.issuer.is_some()),
-            (Self::ENDPOINTS[0], authorize.is_some()),
-            (Self::ENDPOINTS[1], token.is_some()),
-            (Self::ENDPOINTS[2], user.is_some()),
-            ("id_field", self.id_field.is_some()),
-            ("display_name_field", self.display_name_field.is_some()),
-        ];
-        all.into_iter().filter_map(|(key, has)| has.then_some(key))
     }
 }
 
@@ -160,47 +140,28 @@ impl ProviderConfig {
                 .into_iter()
                 .find(|auth| auth.as_str() == text)
         });
-        let default = preset.as_ref().map_or(&[][..], |preset| preset.scopes);
+        let passed_on = PassedOn::ALL.map(PassedOn::as_str);
+        let default = preset.map_or(&[][..], |preset| preset.scopes);
+        let label = preset.ok().and_then(|preset| preset.label).unwrap_or(name);
         let scopes = section.list("scopes", default, SCOPES, scope);
-        let sends_redirect_uri = section.flag("redirect_uri", true);
-        let own_callback = section.flag("own_callback", false);
-        let pkce = section.flag("pkce", true);
-        let prompt = section.optional_by("prompt", PROMPT, prompt_words);
-        let passed = PassedOn::ALL.map(PassedOn::as_str);
-        let pass_on = section.list("pass_on", &[], &quoted(&passed), |text| {
-            PassedOn::ALL.into_iter().find(|one| one.as_str() == text)
-        });
-        let shown = preset.as_ref().ok().and_then(|preset| preset.label);
-        let label = Label::read(section, shown.unwrap_or(name));
-        let (preset, given) = (preset?, given?);
-        let refused = refuse_other_kinds_keys(section, preset, &given);
-        let protocol = protocol(section, preset, given, is_local_only);
-        refused?;
-        let (protocol, scopes) = (protocol?, scopes?);
-        let default_auth = match &preset.protocol {
-            preset::Protocol::OAuth(oauth) => Some(oauth.client_auth),
-            preset::Protocol::OpenId(_) => None,
-        };
-        if matches!(protocol, Protocol::OpenId { .. })
-            && !scopes.iter().any(|scope| scope == "openid")
-        {
-            return Err(section.problem("scopes", "no \"openid\"", "scopes with \"openid\""));
-        }
-        Ok(Self {
+        read_all!(Self {
             // `Providers` reports an invalid name.
-            name: name.parse()?,
-            label: label?,
-            kind: preset.kind,
-            protocol,
-            client_id: client_id?,
-            client_secret: client_secret?,
-            client_auth: client_auth?.or(default_auth),
+            name: name.parse(),
+            client_id,
+            client_secret,
+            sends_redirect_uri: section.flag("redirect_uri", true),
+            own_callback: section.flag("own_callback", false),
+            pkce: section.flag("pkce", true),
+            prompt: section.optional_by("prompt", PROMPT, prompt_words),
+            pass_on: section.list("pass_on", &[], &quoted(&passed_on), |text| {
+                let mut all = PassedOn::ALL.into_iter();
+                all.find(|parameter| parameter.as_str() == text)
+            }),
+            label: Label::read(section, label),
+            kind: preset.map(|preset| preset.kind),
+            client_auth: client_auth.and_then(|auth| Ok(auth.or(preset?.client_auth()))),
+            protocol: protocol(section, preset, given, is_local_only, &scopes),
             scopes,
-            sends_redirect_uri: sends_redirect_uri?,
-            own_callback: own_callback?,
-            pkce: pkce?,
-            prompt: prompt?,
-            pass_on: pass_on?,
         })
     }
 
@@ -241,75 +202,95 @@ impl ProviderConfig {
 }
 
 /// Reports the keys that the kind has no use for.
-fn refuse_other_kinds_keys(section: &Section<'_>, preset: &Preset, given: &Given) -> Read<()> {
-    let why = |key| match (&preset.protocol, key) {
-        (preset::Protocol::OpenId(_), "issuer") => None,
-        (preset::Protocol::OpenId(_), "id_field" | "display_name_field") => {
-            Some("nothing: an OpenID provider's `sub` identifies the user, and `name` is shown")
+fn refuse_other_kinds_keys(section: &Section<'_>, preset: &Preset) -> Read<()> {
+    let refuse = |keys: &[&str], allowed: &str| {
+        let mut refused = Ok(());
+        for key in keys.iter().filter(|key| section.has(key)) {
+            let value = format!("a value, with kind = \"{}\"", preset.kind);
+            refused = Err(section.problem(key, &value, allowed));
         }
-        (preset::Protocol::OpenId(_), _) => {
-            Some("nothing: the discovery document of the issuer has the addresses")
-        }
-        (preset::Protocol::OAuth(oauth), "id_field" | "display_name_field") => oauth
-            .id_field
-            .is_some()
-            .then_some("nothing: the kind determines it; \"oauth2\" is the kind without defaults"),
-        _ => None,
+        refused
     };
-    let mut read = Ok(());
-    for key in given.keys() {
-        if let Some(allowed) = why(key) {
-            let found = format!("a value, with kind = \"{}\"", preset.kind);
-            read = Err(section.problem(key, &found, allowed));
-        }
+    let addresses = ["url", "authorize_url", "token_url", "user_url"];
+    let fields = ["id_field", "display_name_field"];
+    match &preset.protocol {
+        preset::Protocol::OpenId(_) => refuse(
+            &addresses,
+            "nothing: the discovery document of the issuer has the addresses",
+        )
+        .and(refuse(
+            &fields,
+            "nothing: an OpenID provider's `sub` identifies the user, and `name` is shown",
+        )),
+        preset::Protocol::OAuth(oauth) if oauth.id_field.is_some() => refuse(
+            &fields,
+            "nothing: the kind determines it; \"oauth2\" is the kind without defaults",
+        ),
+        preset::Protocol::OAuth(_) => Ok(()),
     }
-    read
 }
 
 fn protocol(
     section: &Section<'_>,
-    preset: &Preset,
-    given: Given,
+    preset: Read<&Preset>,
+    given: Read<Given>,
     is_local_only: bool,
+    scopes: &Read<Vec<String>>,
 ) -> Read<Protocol> {
-    match &preset.protocol {
-        preset::Protocol::OAuth(oauth) => {
-            let oauth = oauth_settings(section, oauth, given, is_local_only)?;
-            Ok(Protocol::OAuth(Box::new(oauth)))
-        }
+    let (preset, given) = (preset?, given?);
+    let refused = refuse_other_kinds_keys(section, preset);
+    let protocol = match &preset.protocol {
+        preset::Protocol::OAuth(oauth) => oauth_settings(section, oauth, given, is_local_only)
+            .map(|settings| Protocol::OAuth(Box::new(settings))),
         preset::Protocol::OpenId(default) => {
-            let allowed = match preset.kind {
-                "microsoft" => {
-                    "\"https://login.microsoftonline.com/TENANT/v2.0\", with the id of the tenant"
-                }
-                _ => "the address of the OpenID provider, for example \"https://id.example\"",
-            };
-            let found = given.issuer.or_else(|| default.map(str::to_owned));
-            let issuer = found.ok_or_else(|| section.missing("issuer", allowed))?;
-            section.set("issuer", format!("{issuer:?}"));
-            if let Err(fault) = signpost_openid::discovery_url(&issuer) {
-                let found = format!("{issuer:?}, {fault}");
-                return Err(section.problem("issuer", &found, allowed));
-            }
-            if preset.kind == "microsoft" && is_shared_tenant(&issuer) {
-                let found = format!("{issuer:?}, which accepts accounts of every tenant");
-                return Err(section.problem("issuer", &found, allowed));
-            }
-            let is_elsewhere = Url::parse(&issuer).is_ok_and(|url| !is_loopback(&url));
-            match is_local_only && is_elsewhere {
-                true => Err(sandbox_elsewhere(section, "issuer")),
-                false => Ok(Protocol::OpenId { issuer }),
-            }
+            let issuer = given.issuer.or_else(|| default.map(str::to_owned));
+            openid_issuer(section, preset.kind, issuer, is_local_only)
+                .map(|issuer| Protocol::OpenId { issuer })
         }
+    };
+    refused?;
+    match (protocol?, scopes) {
+        (Protocol::OpenId { .. }, Ok(scopes)) if !scopes.iter().any(|scope| scope == "openid") => {
+            Err(section.problem("scopes", "no \"openid\"", "scopes with \"openid\""))
+        }
+        (protocol, _) => Ok(protocol),
     }
 }
 
-/// Whether Microsoft's issuer stands for many tenants: the document then has a placeholder for the issuer, so that a token
-/// could be any tenant's.
+fn openid_issuer(
+    section: &Section<'_>,
+    kind: &str,
+    issuer: Option<String>,
+    is_local_only: bool,
+) -> Read<String> {
+    let is_microsoft = kind == "microsoft";
+    let allowed = match is_microsoft {
+        true => "\"https://login.microsoftonline.com/TENANT/v2.0\", with the id of the tenant",
+        false => "the address of the OpenID provider, for example \"https://id.example\"",
+    };
+    let issuer = issuer.ok_or_else(|| section.missing("issuer", allowed))?;
+    section.set("issuer", format!("{issuer:?}"));
+    let fault = match signpost_openid::discovery_url(&issuer) {
+        Err(fault) => Some(fault.to_string()),
+        // The document then has a placeholder for the issuer, so that a token could be any tenant's.
+        Ok(_) if is_microsoft && is_shared_tenant(&issuer) => {
+            Some("which accepts accounts of every tenant".to_owned())
+        }
+        Ok(_) => None,
+    };
+    if let Some(fault) = fault {
+        return Err(section.problem("issuer", &format!("{issuer:?}, {fault}"), allowed));
+    }
+    if is_local_only && Url::parse(&issuer).is_ok_and(|url| !is_loopback(&url)) {
+        return Err(sandbox_elsewhere(section, "issuer"));
+    }
+    Ok(issuer)
+}
+
+/// Whether Microsoft's issuer stands for many tenants.
 fn is_shared_tenant(issuer: &str) -> bool {
-    ["/common/", "/organizations/", "/consumers/"]
-        .iter()
-        .any(|tenant| issuer.contains(tenant))
+    let shared = ["/common/", "/organizations/", "/consumers/"];
+    shared.iter().any(|tenant| issuer.contains(tenant))
 }
 
 fn oauth_settings(
@@ -318,38 +299,25 @@ fn oauth_settings(
     given: Given,
     is_local_only: bool,
 ) -> Read<OAuthSettings> {
-    let default = |place: usize| {
-        let public = || preset.servers.map(|servers| Url::parse(servers[place]));
-        public().and_then(Result::ok)
-    };
-    let server = given.url.clone().or_else(|| default(0));
-    let api = match &given.url {
-        Some(url) => Some(below(url, preset.api_path)),
-        None => default(1),
-    };
-    let [authorize, token, user] = given.endpoints.each_ref();
-    let needs_base = |endpoint: &Option<Endpoint>| match endpoint {
-        Some(endpoint) => matches!(endpoint, Endpoint::Path(_)),
-        None => preset.paths.is_some(),
-    };
-    if server.is_none() && [authorize, token, user].into_iter().any(needs_base) {
+    let own_user_url = preset.own_user_url.filter(|_| given.url.is_some());
+    let user_url = own_user_url.or(preset.user_url);
+    let endpoints = [
+        ("authorize_url", given.authorize_url, preset.authorize_url),
+        ("token_url", given.token_url, preset.token_url),
+        ("user_url", given.user_url, user_url),
+    ];
+    let endpoints = endpoints
+        .map(|(key, given, default)| (key, given.or_else(|| default.and_then(Address::parse))));
+    let server = given.url.or_else(|| preset.url.and_then(base_url));
+    let mut addresses = endpoints.iter().map(|(_, address)| address);
+    if server.is_none() && addresses.any(|address| matches!(address, Some(Address::Path(_)))) {
         return Err(section.missing("url", BASE));
     }
     let mut urls = Vec::new();
-    for (place, endpoint) in given.endpoints.into_iter().enumerate() {
-        let key = Given::ENDPOINTS[place];
-        let base = match (&endpoint, place) {
-            (None, 2) => api.as_ref(),
-            _ => server.as_ref(),
-        };
-        let default = || {
-            preset
-                .paths
-                .map(|paths| Endpoint::Path(paths[place].to_owned()))
-        };
-        let url = match (endpoint.or_else(default), base) {
-            (Some(Endpoint::Url(url)), _) => Ok(url),
-            (Some(Endpoint::Path(path)), Some(base)) => Ok(below(base, &path)),
+    for (key, address) in endpoints {
+        let url = match (address, &server) {
+            (Some(Address::Url(url)), _) => Ok(url),
+            (Some(Address::Path(path)), Some(server)) => Ok(below(server, &path)),
             _ => Err(section.missing(key, ENDPOINT)),
         };
         if is_local_only && url.as_ref().is_ok_and(|url| !is_loopback(url)) {
@@ -358,25 +326,18 @@ fn oauth_settings(
         }
         urls.push(url);
     }
-    let parse = |field: &str| field.parse::<FieldPath>();
-    let id_field = given.id_field.map_or_else(
-        || {
-            let missing = || section.missing("id_field", FIELD);
-            preset.id_field.ok_or_else(missing).and_then(parse)
-        },
-        Ok,
-    );
+    let parse = |field: &&str| field.parse::<FieldPath>();
+    let id_field = match (given.id_field, &preset.id_field) {
+        (Some(field), _) => Ok(field),
+        (None, Some(field)) => parse(field),
+        (None, None) => Err(section.missing("id_field", FIELD)),
+    };
     let display_name_fields = match given.display_name_field {
         Some(field) => Ok(vec![field]),
-        None => preset
-            .display_name_fields
-            .iter()
-            .map(|field| parse(field))
-            .collect(),
+        None => preset.display_name_fields.iter().map(parse).collect(),
     };
-    let [authorize_url, token_url, user_url] =
-        <[Read<Url>; 3]>::try_from(urls).map_err(|_| Invalid)?;
-    let (authorize_url, token_url, user_url) = (authorize_url?, token_url?, user_url?);
+    let urls: Vec<_> = urls.into_iter().collect::<Read<_>>()?;
+    let [authorize_url, token_url, user_url] = urls.try_into().map_err(|_| Invalid)?;
     let issuer = given.issuer.unwrap_or_else(|| {
         let origin = authorize_url.origin().ascii_serialization();
         let issuer = format!("{origin}{}", preset.issuer_path);
@@ -401,14 +362,14 @@ fn sandbox_elsewhere(section: &Section<'_>, key: &str) -> Invalid {
     )
 }
 
-/// An endpoint in the file.
-enum Endpoint {
+/// The address of an endpoint in the file.
+enum Address {
     Url(Url),
     /// Below `url`.
     Path(String),
 }
 
-impl Endpoint {
+impl Address {
     fn parse(text: &str) -> Option<Self> {
         match text.starts_with('/') {
             true => (!text.contains(['?', '#'])).then(|| Self::Path(text.to_owned())),

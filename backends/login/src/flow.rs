@@ -20,34 +20,28 @@ pub(crate) mod return_to;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::HeaderValue;
-use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppId, version::Version};
 use signpost_store::StoreError;
 use tokio::time::Instant;
 use url::Url;
 
+pub use self::{
+    begin::PollingLogin,
+    collect::{Check, CheckStatus, LoginResult},
+};
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
     browser::{choose, confirm, show_page},
-    collect::{CheckedStatus, check, redeem_ticket, redeem_token},
+    collect::{check, redeem_ticket, redeem_token},
     finish::{Callback, Grant, finish_login},
     outcome::BrowserOutcome,
     refusal::Refusal,
 };
 use crate::{
     config::{Label, ProviderName},
-    records::{
-        accounts::Account, applications::Application, credentials::Credential, logins::UserCode,
-    },
+    records::{applications::Application, logins::UserCode},
+    service::Service,
 };
-
-/// What the client receives for a completed login.
-pub(crate) struct LoginResult {
-    pub(crate) account: Account,
-    pub(crate) credential: Credential,
-    pub(crate) expires_at: Timestamp,
-    pub(crate) created: bool,
-}
 
 /// A redirect to the provider, or to the login's page, with the cookie that binds the login to the browser.
 pub(crate) struct Redirect {
@@ -129,13 +123,13 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(400);
 
 /// Runs an idempotent call to the store, and retries it if it fails: by now the user has been at the provider, and
 /// would have to start over. A call that takes about as long as the retry timeout is not retried.
-async fn retry_store<T, A>(mut call: impl FnMut() -> A) -> Result<T, StoreError>
+async fn retry_store<T, A>(service: &Service, mut call: impl FnMut() -> A) -> Result<T, StoreError>
 where
     A: Future<Output = Result<T, StoreError>>,
 {
     let last_try = Instant::now() + RETRY_TIMEOUT;
     loop {
-        match call().await {
+        match try_store(service, call()).await {
             Err(_) if Instant::now() + RETRY_INTERVAL <= last_try => {
                 tokio::time::sleep(RETRY_INTERVAL).await;
             }
@@ -143,3 +137,16 @@ where
         }
     }
 }
+
+/// Runs a call to the store that a client or [`retry_store`] repeats.
+#[cfg(not(test))]
+async fn try_store<T>(
+    _: &Service,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    call.await
+}
+
+// Here tests let the store fail.
+#[cfg(test)]
+use crate::testing::try_store;

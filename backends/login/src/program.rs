@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     http::{Configured, Version, Versions},
     records::accounts::providers_with_accounts,
-    service::{Service, Stores},
+    service::Service,
 };
 
 /// A program of this service.
@@ -70,7 +70,7 @@ async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open(&config.store).await?;
     tracing::info!(store = %config.store.address, "using the store");
-    let service = Service::new(config, Stores::new(&store), Arc::new(SystemClock))
+    let service = Service::new(config, &store, Arc::new(SystemClock))
         .context("cannot create an HTTP client for the providers")?;
     let names = providers_with_accounts(&store).await;
     let names = names.context("cannot read the accounts' providers from the store")?;

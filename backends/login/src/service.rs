@@ -11,8 +11,9 @@ use signpost_kit::{
     trace::Tracer,
 };
 use signpost_protocol::app::AppId;
+use signpost_store::Store;
 
-pub(crate) use self::state::{State, Stores};
+pub(crate) use self::state::State;
 use crate::{
     config::Config,
     error::LoginError,
@@ -42,10 +43,10 @@ impl Service {
     /// The HTTP client for the providers cannot be created.
     pub(crate) fn new(
         config: Config,
-        stores: Stores,
+        store: &Store,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, reqwest::Error> {
-        let state = Arc::new(State::new(stores, clock));
+        let state = Arc::new(State::new(store.clone(), clock));
         let limits = Limits::new(config.limits, config.lifetimes.login, state.clock.instant());
         let (http, counters) = (HttpClient::new()?, &state.metrics.providers);
         let providers = ProviderClients::new(http, &config.providers, &config.public_url, counters);

@@ -42,7 +42,9 @@ use tokio::sync::Mutex as AsyncMutex;
 
 pub use self::client::{TestClient, TestRequest, TestResponse};
 #[cfg(test)]
-pub(crate) use self::fixtures::{TestStore, config, config_text_with_provider, parse};
+pub(crate) use self::fixtures::{
+    Faults, TestStore, config, config_text_with_provider, parse, try_store,
+};
 use crate::{
     config::Config,
     http::{Configured, Routes, Version, Versions, document_and_routes},
@@ -51,7 +53,7 @@ use crate::{
         accounts::{Account, AccountId, User, Username},
         credentials::{CredentialClaims, NewCredential, random_credential},
     },
-    service::{Service, Stores},
+    service::Service,
 };
 
 /// Above the text of a test's configuration. Nothing calls the provider.
@@ -186,7 +188,7 @@ impl TestService {
         let (store, clock) = (database.open().await, ManualClock::default());
         // An error means that another test has installed one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let service = Service::new(config, Stores::new(&store), Arc::new(clock.clone()));
+        let service = Service::new(config, &store, Arc::new(clock.clone()));
         let service = service.expect("an HTTP client can be created");
         let routes = configured.routes(&service).await?;
         Ok(Self {
@@ -300,7 +302,7 @@ impl TestService {
             created_at: now,
             outcome: None,
         };
-        let stored = state.credentials.store.insert(new).await;
+        let stored = state.credentials.insert(new).await;
         stored.expect("the store is available");
         credential.encode().to_string()
     }

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
+use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{challenge::Challenge, version::Version};
 use url::Url;
+use utoipa::ToSchema;
 
 use super::{Redirect, finish::provider_failed, return_to};
 use crate::{
@@ -14,8 +16,8 @@ use crate::{
     records::{
         applications::Application,
         logins::{
-            Begun, BrowserCookie, Hints, LoginCookie, LoginState, LoginToken, NewPollingLogin,
-            SealedRedirect, UserCode,
+            Begun, BrowserCookie, Choice, Hints, Login, LoginCookie, LoginState, LoginToken, Mode,
+            SealedRedirect, Status, UserCode,
         },
     },
     service::Service,
@@ -33,11 +35,21 @@ pub(crate) struct LoginRequest<'a> {
     pub(crate) hints: Hints,
 }
 
-/// What a polling client receives.
-pub(crate) struct StartedPollingLogin {
-    pub(crate) token: LoginToken,
-    pub(crate) user_code: UserCode,
-    pub(crate) expires_at: Timestamp,
+// It has a secret, so it cannot be printed.
+/// A polling login that has begun: the client keeps the token, shows the code, and opens the address in a browser. No other
+/// response contains the token.
+#[derive(Serialize, ToSchema)]
+pub struct PollingLogin {
+    /// The secret by which the client asks for the outcome.
+    pub token: String,
+    /// The address that the user opens.
+    pub authorize_url: String,
+    /// The code that client and page show.
+    pub user_code: String,
+    /// Seconds until the login expires.
+    pub expires_in: u64,
+    /// Seconds to wait between two checks without `wait`.
+    pub interval: u64,
 }
 
 /// Begins a redirect login: sends the browser to the provider, or to the page where the user chooses one if `can_choose`.
@@ -110,31 +122,41 @@ pub(crate) async fn begin_polling(
     service: &Service,
     login_request: LoginRequest<'_>,
     client: IpAddr,
-) -> Result<StartedPollingLogin, LoginError> {
+) -> Result<PollingLogin, LoginError> {
     let provider = requested_provider(service, login_request.provider)?;
     let (application, instant) = (login_request.application.id, service.state.clock.instant());
     service.limits.count_start(application, instant)?;
-    let token = LoginToken::generate(login_request.version);
-    let user_code = UserCode::generate();
+    let (token, user_code) = (
+        LoginToken::generate(login_request.version),
+        UserCode::generate(),
+    );
     let now = service.now();
-    let expires_at = now.plus(service.config.lifetimes.login);
-    let login = NewPollingLogin {
+    let config = &service.config;
+    let login = Login {
         state: token.state(),
         application,
-        user_code: user_code.clone(),
-        provider: provider.map(|provider| provider.config.name.clone()),
+        mode: Mode::Polling {
+            user_code: user_code.clone(),
+            begun: Begun::new(client, now),
+        },
+        provider: provider.map_or(Choice::Users(None), |provider| {
+            Choice::Fixed(provider.config.name.clone())
+        }),
         hints: login_request.hints,
-        begun: Begun::new(client, now),
-        expires_at,
+        cookie: None,
+        expires_at: now.plus(config.lifetimes.login),
+        status: Status::Pending,
     };
-    service.state.logins.begin(login).await?;
+    service.state.logins.insert(&login, now).await?;
     if let Some(provider) = provider {
         provider.metrics.count_begun(LoginMode::Polling);
     }
-    Ok(StartedPollingLogin {
-        token,
-        user_code,
-        expires_at,
+    Ok(PollingLogin {
+        token: token.as_str().to_owned(),
+        authorize_url: config.public_url.page(&login.state.encode()).into(),
+        user_code: user_code.as_str().to_owned(),
+        expires_in: login.expires_at.seconds_from(service.now()),
+        interval: config.polling.interval.as_secs(),
     })
 }
 

@@ -2,41 +2,84 @@
 
 use std::time::Duration;
 
-use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppId, challenge::Challenge};
 
-use super::{LoginResult, retry_store};
+use super::{retry_store, try_store};
 use crate::{
     error::LoginError,
     limits::Waiter,
     records::{
+        accounts::Account,
         credentials::{Credential, CredentialClaims, NewCredential, random_credential},
-        logins::{
-            Completion, FailureReason, Login, LoginToken, Mode, Progress, Redemption, Ticket,
-            TicketCredential,
-        },
+        logins::{Completion, Login, LoginToken, Mode, Progress, Redemption, Ticket},
     },
-    secret::LENGTH,
     service::Service,
 };
 
-/// The result of `/check`.
-pub(crate) struct Checked {
-    pub(crate) status: CheckedStatus,
-    /// When this status changes to `expired`.
-    pub(crate) responds_until: Timestamp,
+/// The result of a login. It has a secret, so it cannot be printed.
+pub struct LoginResult {
+    /// The account.
+    pub account: Account,
+    /// The credential: the value of the authorization header.
+    pub authorization: String,
+    /// Seconds until the credential expires.
+    pub expires_in: u64,
+    /// Whether this login has created the account.
+    pub created: bool,
 }
 
-/// The status of a polling login, as `/check` returns it. CONTRACT 8.
-pub(crate) enum CheckedStatus {
+/// The response to `/check`.
+pub struct Check {
+    /// The status of the login.
+    pub status: CheckStatus,
+    /// Seconds until the status changes to `expired`.
+    pub expires_in: u64,
+}
+
+/// The status of a polling login. CONTRACT 8.
+pub enum CheckStatus {
     /// Not finished.
     Pending,
     /// The user is logged in.
     Complete(Box<LoginResult>),
-    /// The login failed.
-    Failed(FailureReason),
+    /// The login failed, for this reason of CONTRACT 8, in a word.
+    Failed(&'static str),
     /// The login was not finished, or its outcome not claimed, in time.
     Expired,
+}
+
+impl Check {
+    /// What [`Self::status`] can be.
+    pub(crate) const STATUSES: [&str; 4] = ["pending", "complete", "failed", "expired"];
+
+    /// The status in a word.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self.status {
+            CheckStatus::Pending => "pending",
+            CheckStatus::Complete(_) => "complete",
+            CheckStatus::Failed(_) => "failed",
+            CheckStatus::Expired => "expired",
+        }
+    }
+
+    /// The result, once the login is complete.
+    #[must_use]
+    pub fn login(&self) -> Option<&LoginResult> {
+        match &self.status {
+            CheckStatus::Complete(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Why the login failed, in a word.
+    #[must_use]
+    pub fn reason(&self) -> Option<&'static str> {
+        match self.status {
+            CheckStatus::Failed(reason) => Some(reason),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the status of the login of `token`. While it is pending, waits up to `wait` for it to change, unless too many
@@ -46,7 +89,7 @@ pub(crate) async fn check(
     token: &str,
     application: AppId,
     wait: Duration,
-) -> Result<Checked, LoginError> {
+) -> Result<Check, LoginError> {
     let token = LoginToken::decode(token).ok_or(LoginError::LoginUnknown)?;
     let subscribe = || {
         let (waiters, connections) = (&service.state.waiters, service.connection_limit());
@@ -59,7 +102,6 @@ pub(crate) async fn check(
         let woken = waiter.as_ref().map(Waiter::woken);
         let login = find_polling_login(service, &token, application).await?;
         let now = service.now();
-        let responds_until = login.responds_until();
         let (woken, status_end) = match (login.progress(now), woken) {
             (Progress::Pending { until }, Some(woken))
                 if tokio::time::Instant::now() < deadline =>
@@ -67,11 +109,17 @@ pub(crate) async fn check(
                 (woken, tokio::time::Instant::now() + until.since(now))
             }
             (progress, _) => {
-                let status = status(service, &token, &login, progress).await?;
-                return Ok(Checked {
-                    status,
-                    responds_until,
-                });
+                let status = match progress {
+                    Progress::Pending { .. } => CheckStatus::Pending,
+                    Progress::Failed(reason) => CheckStatus::Failed(reason.as_str()),
+                    Progress::Expired => CheckStatus::Expired,
+                    Progress::Complete(completion) => {
+                        let result = issue_derived(service, &token, &login, completion).await?;
+                        CheckStatus::Complete(Box::new(result))
+                    }
+                };
+                let expires_in = login.responds_until().seconds_from(service.now());
+                return Ok(Check { status, expires_in });
             }
         };
         let _waiting = service.state.metrics.checks.wait();
@@ -92,12 +140,11 @@ pub(crate) async fn redeem_token(
 ) -> Result<LoginResult, LoginError> {
     let token = LoginToken::decode(token).ok_or(LoginError::LoginUnknown)?;
     let login = find_polling_login(service, &token, application).await?;
-    let progress = login.progress(service.now());
-    match status(service, &token, &login, progress).await? {
-        CheckedStatus::Pending => Err(LoginError::LoginPending),
-        CheckedStatus::Complete(result) => Ok(*result),
-        CheckedStatus::Failed(reason) => Err(reason.into()),
-        CheckedStatus::Expired => Err(LoginError::LoginExpired),
+    match login.progress(service.now()) {
+        Progress::Pending { .. } => Err(LoginError::LoginPending),
+        Progress::Complete(completion) => issue_derived(service, &token, &login, completion).await,
+        Progress::Failed(reason) => Err(reason.into()),
+        Progress::Expired => Err(LoginError::LoginExpired),
     }
 }
 
@@ -108,35 +155,17 @@ pub(crate) async fn redeem_ticket(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let ticket = Ticket::decode(ticket).ok_or(LoginError::LoginUnknown)?;
-    let credential = random_credential();
-    let stored = TicketCredential {
-        hash: credential.hash(),
-        login: credential.login_hash(),
-        lifetime: service.config.lifetimes.credential,
-    };
-    let (store, ticket) = (&service.state.logins, ticket.hash(challenge.as_ref()));
-    let redeem = || store.redeem(&ticket, application, stored, service.now());
-    match retry_store(redeem).await? {
-        Redemption::Redeemed(completion) => {
-            // The ticket has inserted it.
-            Ok(issue(service, &completion, application, credential, None).1)
-        }
+    let (ticket, credential) = (ticket.hash(challenge.as_ref()), random_credential());
+    let issued = (&credential, service.config.lifetimes.credential);
+    let logins = &service.state.logins;
+    let redeem = || logins.redeem(&ticket, application, issued, service.now());
+    match retry_store(service, redeem).await? {
+        // The ticket has inserted the credential.
+        Redemption::Redeemed(completion) => Ok(result(service, *completion, &credential)),
         Redemption::AlreadyUsed => Err(LoginError::LoginUsed),
         Redemption::Expired => Err(LoginError::LoginExpired),
         Redemption::Unknown => Err(LoginError::LoginUnknown),
     }
-}
-
-/// Issues a random credential. The client cannot request it again, so the store is retried.
-pub(super) async fn issue_random(
-    service: &Service,
-    completion: &Completion,
-    login: &Login,
-) -> Result<LoginResult, LoginError> {
-    let (credential, outcome) = (random_credential(), Some(*login.state.hash().as_bytes()));
-    let (new, result) = issue(service, completion, login.application, credential, outcome);
-    retry_store(|| service.state.credentials.store.insert(new.clone())).await?;
-    Ok(result)
 }
 
 async fn find_polling_login(
@@ -144,61 +173,67 @@ async fn find_polling_login(
     token: &LoginToken,
     application: AppId,
 ) -> Result<Login, LoginError> {
-    let found = service.state.logins.find(&token.hash()).await?;
+    let login = service.state.logins.find(&token.hash()).await?;
     let is_match = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
-    found.filter(is_match).ok_or(LoginError::LoginUnknown)
+    login.filter(is_match).ok_or(LoginError::LoginUnknown)
 }
 
-async fn status(
+/// Issues the credential of a polling login. It is stored only now, since it is derived from the token, which only the client
+/// has. It is the same each time and from each backend, and if it was revoked, it stays revoked.
+async fn issue_derived(
     service: &Service,
     token: &LoginToken,
     login: &Login,
-    progress: Progress<'_>,
-) -> Result<CheckedStatus, LoginError> {
-    Ok(match progress {
-        Progress::Pending { .. } => CheckedStatus::Pending,
-        Progress::Failed(reason) => CheckedStatus::Failed(reason),
-        Progress::Expired => CheckedStatus::Expired,
-        Progress::Complete(completion) => {
-            // Stored only now, since the credential is derived from the token, which only the client has. It is the
-            // same each time and from each backend, and if it was revoked, it stays revoked.
-            let (credential, outcome) = (token.credential(), Some(*login.state.hash().as_bytes()));
-            let (new, result) = issue(service, completion, login.application, credential, outcome);
-            service.state.credentials.store.insert(new).await?;
-            CheckedStatus::Complete(Box::new(result))
-        }
-    })
+    completion: &Completion,
+) -> Result<LoginResult, LoginError> {
+    let credential = token.credential();
+    let new = new_credential(service, completion, login, &credential);
+    try_store(service, service.state.credentials.insert(new)).await?;
+    Ok(result(service, completion.clone(), &credential))
 }
 
-/// Returns the credential to store, and the result for the client.
-fn issue(
+/// Issues a random credential. The client cannot request it again, so the store is retried.
+pub(super) async fn issue_random(
+    service: &Service,
+    completion: Completion,
+    login: &Login,
+) -> Result<LoginResult, LoginError> {
+    let credential = random_credential();
+    let new = new_credential(service, &completion, login, &credential);
+    let insert = || service.state.credentials.insert(new.clone());
+    retry_store(service, insert).await?;
+    Ok(result(service, completion, &credential))
+}
+
+fn new_credential(
     service: &Service,
     completion: &Completion,
-    application: AppId,
-    credential: Credential,
-    outcome: Option<[u8; LENGTH]>,
-) -> (NewCredential, LoginResult) {
+    login: &Login,
+    credential: &Credential,
+) -> NewCredential {
     let lifetime = service.config.lifetimes.credential;
-    let expires_at = completion.finished_at.plus(lifetime);
-    let logged_in = CredentialClaims {
-        account: completion.account.clone(),
-        application,
-        expires_at,
-    };
-    let new = NewCredential {
+    NewCredential {
         hash: credential.hash(),
         login: credential.login_hash(),
-        logged_in,
+        logged_in: CredentialClaims {
+            account: completion.account.clone(),
+            application: login.application,
+            expires_at: completion.finished_at.plus(lifetime),
+        },
         created_at: completion.finished_at,
-        outcome,
-    };
-    let result = LoginResult {
-        account: completion.account.clone(),
-        credential,
-        expires_at,
+        outcome: Some(*login.state.hash().as_bytes()),
+    }
+}
+
+fn result(service: &Service, completion: Completion, credential: &Credential) -> LoginResult {
+    let lifetime = service.config.lifetimes.credential;
+    let expires_at = completion.finished_at.plus(lifetime);
+    LoginResult {
+        account: completion.account,
+        authorization: credential.encode().to_string(),
+        expires_in: expires_at.seconds_from(service.now()),
         created: completion.created,
-    };
-    (new, result)
+    }
 }

@@ -193,8 +193,9 @@ async fn claim(service: &Service, mut found: CallbackLogin) -> Result<CallbackLo
     let (store, login, now) = (&service.state.logins, &mut found.login, service.now());
     let timeouts = ClaimTimeouts::for_store(&service.config.store);
     let claim = timeouts.new_claim(now, login.expires_at, service.config.lifetimes.claim);
+    login.status = Status::Exchanging(claim);
     let is_claimed = match login.mode {
-        Mode::Redirect { .. } => store.claim_redirect(login, claim, now).await?,
+        Mode::Redirect { .. } => store.insert(login, now).await?,
         Mode::Polling { .. } => {
             let (state, cookie) = (login.state.hash(), found.cookie.hash());
             let provider = login.provider.provider();
@@ -202,12 +203,11 @@ async fn claim(service: &Service, mut found: CallbackLogin) -> Result<CallbackLo
         }
     };
     if is_claimed {
-        login.status = Status::Exchanging(claim);
         return Ok(found);
     }
-    let now_found = store.find(login.state.hash()).await?;
-    let now_found = now_found.ok_or(LoginError::LoginUnknown)?;
-    ensure_pending(&now_found, service.now())?;
+    let stored = store.find(login.state.hash()).await?;
+    let stored = stored.ok_or(LoginError::LoginUnknown)?;
+    ensure_pending(&stored, service.now())?;
     Err(LoginError::LoginMismatch)
 }
 
@@ -347,7 +347,7 @@ async fn find_or_create_account(
         let accounts = &service.state.accounts;
         accounts.find_or_create(&config.name, user, now)
     };
-    let (account, created) = retry_store(find_or_create).await?;
+    let (account, created) = retry_store(service, find_or_create).await?;
     // An earlier try may have created the account, and only the store's response was lost.
     let created = created || (tries > 1 && account.created_at == now);
     Ok((account, created))

@@ -192,7 +192,7 @@ pub(super) async fn store_completion(
                 finished_at,
                 claimable_until: finished_at.plus(lifetimes.claim),
             };
-            BrowserOutcome::Result(issue_random(service, &completion, login).await?)
+            BrowserOutcome::Result(issue_random(service, completion, login).await?)
         }
         Mode::Polling { .. } => {
             store_outcome(service, login, complete(None)).await?;
@@ -230,8 +230,8 @@ async fn fail(service: &Service, login: &Login, reason: FailureReason) -> Result
     if matches!(login.mode, Mode::Redirect { .. })
         && !service.limits.count_failure(service.state.clock.instant())
     {
-        let unclaim = || service.state.logins.unclaim_redirect(login.state.hash());
-        retry_store(unclaim).await?;
+        let unclaim = || service.state.logins.unclaim(login.state.hash());
+        retry_store(service, unclaim).await?;
         return Ok(false);
     }
     store_outcome(service, login, Outcome::Failed(reason)).await?;
@@ -264,7 +264,7 @@ async fn store_outcome(
             stored
         }
     };
-    if retry_store(finish).await? {
+    if retry_store(service, finish).await? {
         Ok(at)
     } else {
         // The claim has ended, or may end before the outcome is stored. `/check` reports the login as failed then.

@@ -8,109 +8,13 @@ use utoipa::{
     openapi::{Object, ObjectBuilder, schema::Type},
 };
 
-use crate::{
-    flow,
-    records::{accounts::Account, logins::FailureReason},
-};
+pub use crate::flow::{Check, CheckStatus, LoginResult, PollingLogin};
+use crate::records::{accounts::Account, logins::FailureReason};
 
 /// A response: what serde can write, and the [description](crate::description) can show.
 pub trait View: Serialize + ToSchema {}
 
 impl<T: Serialize + ToSchema> View for T {}
-
-/// The result of a login. It has a secret, so it cannot be printed.
-pub struct LoginResult {
-    /// The account.
-    pub account: Account,
-    /// The credential: the value of the authorization header.
-    pub authorization: String,
-    /// Seconds until the credential expires.
-    pub expires_in: u64,
-    /// Whether this login has created the account.
-    pub created: bool,
-}
-
-impl LoginResult {
-    pub(crate) fn new(result: flow::LoginResult, now: Timestamp) -> Self {
-        Self {
-            authorization: result.credential.encode().to_string(),
-            expires_in: result.expires_at.seconds_from(now),
-            created: result.created,
-            account: result.account,
-        }
-    }
-}
-
-/// The response to `/check`.
-pub struct Check {
-    /// The status of the login.
-    pub status: CheckStatus,
-    /// Seconds until the status changes to `expired`.
-    pub expires_in: u64,
-}
-
-/// The status of a polling login.
-pub enum CheckStatus {
-    /// Not finished.
-    Pending,
-    /// The user is logged in.
-    Complete(Box<LoginResult>),
-    /// The login failed, for this reason of CONTRACT 8, in a word.
-    Failed(&'static str),
-    /// The login was not finished, or its outcome not claimed, in time.
-    Expired,
-}
-
-impl Check {
-    /// What [`Self::status`] can be.
-    const STATUSES: [&str; 4] = ["pending", "complete", "failed", "expired"];
-
-    /// The status in a word.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self.status {
-            CheckStatus::Pending => "pending",
-            CheckStatus::Complete(_) => "complete",
-            CheckStatus::Failed(_) => "failed",
-            CheckStatus::Expired => "expired",
-        }
-    }
-
-    /// The result, once the login is complete.
-    #[must_use]
-    pub fn login(&self) -> Option<&LoginResult> {
-        match &self.status {
-            CheckStatus::Complete(result) => Some(result),
-            _ => None,
-        }
-    }
-
-    /// Why the login failed, in a word.
-    #[must_use]
-    pub fn reason(&self) -> Option<&'static str> {
-        match self.status {
-            CheckStatus::Failed(reason) => Some(reason),
-            _ => None,
-        }
-    }
-}
-
-// It has a secret, so it cannot be printed.
-/// A polling login that has begun: the client keeps the token, shows the code, and opens the address in a browser. No other
-/// response contains the token.
-#[derive(Serialize, ToSchema)]
-pub struct PollingLogin {
-    /// The secret by which the client asks for the outcome.
-    pub token: String,
-    /// The address that the user opens.
-    pub authorize_url: String,
-    /// The code that client and page show.
-    pub user_code: String,
-    /// Seconds until the login expires.
-    pub expires_in: u64,
-    /// Seconds to wait between two checks without `wait`.
-    pub interval: u64,
-}
 
 // It has a secret, so it cannot be printed.
 /// A credential that replaces another one.

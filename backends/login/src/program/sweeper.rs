@@ -42,7 +42,7 @@ pub(crate) async fn sweep(service: &Service) -> Result<Duration, StoreError> {
         let now = state.clock.now();
         let begun_before = now.minus(LOGIN_RETENTION);
         let logins = state.logins.sweep(begun_before, now, BATCH_ROWS).await?;
-        let credentials = state.credentials.store.sweep(now, BATCH_ROWS).await?;
+        let credentials = state.credentials.sweep(now, BATCH_ROWS).await?;
         let events = match lifetimes.event {
             Some(age) => state.events.sweep(now.minus(age), BATCH_ROWS).await?,
             None => 0,

@@ -1,6 +1,5 @@
 //! Accounts: one for each user of each provider.
 
-use async_trait::async_trait;
 use signpost_kit::clock::Timestamp;
 pub use signpost_store::tables::accounts::{Account, AccountId, Username};
 use signpost_store::{Store, StoreError, tables::accounts::COLUMNS, values};
@@ -17,8 +16,14 @@ pub(crate) struct User {
 }
 
 /// The stored accounts.
-#[async_trait]
-pub(crate) trait AccountStore: Send + Sync {
+#[derive(Clone, Debug)]
+pub(crate) struct Accounts(Store);
+
+impl Accounts {
+    pub(crate) const fn new(store: Store) -> Self {
+        Self(store)
+    }
+
     /// Returns this user's account with the present display name, creating it if necessary, and whether it was created.
     ///
     /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.
@@ -26,24 +31,14 @@ pub(crate) trait AccountStore: Send + Sync {
     /// # Errors
     ///
     /// The store is unavailable.
-    async fn find_or_create(
-        &self,
-        provider: &ProviderName,
-        user: &User,
-        now: Timestamp,
-    ) -> Result<(Account, bool), StoreError>;
-}
-
-#[async_trait]
-impl AccountStore for Store {
-    async fn find_or_create(
+    pub(crate) async fn find_or_create(
         &self,
         provider: &ProviderName,
         user: &User,
         now: Timestamp,
     ) -> Result<(Account, bool), StoreError> {
         // Read first: most users already have an account, and need no write.
-        if let Some(account) = find(self, provider, user).await? {
+        if let Some(account) = self.find(provider, user).await? {
             return Ok((account, false));
         }
         // Waits for a concurrent insert, so exactly one of several callers gets the new row.
@@ -51,38 +46,35 @@ impl AccountStore for Store {
             "INSERT INTO accounts (provider, username, display_name, created_at) VALUES ($1, $2, $3, $4) \
              ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
         );
-        let values = values![
-            provider.as_str(),
-            user.username.as_str(),
-            user.display_name.as_deref(),
-            now
-        ];
-        if let Some(account) = self.write(&create, values).await?.pop() {
+        let (username, name) = (user.username.as_str(), user.display_name.as_deref());
+        let values = values![provider.as_str(), username, name, now];
+        if let Some(account) = self.0.write(&create, values).await?.pop() {
             return Ok((account, true));
         }
         // A concurrent login created the account. Accounts are never deleted, so it is found.
-        let found = find(self, provider, user).await?;
-        Ok((found.ok_or(StoreError::Malformed("username"))?, false))
+        let account = self.find(provider, user).await?;
+        Ok((account.ok_or(StoreError::Malformed("username"))?, false))
     }
-}
 
-/// The account, with its new display name.
-async fn find(
-    store: &Store,
-    provider: &ProviderName,
-    user: &User,
-) -> Result<Option<Account>, StoreError> {
-    let find = format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2");
-    let values = values![provider.as_str(), user.username.as_str()];
-    let found: Option<Account> = store.row(&find, values).await?;
-    match found {
-        Some(account) if account.display_name != user.display_name => {
-            let change =
-                format!("UPDATE accounts SET display_name = $2 WHERE id = $1 RETURNING {COLUMNS}");
-            let values = values![account.id.get(), user.display_name.as_deref()];
-            Ok(store.write(&change, values).await?.pop())
+    /// The account, with its new display name.
+    async fn find(
+        &self,
+        provider: &ProviderName,
+        user: &User,
+    ) -> Result<Option<Account>, StoreError> {
+        let find = format!("SELECT {COLUMNS} FROM accounts WHERE provider = $1 AND username = $2");
+        let values = values![provider.as_str(), user.username.as_str()];
+        let account: Option<Account> = self.0.row(&find, values).await?;
+        match account {
+            Some(account) if account.display_name != user.display_name => {
+                let rename = format!(
+                    "UPDATE accounts SET display_name = $2 WHERE id = $1 RETURNING {COLUMNS}"
+                );
+                let values = values![account.id.get(), user.display_name.as_deref()];
+                Ok(self.0.write(&rename, values).await?.pop())
+            }
+            account => Ok(account),
         }
-        found => Ok(found),
     }
 }
 
@@ -91,9 +83,9 @@ pub(crate) async fn providers_with_accounts(store: &Store) -> Result<Vec<String>
     let next = "SELECT min(provider) AS provider FROM accounts WHERE provider > $1";
     let mut names = vec![String::new()];
     loop {
-        let found: Option<(Option<String>,)> =
-            store.row(next, values![&*names[names.len() - 1]]).await?;
-        match found.and_then(|(name,)| name) {
+        let after = values![&*names[names.len() - 1]];
+        let name: Option<(Option<String>,)> = store.row(next, after).await?;
+        match name.and_then(|(name,)| name) {
             Some(name) => names.push(name),
             None => return Ok(names.split_off(1)),
         }

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use signpost_kit::{
-    cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
+    cache::{FeedCache, FeedCacheSettings, UnknownKeys},
     clock::Clock,
 };
 use signpost_protocol::app::AppId;
@@ -50,7 +50,7 @@ impl Application {
 }
 
 async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, StoreError> {
-    let found = applications::find_by_id(store, id).await?;
+    let row = applications::find_by_id(store, id).await?;
     let read = |row: ApplicationRow| {
         let origins: Vec<String> = serde_json::from_str(&row.settings.return_to_origins).ok()?;
         let return_to: Option<_> = origins.iter().map(|origin| origin.parse().ok()).collect();
@@ -62,13 +62,13 @@ async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, St
         })
     };
     let malformed = StoreError::Malformed("return_to_origins");
-    found.map(|row| read(row).ok_or(malformed)).transpose()
+    row.map(|row| read(row).ok_or(malformed)).transpose()
 }
 
 /// A read-through cache of the store's applications.
 pub(crate) struct Applications {
     store: Store,
-    cache: FeedCache<AppId, Arc<Application>, StoreError>,
+    pub(crate) cache: FeedCache<AppId, Arc<Application>, StoreError>,
 }
 
 impl Applications {
@@ -91,16 +91,6 @@ impl Applications {
     ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
         let read = async { Ok(find_stored(&self.store, id).await?.map(Arc::new)) };
         self.cache.find(id, read).await
-    }
-
-    /// Cached values are used for this long after the change feed was lost.
-    pub(crate) fn set_stale(&self, stale: Duration) {
-        self.cache.set_stale(stale);
-    }
-
-    /// The state of the cache.
-    pub(crate) fn cache_status(&self) -> CacheStatus {
-        self.cache.status()
     }
 
     /// Invalidates the cache if `change` may concern applications.

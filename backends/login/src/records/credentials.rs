@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use signpost_kit::{
-    cache::{CacheStatus, FeedCache, FeedCacheSettings, UnknownKeys},
+    cache::{FeedCache, FeedCacheSettings, UnknownKeys},
     clock::{Clock, Timestamp, millis},
 };
 use signpost_protocol::app::AppId;
@@ -67,23 +66,8 @@ pub(crate) struct NewCredential {
     pub(crate) outcome: Option<[u8; LENGTH]>,
 }
 
-/// A renewal of a credential.
-#[derive(Clone, Copy)]
-pub(crate) struct Renewal {
-    /// The hash of the credential that is renewed.
-    pub(crate) renewed: CredentialHash,
-    /// The hash of the new one.
-    pub(crate) new: CredentialHash,
-    /// Derives the new one from the renewed one.
-    pub(crate) salt: [u8; LENGTH],
-    /// When the new one expires, unless the login becomes too old before.
-    pub(crate) expires_at: Timestamp,
-    /// The age of a login up to which a renewal prolongs it.
-    pub(crate) max_age: Duration,
-}
-
 /// What a valid credential is to the renewals of its login.
-pub(crate) enum RenewalState {
+enum RenewalState {
     /// The present one. The last renewal's overlap ends at this time; then it can be renewed.
     Present(Option<Timestamp>),
     /// The renewed one: the salt of the present one, and when that expires.
@@ -107,101 +91,52 @@ pub(crate) enum Renewed {
     TooSoon(Duration),
 }
 
-/// A login that was revoked.
-pub(crate) struct RevokedLogin {
-    account: AccountId,
-    /// Its present credential, and the one before.
-    hashes: [Option<CredentialHash>; 2],
+/// The stored credentials, behind a read-through cache. All functions fail if the store is unavailable.
+pub(crate) struct Credentials {
+    store: Store,
+    pub(crate) cache: FeedCache<CredentialHash, Arc<CredentialClaims>, StoreError>,
 }
 
-impl FromRow for RevokedLogin {
-    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        let hashes = [row.get("hash")?, row.get("previous_hash")?];
-        Ok(Self {
-            account: AccountId::new(row.get("account_id")?),
-            hashes: hashes.map(|hash: Option<_>| hash.map(CredentialHash::from_bytes)),
-        })
+impl Credentials {
+    /// Creates an empty cache in front of `store`.
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            cache: FeedCache::new(CACHE, clock),
+        }
     }
-}
 
-/// The stored credentials.
-#[async_trait]
-pub(crate) trait CredentialStore: Send + Sync {
-    /// Inserts a login's first credential. If the login has one already, nothing changes: a renewed one stays renewed, a
-    /// revoked one revoked. If an operator has ended the user's logins since the outcome was read, nothing is inserted.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError>;
-
-    /// Returns what a credential proves; `None` if it is unknown, revoked or expired.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn find(
+    /// Returns what `credential` proves; `None` if it is not valid for `application` at `now`.
+    pub(crate) async fn check(
         &self,
-        hash: &CredentialHash,
-        now: Timestamp,
-    ) -> Result<Option<CredentialClaims>, StoreError>;
-
-    /// Returns what a credential is to the renewals of its login; `None` if it is unknown, revoked or expired.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn find_renewal(
-        &self,
-        hash: &CredentialHash,
-        now: Timestamp,
-    ) -> Result<Option<RenewalState>, StoreError>;
-
-    /// Renews a credential, and notifies every process. Nothing changes unless it is the present one of a valid login
-    /// whose last renewal has ended its overlap.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<(), StoreError>;
-
-    /// Revokes all credentials of a login, and notifies every process; `None` if the login is not valid, or another
-    /// application's.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn revoke(
-        &self,
-        login: &LoginHash,
+        credential: &Credential,
         application: AppId,
         now: Timestamp,
-    ) -> Result<Option<RevokedLogin>, StoreError>;
+    ) -> Result<Option<Arc<CredentialClaims>>, Arc<StoreError>> {
+        let hash = credential.hash();
+        let find = async {
+            let claims = credentials::find(&self.store, &hash, now).await?;
+            Ok(claims.map(Arc::new))
+        };
+        let claims = self.cache.find(hash, find).await?;
+        Ok(claims.filter(|claims| claims.application == application && claims.expires_at > now))
+    }
 
-    /// Deletes up to `limit` expired or long revoked credentials, removes the salts of as many renewals whose overlap is
-    /// over, and returns the larger number.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
-}
-
-#[async_trait]
-impl CredentialStore for Store {
-    async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
+    /// Inserts a login's first credential. If the login has one already, nothing changes: a renewed one stays renewed, a
+    /// revoked one revoked. If an operator has ended the user's logins since the outcome was read, nothing is inserted.
+    pub(crate) async fn insert(&self, credential: NewCredential) -> Result<(), StoreError> {
         let insert = "INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at)";
         let outcome =
             "FROM logins WHERE state_hash = $7 AND status = 'complete' AND claimable_until > 0";
-        let insert = match (self, credential.outcome) {
+        let insert = match (&self.store, credential.outcome) {
             (_, None) => {
                 format!("{insert} VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
             }
-            (Self::Sqlite(_), Some(_)) => {
+            (Store::Sqlite(_), Some(_)) => {
                 format!("{insert} SELECT $1, $2, $3, $4, $5, $6 {outcome} ON CONFLICT DO NOTHING")
             }
             // A command that ends logins changes the outcome first. `FOR SHARE` makes it wait until it finds this credential.
-            (Self::Postgres(_), Some(_)) => format!(
+            (Store::Postgres(_), Some(_)) => format!(
                 "{insert} SELECT CAST($1 AS BYTEA), CAST($2 AS BYTEA), CAST($3 AS BIGINT), CAST($4 AS BIGINT), \
                      CAST($5 AS BIGINT), CAST($6 AS BIGINT) FROM (SELECT 1 {outcome} FOR SHARE) AS claimable \
                  ON CONFLICT DO NOTHING"
@@ -219,15 +154,55 @@ impl CredentialStore for Store {
         if let Some(state) = credential.outcome {
             values.extend(values![&state]);
         }
-        self.execute(&insert, values).await.map(drop)
+        self.store.execute(&insert, values).await.map(drop)
     }
 
-    async fn find(
+    /// Renews a credential; `None` if it is not valid any more. A repetition writes nothing, and has the same result.
+    /// The renewed credential's end changes here at once, in other processes through the change feed.
+    pub(crate) async fn renew(
         &self,
-        hash: &CredentialHash,
+        credential: &Credential,
+        lifetimes: &Lifetimes,
         now: Timestamp,
-    ) -> Result<Option<CredentialClaims>, StoreError> {
-        credentials::find(self, hash, now).await
+    ) -> Result<Option<Renewed>, StoreError> {
+        let hash = credential.hash();
+        let mut state = self.find_renewal(&hash, now).await?;
+        if let Some(RenewalState::Present(until)) = state
+            && until.is_none_or(|until| until <= now)
+        {
+            let salt = random();
+            // One row, so that concurrent renewals wait for each other, and the first one decides: nothing changes unless it
+            // is the present credential of a valid login whose last renewal has ended its overlap.
+            let renew = "UPDATE credentials SET hash = $2, renewal_salt = $3, previous_hash = hash, \
+                     previous_until = CASE WHEN expires_at < $5 THEN expires_at ELSE $5 END, \
+                     expires_at = CASE WHEN $6 < expires_at OR $6 < created_at + $7 THEN $6 \
+                         WHEN created_at + $7 > expires_at THEN created_at + $7 ELSE expires_at END \
+                 WHERE hash = $1 AND revoked_at IS NULL AND expires_at > $4 \
+                     AND (previous_until IS NULL OR previous_until <= $4)";
+            let values = values![
+                hash.as_bytes(),
+                credential.renewed(&salt).hash().as_bytes(),
+                &salt,
+                now,
+                now.plus(RENEWAL_OVERLAP),
+                now.plus(lifetimes.credential),
+                millis(lifetimes.renewal),
+            ];
+            let renewal = (renew, "previous_hash");
+            let renewed = self.store.change(Changed::Credential, renewal, values);
+            renewed.await?;
+            self.cache.invalidate(hash);
+            // Of several concurrent renewals, the store has the first one's.
+            state = self.find_renewal(&hash, now).await?;
+        }
+        Ok(state.map(|state| match state {
+            RenewalState::Renewed(salt, expires_at) => {
+                Renewed::To(credential.renewed(&salt), expires_at)
+            }
+            RenewalState::Present(until) => {
+                Renewed::TooSoon(until.map_or(Duration::ZERO, |until| until.since(now)))
+            }
+        }))
     }
 
     async fn find_renewal(
@@ -239,53 +214,45 @@ impl CredentialStore for Store {
             "SELECT CASE WHEN hash = $1 THEN NULL ELSE renewal_salt END AS salt, previous_until, expires_at \
              FROM credentials WHERE {OF_HASH} AND {VALID_UNTIL} > $2"
         );
-        self.row(&find, values![hash.as_bytes(), now]).await
+        self.store.row(&find, values![hash.as_bytes(), now]).await
     }
 
-    async fn renew(&self, renewal: Renewal, now: Timestamp) -> Result<(), StoreError> {
-        // One row, so that concurrent renewals wait for each other, and the first one decides.
-        let renew = "UPDATE credentials SET hash = $2, renewal_salt = $3, previous_hash = hash, \
-                 previous_until = CASE WHEN expires_at < $5 THEN expires_at ELSE $5 END, \
-                 expires_at = CASE WHEN $6 < expires_at OR $6 < created_at + $7 THEN $6 \
-                     WHEN created_at + $7 > expires_at THEN created_at + $7 ELSE expires_at END \
-             WHERE hash = $1 AND revoked_at IS NULL AND expires_at > $4 \
-                 AND (previous_until IS NULL OR previous_until <= $4)";
-        let values = values![
-            renewal.renewed.as_bytes(),
-            renewal.new.as_bytes(),
-            &renewal.salt,
-            now,
-            now.plus(RENEWAL_OVERLAP),
-            renewal.expires_at,
-            millis(renewal.max_age),
-        ];
-        let renewed = self.change(Changed::Credential, (renew, "previous_hash"), values);
-        renewed.await.map(drop)
-    }
-
-    async fn revoke(
+    /// Revokes all credentials of the login that `credential` belongs to, even if it was renewed long ago: here at once,
+    /// in other processes through the change feed. CONTRACT 8: within 1 s. Returns the account; `None` if no login of
+    /// `application` is valid with it.
+    pub(crate) async fn revoke(
         &self,
-        login: &LoginHash,
+        credential: &Credential,
         application: AppId,
         now: Timestamp,
-    ) -> Result<Option<RevokedLogin>, StoreError> {
+    ) -> Result<Option<AccountId>, StoreError> {
+        let login = credential.login_hash();
         let valid =
             "login_hash = $1 AND application_id = $2 AND revoked_at IS NULL AND expires_at > $3";
         let values = || values![login.as_bytes(), application.get(), now];
         // Anyone can send unknown credentials: these must not wait for the write lock, or take it.
         let find = format!("SELECT 1 FROM credentials WHERE {valid}");
-        let found: Option<()> = self.row(&find, values()).await?;
+        let is_valid = self.store.row::<()>(&find, values()).await?.is_some();
         let revoke = format!("UPDATE credentials SET revoked_at = $3 WHERE {valid}");
-        let changed = (&*revoke, "hash || coalesce(previous_hash, '')");
-        if found.is_none() || self.change(Changed::Credential, changed, values()).await? == 0 {
+        let revoke = (&*revoke, "hash || coalesce(previous_hash, '')");
+        let change = || self.store.change(Changed::Credential, revoke, values());
+        if !is_valid || change().await? == 0 {
             return Ok(None);
         }
         // No renewal changes them any more.
         let find = "SELECT hash, previous_hash, account_id FROM credentials WHERE login_hash = $1";
-        self.row(find, values![login.as_bytes()]).await
+        let revoked = self.store.row(find, values![login.as_bytes()]).await?;
+        Ok(revoked.map(|RevokedLogin { account, hashes }| {
+            for ended in hashes.into_iter().flatten() {
+                self.cache.invalidate(ended);
+            }
+            account
+        }))
     }
 
-    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+    /// Deletes up to `limit` expired or long revoked credentials, removes the salts of as many renewals whose overlap is
+    /// over, and returns the larger number.
+    pub(crate) async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         // ORDER BY makes the server read the indexes. The limit is a literal, not a parameter: the plan of a prepared
         // statement cannot depend on values, and without a known limit the DELETE would scan the table.
         let ended = |column: &str, parameter: u8| {
@@ -300,126 +267,37 @@ impl CredentialStore for Store {
             ended("revoked_at", 2)
         );
         let values = values![now, now.minus(REVOKED_RETENTION)];
-        let deleted = self.execute(&sweep, values).await?;
+        let deleted = self.store.execute(&sweep, values).await?;
         // A renewal in between begins a new overlap.
         let forget = format!(
             "UPDATE credentials SET previous_hash = NULL, previous_until = NULL, renewal_salt = NULL \
              WHERE hash IN ({}) AND previous_until <= $1",
             ended("previous_until", 1)
         );
-        let forgotten = self.execute(&forget, values![now]).await?;
+        let forgotten = self.store.execute(&forget, values![now]).await?;
         Ok(deleted.max(forgotten))
-    }
-}
-
-/// A read-through cache of the stored credentials.
-pub(crate) struct Credentials {
-    pub(crate) store: Arc<dyn CredentialStore>,
-    cache: FeedCache<CredentialHash, Arc<CredentialClaims>, StoreError>,
-}
-
-impl Credentials {
-    /// Creates an empty cache in front of `store`.
-    pub(crate) fn new(store: Arc<dyn CredentialStore>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            store,
-            cache: FeedCache::new(CACHE, clock),
-        }
-    }
-
-    /// Returns what `credential` proves; `None` if it is not valid for `application` at `now`.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(crate) async fn check(
-        &self,
-        credential: &Credential,
-        application: AppId,
-        now: Timestamp,
-    ) -> Result<Option<Arc<CredentialClaims>>, Arc<StoreError>> {
-        let hash = credential.hash();
-        let read = async { Ok(self.store.find(&hash, now).await?.map(Arc::new)) };
-        let found = self.cache.find(hash, read).await?;
-        Ok(found.filter(|found| found.application == application && found.expires_at > now))
-    }
-
-    /// Renews a credential; `None` if it is not valid any more. A repetition writes nothing, and has the same result.
-    /// The renewed credential's end changes here at once, in other processes through the change feed.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(crate) async fn renew(
-        &self,
-        credential: &Credential,
-        lifetimes: &Lifetimes,
-        now: Timestamp,
-    ) -> Result<Option<Renewed>, StoreError> {
-        let hash = credential.hash();
-        let mut state = self.store.find_renewal(&hash, now).await?;
-        if let Some(RenewalState::Present(until)) = state
-            && until.is_none_or(|until| until <= now)
-        {
-            let salt = random();
-            let renewal = Renewal {
-                renewed: hash,
-                new: credential.renewed(&salt).hash(),
-                salt,
-                expires_at: now.plus(lifetimes.credential),
-                max_age: lifetimes.renewal,
-            };
-            self.store.renew(renewal, now).await?;
-            self.cache.invalidate(hash);
-            // Of several concurrent renewals, the store has the first one's.
-            state = self.store.find_renewal(&hash, now).await?;
-        }
-        Ok(state.map(|state| match state {
-            RenewalState::Renewed(salt, expires_at) => {
-                Renewed::To(credential.renewed(&salt), expires_at)
-            }
-            RenewalState::Present(until) => {
-                Renewed::TooSoon(until.map_or(Duration::ZERO, |until| until.since(now)))
-            }
-        }))
-    }
-
-    /// Revokes all credentials of the login that `credential` belongs to, even if it was renewed long ago: here at once,
-    /// in other processes through the change feed. CONTRACT 8: within 1 s. Returns the account; `None` if no login of
-    /// `application` is valid with it.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable.
-    pub(crate) async fn revoke(
-        &self,
-        credential: &Credential,
-        application: AppId,
-        now: Timestamp,
-    ) -> Result<Option<AccountId>, StoreError> {
-        let login = credential.login_hash();
-        let Some(revoked) = self.store.revoke(&login, application, now).await? else {
-            return Ok(None);
-        };
-        for ended in revoked.hashes.into_iter().flatten() {
-            self.cache.invalidate(ended);
-        }
-        Ok(Some(revoked.account))
-    }
-
-    /// Cached values are used for this long after the change feed was lost.
-    pub(crate) fn set_stale(&self, stale: Duration) {
-        self.cache.set_stale(stale);
-    }
-
-    /// The state of the cache.
-    pub(crate) fn cache_status(&self) -> CacheStatus {
-        self.cache.status()
     }
 
     /// Invalidates the cache entries that `change` concerns.
     pub(crate) fn on_change(&self, change: &Change) {
         self.cache.on_change(change, credentials::changed);
+    }
+}
+
+/// A login that was revoked.
+struct RevokedLogin {
+    account: AccountId,
+    /// Its present credential, and the one before.
+    hashes: [Option<CredentialHash>; 2],
+}
+
+impl FromRow for RevokedLogin {
+    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
+        let hashes = [row.get("hash")?, row.get("previous_hash")?];
+        Ok(Self {
+            account: AccountId::new(row.get("account_id")?),
+            hashes: hashes.map(|hash: Option<_>| hash.map(CredentialHash::from_bytes)),
+        })
     }
 }
 

@@ -127,7 +127,6 @@ const LIST_IN_POSTGRES: &str = "SELECT id, event, data, received_at FROM events 
 pub(crate) struct Events(Store);
 
 impl Events {
-    /// Those of a database.
     pub(crate) const fn new(store: Store) -> Self {
         Self(store)
     }
@@ -151,8 +150,8 @@ impl Events {
         if let Some(inserted) = self.0.write(insert, values.clone()).await?.pop() {
             return Ok(inserted);
         }
-        if let Some(found) = self.0.row(find, owner()).await? {
-            return Ok(found);
+        if let Some(event) = self.0.row(find, owner()).await? {
+            return Ok(event);
         }
         // The one that was there has just been swept.
         let inserted = self.0.write(insert, values).await?.pop();

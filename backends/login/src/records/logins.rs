@@ -15,19 +15,16 @@ mod claim;
 mod cookie;
 mod failure;
 mod hints;
-mod rows;
 mod seal;
-mod stored;
+mod table;
 mod ticket;
 mod token;
 mod user_code;
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
-use async_trait::async_trait;
 use signpost_kit::{clock::Timestamp, limits::Network};
 use signpost_protocol::app::AppId;
-use signpost_store::StoreError;
 use url::Url;
 
 pub(crate) use self::{
@@ -36,16 +33,14 @@ pub(crate) use self::{
     failure::FailureReason,
     hints::Hints,
     seal::{SealKey, SealedRedirect},
+    table::Logins,
     ticket::{Ticket, TicketHash},
     token::{LoginState, LoginToken, StateHash},
     user_code::UserCode,
 };
 use crate::{
     config::ProviderName,
-    records::{
-        accounts::{Account, AccountId},
-        credentials::{CredentialHash, LoginHash},
-    },
+    records::accounts::{Account, AccountId},
 };
 
 /// A login.
@@ -212,25 +207,6 @@ impl Login {
     }
 }
 
-/// A polling login to store.
-#[derive(Clone, Debug)]
-pub(crate) struct NewPollingLogin {
-    /// Its key.
-    pub(crate) state: LoginState,
-    /// The application that begins it.
-    pub(crate) application: AppId,
-    /// Shown in the client and in the browser, so that users do not confirm another user's login.
-    pub(crate) user_code: UserCode,
-    /// The provider that the user logs in with; `None`: the user chooses.
-    pub(crate) provider: Option<ProviderName>,
-    /// What goes on to the provider.
-    pub(crate) hints: Hints,
-    /// When and from where.
-    pub(crate) begun: Begun,
-    /// When it expires.
-    pub(crate) expires_at: Timestamp,
-}
-
 /// The outcome to store for a login.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
@@ -258,17 +234,6 @@ pub(crate) struct FinishTimes {
     pub(crate) claimable_until: Timestamp,
 }
 
-/// The credential to issue for a ticket.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TicketCredential {
-    /// The hash under which it is stored.
-    pub(crate) hash: CredentialHash,
-    /// What it has in common with all credentials of the login.
-    pub(crate) login: LoginHash,
-    /// Its validity, counted from the completion of the login.
-    pub(crate) lifetime: Duration,
-}
-
 /// The result of redeeming a ticket.
 #[derive(Clone, Debug)]
 pub(crate) enum Redemption {
@@ -280,85 +245,6 @@ pub(crate) enum Redemption {
     Expired,
     /// The ticket was not issued, or not to this application.
     Unknown,
-}
-
-/// The stored logins. Each change is a conditional write; `false` means that its condition was not met.
-#[async_trait]
-pub(crate) trait LoginStore: Send + Sync {
-    /// Inserts a polling login. The cost does not depend on the number of pending logins.
-    ///
-    /// # Errors
-    ///
-    /// The store is unavailable; the same holds for all other functions.
-    async fn begin(&self, login: NewPollingLogin) -> Result<(), StoreError>;
-
-    /// Returns the login with this hash of a state or token.
-    async fn find(&self, state: &StateHash) -> Result<Option<Login>, StoreError>;
-
-    /// Binds a pending login to the browser with this cookie, and to no other, before it is sent to the provider, which is
-    /// this one if the user has chosen it.
-    async fn bind(
-        &self,
-        state: &StateHash,
-        cookie: &CookieHash,
-        chosen: Option<&ProviderName>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Claims a pending polling login for a callback that will call this provider, if the browser with this cookie was sent to
-    /// it last.
-    async fn claim(
-        &self,
-        state: &StateHash,
-        cookie: &CookieHash,
-        provider: Option<&ProviderName>,
-        claim: Claim,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Inserts a redirect login as claimed; `false` if another callback has done so.
-    async fn claim_redirect(
-        &self,
-        login: &Login,
-        claim: Claim,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Deletes a redirect login that is claimed and not finished, as if there had been no callback.
-    async fn unclaim_redirect(&self, state: &StateHash) -> Result<(), StoreError>;
-
-    /// Stores the outcome of a claimed login unless its claim has ended, and notifies every process. Only the callback
-    /// that holds the claim may call this. Idempotent, since the first response may have been lost.
-    async fn finish(
-        &self,
-        state: &StateHash,
-        outcome: Outcome,
-        times: FinishTimes,
-    ) -> Result<bool, StoreError>;
-
-    /// Redeems a ticket and stores its credential, atomically. Idempotent for the same ticket and credential, since the
-    /// first response may have been lost.
-    async fn redeem(
-        &self,
-        ticket: &TicketHash,
-        application: AppId,
-        credential: TicketCredential,
-        now: Timestamp,
-    ) -> Result<Redemption, StoreError>;
-
-    /// Deletes expired logins, up to `limit` of each of two kinds; returns the larger of the two numbers of rows.
-    ///
-    /// The kinds are: all logins that expired before `before`, and redirect logins that expired before `now` without being
-    /// completed.
-    async fn sweep(
-        &self,
-        before: Timestamp,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<usize, StoreError>;
-
-    /// Returns the key that seals redirect logins in all processes; stores `new` if there is none yet.
-    async fn seal_key(&self, new: SealKey, now: Timestamp) -> Result<SealKey, StoreError>;
 }
 
 #[cfg(test)]

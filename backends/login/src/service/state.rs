@@ -25,51 +25,23 @@ use crate::{
     limits::Waiters,
     metrics::LoginMetrics,
     records::{
-        accounts::AccountStore,
+        accounts::Accounts,
         applications::Applications,
-        credentials::{CredentialStore, Credentials},
+        credentials::Credentials,
         events::Events,
-        logins::{LoginStore, SealKey, StateHash},
+        logins::{Logins, SealKey, StateHash},
         own::{OwnStore, Sweep},
     },
 };
 
-/// The stores.
-pub(crate) struct Stores {
-    /// The accounts.
-    pub(crate) accounts: Arc<dyn AccountStore>,
-    /// The credentials.
-    pub(crate) credentials: Arc<dyn CredentialStore>,
-    /// The events.
-    pub(crate) events: Events,
-    /// The logins in progress.
-    pub(crate) logins: Arc<dyn LoginStore>,
-    /// The database that has their tables.
-    pub(crate) database: Store,
-}
-
-impl Stores {
-    /// Creates all stores over one database.
-    pub(crate) fn new(store: &Store) -> Self {
-        let all = Arc::new(store.clone());
-        Self {
-            accounts: all.clone(),
-            credentials: all.clone(),
-            events: Events::new(store.clone()),
-            logins: all,
-            database: store.clone(),
-        }
-    }
-}
-
 /// The state that all snapshots of the service share.
 pub(crate) struct State {
     pub(crate) database: Store,
-    pub(crate) accounts: Arc<dyn AccountStore>,
+    pub(crate) accounts: Accounts,
     pub(crate) applications: Applications,
     pub(crate) credentials: Credentials,
     pub(crate) events: Events,
-    pub(crate) logins: Arc<dyn LoginStore>,
+    pub(crate) logins: Logins,
     /// The requests that wait for a login. Logins are not cached: after one backend has reported `complete`, no other
     /// may report `pending`.
     pub(crate) waiters: Waiters,
@@ -96,13 +68,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(stores: Stores, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(database: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
-            applications: Applications::new(stores.database.clone(), Arc::clone(&clock)),
-            accounts: stores.accounts,
-            credentials: Credentials::new(stores.credentials, Arc::clone(&clock)),
-            events: stores.events,
-            logins: stores.logins,
+            applications: Applications::new(database.clone(), Arc::clone(&clock)),
+            accounts: Accounts::new(database.clone()),
+            credentials: Credentials::new(database.clone(), Arc::clone(&clock)),
+            events: Events::new(database.clone()),
+            logins: Logins::new(database.clone()),
             waiters: Waiters::default(),
             spans: Arc::default(),
             metrics: Arc::default(),
@@ -110,10 +82,10 @@ impl State {
             internal_errors: OnceAMinute::new(),
             descriptors: Descriptors::raise_limit(),
             clock,
-            own_tables: OwnStore::new(stores.database.clone()),
+            own_tables: OwnStore::new(database.clone()),
             sweeps: Mutex::default(),
             seal: OnceCell::new(),
-            database: stores.database,
+            database,
             phase: watch::Sender::new(Phase::Serving),
             tasks: TaskTracker::new(),
         }
@@ -141,8 +113,8 @@ impl State {
 
     /// Cached data is used for this long after the store's change feed was lost.
     pub(crate) fn set_stale(&self, stale: Duration) {
-        self.applications.set_stale(stale);
-        self.credentials.set_stale(stale);
+        self.applications.cache.set_stale(stale);
+        self.credentials.cache.set_stale(stale);
     }
 
     /// Handles a change from the change feed: invalidates cache entries, and wakes requests that wait for a login.
@@ -175,8 +147,8 @@ impl State {
 
     /// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.
     pub(crate) fn write_caches(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let applications = self.applications.cache_status();
-        let credentials = self.credentials.cache_status();
+        let applications = self.applications.cache.status();
+        let credentials = self.credentials.cache.status();
         let caches = [("applications", applications), ("credentials", credentials)];
         write_caches(scrape, &caches)
     }

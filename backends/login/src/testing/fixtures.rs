@@ -1,13 +1,95 @@
 //! For this crate's tests: a store of the kind under test, and configurations.
 
-use std::path::Path;
+use std::{
+    any::type_name,
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
-use signpost_kit::clock::Timestamp;
+use signpost_kit::clock::{SystemClock, Timestamp};
 use signpost_protocol::app::AppId;
-use signpost_store::{Store, testing};
+use signpost_store::{Store, StoreError, testing};
 
 use super::{insert_application, user};
-use crate::{config::Config, records::accounts::Account, service::Stores};
+use crate::{
+    config::Config,
+    records::{
+        accounts::{Account, Accounts},
+        credentials::Credentials,
+        events::Events,
+        logins::Logins,
+    },
+    service::Service,
+};
+
+/// The tables of a database.
+pub(crate) struct Stores {
+    pub(crate) accounts: Accounts,
+    pub(crate) credentials: Credentials,
+    pub(crate) events: Events,
+    pub(crate) logins: Logins,
+    pub(crate) database: Store,
+}
+
+impl Stores {
+    fn new(database: Store) -> Self {
+        Self {
+            accounts: Accounts::new(database.clone()),
+            credentials: Credentials::new(database.clone(), Arc::new(SystemClock)),
+            events: Events::new(database.clone()),
+            logins: Logins::new(database.clone()),
+            database,
+        }
+    }
+}
+
+/// How calls to the store fail that store an account, an outcome, a credential, or redeem a ticket.
+pub(crate) struct Faults {
+    /// So many of the next calls of each kind fail.
+    failures: u32,
+    /// Whether failing calls are executed, and only their responses are lost.
+    loses_responses: bool,
+    /// The calls that have failed, by kind: the type of their result.
+    failed: BTreeMap<&'static str, u32>,
+}
+
+/// The faults of services, by the address of their state.
+static FAULTS: Mutex<BTreeMap<usize, Faults>> = Mutex::new(BTreeMap::new());
+
+impl Faults {
+    /// Lets calls of a service fail from now on.
+    pub(crate) fn begin(service: &Service, failures: u32, loses_responses: bool) {
+        let faults = Self {
+            failures,
+            loses_responses,
+            failed: BTreeMap::new(),
+        };
+        let mut all = FAULTS.lock().unwrap();
+        all.insert(Arc::as_ptr(&service.state).addr(), faults);
+    }
+}
+
+/// Runs a call to the store, which may fail.
+pub(crate) async fn try_store<T>(
+    service: &Service,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let fails = || {
+        let mut all = FAULTS.lock().unwrap();
+        let faults = all.get_mut(&Arc::as_ptr(&service.state).addr())?;
+        let failed = faults.failed.entry(type_name::<T>()).or_default();
+        let fails = *failed < faults.failures;
+        *failed += u32::from(fails);
+        fails.then_some(faults.loses_responses)
+    };
+    match fails() {
+        None => return call.await,
+        Some(true) => drop(call.await?),
+        Some(false) => {}
+    }
+    Err(StoreError::Interrupted)
+}
 
 /// An open store for one test, removed at its end.
 pub(crate) struct TestStore {
@@ -32,12 +114,12 @@ impl TestStore {
     }
 
     pub(crate) fn stores(&self) -> Stores {
-        Stores::new(&self.store)
+        Stores::new(self.store.clone())
     }
 
     /// Returns stores over new connections to the same database, as of another process.
     pub(crate) async fn of_another_process(&self) -> Stores {
-        Stores::new(&self.database.open().await)
+        Stores::new(self.database.open().await)
     }
 
     /// Executes a statement that no program of this service executes.

@@ -25,7 +25,6 @@ use crate::{
             ClaimedApplication, Parameters, RequestInfo, client_version, named_application,
             required_application,
         },
-        views::{LoginResult, PollingLogin},
     },
     provider::deadline,
     records::logins::{Hints, remove_oldest},
@@ -99,7 +98,7 @@ pub(crate) async fn login<V: Version>(
         BrowserStep::Redirect(redirect) => begun_response(&context, &headers, redirect)?,
         BrowserStep::Again(url) => redirect_to(&url)?,
         BrowserStep::Finished(outcome, set_cookie) => {
-            let mut response = outcome_response::<V>(&context, &info, outcome)?;
+            let mut response = outcome_response::<V>(&info, outcome)?;
             let set_cookie = set_cookie.map(|set_cookie| (SET_COOKIE, set_cookie));
             response.headers_mut().extend(set_cookie);
             response
@@ -167,16 +166,12 @@ fn with_cookie(
 
 /// The response to the browser whose login has ended.
 fn outcome_response<V: Version>(
-    context: &Context,
     info: &RequestInfo,
     outcome: BrowserOutcome,
 ) -> Result<Response, LoginError> {
     Ok(match outcome {
         BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
-        BrowserOutcome::Result(result) => json(V::login_result(&LoginResult::new(
-            result,
-            context.service.now(),
-        ))),
+        BrowserOutcome::Result(result) => json(V::login_result(&result)),
         BrowserOutcome::Close(application) => pages::done(&application.name, info.language),
         BrowserOutcome::Finished(application, origin) => {
             pages::finished(&application.name, &origin, info.language)
@@ -254,13 +249,6 @@ pub(crate) async fn begin_polling<V: Version>(
         provider: parameters.optional("provider")?,
         hints: hints(&context, &parameters)?,
     };
-    let begun = flow::begin_polling(service, login_request, info.client_address).await?;
-    let state = begun.token.state().encode();
-    Ok(json(V::polling_login(PollingLogin {
-        token: begun.token.as_str().to_owned(),
-        authorize_url: service.config.public_url.page(&state).into(),
-        user_code: begun.user_code.as_str().to_owned(),
-        expires_in: begun.expires_at.seconds_from(service.now()),
-        interval: service.config.polling.interval.as_secs(),
-    })))
+    let begun = flow::begin_polling(service, login_request, info.client_address);
+    Ok(json(V::polling_login(begun.await?)))
 }

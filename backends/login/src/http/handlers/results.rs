@@ -8,11 +8,10 @@ use signpost_protocol::challenge::Challenge;
 use super::json;
 use crate::{
     error::LoginError,
-    flow::{self, CheckedStatus, redeem_ticket, redeem_token},
+    flow::{self, redeem_ticket, redeem_token},
     http::{
         Context, Version,
         request::{ClaimedApplication, Parameters},
-        views::{Check, CheckStatus, LoginResult},
     },
 };
 
@@ -29,18 +28,8 @@ pub(crate) async fn check<V: Version>(
     let token = parameters.required("token")?;
     let wait = parameters.number("wait", 0..=MAX_WAIT_SECONDS)?;
     let wait = Duration::from_secs(wait.unwrap_or(0));
-    let checked = flow::check(service, token, application.id(), wait).await?;
-    let now = service.now();
-    let status = match checked.status {
-        CheckedStatus::Pending => CheckStatus::Pending,
-        CheckedStatus::Complete(result) => {
-            CheckStatus::Complete(Box::new(LoginResult::new(*result, now)))
-        }
-        CheckedStatus::Failed(reason) => CheckStatus::Failed(reason.as_str()),
-        CheckedStatus::Expired => CheckStatus::Expired,
-    };
-    let expires_in = checked.responds_until.seconds_from(now);
-    Ok(json(V::check(&Check { status, expires_in })))
+    let check = flow::check(service, token, application.id(), wait).await?;
+    Ok(json(V::check(&check)))
 }
 
 /// `POST /user/login` `ticket` or `token`: returns the result, once for a ticket, repeatedly for a token until the outcome expires.
@@ -63,8 +52,5 @@ pub(crate) async fn user_login<V: Version>(
         (None, None) => return Err(LoginError::ParamMissing { name: "ticket" }),
         (Some(_), Some(_)) => return Err(LoginError::only_one("ticket", "ticket, token")),
     };
-    Ok(json(V::login_result(&LoginResult::new(
-        result,
-        service.now(),
-    ))))
+    Ok(json(V::login_result(&result)))
 }

@@ -20,7 +20,6 @@ use super::*;
 use crate::{
     Account, LoginError, Timestamp,
     http::views::View,
-    service::Stores,
     testing::{self, TestStore},
 };
 
@@ -92,11 +91,6 @@ impl Setup {
 
     /// `more` is inserted above the sections of the configuration.
     async fn with(more: &str) -> Self {
-        Self::with_stores(more, |stores| stores).await
-    }
-
-    /// As [`Self::with`], over stores that `change` has wrapped.
-    async fn with_stores(more: &str, change: impl FnOnce(Stores) -> Stores) -> Self {
         let provider = provider().await;
         let text = format!(
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\nreturn_to = [\"https://app.example\"]\n{}",
@@ -106,8 +100,7 @@ impl Setup {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let store = TestStore::new().await;
         let clock = ManualClock::default();
-        let stores = change(store.stores());
-        let service = Service::new(config, stores, Arc::new(clock.clone())).unwrap();
+        let service = Service::new(config, store.store(), Arc::new(clock.clone())).unwrap();
         Self {
             router: router::<Test>(Arc::clone(&service)),
             service,

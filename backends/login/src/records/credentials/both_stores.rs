@@ -1,7 +1,5 @@
 //! Credentials in a real store.
 
-use signpost_kit::clock::SystemClock;
-
 use super::*;
 use crate::testing::TestStore;
 
@@ -39,11 +37,11 @@ async fn is_valid(
 #[tokio::test]
 async fn a_credential_is_valid_for_one_application_until_it_expires() {
     let store = TestStore::new().await;
-    let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
+    let credentials = store.stores().credentials;
     let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
     assert!(!is_valid(&credentials, &credential, APP, now).await);
     let new = new_credential(&store, &credential, now).await;
-    credentials.store.insert(new).await.unwrap();
+    credentials.insert(new).await.unwrap();
     let found = credentials
         .check(&credential, APP, now)
         .await
@@ -58,15 +56,15 @@ async fn a_credential_is_valid_for_one_application_until_it_expires() {
 #[tokio::test]
 async fn a_revoked_credential_is_invalid_even_if_it_is_inserted_again() {
     let store = TestStore::new().await;
-    let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
+    let credentials = store.stores().credentials;
     let (credential, now) = (random_credential(), Timestamp::from_millis(1_000_000));
     let new = new_credential(&store, &credential, now).await;
-    credentials.store.insert(new.clone()).await.unwrap();
+    credentials.insert(new.clone()).await.unwrap();
     assert!(is_valid(&credentials, &credential, APP, now).await);
     let revoked = credentials.revoke(&credential, APP, now).await.unwrap();
     assert_eq!(revoked, Some(new.logged_in.account.id));
     assert!(!is_valid(&credentials, &credential, APP, now).await);
-    credentials.store.insert(new).await.unwrap();
+    credentials.insert(new).await.unwrap();
     assert!(!is_valid(&credentials, &credential, APP, now).await);
 }
 
@@ -74,11 +72,11 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// Credentials of a process, with one in it that expires after an hour.
 async fn with_one(store: &TestStore) -> (Credentials, Credential, NewCredential, Timestamp) {
-    let credentials = Credentials::new(store.stores().credentials, Arc::new(SystemClock));
+    let credentials = store.stores().credentials;
     let (first, now) = (random_credential(), Timestamp::from_millis(1_000_000));
     let mut new = new_credential(store, &first, now).await;
     new.logged_in.expires_at = now.plus(HOUR);
-    credentials.store.insert(new.clone()).await.unwrap();
+    credentials.insert(new.clone()).await.unwrap();
     (credentials, first, new, now)
 }
 
@@ -136,7 +134,7 @@ async fn a_renewed_credential_ends_after_the_overlap() {
     assert!(!is_valid(&credentials, &second, AppId::new(4), over).await);
     assert!(renew(&credentials, &first, over).await.is_none());
     // The token of a polling login asks for the first one again.
-    credentials.store.insert(new).await.unwrap();
+    credentials.insert(new).await.unwrap();
     assert!(!is_valid(&credentials, &first, APP, over).await);
     assert!(is_valid(&credentials, &second, APP, over).await);
     assert_eq!(store.count("credentials").await, 1);
@@ -154,14 +152,14 @@ async fn who_reads_the_store_after_the_overlap_cannot_compute_the_present_creden
     };
     let over = now.plus(RENEWAL_OVERLAP);
     let almost = over.minus(Duration::from_millis(1));
-    assert_eq!(credentials.store.sweep(almost, 10).await.unwrap(), 0);
+    assert_eq!(credentials.sweep(almost, 10).await.unwrap(), 0);
     let (again, _) = renewed(&credentials, &first, almost).await;
     assert_eq!(again.hash(), second.hash());
     let computed = first.renewed(&salt().await.unwrap());
     assert_eq!(computed.hash(), second.hash());
-    assert_eq!(credentials.store.sweep(over, 10).await.unwrap(), 1);
+    assert_eq!(credentials.sweep(over, 10).await.unwrap(), 1);
     assert_eq!(salt().await, None);
-    assert_eq!(credentials.store.sweep(over, 10).await.unwrap(), 0);
+    assert_eq!(credentials.sweep(over, 10).await.unwrap(), 0);
     assert!(renew(&credentials, &first, over).await.is_none());
     let (third, _) = renewed(&credentials, &second, over).await;
     assert!(is_valid(&credentials, &third, APP, over).await);
@@ -205,7 +203,7 @@ async fn renewals_end_with_the_age_of_the_login() {
     assert!(renew(&credentials, &credential, end).await.is_none());
     let revoked = credentials.revoke(&credential, APP, end).await.unwrap();
     assert!(revoked.is_none());
-    credentials.store.insert(new).await.unwrap();
+    credentials.insert(new).await.unwrap();
     assert_eq!(store.count("credentials").await, 1);
 }
 
@@ -243,7 +241,7 @@ async fn a_logout_with_any_credential_of_a_login_ends_all_at_once() {
 async fn a_logout_during_a_renewal_ends_the_new_credential() {
     let store = TestStore::new().await;
     let other = store.of_another_process().await.credentials;
-    let other = Arc::new(Credentials::new(other, Arc::new(SystemClock)));
+    let other = Arc::new(other);
     for _ in 0..20 {
         let (credentials, first, _, now) = with_one(&store).await;
         let task = {
@@ -253,10 +251,10 @@ async fn a_logout_during_a_renewal_ends_the_new_credential() {
         let revoked = credentials.revoke(&first, APP, now).await;
         assert!(revoked.unwrap().is_some());
         if let Some(Renewed::To(second, _)) = task.await.unwrap() {
-            let found = credentials.store.find(&second.hash(), now).await;
+            let found = credentials::find(&credentials.store, &second.hash(), now).await;
             assert!(found.unwrap().is_none());
         }
-        let found = credentials.store.find(&first.hash(), now).await;
+        let found = credentials::find(&credentials.store, &first.hash(), now).await;
         assert!(found.unwrap().is_none());
     }
 }
@@ -266,14 +264,14 @@ async fn fifty_concurrent_renewals_have_one_result_and_write_once() {
     let store = TestStore::new().await;
     let (one, first, new, now) = with_one(&store).await;
     let other = store.of_another_process().await.credentials;
-    let processes = [one, Credentials::new(other, Arc::new(SystemClock))].map(Arc::new);
+    let processes = [one, other].map(Arc::new);
     let tasks: Vec<_> = (0..50)
         .map(|index| {
             let (process, new) = (Arc::clone(&processes[index % 2]), new.clone());
             let first = first.clone();
             tokio::spawn(async move {
                 // `/check` asks for the first one meanwhile.
-                process.store.insert(new).await.unwrap();
+                process.insert(new).await.unwrap();
                 renewed(&process, &first, now).await.0.hash()
             })
         })
@@ -283,7 +281,7 @@ async fn fifty_concurrent_renewals_have_one_result_and_write_once() {
         hashes.push(task.await.unwrap());
     }
     assert!(hashes.iter().all(|hash| *hash == hashes[0]));
-    let found = processes[0].store.find(&hashes[0], now).await;
+    let found = credentials::find(&processes[0].store, &hashes[0], now).await;
     assert!(found.unwrap().is_some());
     assert_eq!(store.count("credentials").await, 1);
     assert_eq!(store.count("changes").await, 1);
@@ -293,11 +291,7 @@ async fn fifty_concurrent_renewals_have_one_result_and_write_once() {
 async fn other_processes_learn_when_a_renewed_credential_ends() {
     let store = TestStore::new().await;
     let (credentials, first, _, now) = with_one(&store).await;
-    let elsewhere = Credentials::new(
-        store.of_another_process().await.credentials,
-        Arc::new(SystemClock),
-    );
-    let elsewhere = Arc::new(elsewhere);
+    let elsewhere = Arc::new(store.of_another_process().await.credentials);
     let watching = Arc::clone(&elsewhere);
     let watch = store.store().watch(Duration::default, move |change| {
         watching.on_change(&change);
@@ -338,8 +332,7 @@ async fn a_revoked_credential_is_swept_after_a_day() {
     let mut new = new_credential(&store, &credential, now).await;
     new.logged_in.expires_at = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
     credentials.insert(new).await.unwrap();
-    let login = credential.login_hash();
-    credentials.revoke(&login, APP, now).await.unwrap();
+    credentials.revoke(&credential, APP, now).await.unwrap();
     let day = Duration::from_secs(24 * 60 * 60);
     let almost = now.plus(day - Duration::from_millis(1));
     assert_eq!(credentials.sweep(almost, 10).await.unwrap(), 0);

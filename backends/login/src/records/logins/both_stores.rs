@@ -1,6 +1,6 @@
 //! The state machine, on a real store.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::*;
 use crate::{
@@ -18,40 +18,38 @@ fn later(seconds: u64) -> Timestamp {
     NOW.plus(Duration::from_secs(seconds))
 }
 
-fn polling() -> NewPollingLogin {
-    NewPollingLogin {
+fn polling() -> Login {
+    Login {
         state: LoginToken::generate(&"v1".parse().unwrap()).state(),
         application: APP,
-        user_code: UserCode::generate(),
-        provider: Some("sandbox".parse().unwrap()),
-        hints: Hints::default(),
-        begun: Begun::new([192, 0, 2, 1].into(), NOW),
-        expires_at: later(600),
-    }
-}
-
-/// A redirect login, as read from its cookie.
-fn redirect() -> Login {
-    let polling = polling();
-    Login {
-        state: polling.state,
-        application: APP,
-        mode: Mode::Redirect {
-            return_to: Some("https://app.example/".parse().unwrap()),
+        mode: Mode::Polling {
+            user_code: UserCode::generate(),
+            begun: Begun::new([192, 0, 2, 1].into(), NOW),
         },
-        provider: polling.provider.map_or(Choice::Users(None), Choice::Fixed),
-        hints: polling.hints,
-        cookie: Some(LoginCookie::generate().hash()),
+        provider: Choice::Fixed("sandbox".parse().unwrap()),
+        hints: Hints::default(),
+        cookie: None,
         expires_at: later(600),
         status: Status::Pending,
     }
 }
 
+/// A redirect login, as read from its cookie.
+fn redirect() -> Login {
+    Login {
+        mode: Mode::Redirect {
+            return_to: Some("https://app.example/".parse().unwrap()),
+        },
+        cookie: Some(LoginCookie::generate().hash()),
+        ..polling()
+    }
+}
+
 /// A polling login whose browser is at the provider, with this cookie.
-async fn begun(logins: &Arc<dyn LoginStore>, cookie: &LoginCookie) -> StateHash {
+async fn begun(logins: &Logins, cookie: &LoginCookie) -> StateHash {
     let login = polling();
     let state = *login.state.hash();
-    logins.begin(login).await.unwrap();
+    assert!(logins.insert(&login, NOW).await.unwrap());
     assert!(
         logins
             .bind(&state, &cookie.hash(), None, NOW)
@@ -67,12 +65,7 @@ fn claim_at(now: Timestamp) -> Claim {
 }
 
 /// Claims as a callback at `now`, for a login that expires after ten minutes.
-async fn claim(
-    logins: &Arc<dyn LoginStore>,
-    state: &StateHash,
-    cookie: &CookieHash,
-    now: Timestamp,
-) -> bool {
+async fn claim(logins: &Logins, state: &StateHash, cookie: &CookieHash, now: Timestamp) -> bool {
     let claim = claim_at(now);
     let provider = "sandbox".parse().unwrap();
     let claimed = logins.claim(state, cookie, Some(&provider), claim, now);
@@ -80,9 +73,12 @@ async fn claim(
 }
 
 /// As [`claim`], for a redirect login.
-async fn claim_redirect(logins: &Arc<dyn LoginStore>, login: &Login) -> bool {
-    let claim = claim_at(NOW);
-    logins.claim_redirect(login, claim, NOW).await.unwrap()
+async fn claim_redirect(logins: &Logins, login: &Login) -> bool {
+    let claimed = Login {
+        status: Status::Exchanging(claim_at(NOW)),
+        ..login.clone()
+    };
+    logins.insert(&claimed, NOW).await.unwrap()
 }
 
 /// The times of an outcome that is stored at once.
@@ -94,15 +90,8 @@ fn times(at: Timestamp, claimable_until: Timestamp) -> FinishTimes {
     }
 }
 
-/// A new credential for a ticket.
-fn credential() -> TicketCredential {
-    let credential = random_credential();
-    TicketCredential {
-        hash: credential.hash(),
-        login: credential.login_hash(),
-        lifetime: Duration::from_secs(1000),
-    }
-}
+/// How long the credential of a ticket is valid.
+const LIFETIME: Duration = Duration::from_secs(1000);
 
 #[tokio::test]
 async fn a_login_reads_back_as_it_was_begun() {
@@ -137,13 +126,13 @@ async fn a_redirect_login_is_stored_by_its_first_callback() {
     assert_eq!(found.provider, login.provider);
     assert!(matches!(found.mode, Mode::Redirect { return_to: Some(_) }));
     assert!(matches!(found.status, Status::Exchanging(_)));
-    logins.unclaim_redirect(state).await.unwrap();
+    logins.unclaim(state).await.unwrap();
     assert!(logins.find(state).await.unwrap().is_none());
     assert!(claim_redirect(&logins, &login).await);
     let failed = Outcome::Failed(FailureReason::ProviderFailed);
     let finished = logins.finish(state, failed, times(NOW, later(120)));
     assert!(finished.await.unwrap());
-    logins.unclaim_redirect(state).await.unwrap();
+    logins.unclaim(state).await.unwrap();
     let found = logins.find(state).await.unwrap().unwrap();
     assert!(matches!(found.status, Status::Failed { .. }));
 }
@@ -155,7 +144,7 @@ async fn all_processes_share_one_seal_key() {
         store.stores().logins,
         store.of_another_process().await.logins,
     );
-    let seal_key = async |logins: &Arc<dyn LoginStore>| {
+    let seal_key = async |logins: &Logins| {
         let key = logins.seal_key(SealKey::generate(), NOW).await.unwrap();
         *key.as_bytes()
     };
@@ -175,7 +164,7 @@ async fn one_of_many_concurrent_callbacks_claims_the_login() {
     let state = begun(&handles[0], &cookie).await;
     let tasks: Vec<_> = (0..20)
         .map(|index| {
-            let logins = Arc::clone(&handles[index % 2]);
+            let logins = handles[index % 2].clone();
             let cookie = cookie.hash();
             tokio::spawn(async move { claim(&logins, &state, &cookie, NOW).await })
         })
@@ -209,7 +198,7 @@ async fn a_login_that_was_not_confirmed_cannot_be_claimed() {
     let logins = store.stores().logins;
     let login = polling();
     let state = *login.state.hash();
-    logins.begin(login).await.unwrap();
+    assert!(logins.insert(&login, NOW).await.unwrap());
     assert!(!claim(&logins, &state, &LoginCookie::generate().hash(), NOW).await);
 }
 
@@ -285,7 +274,7 @@ async fn storing_the_same_outcome_again_succeeds() {
     assert!(finish(complete(true), 0).await.unwrap());
     assert!(matches!(
         logins
-            .redeem(&ticket, APP, credential(), NOW)
+            .redeem(&ticket, APP, (&random_credential(), LIFETIME), NOW)
             .await
             .unwrap(),
         Redemption::Redeemed(_)
@@ -301,7 +290,7 @@ async fn storing_the_same_outcome_again_succeeds() {
     assert_eq!(completion.finished_at, NOW);
     assert_eq!(completion.account, account);
     let again = logins
-        .redeem(&ticket, APP, credential(), NOW)
+        .redeem(&ticket, APP, (&random_credential(), LIFETIME), NOW)
         .await
         .unwrap();
     assert!(
@@ -347,7 +336,7 @@ async fn an_outcome_that_an_operator_has_ended_yields_no_credential() {
         for _ in 0..2 {
             credentials.insert(new.clone()).await.unwrap();
         }
-        let found = credentials.find(&credential.hash(), NOW).await.unwrap();
+        let found = credentials.check(&credential, APP, NOW).await.unwrap();
         assert_eq!(found.is_none(), is_ended);
     }
 }
@@ -357,7 +346,7 @@ async fn expired_logins_are_swept_up_to_the_limit() {
     let store = TestStore::new().await;
     let logins = store.stores().logins;
     for _ in 0..3 {
-        logins.begin(polling()).await.unwrap();
+        assert!(logins.insert(&polling(), NOW).await.unwrap());
     }
     let sweep = |before, limit| logins.sweep(before, before, limit);
     assert_eq!(sweep(later(600), 10).await.unwrap(), 0);

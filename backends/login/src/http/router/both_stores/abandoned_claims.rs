@@ -96,7 +96,7 @@ async fn a_waiting_check_responds_when_the_claim_ends() {
     let begun = begin(&setup).await;
     // This test uses the system clock.
     let config = setup.service.config().clone();
-    let service = Service::new(config, setup.store.stores(), Arc::new(SystemClock)).unwrap();
+    let service = Service::new(config, setup.store.store(), Arc::new(SystemClock)).unwrap();
     setup.router = router::<Test>(service);
     let now = SystemClock.now();
     claim_only(&setup, now, now.plus(Duration::from_secs(1))).await;

@@ -362,9 +362,9 @@ async fn redirect_logins_do_not_count_towards_an_applications_limit() {
 async fn once_one_process_reports_complete_every_process_does() {
     let setup = Setup::new().await;
     let config = setup.service.config().clone();
-    let stores = setup.store.of_another_process().await;
+    let store = setup.store.of_another_process().await.database;
     // Without the change feed, which could hide that a process uses a cached status.
-    let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
+    let other = Service::new(config, &store, Arc::new(setup.clock.clone())).unwrap();
     let other = router::<Test>(other);
     let ask = async |method: &str, target: String| {
         let request = Request::builder().method(method).uri(target);
@@ -500,8 +500,8 @@ async fn a_waiting_check_of_another_process_responds_as_soon_as_the_login_is_fin
     let begun = begin(&setup).await;
     let cookie = confirm(&setup, &begun).await;
     let config = setup.service.config().clone();
-    let stores = setup.store.of_another_process().await;
-    let other = Service::new(config, stores, Arc::new(setup.clock.clone())).unwrap();
+    let store = setup.store.of_another_process().await.database;
+    let other = Service::new(config, &store, Arc::new(setup.clock.clone())).unwrap();
     let watched = Arc::clone(&other);
     let _watch = setup
         .store

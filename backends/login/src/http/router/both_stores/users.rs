@@ -96,11 +96,9 @@ async fn another_process_revokes_a_credential_through_the_change_feed() {
         .unwrap();
     let other = setup.store.of_another_process().await.credentials;
     let application = signpost_protocol::app::AppId::SINGLE;
-    let login = authorization
-        .parse::<crate::records::credentials::Credential>()
-        .unwrap()
-        .login_hash();
-    let revoked = other.revoke(&login, application, setup.clock.now()).await;
+    let credential = authorization.parse().unwrap();
+    let now = setup.clock.now();
+    let revoked = other.revoke(&credential, application, now).await;
     assert!(revoked.unwrap().is_some());
     let deadline = Instant::now() + Duration::from_secs(5);
     while setup.call("GET", "/user", &header).await.status == StatusCode::OK {

@@ -4,7 +4,7 @@
 use signpost_store::{PostgresDatabase, SqliteDatabase, Store, postgres::Session};
 
 use super::*;
-use crate::records::logins::stored::{BIND, CLAIM, FINISH, UNCLAIM_REDIRECT, find_statement};
+use crate::records::logins::table::{BIND, CLAIM, FINISH, UNCLAIM, find_statement};
 
 /// Inserts many finished logins, updates the server's statistics, then inserts many pending ones.
 const FILL: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, status, reason, \
@@ -43,7 +43,7 @@ async fn in_postgres(store: &TestStore, database: &PostgresDatabase) {
                 CLAIM,
                 format!("{hash}, {hash}, 700000, 730000, 850000, 'sandbox'"),
             ),
-            (UNCLAIM_REDIRECT, hash.clone()),
+            (UNCLAIM, hash.clone()),
             (FINISH, format!("{hash}, {finish}")),
         ] {
             let plan = plan_of_server(&session, mode, statement, &values).await;

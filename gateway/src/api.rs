@@ -17,7 +17,7 @@ mod gateways;
 mod idempotency;
 mod layers;
 mod openapi;
-mod problem;
+mod operation;
 mod requests;
 mod routes;
 mod shadows;
@@ -35,7 +35,7 @@ use signpost_kit::reload::ReloadHandle;
 use signpost_protocol::app::AppIdent;
 use signpost_store::Store;
 
-use self::{events::Events, streams::Streams, turns::Turns};
+use self::{caller::Caller, events::Events, streams::Streams, turns::Turns};
 use crate::{
     directory::{
         apps::{administration::Administration, rules::Rules, stored::StoredApps},
@@ -43,6 +43,7 @@ use crate::{
         tokens::Tokens,
     },
     gateway::Gateway,
+    operations::{Context, Running},
     upstream::drains::Drains,
 };
 
@@ -68,14 +69,16 @@ pub(crate) struct Api {
     console: Option<AppIdent>,
 }
 
+pub(crate) use self::problem::{ApiError, Code, Unchanged};
 pub(crate) use self::{
     body::read as read_body,
-    caller::{CHECK_INTERVAL, FromConsole, SignedIn},
+    caller::{CHECK_INTERVAL, FromConsole, Proof, SignedIn},
     failures::{Failure as FailedAttempt, Failures},
-    idempotency::KEY as IDEMPOTENCY_KEY,
+    idempotency::{KEY as IDEMPOTENCY_KEY, form_once},
     layers::{allowed_methods, is_cross_site},
-    problem::{ApiError, Code},
+    operation::run_for,
 };
+use crate::operations::problem;
 
 type Shared = Arc<Api>;
 
@@ -107,6 +110,19 @@ impl Api {
     /// The store.
     fn store(&self) -> &Store {
         self.apps.database()
+    }
+
+    /// What an operation of this call is done with.
+    fn context(&self, caller: &Caller) -> Context {
+        Context {
+            caller: caller.of_operation(),
+            store: self.store().clone(),
+            apps: Some(self.administration()),
+            running: Some(Running {
+                gateway: self.current.load_full(),
+                reload: self.reload.clone(),
+            }),
+        }
     }
 
     /// The logins that operators end.

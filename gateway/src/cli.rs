@@ -19,6 +19,7 @@ mod explain;
 mod gateways;
 mod login;
 mod master_key;
+mod operation;
 mod parse;
 mod sign;
 mod source;

@@ -53,12 +53,17 @@ use tower::ServiceExt;
 
 pub(crate) use self::account::Accounts;
 use self::{failure::Failure, page::Reader, session::Sessions};
-use crate::gateway::Gateway;
+use crate::{
+    api::{self, Api},
+    gateway::Gateway,
+};
 
 /// The state that pages share.
 struct Console {
     /// The management API, with all its layers.
     api: Router,
+    /// Runs operations.
+    operations: Arc<Api>,
     sessions: Sessions,
     /// Signs users in by the login service; `None` if they need a token.
     accounts: Option<Accounts>,
@@ -70,30 +75,35 @@ type Shared = Arc<Console>;
 
 /// The console's pages, and behind them `api`, which they call.
 pub(crate) fn router(
-    api: Router,
+    api: &Arc<Api>,
     accounts: Option<Accounts>,
     current: &Arc<ArcSwap<Gateway>>,
 ) -> Router {
     let console = Arc::new(Console {
-        api,
+        api: api::router(api),
+        operations: Arc::clone(api),
         sessions: Sessions::default(),
         accounts,
         current: Arc::clone(current),
     });
+    // Each form has a key.
+    let forms = Router::new()
+        .route("/apps/new", get(apps::new_form).post(apps::create))
+        .route(
+            "/apps/import",
+            get(apps::transfer::form).post(apps::transfer::import),
+        )
+        .route("/apps/{ident}/{change}", post(apps::change::change))
+        .route_layer(from_fn_with_state(Arc::clone(&console), layers::once));
     let routes = Router::new()
+        .merge(forms)
         .route("/", get(overview::show))
         .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
         .route(account::BEGIN, get(account::begin))
         .route(account::RETURN, get(account::come_back))
         .route("/apps", get(apps::list))
-        .route("/apps/new", get(apps::new_form).post(apps::create))
-        .route(
-            "/apps/import",
-            get(apps::transfer::form).post(apps::transfer::import),
-        )
         .route("/apps/{ident}", get(apps::show))
-        .route("/apps/{ident}/{change}", post(apps::change::change))
         .route("/versions", get(versions::show))
         .route("/versions/{change}", post(versions::change))
         .route("/doctor", get(doctor::form).post(doctor::examine))

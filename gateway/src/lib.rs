@@ -17,6 +17,7 @@
 //! | [`gateway`] | a request from its head to its end: receive, forward, relay, respond, record |
 //! | [`downstream`] | the clients' side: listeners, HTTP/1.1, HTTP/2 |
 //! | [`doctor`] | examines a request that a client has sent |
+//! | [`operations`] | what operators do: one list, whose faces are the API, the console and the commands |
 //! | [`api`] | the management API: routes, roles, problems, its description |
 //! | [`process`] | start, stop, reload, upgrade, readiness, scrape |
 //! | [`cli`] | the commands |
@@ -36,6 +37,7 @@ mod downstream;
 mod gateway;
 mod limits;
 mod observe;
+mod operations;
 mod phases;
 mod process;
 mod request;

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 17] = [
+const GATEWAY: [&str; 18] = [
     "wire",
     "tls",
     "request",
@@ -24,6 +24,7 @@ const GATEWAY: [&str; 17] = [
     "gateway",
     "downstream",
     "doctor",
+    "operations",
     "api",
     "console",
     "process",

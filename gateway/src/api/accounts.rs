@@ -4,7 +4,11 @@ use axum::{Json, extract::State};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{ApiError, Shared, apps::known_ident, body::Input, caller::Caller};
+use super::{
+    ApiError, Shared,
+    body::{Input, known_ident},
+    caller::Caller,
+};
 use crate::directory::logins::{AccountName, EndedLogins};
 
 /// Whose logins are ended.

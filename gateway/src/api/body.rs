@@ -4,22 +4,21 @@ use std::{fmt::Display, str::FromStr, time::Duration};
 
 use axum::{
     body::{Body, HttpBody, to_bytes},
-    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    extract::{FromRequest, FromRequestParts, Path, Request},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use http_body_util::LengthLimitError;
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
+use signpost_protocol::app::AppIdent;
 use utoipa::ToSchema;
 
 use super::{ApiError, Shared, problem::Code};
+pub(super) use crate::operations::input::List;
+use crate::operations::input::{DEFAULT_LIMIT, MAX_LIMIT, malformed, of_json, of_query};
 
 /// Limit of a JSON body in bytes: an application's 100 origins fit.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Items of a page, if a call names no number.
-const DEFAULT_LIMIT: u16 = 100;
-/// Limit of a page's items.
-const MAX_LIMIT: u16 = 1000;
 
 /// A JSON body. Without one, it is an empty object: a change whose revision is in `If-Match` needs no more.
 pub(super) struct Input<T>(pub T);
@@ -36,8 +35,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Input<T> {
             check_content_type(&head.headers, &["application/json"])?;
             &bytes
         };
-        let value = serde_json::from_slice(json).map_err(malformed)?;
-        Ok(Self(value))
+        of_json(json).map(Self)
     }
 }
 
@@ -48,17 +46,7 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
-        let Query(value) =
-            Query::try_from_uri(&parts.uri).map_err(|error| malformed(error.body_text()))?;
-        // Postgres has no texts with it, and would fail.
-        let mut pairs = parts.uri.query().unwrap_or_default().split('&');
-        if let Some(pair) = pairs.find(|pair| pair.contains("%00")) {
-            let name = pair.split('=').next().unwrap_or_default().to_owned();
-            return Err(ApiError::from(Code::ParamInvalid)
-                .arg("name", name)
-                .arg("allowed", "text without a NUL"));
-        }
-        Ok(Self(value))
+        of_query(&parts.uri).map(Self)
     }
 }
 
@@ -83,10 +71,6 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(
 ) -> Result<T, ApiError> {
     text.parse()
         .map_err(|allowed| ApiError::invalid(name, allowed))
-}
-
-fn malformed(problem: impl ToString) -> ApiError {
-    ApiError::from(Code::RequestMalformed).arg("problem", problem.to_string())
 }
 
 /// The timeout of a whole body.
@@ -186,38 +170,10 @@ pub(super) fn limit(given: Option<u16>) -> Result<usize, ApiError> {
     Err(ApiError::invalid("limit", format!("1 to {MAX_LIMIT}")))
 }
 
-/// A page of a list.
-#[derive(Serialize, ToSchema)]
-pub(super) struct List<T> {
-    /// The items.
-    pub items: Vec<T>,
-    /// `after` of the next page; null on the last one.
-    pub next: Option<String>,
-}
-
-impl<T> List<T> {
-    /// The items, of which there may be more behind the last one.
-    pub(super) fn new((items, has_more): (Vec<T>, bool), name: impl Fn(&T) -> String) -> Self {
-        let next = items.last().filter(|_| has_more).map(name);
-        Self { items, next }
-    }
-}
-
 /// Why something is done.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Why {
-    /// Why, for the audit: up to 200 characters.
-    pub reason: Option<String>,
-}
-
-/// What each change of something that has a revision says.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Decision {
-    /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[schema(minimum = 1)]
-    pub revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
     pub reason: Option<String>,
 }
@@ -261,11 +217,9 @@ pub(super) fn etag(revision: i64) -> [(HeaderName, HeaderValue); 1] {
     )]
 }
 
-/// Reads a member that may be absent, but not null: there is nothing that null would remove.
-pub(super) fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
+/// The ident of a member: what is none names no application.
+pub(super) fn known_ident(text: &str) -> Result<AppIdent, ApiError> {
+    text.parse().map_err(|_| Code::AppNotFound.into())
 }
 
 #[cfg(test)]

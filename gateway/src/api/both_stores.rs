@@ -52,7 +52,7 @@ use crate::{
 
 /// An API, and a token for each role.
 pub(crate) struct Scene {
-    api: Arc<Api>,
+    pub(crate) api: Arc<Api>,
     pub(crate) router: Router,
     /// The folder of its file, `gateway.toml`.
     pub(super) folder: TempDir,

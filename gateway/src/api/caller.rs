@@ -19,6 +19,7 @@ use signpost_store::{
     tables::audit::{self, Author},
 };
 use tokio::sync::Mutex;
+use zeroize::Zeroizing;
 
 use super::{
     Api, ApiError, Shared,
@@ -31,6 +32,7 @@ use crate::directory::{
     logins::AccountName,
     tokens::{Role, Token},
 };
+use crate::operations;
 
 /// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(400);
@@ -48,6 +50,15 @@ pub(crate) struct Caller {
     pub signed_in: Option<SignedIn>,
     /// Through what: `api` or `console`.
     face: &'static str,
+}
+
+/// What a user of the console has signed in with.
+#[derive(Clone)]
+pub(crate) enum Proof {
+    /// A token's text: the session ends with the token.
+    Token(Zeroizing<String>),
+    /// An account of the login service.
+    Account(SignedIn),
 }
 
 /// Marks a call that the console makes for its user.
@@ -120,12 +131,27 @@ impl SignedIn {
 }
 
 impl Caller {
+    /// The caller of the call's operation.
+    pub(super) fn of_operation(&self) -> operations::Caller {
+        operations::Caller {
+            actor: self.token.name.clone(),
+            origin: self.origin(),
+            role: self.token.role,
+            at: self.at,
+        }
+    }
+
+    /// As the audit has it.
+    fn origin(&self) -> String {
+        format!("{} {}", self.face, self.address.ip().to_canonical())
+    }
+
     /// The author of a change by this call.
     pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
         let reason = reason.map(|text| parsed::<Reason>("reason", text));
         Ok(Author {
             actor: self.token.name.clone(),
-            origin: format!("{} {}", self.face, self.address.ip().to_canonical()),
+            origin: self.origin(),
             reason: reason.transpose()?.map(String::from),
         })
     }
@@ -158,13 +184,16 @@ pub(super) async fn require(
         None => "api",
     };
     let allowed = async {
-        let signed_in = head.extensions.remove::<SignedIn>();
+        let proof = match head.extensions.remove::<SignedIn>() {
+            Some(signed_in) => Some(Proof::Account(signed_in)),
+            None => bearer(&head.headers).map(|token| Proof::Token(token.to_owned().into())),
+        };
         let params = RawPathParams::from_request_parts(&mut head, &()).await;
         let params = params.iter().flatten();
         let ident = params.filter(|(name, _)| *name == "ident");
         let ident = ident.last().and_then(|(_, value)| value.parse().ok());
         let role = role_for(&api, ident, role);
-        let caller = authenticate(&api, role, address, (&head.headers, signed_in), face).await?;
+        let caller = authenticate(&api, role, address, proof, face).await?;
         let token = caller.token.id;
         head.extensions.insert(caller);
         // A file of an import is read later, by the one import that runs.
@@ -198,20 +227,21 @@ pub(super) fn is_file(head: &Parts) -> bool {
         && check_content_type(&head.headers, &["application/json"]).is_err()
 }
 
-async fn authenticate(
+/// The caller, if its role is enough.
+pub(super) async fn authenticate(
     api: &Shared,
     needed: Role,
     address: SocketAddr,
-    (headers, signed_in): (&HeaderMap, Option<SignedIn>),
+    proof: Option<Proof>,
     face: &'static str,
 ) -> Result<Caller, ApiError> {
     let at = api.current.load().state.clock.now();
-    let token = match &signed_in {
-        Some(signed_in) => {
+    let (token, signed_in) = match proof.ok_or(Code::TokenMissing)? {
+        Proof::Account(signed_in) => {
             signed_in.check(api).await?;
-            signed_in.token(at)
+            (signed_in.token(at), Some(signed_in))
         }
-        None => by_token(api, address, headers, at).await?,
+        Proof::Token(given) => (by_token(api, address, &given, at).await?, None),
     };
     if token.role < needed {
         return Err(ApiError::from(Code::RoleInsufficient)
@@ -231,10 +261,9 @@ async fn authenticate(
 async fn by_token(
     api: &Shared,
     address: SocketAddr,
-    headers: &HeaderMap,
+    given: &str,
     at: Timestamp,
 ) -> Result<Token, ApiError> {
-    let given = bearer(headers).ok_or(Code::TokenMissing)?;
     let lookup = api.tokens.authenticate(given, at);
     let client = address.ip().to_canonical();
     let token = api.failures.count(client, Instant::now(), lookup).await;

@@ -3,6 +3,8 @@
 //! The row of a key is written before its request runs. If the process ends before the response is in that row, the outcome
 //! is not known, and no repetition runs.
 
+use std::net::SocketAddr;
+
 use axum::{
     body::{Body, Bytes, to_bytes},
     extract::{FromRequestParts, Request, State},
@@ -16,6 +18,7 @@ use http::{
 };
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
+use signpost_kit::clock::Timestamp;
 use signpost_store::tables::idempotency::{self, Earlier};
 use tokio::sync::Semaphore;
 use utoipa::openapi::{
@@ -26,11 +29,11 @@ use utoipa::openapi::{
 use super::{
     ApiError, Shared,
     body::{MAX_BODY_BYTES, body_timeout, read},
-    caller::{Caller, is_file},
+    caller::{Caller, Proof, authenticate, is_file},
     layers::{Call, rendered},
     problem::{Code, Unchanged},
 };
-use crate::directory::apps::import::MAX_FILE_BYTES;
+use crate::directory::{apps::import::MAX_FILE_BYTES, tokens::Role};
 
 /// The header with the key.
 pub(crate) const KEY: &str = "idempotency-key";
@@ -81,7 +84,7 @@ pub(super) async fn once(State(api): State<Shared>, request: Request, next: Next
 async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     let caller = Caller::from_request_parts(&mut head, api).await?;
-    let row = row_key(&head.headers, caller.token.id)?;
+    let row = row_key(given(&head.headers), caller.token.id)?;
     let (permit, limit) = if is_file(&head) {
         let busy = |_| ApiError::from(Code::RateLimited).retry_after(body_timeout(api));
         (Some(FILES.try_acquire().map_err(busy)?), MAX_FILE_BYTES)
@@ -89,36 +92,77 @@ async fn run(api: &Shared, request: Request, next: Next) -> Result<Response, Api
         (None, MAX_BODY_BYTES)
     };
     let body = read(body, limit, body_timeout(api)).await?;
-    let requests = fingerprints(api, &head, &body);
-    let earlier = idempotency::begin(api.store(), &row, &requests[0], caller.at).await?;
-    let Some(Earlier { request, response }) = earlier else {
-        let call = head.extensions.get::<Call>().cloned();
-        let response = next.run(Request::from_parts(head, body.into())).await;
-        drop(permit);
-        let response = match &call {
-            Some(call) => rendered(response, call),
-            None => response,
-        };
-        return keep(api, &row, response).await;
+    if let Some(earlier) = begin(api, &row, caller.at, (&head, &body)).await? {
+        return Ok(earlier);
+    }
+    let call = head.extensions.get::<Call>().cloned();
+    let response = next.run(Request::from_parts(head, body.into())).await;
+    drop(permit);
+    let response = match &call {
+        Some(call) => rendered(response, call),
+        None => response,
     };
-    let replayed = response.map(|sealed| replay(api, &row, &sealed));
+    Ok(keep(api, &row, response).await)
+}
+
+/// Runs a form of the console once; it has a key as a call has one. A form that may not run gets its error.
+pub(crate) async fn form_once(
+    api: &Shared,
+    (proof, address): (Proof, SocketAddr),
+    (key, head, body): (&str, &Parts, &Bytes),
+    run: impl AsyncFnOnce(Option<ApiError>) -> Response,
+) -> Response {
+    let begun = async {
+        let caller = authenticate(api, Role::Viewer, address, Some(proof), "console").await?;
+        let row = row_key(key.as_bytes(), caller.token.id)?;
+        let earlier = begin(api, &row, caller.at, (head, body)).await?;
+        Ok::<_, ApiError>((row, earlier))
+    };
+    match begun.await {
+        Ok((_, Some(earlier))) => earlier,
+        Ok((row, None)) => {
+            let response = run(None).await;
+            keep(api, &row, response).await
+        }
+        Err(error) => run(Some(error)).await,
+    }
+}
+
+/// Writes the row of a request; or returns the response that was kept for it.
+async fn begin(
+    api: &Shared,
+    row: &[u8; 32],
+    at: Timestamp,
+    (head, body): (&Parts, &Bytes),
+) -> Result<Option<Response>, ApiError> {
+    let requests = fingerprints(api, head, body);
+    let earlier = idempotency::begin(api.store(), row, &requests[0], at).await?;
+    let Some(Earlier { request, response }) = earlier else {
+        return Ok(None);
+    };
+    let replayed = response.map(|sealed| replay(api, row, &sealed));
     // A master key that is no longer known has also hashed the request, so that this cannot be compared.
     let is_lost = matches!(replayed, Some(None));
     if !is_lost && !requests.contains(&request) {
         return Err(Code::IdempotencyConflict.into());
     }
-    replayed
-        .flatten()
-        .ok_or_else(|| Code::IdempotencyUnfinished.into())
+    let replayed = replayed.flatten();
+    Ok(Some(replayed.ok_or(Code::IdempotencyUnfinished)?))
+}
+
+/// The key that a call has given; empty if it has several.
+fn given(headers: &HeaderMap) -> &[u8] {
+    let mut fields = headers.get_all(KEY).into_iter();
+    match (fields.next(), fields.next()) {
+        (Some(field), None) => field.as_bytes(),
+        _ => b"",
+    }
 }
 
 /// The row's key: SHA-256 of token and given key, so that no token gets another one's response.
-fn row_key(headers: &HeaderMap, token: i64) -> Result<[u8; 32], ApiError> {
-    let mut fields = headers.get_all(KEY).into_iter();
-    let given = fields.next().map_or(&b""[..], HeaderValue::as_bytes);
-    let is_key = (1..=MAX_KEY_LENGTH).contains(&given.len())
-        && given.iter().all(u8::is_ascii_graphic)
-        && fields.next().is_none();
+fn row_key(given: &[u8], token: i64) -> Result<[u8; 32], ApiError> {
+    let is_key =
+        (1..=MAX_KEY_LENGTH).contains(&given.len()) && given.iter().all(u8::is_ascii_graphic);
     if !is_key {
         let allowed = format!("one key of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
         return Err(ApiError::invalid("Idempotency-Key", allowed));
@@ -156,20 +200,22 @@ fn bytes(hash: &[u8]) -> [u8; 32] {
 }
 
 /// Keeps a response, unless its request surely changed nothing: then a repetition runs.
-async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Response, ApiError> {
+async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Response {
     let status = response.status();
     let is_unchanged = response.extensions().get::<Unchanged>().is_some();
     if status.is_server_error() && !is_unchanged {
         // It may have changed something: the row says that the outcome is not known.
-        return Ok(response);
+        return response;
     }
     let (head, body) = response.into_parts();
-    let body = to_bytes(body, MAX_RESPONSE_BYTES)
-        .await
-        .map_err(ApiError::internal)?;
-    let kept = if is_unchanged {
-        idempotency::abandon(api.store(), row).await
-    } else {
+    let body = match to_bytes(body, MAX_RESPONSE_BYTES).await {
+        Ok(body) => body,
+        Err(error) => return ApiError::internal(error).into_response(),
+    };
+    let kept = async {
+        if is_unchanged {
+            return Ok(idempotency::abandon(api.store(), row).await?);
+        }
         let headers = head.headers.iter();
         let headers = headers.map(|(name, value)| (name.to_string(), value.to_str()));
         let kept = Kept {
@@ -179,19 +225,20 @@ async fn keep(api: &Shared, row: &[u8; 32], response: Response) -> Result<Respon
                 .collect(),
             body: String::from_utf8_lossy(&body).into_owned(),
         };
-        let kept = serde_json::to_vec(&kept).map_err(ApiError::internal)?;
         let sealed = api
             .apps
             .sealer()
-            .seal_response(&kept, row)
-            .map_err(ApiError::internal)?;
-        idempotency::finish(api.store(), row, sealed).await
+            .seal_response(&serde_json::to_vec(&kept)?, row)?;
+        anyhow::Ok(idempotency::finish(api.store(), row, sealed).await?)
     };
-    if let Err(error) = kept {
+    if let Err(error) = kept.await {
         // The caller gets its response. Another attempt does not run: the row has no outcome.
-        tracing::debug!(cause = %error.in_short(), "a response cannot be kept for repetitions");
+        tracing::debug!(
+            cause = format!("{error:#}"),
+            "a response cannot be kept for repetitions"
+        );
     }
-    Ok(Response::from_parts(head, body.into()))
+    Response::from_parts(head, body.into())
 }
 
 /// The response that was kept; `None` if a master key that is no longer known has sealed it.

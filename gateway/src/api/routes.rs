@@ -17,23 +17,13 @@ use super::{
     Shared, accounts, apps, audit, backends, caller::require, config, doctor, events, gateways,
     idempotency, openapi, requests, shadows, tokens, traffic, versions,
 };
-use crate::directory::tokens::Role;
+use crate::{directory::tokens::Role, operations};
 
 /// All routes, and the document about them.
 pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
-    Routes::new(api)
-        .viewer(routes!(apps::list))
-        .viewer(routes!(apps::show))
-        .viewer(routes!(apps::transfer::export))
-        .operator(routes!(apps::create))
-        .operator(routes!(apps::transfer::import))
-        .operator(routes!(apps::change::update))
-        .operator(routes!(apps::change::rotate))
-        .operator(routes!(apps::change::end_overlap))
-        .operator(routes!(apps::change::enable))
-        .operator(routes!(apps::change::disable))
-        .operator(routes!(apps::change::delete))
-        .operator(routes!(apps::logout))
+    operations::all(Routes::new(api))
+        .viewer(routes!(apps::export))
+        .operator(routes!(apps::import))
         .operator(routes!(accounts::logout))
         .viewer(routes!(backends::list))
         .operator(routes!(backends::drain))
@@ -61,7 +51,7 @@ pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
 }
 
 /// Collects routes and their description.
-struct Routes {
+pub(super) struct Routes {
     api: Shared,
     router: OpenApiRouter<Shared>,
 }
@@ -76,25 +66,26 @@ impl Routes {
 
     /// A route that sees.
     fn viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Viewer, route, true)
+        self.route(Role::Viewer, route, true)
     }
 
     /// A route that sees by a POST: nothing is kept for a repetition.
     fn asked_by_viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Viewer, route, false)
+        self.route(Role::Viewer, route, false)
     }
 
     /// A route that changes applications, backends or the configuration in force.
     fn operator(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Operator, route, true)
+        self.route(Role::Operator, route, true)
     }
 
     /// A route that changes who may call.
     fn admin(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.add(Role::Admin, route, true)
+        self.route(Role::Admin, route, true)
     }
 
-    fn add(
+    /// A route that needs a role. Of a repeatable one, an idempotency key's response is kept.
+    pub(super) fn route(
         mut self,
         role: Role,
         (schemas, mut paths, mut methods): UtoipaMethodRouter<Shared>,

@@ -9,8 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     ApiError, Shared,
-    apps::known_ident,
-    body::{List, PageParams, Params},
+    body::{List, PageParams, Params, known_ident},
     problem::Code,
 };
 use crate::{

@@ -27,14 +27,19 @@ impl Why {
     pub(super) fn author(self) -> Author {
         Author {
             actor: actor(),
-            origin: format!("cli {}", host_name()),
+            origin: origin(),
             reason: self.reason.map(String::from),
         }
     }
 }
 
+/// From where: this computer.
+pub(super) fn origin() -> String {
+    format!("cli {}", host_name())
+}
+
 /// The user's name. Of root by sudo, whose caller only root can choose, that caller.
-fn actor() -> String {
+pub(super) fn actor() -> String {
     let sudo = env::var("SUDO_USER").ok().filter(|_| geteuid().is_root());
     if let Some(caller) = sudo.as_deref().and_then(user_shown) {
         return format!("{caller} (sudo)");

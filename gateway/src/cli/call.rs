@@ -19,11 +19,14 @@ use url::Url;
 use super::{
     connect::{ConnectOptions, send},
     print_error, print_line,
-    sign::{SignRules, with_time},
+    sign::with_time,
     source::{read_key, read_secret},
     table::printable,
 };
-use crate::config::{Applications, Config, MultiApplications};
+use crate::{
+    config::{Applications, Config, MultiApplications},
+    directory::apps::rules::ProfileChoice,
+};
 
 /// The variable with the application's key, if neither `--key` nor the configuration has it.
 const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";
@@ -69,7 +72,7 @@ pub(super) struct AppOptions {
     #[arg(long, value_name = "SOURCE")]
     key: Option<SecretSource>,
     #[command(flatten)]
-    pub rules: SignRules,
+    pub rules: ProfileChoice,
 }
 
 impl AppOptions {
@@ -164,7 +167,7 @@ impl GatewayOptions {
         let target = CallTarget {
             names: config.headers,
             url,
-            profile: self.app.rules.profile(config.sign.profile),
+            profile: self.app.rules.apply_to(config.sign.profile),
             key,
             app: self.app.app.clone(),
             version: self.version.clone(),

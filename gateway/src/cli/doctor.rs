@@ -94,7 +94,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     };
     let names = Arc::new(config.headers.clone());
     let mut sign = config.sign.clone();
-    sign.profile = arguments.app.rules.profile(sign.profile);
+    sign.profile = arguments.app.rules.apply_to(sign.profile);
     let rules = Rules {
         admission: &AdmissionRules::new(&config, &names),
         verifier: &Verifier::new(sign),

@@ -8,22 +8,34 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use signpost_protocol::sign::SignProfile;
 
 use super::{
     failure::Failure,
     fields::Fields,
-    links::{address, parameter, segment},
+    links::{address, segment},
     page::{Reader, Section, page},
     parts::{
-        Field, choice, items_of, next_page, of_change, said, state, table_of, text_of, time,
-        version_choice,
+        Field, choice, items_of, moment, next_page, of_change, said, state, table_of, text_of,
+        time, version_choice, word_of,
     },
     samples::samples,
     visitor::Visitor,
 };
-use crate::{directory::tokens::Role, doctor::samples::LANGUAGES};
+use crate::{
+    api::ApiError,
+    directory::{
+        apps::{rules::ProfileChoice, store::AppSummary},
+        printable::printable,
+        tokens::Role,
+    },
+    doctor::samples::LANGUAGES,
+    operations::{
+        apps::{self, NewAppInput, Search, WithKey},
+        input::{Change, Limit, Nothing},
+    },
+};
 
 /// The choice of a preset that removes an application's own profile.
 const GATEWAY_PROFILE: &str = "gateway";
@@ -31,12 +43,18 @@ const GATEWAY_PROFILE: &str = "gateway";
 /// Lists them, by pages or by a search.
 pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let of = |name| parameter(query.as_deref(), name);
-    let (search, after) = (of("search"), of("after"));
-    let call = [("search", &*search), ("after", &after), ("limit", "50")];
-    let apps = visitor.get(&address("/api/v1/apps", &call)).await?;
+    let query = query.as_deref();
+    let fields = Fields::of_query(query);
+    let after = fields.value("after");
+    let input = Search {
+        search: fields.given("search").map(str::to_owned),
+        limit: Limit::new(50),
+        after: after.map_err(|error| visitor.refused(&error))?,
+    };
+    let apps = visitor.run(&apps::LIST, (), input).await?;
+    let search = fields.get("search");
     let content = html! {
-        (said(reader, query.as_deref()))
+        (said(reader, query))
         div.bar {
             form role="search" action="/apps" {
                 input type="search" name="search" value=(search) aria-label=(reader.text("console_search_apps")) placeholder=(reader.text("console_search_apps"));
@@ -47,31 +65,30 @@ pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
                 a.button.plain href="/apps/import" { (reader.text("console_import")) }
             }
         }
-        (table(reader, &apps, !search.is_empty()))
-        (next_page(reader, "/apps", &[("search", &search)], &apps))
+        (table(reader, &apps.items, !search.is_empty()))
+        (next_page(reader, "/apps", &[("search", search)], apps.next.as_deref()))
     };
     let title = reader.text("console_apps");
     Ok(page(reader, Some(Section::Apps), &title, &content))
 }
 
-fn table(reader: &Reader, apps: &Value, is_search: bool) -> Markup {
-    let items = items_of(apps, "items");
+fn table(reader: &Reader, apps: &[AppSummary], is_search: bool) -> Markup {
     let none = if is_search {
         "console_apps_not_found"
     } else {
         "console_apps_none"
     };
     html! {
-        @if items.is_empty() { p.empty { (reader.text(none)) } } @else {
+        @if apps.is_empty() { p.empty { (reader.text(none)) } } @else {
             (table_of(reader, &[
                 "console_name", "console_ident", "console_state", "console_default_version", "console_created",
             ], &html! {
-                @for app in items { tr {
-                    th scope="row" { a href=(path_of(app)) { (text_of(app, "name")) } }
-                    td { code { (text_of(app, "ident")) } }
-                    td { (state(reader, "state", &text_of(app, "state"))) }
-                    td { (text_of(app, "default_version")) }
-                    td { (time(&app["created_at"])) }
+                @for app in apps { tr {
+                    th scope="row" { a href=(path_of(&app.ident)) { (printable(&app.name)) } }
+                    td { code { (printable(&app.ident)) } }
+                    td { (state(reader, "state", &app.state)) }
+                    td { (app.default_version.as_deref().unwrap_or_default()) }
+                    td { (moment(app.created_at)) }
                 } }
             }))
         }
@@ -79,11 +96,8 @@ fn table(reader: &Reader, apps: &Value, is_search: bool) -> Markup {
 }
 
 /// The path of an application's page.
-fn path_of(app: &Value) -> String {
-    format!(
-        "/apps/{}",
-        segment(app["ident"].as_str().unwrap_or_default())
-    )
+fn path_of(ident: &str) -> String {
+    format!("/apps/{}", segment(ident))
 }
 
 /// Shows an application, and what can be done with it.
@@ -104,21 +118,19 @@ async fn show_with(
     given: Option<&Fields>,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let (of_app, of_audit) = (
-        format!("/api/v1/apps/{}", segment(ident)),
-        address("/api/v1/audit", &[("subject", ident), ("limit", "10")]),
-    );
+    let of_audit = address("/api/v1/audit", &[("subject", ident), ("limit", "10")]);
     let of_report = address("/api/v1/versions/report", &[("app", ident)]);
     let of_rejections = address("/api/v1/rejections", &[("app", ident), ("limit", "10")]);
+    let target = visitor.target(ident)?;
     let (app, changes, versions, rejections) = tokio::try_join!(
-        visitor.get(&of_app),
+        visitor.run(&apps::SHOW, target, Nothing {}),
         visitor.get(&of_audit),
         visitor.get("/api/v1/versions?limit=1000"),
         visitor.get(&of_rejections),
     )?;
     // A report that is refused now is no reason to show nothing.
     let report = visitor.get(&of_report).await.unwrap_or_default();
-    let name = text_of(&app, "name");
+    let name = printable(&app.name);
     let content = html! {
         (banner)
         (facts(reader, &app))
@@ -160,37 +172,40 @@ fn usage(reader: &Reader, report: &Value) -> Markup {
     }
 }
 
-fn facts(reader: &Reader, app: &Value) -> Markup {
-    let or_gateway = |member: &str| match &app[member] {
-        Value::Null => reader.text("console_as_gateway"),
-        _ => text_of(app, member),
-    };
+fn facts(reader: &Reader, app: &AppSummary) -> Markup {
+    let or_gateway =
+        |setting: Option<String>| setting.unwrap_or_else(|| reader.text("console_as_gateway"));
+    let rate_limit = app.rate_limit.map(|rate| rate.to_string());
     html! {
         dl.facts {
-            dt { (reader.text("console_ident")) } dd { code { (text_of(app, "ident")) } }
-            dt { (reader.text("console_state")) } dd { (state(reader, "state", &text_of(app, "state"))) }
-            dt { (reader.text("console_created")) } dd { (time(&app["created_at"])) }
-            dt { (reader.text("console_default_version")) } dd { (or_gateway("default_version")) }
-            dt { (reader.text("console_rate_limit")) } dd { (or_gateway("rate_limit")) }
-            dt { (reader.text("console_profile")) } dd { (profile(reader, &app["sign_profile"])) }
+            dt { (reader.text("console_ident")) } dd { code { (printable(&app.ident)) } }
+            dt { (reader.text("console_state")) } dd { (state(reader, "state", &app.state)) }
+            dt { (reader.text("console_created")) } dd { (moment(app.created_at)) }
+            dt { (reader.text("console_default_version")) } dd { (or_gateway(app.default_version.clone())) }
+            dt { (reader.text("console_rate_limit")) } dd { (or_gateway(rate_limit)) }
+            dt { (reader.text("console_profile")) } dd { (profile(reader, app.sign_profile.as_ref())) }
             dt { (reader.text("console_return_to")) }
-            dd { @for origin in items_of(app, "return_to") { div { (origin.as_str().unwrap_or_default()) } } @if items_of(app, "return_to").is_empty() { "–" } }
-            @if !app["previous_key_until"].is_null() {
-                dt { (reader.text("console_overlap")) } dd { (time(&app["previous_key_until"])) }
+            dd { @for origin in &app.return_to { div { (origin) } } @if app.return_to.is_empty() { "–" } }
+            @if app.previous_key_until.is_some() {
+                dt { (reader.text("console_overlap")) } dd { (moment(app.previous_key_until)) }
             }
-            dt { (reader.text("console_revision")) } dd { (text_of(app, "revision")) }
+            dt { (reader.text("console_revision")) } dd { (app.revision) }
         }
     }
 }
 
 /// The settings of a sign profile that are words.
-fn profile(reader: &Reader, profile: &Value) -> Markup {
+fn profile(reader: &Reader, profile: Option<&SignProfile>) -> Markup {
+    let words = profile.map(|profile| {
+        [
+            ("algorithm", word_of(&profile.algorithm)),
+            ("cover", word_of(&profile.cover)),
+            ("replay", word_of(&profile.replay)),
+        ]
+    });
     html! {
-        @if profile.is_null() { (reader.text("console_as_gateway")) } @else {
-            @for member in ["algorithm", "cover", "replay"] {
-                code { (member) " = " (text_of(profile, member)) } " "
-            }
-        }
+        @if words.is_none() { (reader.text("console_as_gateway")) }
+        @for (name, word) in words.iter().flatten() { code { (name) " = " (word) } " " }
     }
 }
 
@@ -243,30 +258,41 @@ fn settings<'f>(reader: &Reader, versions: &Value, of: impl Fn(&'static str) -> 
     }
 }
 
-/// The settings of a form as the API takes them.
-fn settings_of(fields: &Fields) -> Map<String, Value> {
-    let mut settings = fields.object(&["name", "reason"]);
-    settings.insert("return_to".to_owned(), json!(fields.lines("return_to")));
-    let profile = fields.object(&["preset", "algorithm", "cover", "replay"]);
+/// The choice of a sign profile; `None` without any.
+fn profile_of(fields: &Fields) -> Result<Option<Change<ProfileChoice>>, ApiError> {
     if fields.get("preset") == GATEWAY_PROFILE {
-        settings.insert("profile".to_owned(), Value::Null);
-    } else if !profile.is_empty() {
-        settings.insert("profile".to_owned(), Value::Object(profile));
+        return Ok(Some(Change::None));
     }
-    // Null removes a setting.
-    for name in ["default_version", "rate_limit"] {
-        settings.insert(name.to_owned(), json!(fields.given(name)));
-    }
-    settings
+    let preset = fields.given("preset").map(|name| {
+        let unknown = || ApiError::invalid("profile.preset", SignProfile::PRESETS.join(", "));
+        SignProfile::preset(name).ok_or_else(unknown)
+    });
+    let choice = ProfileChoice {
+        preset: preset.transpose()?,
+        algorithm: fields.value("algorithm")?,
+        cover: fields.value("cover")?,
+        replay: fields.value("replay")?,
+    };
+    Ok(choice.is_any().then_some(Change::This(choice)))
+}
+
+fn new_of(fields: &Fields) -> Result<NewAppInput, ApiError> {
+    Ok(NewAppInput {
+        name: fields.required("name")?,
+        return_to: fields.values("return_to")?,
+        profile: match profile_of(fields)? {
+            Some(Change::This(choice)) => Some(choice),
+            _ => None,
+        },
+        default_version: fields.value("default_version")?,
+        rate_limit: fields.value("rate_limit")?,
+        reason: fields.value("reason")?,
+    })
 }
 
 /// Creates an application, and shows its key.
 pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
-    let body = Value::Object(settings_of(&fields));
-    match visitor
-        .post("/api/v1/apps/create", &body, fields.get("once"))
-        .await
-    {
+    match visitor.submit(&apps::CREATE, (), new_of(&fields)).await {
         Ok(created) => Ok(new_key(&visitor.reader, &created, "console_created_app")),
         Err(failure) => {
             let failure = failure.of_input()?;
@@ -277,21 +303,20 @@ pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response,
 }
 
 /// Shows a new key, once.
-fn new_key(reader: &Reader, created: &Value, title: &str) -> Response {
-    let app = &created["app"];
-    let (name, ident) = (text_of(app, "name"), text_of(app, "ident"));
+fn new_key(reader: &Reader, created: &WithKey, title: &str) -> Response {
+    let (name, ident) = (printable(&created.app.name), &created.app.ident);
     let content = html! {
         p.warning { (reader.text("console_key_once")) }
         dl.facts {
             dt { (reader.text("console_ident")) }
-            dd { (copied(reader, "ident", &ident)) }
+            dd { (copied(reader, "ident", ident)) }
             dt { (reader.text("console_key")) }
-            dd { (copied(reader, "key", created["key"].as_str().unwrap_or_default())) }
+            dd { (copied(reader, "key", &created.key)) }
         }
         h2 { (reader.text("console_try")) }
         pre { code { "signpost call --app " (ident) " --key file:app.key /user" } }
-        (samples(reader, LANGUAGES.iter().map(|one| (one.name, one.lines_of(&ident)))))
-        p { a href=(path_of(app)) { (reader.tell("console_to_app", &[("name", &name)])) } }
+        (samples(reader, LANGUAGES.iter().map(|one| (one.name, one.lines_of(ident)))))
+        p { a href=(path_of(ident)) { (reader.tell("console_to_app", &[("name", &name)])) } }
     };
     let title = reader.tell(title, &[("name", &name)]);
     page(reader, Some(Section::Apps), &title, &content)

@@ -35,7 +35,7 @@ pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
             button { (reader.text("console_filter")) }
         }
         (table(reader, &rows))
-        (next_page(reader, "/audit", &filters, &rows))
+        (next_page(reader, "/audit", &filters, rows["next"].as_str()))
     };
     let page = page(
         reader,

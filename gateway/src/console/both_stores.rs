@@ -53,7 +53,7 @@ impl Browser {
     async fn new(test_store: &TestStore) -> Self {
         let scene = Scene::new(test_store).await;
         Self {
-            router: router(scene.router.clone(), None, &scene.current),
+            router: router(&scene.api, None, &scene.current),
             scene,
             cookie: String::new(),
             language: "en",

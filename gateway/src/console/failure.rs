@@ -10,7 +10,7 @@ use super::{
     page::{Reader, page},
     parts::problem_lines,
 };
-use crate::api::{ApiError, Code};
+use crate::api::{ApiError, Code, Unchanged};
 
 /// A call that failed, and for whom it was made.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Failure {
     status: StatusCode,
     /// The problem, RFC 9457.
     problem: Value,
+    /// Whether its call surely changed nothing.
+    is_unchanged: bool,
     reader: Reader,
 }
 
@@ -26,14 +28,23 @@ impl Failure {
         Self {
             status,
             problem,
+            is_unchanged: false,
             reader,
+        }
+    }
+
+    /// Of an operation that failed.
+    pub(super) fn of_call(error: &ApiError, id: &str, reader: Reader) -> Self {
+        let problem = error.problem(reader.language, id, None);
+        Self {
+            is_unchanged: error.is_unchanged(),
+            ..Self::new(problem.status(), json!(problem), reader)
         }
     }
 
     /// Of a call that was not made.
     pub(super) fn of_error(error: &ApiError, reader: Reader) -> Self {
-        let problem = error.problem(reader.language, "", None);
-        Self::new(problem.status(), json!(problem), reader)
+        Self::of_call(error, "", reader)
     }
 
     /// No page has that path.
@@ -100,7 +111,11 @@ impl Failure {
 
     /// The page of a form that was not accepted, with the problem's status.
     pub(super) fn with_page(&self, page: Response) -> Response {
-        (self.status, page).into_response()
+        let mut response = (self.status, page).into_response();
+        if self.is_unchanged {
+            response.extensions_mut().insert(Unchanged);
+        }
+        response
     }
 }
 

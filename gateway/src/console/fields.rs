@@ -1,11 +1,20 @@
 //! The fields of a form.
 
-use axum::extract::{FromRequest, Request};
+use std::{fmt::Display, str::FromStr};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, Request},
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::{Shared, failure::Failure, page::Reader};
-use crate::api;
+use crate::{
+    api::{self, ApiError},
+    operations::input::{Change, malformed, of_text},
+};
 
 /// Limit of a form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
 const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;
@@ -19,15 +28,26 @@ impl FromRequest<Shared> for Fields {
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Failure> {
         let (head, body) = request.into_parts();
         let reader = Reader::of_session(&console.sessions, &head.headers);
-        let timeout = console.current.load().policy.bounds.timeouts.body;
-        let read = api::read_body(body, MAX_FORM_BYTES, timeout).await;
-        let bytes = read.map_err(|error| Failure::of_error(&error, reader))?;
+        let bytes = read_form(console, body).await;
+        let bytes = bytes.map_err(|error| Failure::of_error(&error, reader))?;
         let fields = form_urlencoded::parse(&bytes);
         Ok(Self(fields.into_owned().collect()))
     }
 }
 
+/// Reads a form whole.
+pub(super) async fn read_form(console: &Shared, body: Body) -> Result<Bytes, ApiError> {
+    let timeout = console.current.load().policy.bounds.timeouts.body;
+    api::read_body(body, MAX_FORM_BYTES, timeout).await
+}
+
 impl Fields {
+    /// The parameters of a page.
+    pub(super) fn of_query(query: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        Self(pairs.into_owned().collect())
+    }
+
     /// A field's text without white space around it; empty without the field.
     pub(super) fn get(&self, name: &str) -> &str {
         let mut fields = self.0.iter();
@@ -44,6 +64,45 @@ impl Fields {
     pub(super) fn lines(&self, name: &str) -> Vec<&str> {
         let lines = self.get(name).lines().map(str::trim);
         lines.filter(|line| !line.is_empty()).collect()
+    }
+
+    /// The value of a field that says something.
+    pub(super) fn value<T: DeserializeOwned>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, ApiError> {
+        self.given(name).map(|text| of_text(name, text)).transpose()
+    }
+
+    /// The value of a field that must say something; the error of none is that of an empty text.
+    pub(super) fn required<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, ApiError> {
+        of_text(name, self.get(name))
+    }
+
+    /// A field's number.
+    pub(super) fn count<T: FromStr<Err: Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let number = self.given(name).map(str::parse).transpose();
+        number.map_err(|problem| malformed(format_args!("{name}: {problem}")))
+    }
+
+    /// The values of a field's lines.
+    pub(super) fn values<T: DeserializeOwned>(
+        &self,
+        name: &'static str,
+    ) -> Result<Vec<T>, ApiError> {
+        let lines = self.lines(name).into_iter();
+        lines.map(|text| of_text(name, text)).collect()
+    }
+
+    /// A setting that a field without a text removes.
+    pub(super) fn change<T: DeserializeOwned>(
+        &self,
+        name: &'static str,
+    ) -> Result<Change<T>, ApiError> {
+        Ok(self.value(name)?.map_or(Change::None, Change::This))
     }
 
     /// A JSON object of the fields that say something.

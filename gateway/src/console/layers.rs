@@ -1,17 +1,20 @@
 //! What surrounds each page: the headers of its response, and the rejection of other sites' forms.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, Method, header};
 use signpost_kit::server::listener::UntilSent;
 
-use super::{Shared, failure::Failure, is_of_api, page::Reader};
-use crate::api::{allowed_methods, is_cross_site};
+use super::{
+    Shared, failure::Failure, fields::read_form, is_of_api, links::parameter, page::Reader,
+    visitor::Refused,
+};
+use crate::api::{ApiError, Unchanged, allowed_methods, form_once, is_cross_site};
 
 /// The Content-Security-Policy: everything is from the listener itself, but a page's empty icon. `form-action` and `base-uri`
 /// do not fall back to `default-src`.
@@ -57,4 +60,46 @@ pub(super) async fn around(
     let caching = headers.entry(header::CACHE_CONTROL);
     caching.or_insert(fixed("no-store"));
     response
+}
+
+/// Makes a form with a key once: what is sent again gets the same page.
+pub(super) async fn once(
+    State(console): State<Shared>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut head, body) = request.into_parts();
+    let session = console.sessions.find(&head.headers);
+    let (Some(session), &Method::POST) = (session, &head.method) else {
+        return next.run(Request::from_parts(head, body)).await;
+    };
+    let reader = Reader::new(&head.headers, &session);
+    let body = match read_form(&console, body).await {
+        Ok(body) => body,
+        Err(error) => return Failure::of_error(&error, reader).into_response(),
+    };
+    let key = parameter(str::from_utf8(&body).ok(), "once");
+    if key.is_empty() {
+        return next.run(Request::from_parts(head, body.into())).await;
+    }
+    let who = (session.proof.clone(), address);
+    // What it has done is kept although the browser leaves.
+    let work = tokio::spawn(async move {
+        let form = (&*key, &head.clone(), &body);
+        let run = async |refused: Option<ApiError>| {
+            head.extensions.insert(Refused(refused.map(Arc::new)));
+            next.run(Request::from_parts(head, body.clone().into()))
+                .await
+        };
+        form_once(&console.operations, who, form, run).await
+    });
+    let response = work.await;
+    response.unwrap_or_else(|_| Failure::internal(reader).into_response())
+}
+
+/// Marks a page whose form surely changed nothing, so that the same form can change something later.
+pub(super) fn unchanged(mut page: Response) -> Response {
+    page.extensions_mut().insert(Unchanged);
+    page
 }

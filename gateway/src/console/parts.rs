@@ -2,13 +2,15 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use serde::Serialize;
 use serde_json::Value;
+use signpost_kit::clock::Timestamp;
 
 use super::{
     links::{address, parameter},
     page::Reader,
 };
-use crate::directory::printable::printable;
+use crate::{config::rfc3339, directory::printable::printable};
 
 /// A member's text, with characters that cannot be seen escaped; empty if it is null.
 pub(super) fn text_of(item: &Value, member: &str) -> String {
@@ -33,6 +35,18 @@ pub(super) fn time(value: &Value) -> Markup {
             time datetime=(text) { (date) " " (clock.get(..5).unwrap_or(clock)) " UTC" }
         }
     }
+}
+
+/// A time in UTC, to the minute.
+pub(super) fn moment(time: impl Into<Option<Timestamp>>) -> Markup {
+    let text = time.into().map(rfc3339).unwrap_or_default();
+    self::time(&Value::String(text))
+}
+
+/// The word by which the API says a value.
+pub(super) fn word_of(value: &impl Serialize) -> String {
+    let word = serde_json::to_value(value).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
 }
 
 /// A state as a word with a mark: `kind` is that of the texts, `class` its colour.
@@ -97,10 +111,10 @@ pub(super) fn next_page(
     reader: &Reader,
     path: &str,
     query: &[(&str, &str)],
-    list: &Value,
+    next: Option<&str>,
 ) -> Markup {
     html! {
-        @if let Some(next) = list["next"].as_str() {
+        @if let Some(next) = next {
             nav.pages {
                 a href=(address(path, &[query, &[("after", next)]].concat())) { (reader.text("console_next_page")) }
             }

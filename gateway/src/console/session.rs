@@ -15,9 +15,9 @@ use http::{HeaderMap, HeaderValue, header};
 use moka::{policy::EvictionPolicy, sync::Cache};
 use signpost_protocol::cookies::CONSOLE_SESSION;
 use tokio::time::Instant;
-use zeroize::Zeroizing;
 
-use crate::{api::SignedIn, directory::tokens::Role};
+pub(super) use crate::api::Proof;
+use crate::directory::tokens::Role;
 
 const MAX_SESSIONS: u64 = 10_000;
 pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -31,14 +31,6 @@ pub(super) struct Session {
     pub name: String,
     /// What they may do.
     pub role: Role,
-}
-
-/// What a user has signed in with.
-pub(super) enum Proof {
-    /// A token's text: the session ends with the token.
-    Token(Zeroizing<String>),
-    /// An account of the login service.
-    Account(SignedIn),
 }
 
 /// The sessions of this process.
@@ -145,6 +137,8 @@ pub(super) fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 #[cfg(test)]
 mod tests {
+    use zeroize::Zeroizing;
+
     use super::*;
 
     fn headers(cookies: &[&str]) -> HeaderMap {

@@ -37,7 +37,7 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
                 td { (reader.word("source_of", &text_of(setting, "source"))) }
             } }
         }))
-        (next_page(reader, "/settings", &[], &settings))
+        (next_page(reader, "/settings", &[], settings["next"].as_str()))
     };
     let title = reader.text("console_settings");
     Ok(page(reader, Some(Section::Settings), &title, &content))

@@ -20,7 +20,10 @@ use super::{
     page::Reader,
     session::{Proof, Session},
 };
-use crate::api::{FromConsole, IDEMPOTENCY_KEY};
+use crate::{
+    api::{self, ApiError, FromConsole, IDEMPOTENCY_KEY},
+    operations::{Input, Kind, Operation, Output, Target},
+};
 
 /// A user who has signed in.
 pub(super) struct Visitor {
@@ -29,7 +32,13 @@ pub(super) struct Visitor {
     console: Shared,
     session: Arc<Session>,
     address: SocketAddr,
+    /// Why its form may not change anything.
+    refused: Option<Arc<ApiError>>,
 }
+
+/// Why a form may not change anything, if it came before with other contents, or still runs.
+#[derive(Clone)]
+pub(super) struct Refused(pub Option<Arc<ApiError>>);
 
 impl FromRequestParts<Shared> for Visitor {
     type Rejection = Response;
@@ -43,6 +52,10 @@ impl FromRequestParts<Shared> for Visitor {
                 console: Arc::clone(console),
                 session,
                 address: address.0,
+                refused: parts
+                    .extensions
+                    .get()
+                    .and_then(|Refused(error)| error.clone()),
             }),
             None => Err(to_sign_in(&parts.method, &parts.uri)),
         }
@@ -65,6 +78,49 @@ impl Visitor {
     /// The gateway's clock.
     pub(super) fn now(&self) -> Timestamp {
         self.console.current.load().state.clock.now()
+    }
+
+    /// Runs an operation for them, with the guards of a call of the API.
+    pub(super) async fn run<T: Target, I: Input, O: Output>(
+        &self,
+        operation: &'static Operation<T, I, O>,
+        target: T,
+        input: I,
+    ) -> Result<O, Failure> {
+        if let (Kind::Change | Kind::Create, Some(error)) = (operation.route.kind, &self.refused) {
+            return Err(self.failed(error));
+        }
+        let api = &self.console.operations;
+        let who = (self.session.proof.clone(), self.address);
+        let done = api::run_for(api, operation, who, (target, input)).await;
+        done.map_err(|error| self.failed(&error))
+    }
+
+    /// Runs an operation by a form, whose input may not be readable.
+    pub(super) async fn submit<T: Target, I: Input, O: Output>(
+        &self,
+        operation: &'static Operation<T, I, O>,
+        target: T,
+        input: Result<I, ApiError>,
+    ) -> Result<O, Failure> {
+        let input = input.map_err(|error| self.refused(&error))?;
+        self.run(operation, target, input).await
+    }
+
+    fn failed(&self, error: &ApiError) -> Failure {
+        let id = self.console.current.load().state.ids.next();
+        error.log(id.as_str());
+        Failure::of_call(error, id.as_str(), self.reader.clone())
+    }
+
+    /// The target that a path names.
+    pub(super) fn target<T: Target>(&self, text: &str) -> Result<T, Failure> {
+        T::read(text).map_err(|code| Failure::of_error(&code.into(), self.reader.clone()))
+    }
+
+    /// The failure of an input that cannot be read.
+    pub(super) fn refused(&self, error: &ApiError) -> Failure {
+        Failure::of_error(error, self.reader.clone())
     }
 
     /// Reads something of the API. `path` begins with `/api/v1`.
@@ -95,6 +151,9 @@ impl Visitor {
 
     /// Changes something.
     pub(super) async fn change(&self, change: Change<'_>) -> Result<Value, Failure> {
+        if let Some(error) = &self.refused {
+            return Err(self.failed(error));
+        }
         let mut request = self.request(Method::POST, change.path, Body::from(change.body))?;
         let headers = request.headers_mut();
         let content_type = HeaderValue::from_static(change.content_type);

@@ -122,13 +122,13 @@ pub(crate) fn run(
         tls: management.tls.map(management_tls),
         other: api
             .map(|apps| -> anyhow::Result<_> {
-                let api = api::router(&Arc::new(Api::new(apps, &current, reload, console)));
+                let api = Arc::new(Api::new(apps, &current, reload, console));
                 Ok(match management.console {
                     Some(settings) => {
                         let accounts = Accounts::new(settings, has_tls)?;
-                        console::router(api, accounts, &current)
+                        console::router(&api, accounts, &current)
                     }
-                    None => api,
+                    None => api::router(&api),
                 })
             })
             .transpose()?,

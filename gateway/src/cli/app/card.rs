@@ -1,6 +1,5 @@
 //! The developer's card: an application's rules, and a first call that can be pasted into a shell. Never a key.
 
-use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Value, json};
 use signpost_kit::{
@@ -10,13 +9,12 @@ use signpost_kit::{
 use signpost_protocol::{
     param::Params,
     sign::{SignAlgorithm, SignProfile, canonical_for_display},
-    version::Version,
 };
 
 use crate::{
     cli::{print_line, table::printable},
     config::{AllowedOrigins, Applications, Config, OriginPattern, ServedVersion, Stage},
-    directory::apps::store::{AppSummary, NewApp},
+    directory::apps::store::AppSummary,
 };
 
 /// The form of the first call, as the shell expands it.
@@ -32,17 +30,6 @@ pub(super) struct Subject {
     profile: Option<SignProfile>,
     default_version: Option<String>,
     return_to: Vec<String>,
-}
-
-impl From<&NewApp> for Subject {
-    fn from(app: &NewApp) -> Self {
-        Self {
-            ident: Some(app.ident.to_string()),
-            profile: app.profile.clone(),
-            default_version: app.default_version.as_ref().map(Version::to_string),
-            return_to: app.return_to.iter().map(Origin::to_string).collect(),
-        }
-    }
 }
 
 impl From<&AppSummary> for Subject {
@@ -84,11 +71,7 @@ struct CardVersion {
 impl Card {
     /// The card of an application by this configuration. `address` is the gateway's, if `public_url` is not what its
     /// clients use.
-    pub(super) fn new(
-        config: &Config,
-        subject: Subject,
-        address: Option<&Origin>,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(config: &Config, subject: Subject, address: Option<&Origin>) -> Self {
         let names = &config.headers;
         let is_multi = matches!(config.applications, Applications::Multi(_));
         let own = subject.default_version.as_deref().unwrap_or_default();
@@ -108,17 +91,17 @@ impl Card {
         let call = format!("{} {url}", headers.join(" "));
         let convention = [&names.version, &names.language, &names.authorization];
         let convention = is_multi.then_some(&names.app).into_iter().chain(convention);
-        Ok(Self {
+        Self {
             headers: convention.map(|name| names.spelled(name)).collect(),
             versions: card_versions(config, default),
             presets: presets(&profile),
             window_seconds: config.sign.window.duration().as_secs(),
             return_to: subject.return_to,
             cors_origins: cors_origins(config),
-            first_call: first_call(&profile, &call)?,
+            first_call: first_call(&profile, &call),
             sign_profile: profile,
             address,
-        })
+        }
     }
 
     /// Prints the card for people.
@@ -224,8 +207,9 @@ fn cors_origins(config: &Config) -> Vec<String> {
 ///
 /// Other users can see the command line of a process, so no process gets the key there: `printf` is the shell's own, and
 /// OpenSSL, which takes an HMAC's key as an argument only, is not used.
-fn first_call(profile: &SignProfile, call: &str) -> anyhow::Result<Vec<String>> {
-    let params = Params::parse(b"", FORM.as_bytes(), usize::MAX).context("the first call")?;
+fn first_call(profile: &SignProfile, call: &str) -> Vec<String> {
+    let params = Params::parse(b"", FORM.as_bytes(), usize::MAX);
+    let params = params.expect("a form of two pairs can be read");
     let canonical = canonical_for_display(profile, "POST", PATH, &params);
     let canonical = String::from_utf8_lossy(&canonical).replace("<APP_KEY>", "${key}");
     // With cover = "request", method and path are in front, each with a line feed.
@@ -242,12 +226,12 @@ fn first_call(profile: &SignProfile, call: &str) -> anyhow::Result<Vec<String>> 
              print(hmac.digest(os.environb[b\"key\"], os.environb[b\"text\"], \"sha256\").hex())')"
         }
     };
-    Ok(vec![
+    vec![
         "key=$(cat app.key)".to_owned(),
         "now=$(date +%s%3N)".to_owned(),
         format!("form=\"{FORM}\""),
         format!("text={head}\"{pairs}\""),
         sign.to_owned(),
         format!("curl -d \"$form&sign=$sign\" {call}"),
-    ])
+    ]
 }

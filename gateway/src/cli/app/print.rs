@@ -1,15 +1,13 @@
 //! What the commands print.
 
 use serde_json::json;
-use signpost_protocol::{
-    app::AppIdent,
-    sign::{AppKey, SignProfile},
-};
+use signpost_protocol::sign::SignProfile;
 
 use super::card::Card;
 use crate::{
     cli::{print_error, print_line, table::print_table},
     directory::apps::store::AppSummary,
+    operations::apps::WithKey,
 };
 
 /// In place of a setting that an application does not have.
@@ -17,31 +15,32 @@ const GATEWAYS: &str = "the gateway's";
 /// Members of an application that its card has, too.
 const ON_CARD: [&str; 3] = ["default_version", "return_to", "sign_profile"];
 
-pub(super) fn print_state(ident: AppIdent, state: &str, is_json: bool) {
+pub(super) fn print_state(ident: &str, state: &str, is_json: bool) {
     if is_json {
-        print_line(&json!({ "ident": ident.as_str(), "state": state }).to_string());
+        print_line(&json!({ "ident": ident, "state": state }).to_string());
     } else {
         print_line(&format!("{ident} is {state}"));
     }
 }
 
 /// Prints a new key: the only time that it is shown.
-pub(super) fn show_key(ident: AppIdent, key: &AppKey, is_json: bool) {
+pub(super) fn show_key(WithKey { app, key }: &WithKey, is_json: bool) {
+    let ident = &app.ident;
     if is_json {
-        print_line(&json!({ "ident": ident.as_str(), "key": key.expose() }).to_string());
+        print_line(&json!({ "ident": ident, "key": key }).to_string());
     } else {
-        print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {}", key.expose()));
+        print_line(&format!("APP_IDENT  {ident}\nAPP_KEY    {key}"));
         print_error("The key is shown only once: store it where only the application can read it.");
     }
 }
 
 /// Prints a new application: its key and its card.
-pub(super) fn show_new(ident: AppIdent, key: &AppKey, card: &Card, is_json: bool) {
+pub(super) fn show_new(new: &WithKey, card: &Card, is_json: bool) {
     if is_json {
-        let new = json!({ "ident": ident.as_str(), "key": key.expose(), "card": card });
+        let new = json!({ "ident": new.app.ident, "key": new.key, "card": card });
         print_line(&new.to_string());
     } else {
-        show_key(ident, key, false);
+        show_key(new, false);
         print_line("");
         card.print();
     }

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
 
-use super::{administration, open_administration};
+use super::open_administration;
 use crate::{
     cli::{CommonOptions, author::Why, print_error, print_line},
     config::Config,
@@ -114,7 +114,7 @@ fn display_name(file: &Path) -> String {
 
 /// Prints all applications as JSON lines, without keys.
 pub(super) async fn export(common: &CommonOptions) -> anyhow::Result<()> {
-    let administration = administration(common).await?;
+    let administration = open_administration(&Config::load(&common.config)?, common).await?;
     let mut listing = Listing {
         limit: MAX_PAGE,
         ..Listing::default()

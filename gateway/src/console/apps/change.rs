@@ -2,27 +2,36 @@
 
 use axum::{extract::Path, response::Response};
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use signpost_protocol::app::AppIdent;
 
-use super::{new_key, settings, settings_of, show_with};
-use crate::console::{
-    failure::Failure,
-    fields::Fields,
-    links::segment,
-    page::Reader,
-    parts::{Field, done, items_of, of_change, text_of},
-    visitor::Visitor,
+use super::{new_key, path_of, profile_of, settings, show_with};
+use crate::{
+    api::ApiError,
+    console::{
+        failure::Failure,
+        fields::Fields,
+        layers::unchanged,
+        page::Reader,
+        parts::{Field, done, of_change},
+        visitor::Visitor,
+    },
+    directory::apps::{AppState, store::AppSummary},
+    operations::{
+        apps::{self, DEFAULT_OVERLAP_HOURS, Rotation, Update, UpdateOptions, WithKey},
+        input::{Decision, Nothing},
+    },
 };
 
 /// The forms of an application's page. `given` is what was filled in and not accepted.
 pub(super) fn forms(
     reader: &Reader,
-    app: &Value,
+    app: &AppSummary,
     versions: &Value,
     given: Option<&Fields>,
 ) -> Markup {
-    let is_active = app["state"] == "active";
-    let has_overlap = !app["previous_key_until"].is_null();
+    let is_active = app.state == AppState::Active.as_str();
+    let has_overlap = app.previous_key_until.is_some();
     html! {
         section.changes {
             (form(reader, app, "update", true, &edit(reader, app, versions, given)))
@@ -47,14 +56,14 @@ pub(super) fn forms(
 }
 
 /// A form that is folded until it is needed.
-fn form(reader: &Reader, app: &Value, change: &str, is_open: bool, fields: &Markup) -> Markup {
-    let action = format!("{}/{change}", super::path_of(app));
+fn form(reader: &Reader, app: &AppSummary, change: &str, is_open: bool, fields: &Markup) -> Markup {
+    let action = format!("{}/{change}", path_of(&app.ident));
     let text = reader.word("change", change);
     html! {
         details open[is_open] {
             summary { (text) }
             form.fields method="post" action=(action) {
-                input type="hidden" name="revision" value=(text_of(app, "revision"));
+                input type="hidden" name="revision" value=(app.revision);
                 (fields)
                 (of_change(reader))
                 button class=[(change == "delete").then_some("danger")] { (text) }
@@ -64,18 +73,30 @@ fn form(reader: &Reader, app: &Value, change: &str, is_open: bool, fields: &Mark
 }
 
 /// The fields of an application's settings: as they are, or as they were filled in.
-fn edit(reader: &Reader, app: &Value, versions: &Value, given: Option<&Fields>) -> Markup {
-    let origins = items_of(app, "return_to").iter().filter_map(Value::as_str);
-    let origins = origins.collect::<Vec<_>>().join("\n");
+fn edit(reader: &Reader, app: &AppSummary, versions: &Value, given: Option<&Fields>) -> Markup {
+    let origins = app.return_to.join("\n");
+    let rate_limit = app
+        .rate_limit
+        .map_or_else(String::new, |rate| rate.to_string());
     let of = |name| match (given, name) {
         (Some(given), _) => given.get(name),
+        (None, "name") => &*app.name,
         (None, "return_to") => &*origins,
-        (None, _) => app[name].as_str().unwrap_or_default(),
+        (None, "default_version") => app.default_version.as_deref().unwrap_or_default(),
+        (None, "rate_limit") => &*rate_limit,
+        (None, _) => "",
     };
     html! {
         (Field::line("name", of("name")).required().show(reader))
         (settings(reader, versions, of))
     }
+}
+
+/// What became of a change.
+enum Changed {
+    Done,
+    Deleted,
+    NewKey(WithKey),
 }
 
 /// Makes a change of an application.
@@ -85,36 +106,20 @@ pub(in crate::console) async fn change(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let of_app = format!("/api/v1/apps/{}", segment(&ident));
-    let body = match &*change {
-        "update" => settings_of(&fields),
-        "rotate" => {
-            let hours = fields.number("overlap_hours");
-            hours
-                .into_iter()
-                .map(|hours| ("overlap_hours".to_owned(), hours))
-                .collect()
+    let target: AppIdent = visitor.target(&ident)?;
+    if change == "delete" {
+        let app = visitor.run(&apps::SHOW, target, Nothing {}).await?;
+        if app.name.trim() != fields.get("confirm") {
+            let banner =
+                html! { p.problem role="alert" { (reader.text("console_delete_other_name")) } };
+            let page = show_with(&visitor, &ident, &banner, None).await?;
+            return Ok(unchanged(page));
         }
-        "delete" => {
-            let app = visitor.get(&of_app).await?;
-            if app["name"].as_str().map(str::trim) != Some(fields.get("confirm")) {
-                let banner =
-                    html! { p.problem role="alert" { (reader.text("console_delete_other_name")) } };
-                return show_with(&visitor, &ident, &banner, None).await;
-            }
-            Map::new()
-        }
-        "end-overlap" | "enable" | "disable" => Map::new(),
-        _ => return Err(Failure::not_found(reader.clone())),
-    };
-    let (path, body) = (format!("{of_app}/{change}"), decided(body, &fields));
-    match visitor.post(&path, &body, fields.get("once")).await {
-        Ok(rotated) if change == "rotate" => Ok(new_key(reader, &rotated, "console_rotated")),
-        Ok(_) if change == "delete" => Ok(done("/apps", "app_delete")),
-        Ok(_) => Ok(done(
-            &format!("/apps/{}", segment(&ident)),
-            &format!("app_{change}"),
-        )),
+    }
+    match make(&visitor, target, &change, &fields).await {
+        Ok(Changed::NewKey(rotated)) => Ok(new_key(reader, &rotated, "console_rotated")),
+        Ok(Changed::Deleted) => Ok(done("/apps", "app_delete")),
+        Ok(Changed::Done) => Ok(done(&path_of(&ident), &format!("app_{change}"))),
         Err(failure) => {
             let failure = failure.of_input()?;
             // What others have changed meanwhile is shown above the form, which keeps what was filled in.
@@ -129,13 +134,74 @@ pub(in crate::console) async fn change(
     }
 }
 
-/// With the revision that the form was written for, and the reason.
-fn decided(mut body: Map<String, Value>, fields: &Fields) -> Value {
-    if let Some(revision) = fields.number("revision") {
-        body.insert("revision".to_owned(), revision);
+async fn make(
+    visitor: &Visitor,
+    ident: AppIdent,
+    change: &str,
+    fields: &Fields,
+) -> Result<Changed, Failure> {
+    match change {
+        "update" => {
+            visitor.submit(&apps::UPDATE, ident, update(fields)).await?;
+        }
+        "rotate" => {
+            let rotated = visitor.submit(&apps::ROTATE, ident, rotation(fields));
+            return Ok(Changed::NewKey(rotated.await?));
+        }
+        "delete" => {
+            visitor
+                .submit(&apps::DELETE, ident, decision(fields))
+                .await?;
+            return Ok(Changed::Deleted);
+        }
+        "end-overlap" => {
+            visitor
+                .submit(&apps::END_OVERLAP, ident, decision(fields))
+                .await?;
+        }
+        "enable" => {
+            visitor
+                .submit(&apps::ENABLE, ident, decision(fields))
+                .await?;
+        }
+        "disable" => {
+            visitor
+                .submit(&apps::DISABLE, ident, decision(fields))
+                .await?;
+        }
+        _ => return Err(Failure::not_found(visitor.reader.clone())),
     }
-    if let Some(reason) = fields.given("reason") {
-        body.insert("reason".to_owned(), json!(reason));
-    }
-    Value::Object(body)
+    Ok(Changed::Done)
+}
+
+/// The settings of the form: a text that is removed removes its setting.
+fn update(fields: &Fields) -> Result<Update, ApiError> {
+    Ok(Update {
+        name: fields.value("name")?,
+        return_to: Some(fields.values("return_to")?),
+        profile: profile_of(fields)?,
+        default_version: Some(fields.change("default_version")?),
+        rate_limit: Some(fields.change("rate_limit")?),
+        options: UpdateOptions::default(),
+        revision: fields.count("revision")?,
+        reason: fields.value("reason")?,
+    })
+}
+
+fn rotation(fields: &Fields) -> Result<Rotation, ApiError> {
+    Ok(Rotation {
+        overlap_hours: fields
+            .count("overlap_hours")?
+            .unwrap_or(DEFAULT_OVERLAP_HOURS),
+        revision: fields.count("revision")?,
+        reason: fields.value("reason")?,
+    })
+}
+
+/// The revision that a form was written for, and the reason.
+fn decision(fields: &Fields) -> Result<Decision, ApiError> {
+    Ok(Decision {
+        revision: fields.count("revision")?,
+        reason: fields.value("reason")?,
+    })
 }

@@ -59,7 +59,8 @@ pub(in crate::console) async fn import(
             "text/csv"
         },
         body: file.to_owned().into(),
-        key: fields.get("once"),
+        // The form is made once as a whole.
+        key: "",
     };
     let reader = &visitor.reader;
     match visitor.change(change).await {

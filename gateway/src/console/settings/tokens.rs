@@ -60,7 +60,7 @@ async fn list_with(
                 td { @if reader.may(Role::Admin) && token["revoked_at"].is_null() { (revocation(reader, token)) } }
             } }
         }))
-        (next_page(reader, "/settings/tokens", &[], &tokens))
+        (next_page(reader, "/settings/tokens", &[], tokens["next"].as_str()))
         @if reader.may(Role::Admin) { (new_form(reader, given)) }
     };
     let title = reader.text("console_tokens");

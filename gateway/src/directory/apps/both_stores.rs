@@ -15,7 +15,7 @@ use signpost_store::{Change, Store, Topic, testing::TestStore};
 use super::{
     AppState,
     administration::{
-        AdministrationError, AppChanges, Change as Edit, Listing,
+        AdministrationError, Listing,
         both_stores::{administration, author, import, names, new_app, request},
     },
     directory::CachedApps,
@@ -24,7 +24,10 @@ use super::{
     store::{AppStore, AppStoreError, NewApp},
     stored::StoredApps,
 };
-use crate::config::MasterKey;
+use crate::{
+    config::MasterKey,
+    operations::{apps::Update, input::Change as Edit},
+};
 use signpost_kit::secret::SecretSource;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -361,35 +364,35 @@ async fn an_update_changes_only_the_given_settings() {
         serde_json::to_value(administration(apps.clone()).show(app.ident).await.unwrap()).unwrap()
     };
     let mut expected = shown().await;
-    let none = AppChanges::default;
+    let none = Update::default;
     let top = SignProfile::preset("top").unwrap();
-    let edits: [(AppChanges, &str, serde_json::Value); 9] = [
+    let edits: [(Update, &str, serde_json::Value); 9] = [
         (
-            AppChanges {
-                rate_limit: Edit::This("100/200".parse().unwrap()),
+            Update {
+                rate_limit: Some(Edit::This("100/200".parse().unwrap())),
                 ..none()
             },
             "rate_limit",
             "100/200".into(),
         ),
         (
-            AppChanges {
-                rate_limit: Edit::This("unlimited".parse().unwrap()),
+            Update {
+                rate_limit: Some(Edit::This("unlimited".parse().unwrap())),
                 ..none()
             },
             "rate_limit",
             "unlimited".into(),
         ),
         (
-            AppChanges {
-                rate_limit: Edit::None,
+            Update {
+                rate_limit: Some(Edit::None),
                 ..none()
             },
             "rate_limit",
             serde_json::Value::Null,
         ),
         (
-            AppChanges {
+            Update {
                 name: "two".parse().ok(),
                 ..none()
             },
@@ -397,40 +400,40 @@ async fn an_update_changes_only_the_given_settings() {
             "two".into(),
         ),
         (
-            AppChanges {
-                return_to: Edit::This(vec!["https://b.example".parse().unwrap()]),
+            Update {
+                return_to: Some(vec!["https://b.example".parse().unwrap()]),
                 ..none()
             },
             "return_to",
             serde_json::json!(["https://b.example"]),
         ),
         (
-            AppChanges {
-                default_version: Edit::This("v1".parse().unwrap()),
+            Update {
+                default_version: Some(Edit::This("v1".parse().unwrap())),
                 ..none()
             },
             "default_version",
             "v1".into(),
         ),
         (
-            AppChanges {
-                default_version: Edit::None,
+            Update {
+                default_version: Some(Edit::None),
                 ..none()
             },
             "default_version",
             serde_json::Value::Null,
         ),
         (
-            AppChanges {
-                profile: Edit::This(ProfileChoice::from_preset(top.clone())),
+            Update {
+                profile: Some(Edit::This(ProfileChoice::from_preset(top.clone()))),
                 ..none()
             },
             "sign_profile",
             serde_json::to_value(top).unwrap(),
         ),
         (
-            AppChanges {
-                profile: Edit::None,
+            Update {
+                profile: Some(Edit::None),
                 ..none()
             },
             "sign_profile",

@@ -258,15 +258,13 @@ impl Reader<'_> {
             .iter()
             .filter_map(|origin| self.parsed(line, Field::Origins, origin))
             .collect();
-        let problem = self.rules.check_origins(&origins).err();
+        let problem = self.rules.check_origins(origins.len()).err();
         self.report(line, Field::Origins, problem);
         let profile = self.profile(line, raw.profile);
         let default_version = self.given(line, Field::DefaultVersion, &raw.default_version);
         let rate_limit = self.given(line, Field::RateLimit, &raw.rate_limit);
         let state = self.given(line, Field::State, &raw.state);
-        let problem = default_version
-            .as_ref()
-            .and_then(|version| self.rules.check_version(version).err());
+        let problem = self.rules.check_version(default_version.as_ref()).err();
         self.report(line, Field::DefaultVersion, problem);
         let Some(ident) = ident else { return Ok(()) };
         if let Some(first) = self.read.lines.get(&ident) {

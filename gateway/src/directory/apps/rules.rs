@@ -1,7 +1,12 @@
 //! The rules that applications must satisfy, whether an operator describes one or a file has many.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
 use signpost_kit::clock::{Clock, SystemClock};
 pub(crate) use signpost_kit::config::origin::Origin;
 use signpost_protocol::{
@@ -9,6 +14,8 @@ use signpost_protocol::{
     sign::{ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
     version::Version,
 };
+
+use utoipa::ToSchema;
 
 use crate::config::Config;
 
@@ -39,8 +46,8 @@ impl Rules {
     }
 
     /// Checks that the gateway has this version.
-    pub(super) fn check_version(&self, version: &Version) -> Result<(), BrokenRule> {
-        if self.versions.contains(version) {
+    pub(crate) fn check_version(&self, version: Option<&Version>) -> Result<(), BrokenRule> {
+        if version.is_none_or(|version| self.versions.contains(version)) {
             return Ok(());
         }
         let known: Vec<_> = self.versions.iter().map(Version::as_str).collect();
@@ -49,8 +56,9 @@ impl Rules {
         })
     }
 
-    pub(super) fn check_origins(&self, origins: &[Origin]) -> Result<(), BrokenRule> {
-        if origins.len() > MAX_ORIGINS {
+    /// Checks a number of origins.
+    pub(crate) const fn check_origins(&self, number: usize) -> Result<(), BrokenRule> {
+        if number > MAX_ORIGINS {
             Err(BrokenRule::TooManyOrigins)
         } else {
             Ok(())
@@ -67,17 +75,67 @@ impl Rules {
     }
 }
 
-/// Settings of a sign profile; `None` keeps the base profile's value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Settings of a sign profile of its own; those that are absent stay the gateway's, or as they are.
+#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ProfileInput)]
 pub(crate) struct ProfileChoice {
-    /// How the canonical string is written: one of the presets.
+    /// How the canonical string is written: plain, decoded, bilibili, alipay, wechat or top.
+    #[arg(long, value_parser = preset())]
+    #[serde(default, deserialize_with = "given_preset")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub preset: Option<SignProfile>,
-    /// The hash algorithm.
+    /// The hash algorithm, md5 or hmac-sha256; a preset does not change it.
+    #[arg(long, value_parser = word::<SignAlgorithm>(["md5", "hmac-sha256"]))]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub algorithm: Option<SignAlgorithm>,
-    /// Which parts of a request are signed.
+    /// What is signed: the parameters, or the request, which is also method and path; a preset does not change it.
+    #[arg(long, value_parser = word::<SignCover>(["parameters", "request"]))]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub cover: Option<SignCover>,
-    /// Whether a repeated request is accepted.
+    /// Whether the gateway accepts a repeated request, allow or reject; does not change the signature.
+    #[arg(long, value_parser = word::<ReplayPolicy>(["allow", "reject"]))]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub replay: Option<ReplayPolicy>,
+}
+
+/// Begins the error of a value: it tells it from an error of the form.
+pub(crate) const ALLOWED: &str = "allowed: ";
+
+/// The error of a value that is not what `allowed` describes.
+pub(crate) fn not_allowed<E: de::Error>(allowed: impl fmt::Display) -> E {
+    E::custom(format_args!("{ALLOWED}{allowed}"))
+}
+
+/// Reads a member that may be absent; null is what its type makes of it, or refused.
+pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn given_preset<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SignProfile>, D::Error> {
+    let preset = SignProfile::preset(&String::deserialize(deserializer)?);
+    let unknown = || not_allowed(SignProfile::PRESETS.join(", "));
+    preset.map(Some).ok_or_else(unknown)
+}
+
+fn preset() -> impl TypedValueParser<Value = SignProfile> {
+    PossibleValuesParser::new(SignProfile::PRESETS)
+        .try_map(|name| SignProfile::preset(&name).ok_or("no such preset"))
+}
+
+/// Reads one of these words, as in a sign profile's file.
+fn word<T>(words: [&'static str; 2]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| serde_json::from_value::<T>(word.into()))
 }
 
 impl ProfileChoice {

@@ -87,7 +87,7 @@ impl StoredApps {
     }
 
     /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
-    pub(super) async fn delete_previous_keys(
+    pub(crate) async fn delete_previous_keys(
         &self,
         ended_before: Timestamp,
     ) -> Result<usize, AppStoreError> {
@@ -122,7 +122,7 @@ impl StoredApps {
     }
 
     /// The record with a new key; the one before stays valid up to `until`.
-    pub(super) fn rotated(
+    pub(crate) fn rotated(
         &self,
         ident: AppIdent,
         mut row: ApplicationRow,
@@ -137,7 +137,7 @@ impl StoredApps {
     }
 
     /// The record without an overlap from `now` on. The previous key is kept, for hints.
-    pub(super) fn without_overlap(
+    pub(crate) fn without_overlap(
         &self,
         ident: AppIdent,
         mut row: ApplicationRow,
@@ -253,12 +253,12 @@ impl From<ApplicationRow> for AppSummary {
     }
 }
 
-pub(super) fn profile_json(profile: &SignProfile) -> String {
+pub(crate) fn profile_json(profile: &SignProfile) -> String {
     serde_json::to_string(profile).expect("words and a list of words always serialize")
 }
 
-pub(super) fn origins_json(origins: &[Origin]) -> String {
-    let origins: Vec<_> = origins.iter().map(Origin::to_string).collect();
+pub(crate) fn origins_json<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> String {
+    let origins: Vec<_> = origins.into_iter().map(Origin::to_string).collect();
     serde_json::to_string(&origins).expect("a list of texts always serializes")
 }
 

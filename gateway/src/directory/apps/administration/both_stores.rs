@@ -1,24 +1,127 @@
 //! The rules, tested over a real store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use signpost_kit::secret::SecretSource;
 use signpost_store::{
     Store,
     tables::{
-        applications,
+        applications::{self, ApplicationRow},
         audit::{self, AuditRow},
     },
     testing::TestStore,
 };
 
-use signpost_protocol::sign::{ReplayPolicy, SignAlgorithm};
+use signpost_protocol::sign::{AppKey, ReplayPolicy, SignAlgorithm};
 
 use super::*;
 use crate::{
     config::MasterKey,
-    directory::apps::seal::{Sealer, new_app_ident, new_app_key},
+    directory::{
+        apps::{
+            AppState,
+            rules::{AppName, Origin},
+            seal::{Sealer, new_app_ident, new_app_key},
+        },
+        tokens::Role,
+    },
+    operations::{
+        Caller, Context, Operation, OperationError,
+        apps::{self, Update},
+        input::{Change, Decision},
+    },
 };
+
+/// The longest overlap of a rotation.
+pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The operations on these applications.
+impl Administration {
+    async fn run<I, O>(
+        &self,
+        operation: &Operation<AppIdent, I, O>,
+        ident: AppIdent,
+        request: &ChangeRequest,
+        input: I,
+    ) -> Result<O, AdministrationError> {
+        let caller = Caller {
+            actor: request.author.actor.clone(),
+            origin: request.author.origin.clone(),
+            role: Role::Admin,
+            at: request.at,
+        };
+        let context = Context {
+            caller,
+            store: self.store.database().clone(),
+            apps: Some(Self::new(self.store.clone(), self.rules.clone())),
+            running: None,
+        };
+        let done = (operation.run)(&context, ident, input).await;
+        done.map_err(|error| match error {
+            OperationError::App(error) => error,
+            other => panic!("{other}"),
+        })
+    }
+
+    pub(crate) async fn update(
+        &self,
+        ident: AppIdent,
+        update: &Update,
+        request: ChangeRequest,
+    ) -> Result<AppSummary, AdministrationError> {
+        let update = Update {
+            revision: request.revision,
+            ..update.clone()
+        };
+        self.run(&apps::UPDATE, ident, &request, update).await
+    }
+
+    pub(crate) async fn rotate(
+        &self,
+        ident: AppIdent,
+        overlap: Duration,
+        request: ChangeRequest,
+    ) -> Result<(AppSummary, AppKey), AdministrationError> {
+        let rotation = apps::Rotation {
+            overlap_hours: overlap.as_secs() / 3600,
+            revision: request.revision,
+            reason: None,
+        };
+        let rotated = self.run(&apps::ROTATE, ident, &request, rotation).await?;
+        Ok((rotated.app, rotated.key.parse().unwrap()))
+    }
+
+    pub(crate) async fn end_overlap(
+        &self,
+        ident: AppIdent,
+        request: ChangeRequest,
+    ) -> Result<AppSummary, AdministrationError> {
+        let decision = decision(&request);
+        self.run(&apps::END_OVERLAP, ident, &request, decision)
+            .await
+    }
+
+    pub(crate) async fn set_state(
+        &self,
+        ident: AppIdent,
+        state: AppState,
+        request: ChangeRequest,
+    ) -> Result<AppSummary, AdministrationError> {
+        let operation = match state {
+            AppState::Active => &apps::ENABLE,
+            AppState::Disabled => &apps::DISABLE,
+        };
+        let decision = decision(&request);
+        self.run(operation, ident, &request, decision).await
+    }
+}
+
+fn decision(request: &ChangeRequest) -> Decision {
+    Decision {
+        revision: request.revision,
+        reason: None,
+    }
+}
 
 /// The administration of a gateway with v1 and v2 that rejects replays.
 pub(crate) fn administration(store: StoredApps) -> Administration {
@@ -123,9 +226,9 @@ async fn a_default_version_must_be_one_of_the_gateways() {
     assert!(refused.to_string().contains("v1, v2"), "{refused}");
     assert!(names(&apps).await.is_empty());
     let ident = created(&apps).await;
-    let default = |name: &str| AppChanges {
-        default_version: Change::This(name.parse().unwrap()),
-        ..AppChanges::default()
+    let default = |name: &str| Update {
+        default_version: Some(Change::This(name.parse().unwrap())),
+        ..Update::default()
     };
     let updated = apps
         .update(ident, &default("V2"), request(1))
@@ -140,9 +243,9 @@ async fn a_default_version_must_be_one_of_the_gateways() {
         refused,
         AdministrationError::Rule(BrokenRule::UnknownVersion { .. })
     ));
-    let unset = AppChanges {
-        default_version: Change::None,
-        ..AppChanges::default()
+    let unset = Update {
+        default_version: Some(Change::None),
+        ..Update::default()
     };
     assert_eq!(
         apps.update(ident, &unset, request(1))
@@ -159,9 +262,9 @@ async fn unchosen_profile_settings_keep_the_applications_values() {
     let apps = empty(&test_store).await;
     let ident = created(&apps).await;
     let update = async |choice: ProfileChoice| {
-        let edit = AppChanges {
-            profile: Change::This(choice),
-            ..AppChanges::default()
+        let edit = Update {
+            profile: Some(Change::This(choice)),
+            ..Update::default()
         };
         apps.update(ident, &edit, request(1))
             .await
@@ -193,23 +296,23 @@ async fn an_update_needs_a_change_and_a_known_application() {
     let test_store = TestStore::chosen();
     let apps = empty(&test_store).await;
     let ident = created(&apps).await;
-    let unchosen = AppChanges {
-        profile: Change::This(ProfileChoice::default()),
-        ..AppChanges::default()
+    let unchosen = Update {
+        profile: Some(Change::This(ProfileChoice::default())),
+        ..Update::default()
     };
-    for edit in [&AppChanges::default(), &unchosen] {
+    for edit in [&Update::default(), &unchosen] {
         let nothing = apps.update(ident, edit, request(1)).await.unwrap_err();
         assert!(matches!(nothing, AdministrationError::NothingToChange));
     }
-    let renamed = AppChanges {
+    let renamed = Update {
         name: Some("one".parse().unwrap()),
         ..unchosen
     };
     let renamed = apps.update(ident, &renamed, request(1)).await.unwrap();
     assert_eq!(renamed.sign_profile, None);
-    let renaming = AppChanges {
+    let renaming = Update {
         name: Some("two".parse().unwrap()),
-        ..AppChanges::default()
+        ..Update::default()
     };
     let unknown_ident = "nobody".parse().unwrap();
     let unknown = apps
@@ -297,10 +400,10 @@ const fn next(action: Action) -> Option<Action> {
     }
 }
 
-fn renaming(name: &str) -> AppChanges {
-    AppChanges {
+fn renaming(name: &str) -> Update {
+    Update {
         name: Some(name.parse().unwrap()),
-        ..AppChanges::default()
+        ..Update::default()
     }
 }
 

@@ -39,7 +39,7 @@ impl Administration {
 
     /// Writes what `decide` makes of the record, in the next revision; nothing if it changes nothing. If another process
     /// has changed it meanwhile, `decide` is called with the new record.
-    pub(super) async fn change(
+    pub(crate) async fn change(
         &self,
         ident: AppIdent,
         action: Action,

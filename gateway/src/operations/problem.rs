@@ -131,9 +131,9 @@ pub(crate) struct Problem {
 
 /// Marks a response whose call surely changed nothing, so that the same call can succeed later.
 #[derive(Clone)]
-pub(super) struct Unchanged;
+pub(crate) struct Unchanged;
 
-/// What went wrong. [`layers`](super::layers) make a [`Problem`] of it: a handler does not know the language.
+/// What went wrong. The [API](crate::api) makes a [`Problem`] of it: a handler does not know the language.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     code: Code,
@@ -161,7 +161,7 @@ impl From<Code> for ApiError {
 
 impl ApiError {
     /// A value that is not one of those that `allowed` describes.
-    pub(super) fn invalid(name: &'static str, allowed: impl ToString) -> Self {
+    pub(crate) fn invalid(name: impl Into<Cow<'static, str>>, allowed: impl ToString) -> Self {
         let allowed = allowed.to_string();
         Self::from(Code::ParamInvalid)
             .arg("name", name)
@@ -170,7 +170,7 @@ impl ApiError {
 
     /// The code.
     #[cfg(test)]
-    pub(super) const fn code(&self) -> Code {
+    pub(crate) const fn code(&self) -> Code {
         self.code
     }
 
@@ -181,32 +181,27 @@ impl ApiError {
     }
 
     /// With a further member.
-    pub(super) fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.members.insert(name.to_owned(), value.into());
         self
     }
 
     /// With the time after which the same call can succeed.
-    pub(super) const fn retry_after(mut self, wait: Duration) -> Self {
+    pub(crate) const fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
     /// A failure of Signpost itself.
-    pub(super) fn internal(cause: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn internal(cause: impl Into<anyhow::Error>) -> Self {
         Self {
             cause: Some(cause.into()),
             ..Code::Internal.into()
         }
     }
 
-    /// The response in this language. `allowed` is the path's method, if it has not the call's.
-    pub(super) fn render(
-        &self,
-        language: Language,
-        request_id: &str,
-        allowed: Option<&str>,
-    ) -> Response {
+    /// Logs a failure of Signpost itself.
+    pub(crate) fn log(&self, request_id: &str) {
         if let Some(cause) = &self.cause {
             let code = self.code.as_str();
             tracing::error!(
@@ -216,6 +211,21 @@ impl ApiError {
                 "a call of the management API failed"
             );
         }
+    }
+
+    /// Whether its call surely changed nothing.
+    pub(crate) const fn is_unchanged(&self) -> bool {
+        self.is_unchanged
+    }
+
+    /// The response in this language. `allowed` is the path's method, if it has not the call's.
+    pub(crate) fn render(
+        &self,
+        language: Language,
+        request_id: &str,
+        allowed: Option<&str>,
+    ) -> Response {
+        self.log(request_id);
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
             (

@@ -1,0 +1,236 @@
+//! A route of each operation: what a call brings becomes its input, what it says a response.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{FromRequestParts, RawPathParams, Request, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
+use utoipa::openapi::{
+    Content, Header, HttpMethod, Object, Paths, Ref, RefOr, Required, ResponseBuilder, Schema,
+    Type,
+    path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn},
+    request_body::RequestBodyBuilder,
+    schema::SchemaType,
+};
+
+use super::{
+    Shared,
+    body::{MAX_BODY_BYTES, body_timeout, check_content_type, etag, read, revision},
+    caller::{Caller, Proof, authenticate, role_for},
+    routes::Routes,
+};
+use crate::operations::{
+    Face, Input, Kind, Operation, Output, Route, Target,
+    input::{of_json, of_query},
+    problem::{ApiError, Code},
+};
+
+/// The schemas of a description, by name.
+type Schemas = Vec<(String, RefOr<Schema>)>;
+
+impl Face for Routes {
+    fn add<T: Target, I: Input, O: Output>(self, operation: &'static Operation<T, I, O>) -> Self {
+        let route = &operation.route;
+        let handler = move |State(api): State<Shared>, caller: Caller, request: Request| {
+            serve(operation, api, caller, request)
+        };
+        let method = match route.kind {
+            Kind::Read => get(handler),
+            _ => post(handler),
+        };
+        let (schemas, paths) = described::<T, I, O>(route);
+        let is_repeatable = matches!(route.kind, Kind::Change | Kind::Create);
+        self.route(route.role, (schemas, paths, method), is_repeatable)
+    }
+}
+
+/// Runs an operation for a user of the console, with the guards of a call of the API.
+pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
+    api: &Shared,
+    operation: &'static Operation<T, I, O>,
+    (proof, address): (Proof, SocketAddr),
+    (target, mut input): (T, I),
+) -> Result<O, ApiError> {
+    let (api, drain) = (Arc::clone(api), Arc::clone(&api.current.load().state.drain));
+    let in_flight = drain.begin_connection();
+    // It ends although the browser leaves, and a stop waits for it.
+    let work = tokio::spawn(async move {
+        let _in_flight = in_flight;
+        let role = role_for(&api, target.app(), operation.route.role);
+        let caller = authenticate(&api, role, address, Some(proof), "console").await?;
+        if let Some(of) = I::REVISION {
+            let seen = of(&mut input);
+            *seen = Some(revision(&HeaderMap::new(), *seen)?);
+        }
+        let _turn = api.turns.take(caller.token.id).await?;
+        let output = (operation.run)(&api.context(&caller), target, input).await?;
+        Ok(output)
+    });
+    work.await.map_err(ApiError::internal)?
+}
+
+async fn serve<T: Target, I: Input, O: Output>(
+    operation: &'static Operation<T, I, O>,
+    api: Shared,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    let mut input: I = match operation.route.kind {
+        Kind::Read => of_query(&head.uri)?,
+        _ => {
+            let body = read(body, MAX_BODY_BYTES, body_timeout(&api)).await?;
+            // A change whose revision is in `If-Match` needs no more than an empty object.
+            if body.is_empty() {
+                of_json(b"{}")?
+            } else {
+                check_content_type(&head.headers, &["application/json"])?;
+                of_json(&body)?
+            }
+        }
+    };
+    if let Some(of) = I::REVISION {
+        let seen = of(&mut input);
+        *seen = Some(revision(&head.headers, *seen)?);
+    }
+    let target = target(&mut head).await?;
+    let output = (operation.run)(&api.context(&caller), target, input).await?;
+    Ok(response(operation.route.kind, &output))
+}
+
+/// The target in the path: its only parameter.
+async fn target<T: Target>(head: &mut Parts) -> Result<T, ApiError> {
+    let params = RawPathParams::from_request_parts(head, &()).await;
+    // It is not UTF-8.
+    let params = params.map_err(|_| Code::NotFound)?;
+    let text = params.iter().next().map_or("", |(_, value)| value);
+    Ok(T::read(text)?)
+}
+
+fn response<O: Output>(kind: Kind, output: &O) -> Response {
+    let mut headers = HeaderMap::new();
+    if let Some(revision) = O::REVISION {
+        headers.extend(etag(revision(output)));
+    }
+    let status = match kind {
+        Kind::Create => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    };
+    if let (Kind::Create, Some(location)) = (kind, O::LOCATION) {
+        let location = HeaderValue::try_from(location(output));
+        headers.extend(location.map(|location| (header::LOCATION, location)));
+    }
+    (status, headers, Json(output)).into_response()
+}
+
+/// What the API says of an operation, but for what all have alike.
+fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) {
+    let mut schemas = Vec::new();
+    O::schemas(&mut schemas);
+    schemas.push((O::schema_name(), O::schema()));
+    let (mut parameters, mut body) = (Vec::new(), None);
+    parameters.extend(T::PARAMETER.map(|(name, schema)| {
+        let parameter = ParameterBuilder::new().name(name).schema(Some(schema()));
+        parameter.parameter_in(ParameterIn::Path).build()
+    }));
+    let (method, status) = match route.kind {
+        Kind::Read => (HttpMethod::Get, "200"),
+        Kind::Ask | Kind::Change => (HttpMethod::Post, "200"),
+        Kind::Create => (HttpMethod::Post, "201"),
+    };
+    if route.kind == Kind::Read {
+        parameters.extend(query(I::schema()));
+    } else {
+        I::schemas(&mut schemas);
+        schemas.push((I::name().into_owned(), I::schema()));
+        body = Some(
+            RequestBodyBuilder::new()
+                .content("application/json", content(&I::name()))
+                .required(Some(Required::True))
+                .build(),
+        );
+    }
+    parameters.extend(I::REVISION.map(|_| if_match()));
+    let operation = OperationBuilder::new()
+        .tag(route.subject)
+        .summary(Some(route.text))
+        .parameters(Some(parameters).filter(|parameters| !parameters.is_empty()))
+        .request_body(body)
+        .response(status, success::<O>(route.kind));
+    let mut paths = Paths::new();
+    paths.add_path_operation(route.path, vec![method], operation);
+    (schemas, paths)
+}
+
+fn content(schema: &str) -> Content {
+    Content::new(Some(Ref::from_schema_name(schema)))
+}
+
+/// The parameters of a query with this schema: its members.
+fn query(schema: RefOr<Schema>) -> impl Iterator<Item = Parameter> {
+    let object = match schema {
+        RefOr::T(Schema::Object(object)) => object,
+        _ => Object::default(),
+    };
+    let required = object.required;
+    object
+        .properties
+        .into_iter()
+        .map(move |(name, mut schema)| {
+            let mut description = None;
+            if let RefOr::T(Schema::Object(member)) = &mut schema {
+                description = member.description.take();
+                // A query has no null.
+                if let SchemaType::Array(types) = &member.schema_type {
+                    let of_value = types.iter().find(|kind| **kind != Type::Null);
+                    member.schema_type = of_value.cloned().into_iter().collect();
+                }
+            }
+            let is_required = match required.contains(&name) {
+                true => Required::True,
+                false => Required::False,
+            };
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .required(is_required)
+                .description(description)
+                .schema(Some(schema))
+                .build()
+        })
+}
+
+fn if_match() -> Parameter {
+    let text =
+        "The revision that the change was decided upon, as in `ETag`; the body can name it, too.";
+    ParameterBuilder::new()
+        .name("If-Match")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(text))
+        .schema(Some(Object::with_type(Type::String)))
+        .build()
+}
+
+/// The response of an operation that succeeds. Its description is the output's.
+fn success<O: Output>(kind: Kind) -> ResponseBuilder {
+    let text = match O::schema() {
+        RefOr::T(Schema::Object(object)) => object.description,
+        _ => None,
+    };
+    let names = [
+        (O::REVISION.is_some(), "ETag"),
+        (O::LOCATION.is_some() && kind == Kind::Create, "Location"),
+    ];
+    let names = names.into_iter().filter(|(has_it, _)| *has_it);
+    let response = ResponseBuilder::new()
+        .description(text.unwrap_or_default())
+        .content("application/json", content(&O::schema_name()));
+    names.fold(response, |response, (_, name)| {
+        response.header(name, Header::default())
+    })
+}

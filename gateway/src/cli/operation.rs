@@ -1,0 +1,66 @@
+//! Runs an operation in this process, without a gateway, on the store that the configuration names.
+
+use clap::Args;
+use signpost_kit::clock::{Clock, SystemClock};
+use signpost_store::Store;
+
+use super::{CommonOptions, author, many};
+use crate::{
+    config::Config,
+    directory::{
+        apps::{administration::Administration, open::open_store, rules::Rules},
+        tokens::Role,
+    },
+    operations::{Caller, Context, Input, Operation, Output, Target},
+};
+
+/// What an operation is told, and where its store is.
+#[derive(Debug, Args)]
+pub(super) struct Told<I: Args> {
+    #[command(flatten)]
+    pub input: I,
+    #[command(flatten)]
+    pub common: CommonOptions,
+}
+
+/// Runs an operation on the applications of the configured store.
+pub(super) async fn on_apps<T: Target, I: Input, O: Output>(
+    operation: &Operation<T, I, O>,
+    target: T,
+    input: I,
+    common: &CommonOptions,
+) -> anyhow::Result<O> {
+    let context = with_keys(&Config::load(&common.config)?, common).await?;
+    Ok((operation.run)(&context, target, input).await?)
+}
+
+/// What operations are done with that open the applications' keys.
+pub(super) async fn with_keys(config: &Config, common: &CommonOptions) -> anyhow::Result<Context> {
+    let because = "replace [application] with [applications] to manage many";
+    let multi = many(config, &common.config, because)?;
+    let apps = open_store(config, multi).await?.1;
+    Ok(Context {
+        apps: Some(Administration::new(
+            apps.clone(),
+            Rules::from_config(config),
+        )),
+        ..of_store(apps.database().clone())
+    })
+}
+
+/// What operations are done with that open no key.
+pub(super) fn of_store(store: Store) -> Context {
+    let caller = Caller {
+        actor: author::actor(),
+        origin: author::origin(),
+        // Who can read the store's configuration can do everything.
+        role: Role::Admin,
+        at: SystemClock.now(),
+    };
+    Context {
+        caller,
+        store,
+        apps: None,
+        running: None,
+    }
+}

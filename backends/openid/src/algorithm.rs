@@ -26,7 +26,8 @@ impl Algorithm {
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
+        let mut all = Self::ALL.into_iter();
+        all.find(|algorithm| algorithm.name() == name)
     }
 }
 

@@ -8,9 +8,8 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::{
-    fault::TokenFault,
-    json::{Object, ObjectFault},
-    shown::Shown,
+    fault::{Shown, TokenFault},
+    json::Object,
 };
 
 /// How many seconds the provider's clock and ours may differ.
@@ -46,11 +45,8 @@ pub struct User {
 
 impl<'t> Claims<'t> {
     pub(crate) fn read(payload: &'t [u8]) -> Result<Self, TokenFault> {
-        let claims = Object::read(payload).map_err(|fault| match fault {
-            ObjectFault::NotObject => TokenFault::PayloadMalformed,
-            ObjectFault::Duplicate => TokenFault::PayloadAmbiguous,
-        });
-        claims.map(Self)
+        let (malformed, ambiguous) = (TokenFault::PayloadMalformed, TokenFault::PayloadAmbiguous);
+        Object::read(payload, malformed, ambiguous).map(Self)
     }
 
     /// Checks that the token is of this issuer, for us, for this login, and still valid.
@@ -72,7 +68,7 @@ impl<'t> Claims<'t> {
         }
         Ok(User {
             subject: self.subject()?,
-            name: self.0.get("name").ok().flatten(),
+            name: self.0.get("name", ()).ok().flatten(),
         })
     }
 
@@ -134,8 +130,7 @@ impl<'t> Claims<'t> {
     }
 
     fn optional<T: Deserialize<'t>>(&self, name: &'static str) -> Result<Option<T>, TokenFault> {
-        let claim = self.0.get(name);
-        claim.map_err(|_| TokenFault::Claim { name })
+        self.0.get(name, TokenFault::Claim { name })
     }
 }
 

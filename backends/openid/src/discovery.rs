@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::{
     MAX_DOCUMENT,
     algorithm::Algorithm,
-    json::{Object, ObjectFault},
-    shown::Shown,
+    fault::Shown,
+    json::Object,
     web_url::{self, UrlFault},
 };
 
@@ -39,8 +40,8 @@ pub fn discovery_url(issuer: &str) -> Result<Url, IssuerFault> {
     }
     // "any terminating / MUST be removed": the issuer itself keeps it, and is compared with it.
     let base = issuer.strip_suffix('/').unwrap_or(issuer);
-    let found = web_url::read(&format!("{base}/.well-known/openid-configuration"));
-    Ok(found?)
+    let document = format!("{base}/.well-known/openid-configuration");
+    Ok(web_url::read(&document)?)
 }
 
 /// What a provider publishes about itself.
@@ -115,15 +116,6 @@ pub enum DiscoveryFault {
     NoAlgorithm,
 }
 
-impl From<ObjectFault> for DiscoveryFault {
-    fn from(fault: ObjectFault) -> Self {
-        match fault {
-            ObjectFault::NotObject => Self::NotObject,
-            ObjectFault::Duplicate => Self::Ambiguous,
-        }
-    }
-}
-
 impl Discovery {
     /// Reads the discovery document of an issuer.
     ///
@@ -136,7 +128,11 @@ impl Discovery {
             return Err(DiscoveryFault::TooLarge);
         }
         let document = Document {
-            object: Object::read(document)?,
+            object: Object::read(
+                document,
+                DiscoveryFault::NotObject,
+                DiscoveryFault::Ambiguous,
+            )?,
             allows_http: web_url::read(issuer).is_ok_and(|url| url.scheme() == "http"),
         };
         document.check_issuer(issuer)?;
@@ -172,17 +168,14 @@ struct Document<'d> {
 
 impl Document<'_> {
     fn check_issuer(&self, issuer: &str) -> Result<(), DiscoveryFault> {
-        let found = self.text("issuer")?;
-        let found = found.ok_or(DiscoveryFault::Member { name: "issuer" })?;
-        if found.contains('{') {
-            let found = Shown::new(&found);
-            return Err(DiscoveryFault::TemplatedIssuer { found });
+        let named: Option<String> = self.member("issuer")?;
+        let named = named.ok_or(DiscoveryFault::Member { name: "issuer" })?;
+        let found = Shown::new(&named);
+        match named {
+            _ if named.contains('{') => Err(DiscoveryFault::TemplatedIssuer { found }),
+            _ if named != issuer => Err(DiscoveryFault::OtherIssuer { found }),
+            _ => Ok(()),
         }
-        if found != issuer {
-            let found = Shown::new(&found);
-            return Err(DiscoveryFault::OtherIssuer { found });
-        }
-        Ok(())
     }
 
     fn required(&self, name: &'static str) -> Result<Url, DiscoveryFault> {
@@ -191,7 +184,7 @@ impl Document<'_> {
     }
 
     fn endpoint(&self, name: &'static str) -> Result<Option<Url>, DiscoveryFault> {
-        let Some(text) = self.text(name)? else {
+        let Some(text) = self.member::<String>(name)? else {
             return Ok(None);
         };
         let url = web_url::read(&text).and_then(|url| {
@@ -203,9 +196,7 @@ impl Document<'_> {
     }
 
     fn sends_iss(&self) -> Result<bool, DiscoveryFault> {
-        let name = "authorization_response_iss_parameter_supported";
-        let sends = self.object.get(name);
-        let sends = sends.map_err(|_| DiscoveryFault::Member { name })?;
+        let sends = self.member("authorization_response_iss_parameter_supported")?;
         Ok(sends.unwrap_or(false))
     }
 
@@ -216,27 +207,21 @@ impl Document<'_> {
     }
 
     fn algorithms(&self) -> Result<Vec<Algorithm>, DiscoveryFault> {
-        let names = self.list("id_token_signing_alg_values_supported")?;
+        let names: Option<Vec<String>> = self.member("id_token_signing_alg_values_supported")?;
         let mut algorithms = Algorithm::ALL.to_vec();
         if let Some(names) = names {
-            algorithms.retain(|one| names.iter().any(|name| name == one.name()));
+            algorithms.retain(|algorithm| names.iter().any(|name| name == algorithm.name()));
         }
         Ok(algorithms)
     }
 
     /// Whether a list has this item. `None` if there is no list.
     fn lists(&self, name: &'static str, item: &str) -> Result<Option<bool>, DiscoveryFault> {
-        let list = self.list(name)?;
-        Ok(list.map(|list| list.iter().any(|one| one == item)))
+        let list: Option<Vec<String>> = self.member(name)?;
+        Ok(list.map(|list| list.iter().any(|listed| listed == item)))
     }
 
-    fn list(&self, name: &'static str) -> Result<Option<Vec<String>>, DiscoveryFault> {
-        let list = self.object.get(name);
-        list.map_err(|_| DiscoveryFault::Member { name })
-    }
-
-    fn text(&self, name: &'static str) -> Result<Option<String>, DiscoveryFault> {
-        let text = self.object.get(name);
-        text.map_err(|_| DiscoveryFault::Member { name })
+    fn member<T: DeserializeOwned>(&self, name: &'static str) -> Result<Option<T>, DiscoveryFault> {
+        self.object.get(name, DiscoveryFault::Member { name })
     }
 }

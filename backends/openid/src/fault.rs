@@ -1,6 +1,6 @@
 //! Why an ID token is rejected.
 
-use crate::shown::Shown;
+use std::fmt;
 
 /// Why an ID token is rejected, for a log line. Of the token, it has the issuer and differences of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +11,7 @@ pub enum TokenFault {
     /// Not three parts. Five parts are an encrypted token (RFC 7516).
     #[error("the ID token does not have three parts (an encrypted one has five)")]
     NotCompact,
-    /// Padding, other characters than those of base64url, or bits behind the last byte (RFC 7515 section 2).
+    /// Padding, characters that base64url does not have, or bits behind the last byte (RFC 7515 section 2).
     #[error("the ID token is not base64url")]
     NotBase64,
     /// The header is not a JSON object with `alg`.
@@ -83,7 +83,7 @@ pub enum TokenFault {
         /// How far off, more than the [leeway](crate::LEEWAY).
         seconds: u64,
     },
-    /// `nonce` is that of another login: the token was injected or replayed (OIDC Core section 15.5.2).
+    /// `nonce` is another login's: the token was injected or replayed (OIDC Core section 15.5.2).
     #[error("the ID token is of another login (nonce)")]
     OtherNonce,
     /// `sub` is empty, longer than 255 bytes, or has other than visible ASCII characters and spaces.
@@ -96,6 +96,26 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
     String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
+/// Most characters that are shown.
+const MAX_SHOWN: usize = 200;
+
+/// The visible ASCII characters of a text, at most 200: nothing that changes a log line or a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown(String);
+
+impl Shown {
+    pub(crate) fn new(text: &str) -> Self {
+        let visible = text.chars().filter(char::is_ascii_graphic);
+        Self(visible.take(MAX_SHOWN).collect())
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
 }
 
 #[cfg(test)]
@@ -113,5 +133,12 @@ mod tests {
             let text = format!("the ID token expired {text} s ago: compare the clocks");
             assert_eq!(TokenFault::Expired { seconds }.to_string(), text);
         }
+    }
+
+    #[test]
+    fn only_visible_ascii_characters_are_shown() {
+        let long = "é a\u{202e}\u{1b}[31m\n".to_owned() + &"b".repeat(300);
+        let shown = Shown::new(&long).to_string();
+        assert_eq!(shown, "a[31m".to_owned() + &"b".repeat(195));
     }
 }

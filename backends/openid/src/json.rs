@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer as _,
     de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
@@ -15,30 +15,26 @@ use serde_json::value::RawValue;
 /// The members of an object.
 pub(crate) struct Object<'d>(BTreeMap<String, &'d RawValue>);
 
-/// Why there are no members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ObjectFault {
-    /// The bytes are not UTF-8, not JSON, or JSON of another type.
-    NotObject,
-    /// A name is there twice.
-    Duplicate,
-}
-
-/// A member has another type.
-#[derive(Debug)]
-pub(crate) struct WrongType;
-
 impl<'d> Object<'d> {
-    pub(crate) fn read(document: &'d [u8]) -> Result<Self, ObjectFault> {
-        let text = std::str::from_utf8(document).map_err(|_| ObjectFault::NotObject)?;
-        let Members(members) = serde_json::from_str(text).map_err(|_| ObjectFault::NotObject)?;
-        let mut unique = BTreeMap::new();
-        for (name, value) in members {
-            if unique.insert(name, value).is_some() {
-                return Err(ObjectFault::Duplicate);
-            }
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// `malformed`: the bytes are not UTF-8, not JSON, or JSON of another type. `ambiguous`: a name is there twice.
+    pub(crate) fn read<F>(document: &'d [u8], malformed: F, ambiguous: F) -> Result<Self, F> {
+        let parse = || {
+            let text = std::str::from_utf8(document).ok()?;
+            let mut json = serde_json::Deserializer::from_str(text);
+            let members = json.deserialize_map(InOrder).ok()?;
+            json.end().ok().map(|()| members)
+        };
+        let members = parse().ok_or(malformed)?;
+        let number = members.len();
+        let unique: BTreeMap<_, _> = members.into_iter().collect();
+        match unique.len() == number {
+            true => Ok(Self(unique)),
+            false => Err(ambiguous),
         }
-        Ok(Self(unique))
     }
 
     /// Whether there is such a member, be it `null`.
@@ -47,27 +43,23 @@ impl<'d> Object<'d> {
     }
 
     /// A member's value. `null` counts as absent (OIDC Core section 5.1).
-    pub(crate) fn get<T: Deserialize<'d>>(&self, name: &str) -> Result<Option<T>, WrongType> {
+    ///
+    /// # Errors
+    ///
+    /// `fault`: it has another type.
+    pub(crate) fn get<T: Deserialize<'d>, F>(&self, name: &str, fault: F) -> Result<Option<T>, F> {
         match self.0.get(name) {
-            Some(value) => serde_json::from_str(value.get()).map_err(|_| WrongType),
+            Some(value) => serde_json::from_str(value.get()).map_err(|_| fault),
             None => Ok(None),
         }
     }
 }
 
-/// The members in their order.
-struct Members<'d>(Vec<(String, &'d RawValue)>);
-
-impl<'d> Deserialize<'d> for Members<'d> {
-    fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
+/// Reads the members in their order.
 struct InOrder;
 
 impl<'d> Visitor<'d> for InOrder {
-    type Value = Members<'d>;
+    type Value = Vec<(String, &'d RawValue)>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
@@ -78,13 +70,20 @@ impl<'d> Visitor<'d> for InOrder {
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Members(members))
+        Ok(members)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOT_OBJECT: &str = "not an object";
+    const DUPLICATE: &str = "duplicate";
+
+    fn read(document: &[u8]) -> Result<Object<'_>, &'static str> {
+        Object::read(document, NOT_OBJECT, DUPLICATE)
+    }
 
     #[test]
     fn an_object_has_unique_names() {
@@ -94,32 +93,32 @@ mod tests {
             (r#" { "a" : 1e400, "b": "\ud800" } "#, None),
             (&deep, None),
             (r#"{"a":{"b":1,"b":2}}"#, None),
-            (r#"{"a":1,"a":1}"#, Some(ObjectFault::Duplicate)),
-            (r#"{"a":1,"\u0061":1}"#, Some(ObjectFault::Duplicate)),
+            (r#"{"a":1,"a":1}"#, Some(DUPLICATE)),
+            (r#"{"a":1,"\u0061":1}"#, Some(DUPLICATE)),
             (r#"{"a":1,"A":1}"#, None),
-            ("", Some(ObjectFault::NotObject)),
-            ("null", Some(ObjectFault::NotObject)),
-            (r#"["a"]"#, Some(ObjectFault::NotObject)),
-            (r#"{"a":1}{}"#, Some(ObjectFault::NotObject)),
-            (r#"{"a":1,}"#, Some(ObjectFault::NotObject)),
-            (r#"{"a":NaN}"#, Some(ObjectFault::NotObject)),
-            (r#"{"\ud800":1}"#, Some(ObjectFault::NotObject)),
-            ("{\"a\":1}\0", Some(ObjectFault::NotObject)),
-            ("\u{feff}{}", Some(ObjectFault::NotObject)),
+            ("", Some(NOT_OBJECT)),
+            ("null", Some(NOT_OBJECT)),
+            (r#"["a"]"#, Some(NOT_OBJECT)),
+            (r#"{"a":1}{}"#, Some(NOT_OBJECT)),
+            (r#"{"a":1,}"#, Some(NOT_OBJECT)),
+            (r#"{"a":NaN}"#, Some(NOT_OBJECT)),
+            (r#"{"\ud800":1}"#, Some(NOT_OBJECT)),
+            ("{\"a\":1}\0", Some(NOT_OBJECT)),
+            ("\u{feff}{}", Some(NOT_OBJECT)),
         ] {
-            assert_eq!(Object::read(document.as_bytes()).err(), fault, "{document}");
+            assert_eq!(read(document.as_bytes()).err(), fault, "{document}");
         }
-        assert!(Object::read(b"{\"a\":\"\xff\"}").is_err());
+        assert!(read(b"{\"a\":\"\xff\"}").is_err());
     }
 
     #[test]
     fn a_member_has_the_type_that_is_asked_for() {
-        let object = Object::read(br#"{"text":"\u0061","none":null,"number":1.5}"#).unwrap();
-        assert_eq!(object.get("text").unwrap(), Some("a".to_owned()));
-        assert_eq!(object.get::<String>("none").unwrap(), None);
-        assert_eq!(object.get::<String>("other").unwrap(), None);
-        assert!(object.get::<String>("number").is_err());
-        assert!(object.get::<f64>("text").is_err());
+        let object = read(br#"{"text":"\u0061","none":null,"number":1.5}"#).unwrap();
+        assert_eq!(object.get("text", ()), Ok(Some("a".to_owned())));
+        assert_eq!(object.get::<String, _>("none", ()), Ok(None));
+        assert_eq!(object.get::<String, _>("other", ()), Ok(None));
+        assert!(object.get::<String, _>("number", ()).is_err());
+        assert!(object.get::<f64, _>("text", ()).is_err());
         assert!(object.has("none") && !object.has("other"));
     }
 }

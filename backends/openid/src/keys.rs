@@ -12,11 +12,7 @@ use ring::signature::{
 };
 use serde_json::value::RawValue;
 
-use crate::{
-    MAX_DOCUMENT,
-    algorithm::Algorithm,
-    json::{Object, ObjectFault},
-};
+use crate::{MAX_DOCUMENT, algorithm::Algorithm, fault::TokenFault, json::Object};
 
 /// Most keys in a set.
 const MAX_KEYS: usize = 100;
@@ -57,24 +53,6 @@ pub enum KeysFault {
     NoneUsable,
 }
 
-impl From<ObjectFault> for KeysFault {
-    fn from(fault: ObjectFault) -> Self {
-        match fault {
-            ObjectFault::NotObject => Self::Malformed,
-            ObjectFault::Duplicate => Self::Ambiguous,
-        }
-    }
-}
-
-/// What the keys say about a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Valid,
-    Invalid,
-    /// No key has the ID and the algorithm.
-    NoKey,
-}
-
 impl Keys {
     /// Reads a JWK set.
     ///
@@ -85,8 +63,8 @@ impl Keys {
         if document.len() > MAX_DOCUMENT {
             return Err(KeysFault::TooLarge);
         }
-        let set = Object::read(document)?;
-        let listed: Option<Vec<&RawValue>> = set.get("keys").map_err(|_| KeysFault::Malformed)?;
+        let set = Object::read(document, KeysFault::Malformed, KeysFault::Ambiguous)?;
+        let listed: Option<Vec<&RawValue>> = set.get("keys", KeysFault::Malformed)?;
         let listed = listed.ok_or(KeysFault::Malformed)?;
         if listed.len() > MAX_KEYS {
             return Err(KeysFault::TooMany);
@@ -111,18 +89,18 @@ impl Keys {
         key_id: Option<&str>,
         message: &[u8],
         signature: &[u8],
-    ) -> Verdict {
+    ) -> Result<(), TokenFault> {
         let has_id = |key: &&Key| key_id.is_none() || key.id.as_deref() == key_id;
         let fitting = self.0.iter().filter(has_id);
         let fitting = fitting.filter(|key| key.public.algorithm() == algorithm);
-        let mut verdict = Verdict::NoKey;
+        let mut fault = TokenFault::UnknownKey;
         for key in fitting.take(MAX_TRIED) {
             if key.public.verifies(message, signature) {
-                return Verdict::Valid;
+                return Ok(());
             }
-            verdict = Verdict::Invalid;
+            fault = TokenFault::BadSignature;
         }
-        verdict
+        Err(fault)
     }
 }
 
@@ -142,17 +120,17 @@ struct Key {
 impl Key {
     /// Reads a JWK. `None` if it cannot verify ID tokens.
     fn read(value: &RawValue) -> Option<Self> {
-        let jwk = Object::read(value.get().as_bytes()).ok()?;
-        let id: Option<String> = jwk.get("kid").ok()?;
+        let jwk = Object::read(value.get().as_bytes(), (), ()).ok()?;
+        let id: Option<String> = jwk.get("kid", ()).ok()?;
         if id.as_ref().is_some_and(|id| id.len() > MAX_KEY_ID) {
             return None;
         }
-        let usage: Option<String> = jwk.get("use").ok()?;
-        let operations: Option<Vec<String>> = jwk.get("key_ops").ok()?;
+        let usage: Option<String> = jwk.get("use", ()).ok()?;
+        let operations: Option<Vec<String>> = jwk.get("key_ops", ()).ok()?;
         let verifies = usage.is_none_or(|usage| usage == "sig")
-            && operations.is_none_or(|all| all.iter().any(|one| one == "verify"));
+            && operations.is_none_or(|all| all.iter().any(|operation| operation == "verify"));
         let public = PublicKey::read(&jwk).filter(|_| verifies)?;
-        let bound: Option<String> = jwk.get("alg").ok()?;
+        let bound: Option<String> = jwk.get("alg", ()).ok()?;
         let is_bound = bound.is_none_or(|name| name == public.algorithm().name());
         is_bound.then_some(Self { id, public })
     }
@@ -170,7 +148,7 @@ enum PublicKey {
 impl PublicKey {
     /// Reads the public members; others, such as the private `d`, are never looked at.
     fn read(jwk: &Object<'_>) -> Option<Self> {
-        let text = |name: &str| jwk.get::<String>(name).ok().flatten();
+        let text = |name: &str| jwk.get::<String, _>(name, ()).ok().flatten();
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
         let sized = |name: &str| bytes(name).filter(|bytes| bytes.len() == 32);
         match text("kty")?.as_str() {

@@ -16,7 +16,7 @@
 //! | [`keys`] | the provider's public keys | RFC 7517 4 and 5, RFC 7518 6, RFC 8037 2 |
 //! | [`token`] | the compact JWS that an ID token is, and its signature | RFC 7515 3, 4 and 5.2, RFC 8725 3 |
 //! | [`claims`] | what a signed ID token must say | OIDC Core 2, 3.1.3.7 and 5.1 |
-//! | [`fault`] | why an ID token is rejected | |
+//! | [`fault`] | why an ID token is rejected, and what a log line shows of it | |
 //!
 //! Deliberately absent: `alg: none`, HMAC (its key would be the client secret) and encrypted ID tokens; keys that a
 //! token brings along (`jwk`, `jku`, `x5c`, `x5u`); algorithms that are chosen by the token alone (the key decides).
@@ -27,7 +27,6 @@ pub mod discovery;
 pub mod fault;
 mod json;
 pub mod keys;
-mod shown;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod token;
@@ -37,9 +36,8 @@ pub use self::{
     algorithm::Algorithm,
     claims::{Claims, Expected, LEEWAY, User},
     discovery::{Discovery, DiscoveryFault, IssuerFault, discovery_url},
-    fault::TokenFault,
+    fault::{Shown, TokenFault},
     keys::{Keys, KeysFault},
-    shown::Shown,
     token::{IdToken, MAX_TOKEN},
     web_url::UrlFault,
 };

@@ -11,8 +11,8 @@ use crate::{
     algorithm::{self, Algorithm},
     claims::Claims,
     fault::TokenFault,
-    json::{Object, ObjectFault},
-    keys::{Keys, MAX_KEY_ID, Verdict},
+    json::Object,
+    keys::{Keys, MAX_KEY_ID},
 };
 
 /// Longest ID token in bytes.
@@ -70,11 +70,8 @@ impl<'a> IdToken<'a> {
     pub fn verify(&self, keys: &Keys) -> Result<Claims<'_>, TokenFault> {
         let message = self.signing_input.as_bytes();
         let (algorithm, key_id) = (self.header.algorithm, self.key_id());
-        match keys.verify(algorithm, key_id, message, &self.signature) {
-            Verdict::Valid => Claims::read(&self.payload),
-            Verdict::Invalid => Err(TokenFault::BadSignature),
-            Verdict::NoKey => Err(TokenFault::UnknownKey),
-        }
+        keys.verify(algorithm, key_id, message, &self.signature)?;
+        Claims::read(&self.payload)
     }
 }
 
@@ -92,20 +89,17 @@ struct Header {
 
 impl Header {
     fn read(header: &[u8]) -> Result<Self, TokenFault> {
-        let header = Object::read(header).map_err(|fault| match fault {
-            ObjectFault::NotObject => TokenFault::HeaderMalformed,
-            ObjectFault::Duplicate => TokenFault::HeaderAmbiguous,
-        })?;
+        let malformed = TokenFault::HeaderMalformed;
+        let header = Object::read(header, malformed, TokenFault::HeaderAmbiguous)?;
         let algorithm = read_algorithm(&header)?;
         if header.has("crit") || header.has("b64") {
             return Err(TokenFault::Extension);
         }
-        let media_type: Option<String> =
-            header.get("typ").map_err(|_| TokenFault::HeaderMalformed)?;
+        let media_type: Option<String> = header.get("typ", TokenFault::HeaderMalformed)?;
         if media_type.is_some_and(|name| !is_jwt(&name)) {
             return Err(TokenFault::OtherType);
         }
-        let key_id: Option<String> = header.get("kid").map_err(|_| TokenFault::KeyIdMalformed)?;
+        let key_id: Option<String> = header.get("kid", TokenFault::KeyIdMalformed)?;
         if key_id.as_ref().is_some_and(|id| id.len() > MAX_KEY_ID) {
             return Err(TokenFault::KeyIdMalformed);
         }
@@ -114,7 +108,7 @@ impl Header {
 }
 
 fn read_algorithm(header: &Object<'_>) -> Result<Algorithm, TokenFault> {
-    let name: Option<String> = header.get("alg").map_err(|_| TokenFault::HeaderMalformed)?;
+    let name: Option<String> = header.get("alg", TokenFault::HeaderMalformed)?;
     let name = name.ok_or(TokenFault::HeaderMalformed)?;
     if name.eq_ignore_ascii_case("none") {
         return Err(TokenFault::Unsigned);
@@ -125,7 +119,7 @@ fn read_algorithm(header: &Object<'_>) -> Result<Algorithm, TokenFault> {
     })
 }
 
-/// Whether a media type is that of a JWT, in any case and with or without `application/` (RFC 7515 section 4.1.9).
+/// Whether a media type says that this is a JWT, in any case and with or without `application/` (RFC 7515 section 4.1.9).
 /// Access tokens (`at+jwt`), logout tokens (`logout+jwt`) and others of the same keys have their own.
 fn is_jwt(media_type: &str) -> bool {
     let name = media_type.to_ascii_lowercase();

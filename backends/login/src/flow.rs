@@ -3,9 +3,9 @@
 //! | step | function |
 //! | --- | --- |
 //! | a browser or a client begins a login | [`begin_redirect`], [`begin_polling`] |
-//! | the user opens a login's page, and chooses a provider | [`show_page`], [`choose`] |
-//! | the user presses a button of a polling login's page | [`confirm`] |
-//! | the provider sends the browser back | [`finish_login`] |
+//! | the user opens a login's page, and chooses a provider | [`BrowserRequest::show_page`], [`BrowserRequest::choose`] |
+//! | the user presses a button of a polling login's page | [`BrowserRequest::confirm`] |
+//! | the provider sends the browser back | [`BrowserRequest::finish`] |
 //! | the client asks for the outcome | [`check`], [`redeem_token`], [`redeem_ticket`] |
 
 mod begin;
@@ -31,9 +31,8 @@ pub use self::{
 };
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
-    browser::{choose, confirm, show_page},
     collect::{check, redeem_ticket, redeem_token},
-    finish::{Callback, Grant, finish_login},
+    finish::{Callback, Grant},
     outcome::BrowserOutcome,
     refusal::Refusal,
 };
@@ -102,6 +101,7 @@ pub(crate) struct PollingPage {
 
 /// A browser's request that names a login by its `state`.
 pub(crate) struct BrowserRequest<'a> {
+    pub(crate) service: &'a Arc<Service>,
     /// The version that serves the request.
     pub(crate) version: &'a Version,
     /// The `state` parameter, not yet parsed.

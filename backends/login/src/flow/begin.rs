@@ -93,7 +93,7 @@ pub(super) async fn send_to(
     let url = match provider {
         Some(provider) => {
             let login = (&state, &login.cookie, &login.hints);
-            let url = authorize_url(service, provider, login).await?;
+            let url = authorize_url(provider, login).await?;
             provider.metrics.count_begun(LoginMode::Redirect);
             url
         }
@@ -109,12 +109,11 @@ pub(super) async fn send_to(
 
 /// Where the browser of a login goes at its provider. A fault is logged, and the login goes on.
 pub(super) async fn authorize_url(
-    service: &Service,
     provider: &Provider,
     (state, cookie, hints): (&LoginState, &LoginCookie, &Hints),
 ) -> Result<Url, LoginError> {
     let url = provider.authorize_url(state, cookie, hints).await;
-    url.map_err(|fault| provider_failed(service, provider, &fault))
+    url.map_err(|fault| provider_failed(provider, &fault))
 }
 
 /// Begins a polling login: the client receives a token, and a URL to open in any browser.
@@ -177,8 +176,8 @@ pub(super) fn named_provider<'a>(
     name: &str,
 ) -> Result<&'a Provider, LoginError> {
     let providers = &service.providers;
-    let found = name.parse().ok().and_then(|name| providers.find(&name));
-    found.ok_or_else(|| LoginError::ParamInvalid {
+    let provider = name.parse().ok().and_then(|name| providers.find(&name));
+    provider.ok_or_else(|| LoginError::ParamInvalid {
         name: "provider",
         rule: ParamRule::Values(providers.names()),
     })

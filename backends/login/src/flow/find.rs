@@ -1,6 +1,6 @@
 //! Finds the login that a browser's request names by its `state`, and checks that the browser may continue it.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppId;
@@ -15,133 +15,148 @@ use crate::{
         applications::Application,
         logins::{BrowserCookie, Choice, Login, LoginCookie, LoginState, Mode, Status},
     },
-    service::Service,
 };
 
-/// What a callback finds.
+/// The login that a request names.
 pub(super) enum Found {
-    /// A login that it may finish.
-    Login(Box<CallbackLogin>),
-    /// This browser is finishing the login, or has finished it.
+    /// A redirect login, in the browser's cookie.
+    Redirect(Box<CallbackLogin>),
+    /// A redirect login that this browser is finishing, or has finished.
     Finished(BrowserOutcome),
+    /// A polling login, in the store.
+    Polling(Box<StoredLogin>),
 }
 
-/// Finds the stored polling login that a request names, and its application.
-pub(super) async fn find_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<(Login, Arc<Application>), LoginError> {
-    let state = parse_state(request)?;
-    let found = service.state.logins.find(state.hash()).await?;
-    let login = found.filter(|login| login.state == state);
-    let login = login.ok_or(LoginError::LoginUnknown)?;
-    let application = application_of(service, request, login.application).await?;
-    Ok((login, application))
+/// A polling login, and the cookie that the browser sent for it.
+pub(super) struct StoredLogin {
+    pub(super) login: Login,
+    pub(super) application: Arc<Application>,
+    pub(super) sent: Option<LoginCookie>,
 }
 
-/// Finds the login of a callback: a redirect login in the browser's cookie, a polling login in the store.
-pub(super) async fn find_callback_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<Found, LoginError> {
-    match find_redirect_login(service, request).await? {
-        Some(found) => Ok(found),
-        None => find_polling_login(service, request).await,
+impl StoredLogin {
+    /// Checks that the browser can continue the login; the outcome, if this browser is finishing it, or has finished it.
+    pub(super) fn outcome(
+        &self,
+        request: &BrowserRequest<'_>,
+    ) -> Result<Option<BrowserOutcome>, LoginError> {
+        let (cookie, now) = (self.sent.as_ref(), request.service.now());
+        let outcome = outcome_again(request, &self.login, cookie, &self.application, now);
+        if outcome.is_none() {
+            ensure_pending(&self.login, now)?;
+        }
+        Ok(outcome)
     }
 }
 
-/// Finds the redirect login that a request names, in the browser's cookie; `None` if the `state` is a polling login's.
-pub(super) async fn find_redirect_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<Option<Found>, LoginError> {
-    let state = parse_state(request)?;
-    match service.state.seal().await?.expiry_of(&state) {
-        Some(expires_at) => open_redirect_login(service, request, state, expires_at)
-            .await
-            .map(Some),
-        None => Ok(None),
+impl BrowserRequest<'_> {
+    /// Finds the login that the request names.
+    pub(super) async fn find(&self) -> Result<Found, LoginError> {
+        // CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
+        let state = LoginState::decode(self.state)
+            .filter(|state| state.version() == self.version)
+            .ok_or(LoginError::LoginUnknown)?;
+        if let Some(expires_at) = self.service.state.seal().await?.expiry_of(&state) {
+            return self.open_redirect_login(state, expires_at).await;
+        }
+        let login = self.service.state.logins.find(state.hash()).await?;
+        let login = login.filter(|login| login.state == state);
+        let login = login.ok_or(LoginError::LoginUnknown)?;
+        let sent = self.cookie_of(&state).value(self.headers);
+        Ok(Found::Polling(Box::new(StoredLogin {
+            application: self.application_of(login.application).await?,
+            login,
+            sent: sent.and_then(LoginCookie::decode),
+        })))
     }
-}
 
-async fn open_redirect_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    state: LoginState,
-    expires_at: Timestamp,
-) -> Result<Found, LoginError> {
-    let sent = BrowserCookie::of(&state, &service.config.public_url);
-    let now = service.now();
-    let has_expired = now >= expires_at;
-    let seal = service.state.seal().await?;
-    let value = sent.value(request.headers);
-    let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
-        // This browser has finished the login, or it is another browser.
-        let Some(stored) = service.state.logins.find(state.hash()).await? else {
-            return Err(match has_expired {
-                true => LoginError::LoginExpired,
-                false => LoginError::LoginMismatch,
-            });
+    /// Finds the login of a callback; breaks with its outcome, if this browser is finishing it, or has finished it.
+    pub(super) async fn find_callback_login(
+        &self,
+    ) -> Result<ControlFlow<BrowserOutcome, Box<CallbackLogin>>, LoginError> {
+        let stored = match self.find().await? {
+            Found::Redirect(login) => return Ok(ControlFlow::Continue(login)),
+            Found::Finished(outcome) => return Ok(ControlFlow::Break(outcome)),
+            Found::Polling(stored) => *stored,
         };
-        let application = application_of(service, request, stored.application).await?;
-        let sent = value.and_then(LoginCookie::decode);
-        let outcome = outcome_again(request, &stored, sent.as_ref(), &application, now);
-        return outcome.map(Found::Finished).ok_or(LoginError::LoginUsed);
-    };
-    let application = application_of(service, request, sealed.application).await?;
-    if has_expired {
-        return Err(LoginError::LoginExpired);
+        if let Some(outcome) = stored.outcome(self)? {
+            return Ok(ControlFlow::Break(outcome));
+        }
+        let StoredLogin {
+            login,
+            application,
+            sent,
+        } = stored;
+        let cookie = sent.filter(|cookie| login.is_bound_to(cookie));
+        Ok(ControlFlow::Continue(Box::new(CallbackLogin {
+            cookie: cookie.ok_or(LoginError::LoginMismatch)?,
+            login,
+            application,
+            challenge: None,
+        })))
     }
-    let login = Login {
-        state,
-        application: sealed.application,
-        mode: Mode::Redirect {
-            return_to: sealed.return_to,
-        },
-        provider: sealed.provider.map_or(Choice::Users(None), Choice::Fixed),
-        hints: sealed.hints,
-        cookie: Some(sealed.cookie.hash()),
-        expires_at,
-        status: Status::Pending,
-    };
-    Ok(Found::Login(Box::new(CallbackLogin {
-        login,
-        application,
-        challenge: sealed.challenge,
-        cookie: sealed.cookie,
-    })))
-}
 
-async fn find_polling_login(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-) -> Result<Found, LoginError> {
-    let (login, application) = find_login(service, request).await?;
-    let sent = sent_cookie(service, request, &login);
-    let now = service.now();
-    if let Some(outcome) = outcome_again(request, &login, sent.as_ref(), &application, now) {
-        return Ok(Found::Finished(outcome));
+    async fn open_redirect_login(
+        &self,
+        state: LoginState,
+        expires_at: Timestamp,
+    ) -> Result<Found, LoginError> {
+        let service = self.service;
+        let sent = self.cookie_of(&state);
+        let now = service.now();
+        let has_expired = now >= expires_at;
+        let seal = service.state.seal().await?;
+        let value = sent.value(self.headers);
+        let Some(sealed) = value.and_then(|value| seal.open(&state, value)) else {
+            // This browser has finished the login, or it is another browser.
+            let Some(stored) = service.state.logins.find(state.hash()).await? else {
+                return Err(match has_expired {
+                    true => LoginError::LoginExpired,
+                    false => LoginError::LoginMismatch,
+                });
+            };
+            let application = self.application_of(stored.application).await?;
+            let sent = value.and_then(LoginCookie::decode);
+            let outcome = outcome_again(self, &stored, sent.as_ref(), &application, now);
+            return outcome.map(Found::Finished).ok_or(LoginError::LoginUsed);
+        };
+        let application = self.application_of(sealed.application).await?;
+        if has_expired {
+            return Err(LoginError::LoginExpired);
+        }
+        let login = Login {
+            state,
+            application: sealed.application,
+            mode: Mode::Redirect {
+                return_to: sealed.return_to,
+            },
+            provider: sealed.provider.map_or(Choice::Users(None), Choice::Fixed),
+            hints: sealed.hints,
+            cookie: Some(sealed.cookie.hash()),
+            expires_at,
+            status: Status::Pending,
+        };
+        Ok(Found::Redirect(Box::new(CallbackLogin {
+            login,
+            application,
+            challenge: sealed.challenge,
+            cookie: sealed.cookie,
+        })))
     }
-    ensure_pending(&login, now)?;
-    let cookie = sent
-        .filter(|cookie| login.is_bound_to(cookie))
-        .ok_or(LoginError::LoginMismatch)?;
-    Ok(Found::Login(Box::new(CallbackLogin {
-        login,
-        application,
-        challenge: None,
-        cookie,
-    })))
-}
 
-/// The cookie that the browser sent for a polling login.
-pub(super) fn sent_cookie(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    login: &Login,
-) -> Option<LoginCookie> {
-    let sent = BrowserCookie::of(&login.state, &service.config.public_url);
-    LoginCookie::decode(sent.value(request.headers)?)
+    /// The cookie of a login.
+    pub(super) fn cookie_of(&self, state: &LoginState) -> BrowserCookie {
+        BrowserCookie::of(state, &self.service.config.public_url)
+    }
+
+    /// The application of a login. A signed request finds only logins of its own application.
+    async fn application_of(&self, id: AppId) -> Result<Arc<Application>, LoginError> {
+        let application = match self.application {
+            Some(named) if named != id => None,
+            _ => self.service.active_application(id).await?,
+        };
+        application.ok_or(LoginError::LoginUnknown)
+    }
 }
 
 /// Checks that the login is pending, so that the browser can continue it.
@@ -153,24 +168,4 @@ pub(super) fn ensure_pending(login: &Login, now: Timestamp) -> Result<(), LoginE
         Status::Pending if now >= login.expires_at => Err(LoginError::LoginExpired),
         Status::Pending => Ok(()),
     }
-}
-
-/// Parses `state`. CONTRACT 5: a state of an unknown version arrives at the default route, which rejects it.
-fn parse_state(request: &BrowserRequest<'_>) -> Result<LoginState, LoginError> {
-    LoginState::decode(request.state)
-        .filter(|state| state.version() == request.version)
-        .ok_or(LoginError::LoginUnknown)
-}
-
-/// The application of a login. A signed request finds those of its own application only.
-async fn application_of(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    id: AppId,
-) -> Result<Arc<Application>, LoginError> {
-    let found = match request.application {
-        Some(named) if named != id => None,
-        _ => service.active_application(id).await?,
-    };
-    found.ok_or(LoginError::LoginUnknown)
 }

@@ -1,6 +1,6 @@
 //! Handles the callback, the provider's redirect: the login completes or fails, once.
 
-use std::{fmt::Display, net::IpAddr, sync::Arc, time::Instant};
+use std::{fmt::Display, net::IpAddr, ops::ControlFlow, sync::Arc, time::Instant};
 
 use signpost_kit::server::shutdown::{Phase, wait_for_phase};
 use signpost_store::StoreError;
@@ -8,7 +8,7 @@ use tracing::{Instrument, Span, field};
 
 use super::{
     BrowserRequest, BrowserStep,
-    find::{Found, ensure_pending, find_callback_login},
+    find::ensure_pending,
     outcome::{
         BrowserOutcome, CallbackLogin, Ended, Failure, failed_url, outcome_again, store_completion,
         store_failure,
@@ -20,11 +20,11 @@ use super::{
 use crate::{
     config::ProviderName,
     error::LoginError,
-    metrics::providers::{LoginMode, LoginOutcome},
+    metrics::providers::{LoginMode, LoginOutcome, ProviderMetrics},
     provider::{Provider, ProviderFault, deadline},
     records::{
         accounts::{Account, User},
-        logins::{BrowserCookie, ClaimTimeouts, FailureReason, Mode, Status},
+        logins::{ClaimTimeouts, FailureReason, Mode, Status},
     },
     service::Service,
     trace::carried,
@@ -47,121 +47,127 @@ pub(crate) enum Grant {
     Refused(Refusal),
 }
 
-/// Completes or fails the login of a callback. Callbacks from another browser or provider are rejected and change
-/// nothing. A second one changes nothing, either: its browser has the cookie as long as the login could last, and
-/// learns the outcome. Only callbacks of the login's own browser count against the limit.
-pub(crate) async fn finish_login(
-    service: &Arc<Service>,
-    request: &BrowserRequest<'_>,
-    callback: Callback<'_>,
-) -> Result<BrowserStep, LoginError> {
-    let found = match find_callback_login(service, request).await? {
-        Found::Login(found) => found,
-        Found::Finished(outcome) => return Ok(outcome.into()),
-    };
-    if let Mode::Redirect { return_to } = &found.login.mode {
-        match return_to {
-            // Checked again: the application may have lost the origin since the login began.
-            Some(url) if !is_allowed(url, &found.application.return_to) => {
-                return Err(LoginError::ReturnToNotAllowed);
-            }
-            None if request.wants_page => return Err(LoginError::NO_RETURN_TO),
-            _ => {}
-        }
-    }
-    // A login whose user has not chosen a provider was never at one.
-    let name = found.login.provider.provider();
-    let name = name.ok_or(LoginError::LoginMismatch)?;
-    if let Some(provider) = service.providers.find(name) {
-        if !provider.is_own_callback(callback.provider) {
-            return Err(LoginError::LoginMismatch);
-        }
-        let iss = callback.iss;
-        let is_accepted = match &callback.grant {
-            Grant::Code(_, deadline) => {
-                let accepted = provider.accepts_issuer(iss, *deadline).await;
-                accepted.map_err(|fault| provider_failed(service, provider, &fault))?
-            }
-            // If the provider has published nothing, its error can only end this browser's own login.
-            Grant::Refused(_) => {
-                let accepted = provider.accepts_issuer(iss, deadline()).await;
-                accepted.unwrap_or(true)
-            }
+impl BrowserRequest<'_> {
+    /// Completes or fails the login of a callback. Callbacks from another browser or provider are rejected and change
+    /// nothing. A second one changes nothing, either: its browser has the cookie as long as the login could last, and
+    /// learns the outcome. Only callbacks of the login's own browser count against the limit.
+    pub(crate) async fn finish(&self, callback: Callback<'_>) -> Result<BrowserStep, LoginError> {
+        let callback_login = match self.find_callback_login().await? {
+            ControlFlow::Continue(login) => login,
+            ControlFlow::Break(outcome) => return Ok(outcome.into()),
         };
-        if !is_accepted {
+        let CallbackLogin {
+            login,
+            application,
+            cookie,
+            ..
+        } = &*callback_login;
+        if let Mode::Redirect { return_to } = &login.mode {
+            match return_to {
+                // Checked again: the application may have lost the origin since the login began.
+                Some(url) if !is_allowed(url, &application.return_to) => {
+                    return Err(LoginError::ReturnToNotAllowed);
+                }
+                None if self.wants_page => return Err(LoginError::NO_RETURN_TO),
+                _ => {}
+            }
+        }
+        // A login whose user has not chosen a provider was never at one.
+        let name = login.provider.provider();
+        let name = name.ok_or(LoginError::LoginMismatch)?;
+        if let Some(provider) = self.service.providers.find(name)
+            && !is_from(provider, &callback).await?
+        {
             return Err(LoginError::LoginMismatch);
         }
+        if let Grant::Refused(refusal @ Refusal::Temporary(_)) = &callback.grant {
+            return Ok(self.try_again(&callback_login, name, *refusal)?.into());
+        }
+        let ended = self.finish_or_find(&callback_login, callback.grant).await?;
+        // Only what is stored is found by the short cookie.
+        let short = ended.is_stored.then(|| {
+            let remaining = login.expires_at.seconds_from(self.service.now());
+            let set = self.cookie_of(&login.state);
+            set.set(&cookie.encode(), remaining)
+        });
+        Ok(BrowserStep::Finished(ended.outcome, short))
     }
-    if let Grant::Refused(refusal @ Refusal::Temporary(_)) = &callback.grant {
-        return Ok(try_again(service, request, &found, name, *refusal)?.into());
+
+    /// The provider may be available again soon: the login goes on, and the page has a link that leads to the provider again.
+    /// Counts as a callback, so that it is limited like one.
+    fn try_again(
+        &self,
+        CallbackLogin {
+            login, application, ..
+        }: &CallbackLogin,
+        provider: &ProviderName,
+        refusal: Refusal,
+    ) -> Result<BrowserOutcome, LoginError> {
+        let (limits, now) = (&self.service.limits, self.service.state.clock.instant());
+        limits.count_callback_without_calls(self.client, now)?;
+        log_refusal(self.service, provider, refusal);
+        let back = match &login.mode {
+            Mode::Redirect {
+                return_to: Some(url),
+            } => Some(failed_url(url, FailureReason::ProviderFailed)),
+            _ => None,
+        };
+        Ok(BrowserOutcome::TryAgain {
+            state: login.state.encode(),
+            application: Arc::clone(application),
+            back,
+        })
     }
-    let ended = finish_or_find(service, request, &found, callback.grant).await?;
-    let CallbackLogin { login, cookie, .. } = &*found;
-    // Only what is stored is found by the short cookie.
-    let short = ended.is_stored.then(|| {
-        let remaining = login.expires_at.seconds_from(service.now());
-        BrowserCookie::of(&login.state, &service.config.public_url).set(&cookie.encode(), remaining)
-    });
-    Ok(BrowserStep::Finished(ended.outcome, short))
+
+    /// Finishes a login that is bound to this browser. If another request of this browser was first, returns its outcome.
+    pub(super) async fn finish_or_find(
+        &self,
+        login: &CallbackLogin,
+        grant: Grant,
+    ) -> Result<Ended, LoginError> {
+        match finish_once(self.service, self.client, login.clone(), grant).await {
+            Err(LoginError::LoginUsed) => self.find_outcome(login).await,
+            finished => finished,
+        }
+    }
+
+    /// Returns the outcome of a login that another request of this browser has used.
+    pub(super) async fn find_outcome(
+        &self,
+        CallbackLogin {
+            login,
+            application,
+            cookie,
+            ..
+        }: &CallbackLogin,
+    ) -> Result<Ended, LoginError> {
+        let service = self.service;
+        let stored = service.state.logins.find(login.state.hash()).await?;
+        let stored = stored.ok_or(LoginError::LoginUsed)?;
+        let outcome = outcome_again(self, &stored, Some(cookie), application, service.now());
+        Ok(Ended {
+            outcome: outcome.ok_or(LoginError::LoginUsed)?,
+            is_stored: matches!(stored.status, Status::Complete(_) | Status::Failed { .. }),
+        })
+    }
 }
 
-/// The provider may be available again soon: the login goes on, and the page has a link that leads to the provider again.
-/// Counts as a callback, so that it is limited like one.
-fn try_again(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    found: &CallbackLogin,
-    provider: &ProviderName,
-    refusal: Refusal,
-) -> Result<BrowserOutcome, LoginError> {
-    let (limits, now) = (&service.limits, service.state.clock.instant());
-    limits.count_callback_without_calls(request.client, now)?;
-    log_refusal(service, provider, refusal);
-    let login = &found.login;
-    let back = match &login.mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } => Some(failed_url(url, FailureReason::ProviderFailed)),
-        _ => None,
-    };
-    Ok(BrowserOutcome::TryAgain {
-        state: login.state.encode(),
-        application: Arc::clone(&found.application),
-        back,
-    })
-}
-
-/// Finishes a login that is bound to this browser. If another request of this browser was first, returns its outcome.
-pub(super) async fn finish_or_find(
-    service: &Arc<Service>,
-    request: &BrowserRequest<'_>,
-    found: &CallbackLogin,
-    grant: Grant,
-) -> Result<Ended, LoginError> {
-    match finish_once(service, request.client, found.clone(), grant).await {
-        Err(LoginError::LoginUsed) => find_outcome(service, request, found).await,
-        finished => finished,
+/// Whether a provider has sent this callback, as far as it says so.
+async fn is_from(provider: &Provider, callback: &Callback<'_>) -> Result<bool, LoginError> {
+    if !provider.is_own_callback(callback.provider) {
+        return Ok(false);
     }
-}
-
-/// Returns the outcome of a login that another request of this browser has used.
-pub(super) async fn find_outcome(
-    service: &Service,
-    request: &BrowserRequest<'_>,
-    CallbackLogin {
-        login,
-        application,
-        cookie,
-        ..
-    }: &CallbackLogin,
-) -> Result<Ended, LoginError> {
-    let stored = service.state.logins.find(login.state.hash()).await?;
-    let stored = stored.ok_or(LoginError::LoginUsed)?;
-    let outcome = outcome_again(request, &stored, Some(cookie), application, service.now());
-    Ok(Ended {
-        outcome: outcome.ok_or(LoginError::LoginUsed)?,
-        is_stored: matches!(stored.status, Status::Complete(_) | Status::Failed { .. }),
-    })
+    match &callback.grant {
+        Grant::Code(_, deadline) => {
+            let accepted = provider.accepts_issuer(callback.iss, *deadline).await;
+            accepted.map_err(|fault| provider_failed(provider, &fault))
+        }
+        // If the provider has published nothing, its error can only end this browser's own login.
+        Grant::Refused(_) => {
+            let accepted = provider.accepts_issuer(callback.iss, deadline()).await;
+            Ok(accepted.unwrap_or(true))
+        }
+    }
 }
 
 /// Claims and finishes a login, in a task of its own: if the browser disconnects, the login must still finish, and a
@@ -169,7 +175,7 @@ pub(super) async fn find_outcome(
 async fn finish_once(
     service: &Arc<Service>,
     client: IpAddr,
-    found: CallbackLogin,
+    login: CallbackLogin,
     grant: Grant,
 ) -> Result<Ended, LoginError> {
     let now = service.state.clock.instant();
@@ -177,7 +183,7 @@ async fn finish_once(
     let own = Arc::clone(service);
     let work = async move {
         let _permit = permit;
-        let claimed = claim(&own, found).await?;
+        let claimed = claim(&own, login).await?;
         finish_claimed(&own, &claimed, grant).await
     };
     let work = carried(work).instrument(Span::current());
@@ -189,21 +195,21 @@ async fn finish_once(
 }
 
 /// Claims the login for this callback. If another request was first, the error says what happened to the login.
-async fn claim(service: &Service, mut found: CallbackLogin) -> Result<CallbackLogin, LoginError> {
-    let (store, login, now) = (&service.state.logins, &mut found.login, service.now());
+async fn claim(service: &Service, mut claimed: CallbackLogin) -> Result<CallbackLogin, LoginError> {
+    let (store, login, now) = (&service.state.logins, &mut claimed.login, service.now());
     let timeouts = ClaimTimeouts::for_store(&service.config.store);
     let claim = timeouts.new_claim(now, login.expires_at, service.config.lifetimes.claim);
     login.status = Status::Exchanging(claim);
     let is_claimed = match login.mode {
         Mode::Redirect { .. } => store.insert(login, now).await?,
         Mode::Polling { .. } => {
-            let (state, cookie) = (login.state.hash(), found.cookie.hash());
+            let (state, cookie) = (login.state.hash(), claimed.cookie.hash());
             let provider = login.provider.provider();
             store.claim(state, &cookie, provider, claim, now).await?
         }
     };
     if is_claimed {
-        return Ok(found);
+        return Ok(claimed);
     }
     let stored = store.find(login.state.hash()).await?;
     let stored = stored.ok_or(LoginError::LoginUnknown)?;
@@ -256,14 +262,15 @@ async fn complete(
     let provider = name.and_then(|name| service.providers.find(name));
     let provider = provider.ok_or_else(|| {
         if let Some(name) = name {
-            log_failed_login(service, name, &"it is no longer configured", None);
+            let metrics = service.state.metrics.providers.of(name);
+            log_failed_login(&metrics, name, &"it is no longer configured", None);
         }
         FailureReason::ProviderFailed
     })?;
     let user = identify(service, provider, claimed, code, deadline).await?;
-    let found = find_or_create_account(service, provider, &user).await?;
-    Span::current().record("account.id", found.0.id.get());
-    let stored = store_completion(service, claimed, found).await;
+    let account = find_or_create_account(service, provider, &user).await?;
+    Span::current().record("account.id", account.0.id.get());
+    let stored = store_completion(service, claimed, account).await;
     stored.map_err(Failure::Store)
 }
 
@@ -279,29 +286,28 @@ async fn identify(
         identified = provider.identify(code, cookie, service.now(), deadline) => identified,
         // Then there is time left to store the outcomes of logins.
         () = wait_for_phase(&service.state.phase, Phase::GivingUp) => {
-            let name = &provider.config.name;
-            log_failed_login(service, name, &"it did not answer before the shutdown", None);
+            let (name, metrics) = (&provider.config.name, &provider.metrics);
+            log_failed_login(metrics, name, &"it did not answer before the shutdown", None);
             return Err(FailureReason::ProviderTimeout);
         }
     };
     identified.map_err(|fault| {
-        log_fault(service, provider, &fault);
+        log_fault(provider, &fault);
         fault.reason()
     })
 }
 
 /// Logs why a login cannot go on to its provider, or on from it, and returns the error. The login itself goes on.
-pub(super) fn provider_failed(
-    service: &Service,
-    provider: &Provider,
-    fault: &ProviderFault,
-) -> LoginError {
-    log_fault(service, provider, fault);
+pub(super) fn provider_failed(provider: &Provider, fault: &ProviderFault) -> LoginError {
+    log_fault(provider, fault);
     fault.reason().into()
 }
 
-fn log_fault(service: &Service, provider: &Provider, fault: &ProviderFault) {
-    log_failed_login(service, &provider.config.name, fault, fault.causes());
+fn log_fault(provider: &Provider, fault: &ProviderFault) {
+    let Provider {
+        config, metrics, ..
+    } = provider;
+    log_failed_login(metrics, &config.name, fault, fault.causes());
 }
 
 /// Logs an error of a callback, unless it is the user's own "no", like a fault; but in lines of its own, since a browser can
@@ -320,7 +326,7 @@ fn log_refusal(service: &Service, provider: &ProviderName, refusal: Refusal) {
 /// Logs why a provider failed: in the access line of each callback, and in a line a minute for each provider, since an outage
 /// of it fails all logins.
 fn log_failed_login(
-    service: &Service,
+    metrics: &ProviderMetrics,
     provider: &ProviderName,
     fault: &dyn Display,
     cause: Option<String>,
@@ -328,7 +334,6 @@ fn log_failed_login(
     let request = Span::current();
     request.record("provider.error", field::display(fault));
     request.record("provider.cause", &cause);
-    let metrics = service.state.metrics.providers.of(provider);
     if let Some(logins) = metrics.failures.count(Instant::now()) {
         tracing::warn!(logins, %provider, %fault, cause, "logins failed at the provider");
     }

@@ -23,7 +23,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     /// Reads `error`.
     pub(crate) fn of(error: &str) -> Self {
-        let one_of = |known: &[&'static str]| known.iter().copied().find(|one| *one == error);
+        let known = |errors: &[&'static str]| errors.iter().copied().find(|known| *known == error);
         // A person's "no". LinkedIn and Apple have words of their own for it, and so has Pipedrive:
         // <https://learn.microsoft.com/linkedin/shared/authentication/authorization-code-flow>,
         // <https://developer.apple.com/documentation/signinwithapple/incorporating-sign-in-with-apple-into-other-platforms>,
@@ -57,11 +57,11 @@ impl Refusal {
         ];
         if denied.contains(&error) {
             Self::Denied
-        } else if let Some(error) = one_of(&temporary) {
+        } else if let Some(error) = known(&temporary) {
             Self::Temporary(error)
-        } else if let Some(error) = one_of(&configuration) {
+        } else if let Some(error) = known(&configuration) {
             Self::Configuration(error)
-        } else if let Some(error) = one_of(&not_logged_in) {
+        } else if let Some(error) = known(&not_logged_in) {
             Self::NotLoggedIn(error)
         } else {
             Self::Other

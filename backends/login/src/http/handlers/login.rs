@@ -34,8 +34,54 @@ use crate::{
 /// application could tell from others.
 const PROMPTS: [&str; 3] = ["login", "consent", "select_account"];
 
-/// Begins a redirect login, shows a polling login's page, handles its button, or handles the callback: the parameters
-/// decide which of the steps is meant.
+/// What a `GET /login` with `state` asks for; without `state`, a redirect login begins. CONTRACT 8.
+enum Asked<'p> {
+    /// Only `state`: the login's page.
+    Page,
+    /// With `provider`: a button of a redirect login's page.
+    Choice(&'p str),
+    /// With `confirm`: the button of a polling login's page, or its link that cancels.
+    Confirmation(&'p str),
+    /// With `confirm` and `provider`: a button of the page where the user of a polling login chooses.
+    ConfirmedChoice(&'p str, &'p str),
+    /// With `code`: the provider's redirect.
+    Code(Callback<'p>),
+    /// With `error`: the provider's redirect after a failure.
+    Error(Callback<'p>),
+}
+
+impl<'p> Asked<'p> {
+    fn of(parameters: &'p Parameters) -> Result<Self, LoginError> {
+        let (code, error) = (parameters.optional("code")?, parameters.optional("error")?);
+        let (iss, provider) = (
+            parameters.optional("iss")?,
+            parameters.optional("provider")?,
+        );
+        let callback = |grant| Callback {
+            grant,
+            iss,
+            provider,
+        };
+        let refused = |error| Self::Error(callback(Grant::Refused(Refusal::of(error))));
+        Ok(match (code, error) {
+            // One without a value counts as absent beside the other, and alone as a failure: RFC 6749 section 3.1.
+            (Some(""), error) => refused(error.unwrap_or("")),
+            (Some(code), None | Some("")) => {
+                Self::Code(callback(Grant::Code(code.to_owned(), deadline())))
+            }
+            (None, Some(error)) => refused(error),
+            (Some(_), Some(_)) => return Err(LoginError::only_one("state", "code, error")),
+            (None, None) => match (parameters.optional("confirm")?, provider) {
+                (None, None) => Self::Page,
+                (None, Some(provider)) => Self::Choice(provider),
+                (Some(confirm), None) => Self::Confirmation(confirm),
+                (Some(confirm), Some(provider)) => Self::ConfirmedChoice(confirm, provider),
+            },
+        })
+    }
+}
+
+/// `GET /login`: begins a redirect login, or takes the step of a login that the parameters ask for.
 pub(crate) async fn login<V: Version>(
     State(context): State<Context>,
     info: RequestInfo,
@@ -47,58 +93,46 @@ pub(crate) async fn login<V: Version>(
     let Some(parameters) = Parameters::of_callback(uri.query().unwrap_or_default()) else {
         return begin_redirect(&context, &info, application, &parameters?, &headers).await;
     };
-    let state = parameters.required("state")?;
-    let version = client_version(&headers, &context)?;
     let request = BrowserRequest {
-        version: &version,
-        state,
+        service: &context.service,
+        state: parameters.required("state")?,
+        version: &client_version(&headers, &context)?,
         application,
         client: info.client_address,
         wants_page: info.wants_page,
         headers: &headers,
     };
-    // One without a value counts as absent beside the other, and alone as a failure: RFC 6749 section 3.1.
-    let (code, error) = match (parameters.optional("code")?, parameters.optional("error")?) {
-        (Some(""), error) => (None, error.or(Some(""))),
-        (code @ Some(_), Some("")) => (code, None),
-        outcome => outcome,
-    };
-    let iss = parameters.optional("iss")?;
-    let service = &context.service;
-    let provider = parameters.optional("provider")?;
-    let callback = |grant| Callback {
-        grant,
-        iss,
-        provider,
-    };
-    let step = match (code, error) {
-        (None, None) => match (parameters.optional("confirm")?, provider) {
-            (None, None) => flow::show_page(service, &request).await?,
-            (None, Some(provider)) => flow::choose(service, &request, provider).await?,
-            (Some(confirm), _) => flow::confirm(service, &request, confirm, provider).await?,
-        },
-        (Some(code), None) => {
-            let grant = Grant::Code(code.to_owned(), deadline());
-            flow::finish_login(service, &request, callback(grant)).await?
+    let step = match Asked::of(&parameters)? {
+        Asked::Page => request.show_page().await?,
+        Asked::Choice(provider) => request.choose(provider).await?,
+        Asked::Confirmation(confirm) => request.confirm(confirm, None).await?,
+        Asked::ConfirmedChoice(confirm, provider) => {
+            request.confirm(confirm, Some(provider)).await?
         }
-        (None, Some(error)) => {
-            let grant = Grant::Refused(Refusal::of(error));
-            flow::finish_login(service, &request, callback(grant)).await?
-        }
-        (Some(_), Some(_)) => return Err(LoginError::only_one("state", "code, error")),
+        Asked::Code(callback) | Asked::Error(callback) => request.finish(callback).await?,
     };
+    step_response::<V>(&context, &info, &headers, step)
+}
+
+/// The response to a step of a login.
+fn step_response<V: Version>(
+    context: &Context,
+    info: &RequestInfo,
+    headers: &HeaderMap,
+    step: BrowserStep,
+) -> Result<Response, LoginError> {
     Ok(match step {
         BrowserStep::Page(page) => {
             let response = pages::login(&page, info.language);
             match page.polling {
-                Some(polling) => with_cookie(&context, &headers, polling.set_cookie, response),
+                Some(polling) => with_cookie(context, headers, polling.set_cookie, response),
                 None => response,
             }
         }
-        BrowserStep::Redirect(redirect) => begun_response(&context, &headers, redirect)?,
+        BrowserStep::Redirect(redirect) => begun_response(context, headers, redirect)?,
         BrowserStep::Again(url) => redirect_to(&url)?,
         BrowserStep::Finished(outcome, set_cookie) => {
-            let mut response = outcome_response::<V>(&info, outcome)?;
+            let mut response = outcome_response::<V>(info, outcome)?;
             let set_cookie = set_cookie.map(|set_cookie| (SET_COOKIE, set_cookie));
             response.headers_mut().extend(set_cookie);
             response

@@ -9,7 +9,7 @@ mod sweeper;
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, Args as _, Command, FromArgMatches as _, Subcommand as _};
+use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, FromArgMatches as _, Subcommand as _};
 use signpost_kit::{
     clock::{Clock, SystemClock},
     command::{ConfigFile, SharedCommand, print_line},
@@ -19,6 +19,7 @@ use signpost_kit::{
     server::signals::end_at_signals,
 };
 use signpost_store::{Store, changes::Watch};
+use tokio::runtime;
 
 pub(crate) use self::sweeper::sweep;
 use self::{
@@ -93,33 +94,8 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     let matches = command(program).get_matches();
     let is_command = matches.subcommand().is_some();
     end_at_signals(is_command).context("cannot handle SIGTERM, SIGINT and SIGHUP")?;
-    if let Some((_, options)) = matches.subcommand() {
-        let is_online = matches!(options.try_get_one("online"), Ok(Some(true)));
-        let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
-        let mut online = Vec::new();
-        let mut is_well = true;
-        let code = SharedCommand::from_arg_matches(&matches)?.run(
-            || Config::keys(|root| versions.read(root), &versions.examples()),
-            |file| {
-                let config = load(file)?;
-                check_output(&config.log, file)?;
-                let mut warnings = config.warnings();
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()?;
-                runtime.block_on(async {
-                    warnings.extend(check::lost_accounts(&config).await?);
-                    if is_online {
-                        (online, is_well) = check::online(&config).await?;
-                    }
-                    anyhow::Ok(())
-                })?;
-                Ok(warnings)
-            },
-            |file| Ok(load(file)?.listen.into()),
-        )?;
-        online.iter().for_each(|line| print_line(line));
-        return Ok(if is_well { code } else { ExitCode::FAILURE });
+    if is_command {
+        return run_command(&matches, versions);
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
     let Loaded { config, settings } = load(&file, versions)?;
@@ -127,7 +103,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     config.store.program = format!("{} {}", program.name, program.version);
     let log = Logging::start(&config.log, reopen)?;
     log_warnings(&config.warnings());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let runtime = runtime::Builder::new_multi_thread()
         .worker_threads(config.threads)
         .enable_all()
         .build()
@@ -157,7 +133,38 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     served.map(|_| ExitCode::SUCCESS)
 }
 
-/// Reads the keys of all versions, and those of each.
+/// Runs a command, which needs no running program.
+fn run_command(matches: &ArgMatches, versions: &Versions) -> anyhow::Result<ExitCode> {
+    let is_online = matches
+        .subcommand()
+        .is_some_and(|(_, options)| matches!(options.try_get_one("online"), Ok(Some(true))));
+    let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
+    let mut online = (Vec::new(), true);
+    let code = SharedCommand::from_arg_matches(matches)?.run(
+        || Config::keys(|root| versions.read(root), &versions.examples()),
+        |file| {
+            let config = load(file)?;
+            check_output(&config.log, file)?;
+            let mut warnings = config.warnings();
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                warnings.extend(check::lost_accounts(&config).await?);
+                if is_online {
+                    online = check::online(&config).await?;
+                }
+                anyhow::Ok(warnings)
+            })
+        },
+        |file| Ok(load(file)?.listen.into()),
+    )?;
+    let (lines, is_well) = online;
+    lines.iter().for_each(|line| print_line(line));
+    Ok(if is_well { code } else { ExitCode::FAILURE })
+}
+
+/// Reads the shared keys, and the keys of each version.
 fn load(file: &Path, versions: &Versions) -> Result<Loaded<(Config, Configured)>, ConfigError> {
     Config::load(file, |root| versions.read(root))
 }

@@ -73,22 +73,6 @@ struct Endpoints<'a> {
 }
 
 impl Provider {
-    fn new(
-        config: &ProviderConfig,
-        public_url: &PublicUrl,
-        issuer: Option<Arc<Issuer>>,
-        http: HttpClient,
-        metrics: Arc<ProviderMetrics>,
-    ) -> Self {
-        Self {
-            config: config.clone(),
-            issuer,
-            callback: callback(config, public_url),
-            http,
-            metrics,
-        }
-    }
-
     /// Whether a callback's `provider` is this one, or absent from the callback that providers share. With a callback of its
     /// own, a code of this provider reaches no other one: RFC 9700 section 4.4.2.
     pub(crate) fn is_own_callback(&self, provider: Option<&str>) -> bool {
@@ -149,9 +133,9 @@ impl Provider {
         if published.is_some() {
             query.append_pair("nonce", &self.nonce(cookie));
         }
-        let passed = |one: PassedOn| {
-            let value = hints.get(one)?;
-            self.config.pass_on.contains(&one).then_some(value)
+        let passed = |parameter: PassedOn| {
+            let value = hints.get(parameter)?;
+            self.config.pass_on.contains(&parameter).then_some(value)
         };
         if let Some(prompt) = passed(PassedOn::Prompt).or(self.config.prompt.as_deref()) {
             query.append_pair("prompt", prompt);
@@ -359,48 +343,29 @@ fn endpoints<'a>(
 
 /// Clients of all configured providers, by name.
 pub(crate) struct ProviderClients {
-    http: HttpClient,
+    pub(crate) http: HttpClient,
     /// In the order of their names.
     all: BTreeMap<ProviderName, Provider>,
     default: Option<ProviderName>,
 }
 
 impl ProviderClients {
-    /// Creates the clients; all use `http`.
+    /// Creates the clients; all use `http`. What the same issuers have published `before` stays known.
     pub(crate) fn new(
         http: HttpClient,
         providers: &Providers,
         public_url: &PublicUrl,
         counters: &ProviderCounters,
+        before: Option<&Self>,
     ) -> Self {
-        Self::with(http, providers, public_url, counters, |_| None)
-    }
-
-    /// Creates the clients of another configuration, with the same connections. What the same issuers have published
-    /// stays known.
-    pub(crate) fn reloaded(
-        &self,
-        providers: &Providers,
-        public_url: &PublicUrl,
-        counters: &ProviderCounters,
-    ) -> Self {
-        let http = self.http.clone();
-        Self::with(http, providers, public_url, counters, |issuer| {
-            let mut before = self.all.values();
+        let before: Vec<_> = before.into_iter().flat_map(Self::all).collect();
+        let known = |issuer: &str| {
+            let mut before = before.iter();
             before.find_map(|provider| match &provider.config.protocol {
                 Protocol::OpenId { issuer: same } if same == issuer => provider.issuer.clone(),
                 _ => None,
             })
-        })
-    }
-
-    fn with(
-        http: HttpClient,
-        providers: &Providers,
-        public_url: &PublicUrl,
-        counters: &ProviderCounters,
-        known: impl Fn(&str) -> Option<Arc<Issuer>>,
-    ) -> Self {
+        };
         let mut issuers = BTreeMap::new();
         let mut issuer = |name: &String| {
             let start = || Arc::new(Issuer::start(name.clone(), http.clone()));
@@ -408,12 +373,16 @@ impl ProviderClients {
             Arc::clone(issuer.or_insert_with(|| known(name).unwrap_or_else(start)))
         };
         let mut client = |config: &ProviderConfig| {
-            let issuer = match &config.protocol {
-                Protocol::OAuth(_) => None,
-                Protocol::OpenId { issuer: name } => Some(issuer(name)),
+            let provider = Provider {
+                config: config.clone(),
+                issuer: match &config.protocol {
+                    Protocol::OAuth(_) => None,
+                    Protocol::OpenId { issuer: name } => Some(issuer(name)),
+                },
+                callback: callback(config, public_url),
+                http: http.clone(),
+                metrics: counters.register(&config.name),
             };
-            let metrics = counters.register(&config.name);
-            let provider = Provider::new(config, public_url, issuer, http.clone(), metrics);
             (config.name.clone(), provider)
         };
         Self {

@@ -49,18 +49,19 @@ impl Service {
         let state = Arc::new(State::new(store.clone(), clock));
         let limits = Limits::new(config.limits, config.lifetimes.login, state.clock.instant());
         let (http, counters) = (HttpClient::new()?, &state.metrics.providers);
-        let providers = ProviderClients::new(http, &config.providers, &config.public_url, counters);
+        let (providers, public_url) = (&config.providers, &config.public_url);
+        let providers = ProviderClients::new(http, providers, public_url, counters, None);
         Ok(Self::with(config, state, limits, providers, None))
     }
 
     /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
-    #[must_use]
     pub(crate) fn reloaded(&self, config: Config) -> Arc<Self> {
         let config = config.with_restart_keys_of(&self.config);
         let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
-        let counters = &self.state.metrics.providers;
-        let providers = &self.providers;
-        let providers = providers.reloaded(&config.providers, &config.public_url, counters);
+        let (http, counters) = (self.providers.http.clone(), &self.state.metrics.providers);
+        let (providers, public_url) = (&config.providers, &config.public_url);
+        let before = Some(&self.providers);
+        let providers = ProviderClients::new(http, providers, public_url, counters, before);
         let state = Arc::clone(&self.state);
         Self::with(config, state, limits, providers, self.tracer.as_deref())
     }
@@ -85,7 +86,6 @@ impl Service {
     }
 
     /// The configuration. It has secrets, so versions do not get it.
-    #[must_use]
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }

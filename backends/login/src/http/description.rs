@@ -42,6 +42,7 @@ use crate::error::{LoginError, ParamRule};
 
 /// What the document says of an endpoint.
 #[derive(Default)]
+#[must_use]
 pub struct Operation {
     pub(super) summary: String,
     /// The name and the schema of each.
@@ -49,7 +50,7 @@ pub struct Operation {
     pub(super) required: Vec<&'static str>,
     /// Whether it needs a signature: a parameter is required, or it is said so.
     pub(super) is_signed: bool,
-    /// Optional parameters of which exactly one is sent.
+    /// Optional parameters: exactly one is sent.
     pub(super) one_of: Vec<&'static str>,
     /// Which of these a request has.
     pub(super) security: Vec<Value>,
@@ -64,7 +65,6 @@ pub struct Operation {
 
 impl Operation {
     /// An endpoint without parameters; `summary` is what it does, in a sentence.
-    #[must_use]
     pub fn new(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
@@ -73,7 +73,6 @@ impl Operation {
     }
 
     /// It takes an [`AuthenticatedUser`](crate::request::AuthenticatedUser).
-    #[must_use]
     pub fn user(self) -> Self {
         let mut operation = self.optional_user();
         operation.security.remove(0);
@@ -81,7 +80,6 @@ impl Operation {
     }
 
     /// It takes an `Option<AuthenticatedUser>`.
-    #[must_use]
     pub fn optional_user(mut self) -> Self {
         self.security = vec![json!({}), json!({ "credential": [] })];
         self.problem(LoginError::AuthorizationMalformed)
@@ -89,7 +87,6 @@ impl Operation {
     }
 
     /// It must be signed, although each of its parameters can be absent.
-    #[must_use]
     pub fn signed(mut self) -> Self {
         self.is_signed = true;
         self
@@ -103,7 +100,6 @@ impl Operation {
     }
 
     /// It has a required parameter. [`number`], [`text`] and [`pattern`] say what is allowed.
-    #[must_use]
     pub fn required(self, name: &'static str, allowed: Value, about: impl Into<String>) -> Self {
         let mut operation = self.optional(name, allowed, about).signed();
         operation.required.push(name);
@@ -111,7 +107,6 @@ impl Operation {
     }
 
     /// It has an optional parameter.
-    #[must_use]
     pub fn optional(
         mut self,
         name: &'static str,
@@ -125,7 +120,6 @@ impl Operation {
     }
 
     /// Its response is the JSON of `R`.
-    #[must_use]
     pub fn returns<R: ToSchema>(mut self) -> Self {
         R::schemas(&mut self.schemas);
         let schema = json!(R::schema());
@@ -145,7 +139,6 @@ impl Operation {
 
     /// It can fail with this problem. Problems that any request can have need not be named, and neither do problems of its
     /// parameters and of the user.
-    #[must_use]
     pub fn problem(mut self, problem: impl Into<LoginError>) -> Self {
         let problem = problem.into();
         self.problems

@@ -18,6 +18,7 @@ use crate::error::LoginError;
 /// A handler is an async function of extractors ([`crate::http::request`]), as axum defines it. It returns `Result<T,
 /// LoginError>`: then every error is a problem of the contract. Extractors of axum that can fail, for example `Query`
 /// and `Json`, respond with plain text instead.
+#[must_use]
 pub struct EndpointsOf<S>(Vec<Endpoint<S>>);
 
 struct Endpoint<S> {
@@ -35,13 +36,11 @@ impl<S> Default for EndpointsOf<S> {
 
 impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
     /// None, for a version that has the library's endpoints only.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds an endpoint for GET. It changes nothing, since a gateway can send a GET twice (CONTRACT 5).
-    #[must_use]
     pub fn get<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::GET, path, get(handler))
     }
@@ -52,7 +51,6 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
     }
 
     /// Adds an endpoint for POST.
-    #[must_use]
     pub fn post<T: 'static>(self, path: &'static str, handler: impl Handler<T, S>) -> Self {
         self.with(Method::POST, path, post(handler))
     }
@@ -68,7 +66,6 @@ impl<S: Clone + Send + Sync + 'static> EndpointsOf<S> {
     }
 
     /// Describes the endpoint that was added last, for `GET /openapi.json`.
-    #[must_use]
     pub fn described(mut self, operation: Operation) -> Self {
         if let Some(last) = self.0.last_mut() {
             last.operation = Some(operation);

@@ -67,7 +67,7 @@ use signpost_kit::config::{Read, Section};
 use tokio::sync::watch;
 
 pub use crate::metrics::own::{Counter, Histogram, MetricError};
-use crate::{metrics::own::OwnMetrics, service::Service};
+use crate::{metrics::own, service::Service};
 
 /// The settings of a version: the keys in the table `[own]` of its file, in `login-all`'s in `[own.NAME]`. They are read as
 /// all others: a problem names file, line and key, `check` and `reload` report it with all others, `keys` lists them. A
@@ -151,9 +151,9 @@ impl<S: OwnSettings> Start<S> {
     ///
     /// # Errors
     ///
-    /// `name` is not 1 to 64 of `[a-z0-9_]` with a letter first, ends in `_total`, or is that of another metric.
+    /// `name` is not 1 to 64 of `[a-z0-9_]` with a letter first, ends in `_total`, or is another metric's.
     pub fn counter(&self, name: &'static str, help: &'static str) -> Result<Counter, MetricError> {
-        self.metrics().counter(self.version, [name, help])
+        self.add(name, help, own::counter())
     }
 
     /// Makes a counter for each word of a label, for example `let [hit, miss] = start.counters("lookups", "Lookups",
@@ -169,8 +169,7 @@ impl<S: OwnSettings> Start<S> {
         label: &'static str,
         words: [&'static str; N],
     ) -> Result<[Counter; N], MetricError> {
-        self.metrics()
-            .counters(self.version, [name, help], label, words)
+        self.add(name, help, own::counters(label, words)?)
     }
 
     /// Makes a histogram of durations, which `/metrics` shows as `signpost_own_VERSION_NAME`.
@@ -183,11 +182,17 @@ impl<S: OwnSettings> Start<S> {
         name: &'static str,
         help: &'static str,
     ) -> Result<Histogram, MetricError> {
-        self.metrics().histogram(self.version, [name, help])
+        self.add(name, help, own::histogram(name)?)
     }
 
-    fn metrics(&self) -> &OwnMetrics {
-        &self.service.state.metrics.own
+    fn add<T>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        metric: (T, own::Samples),
+    ) -> Result<T, MetricError> {
+        let metrics = &self.service.state.metrics.own;
+        metrics.add(self.version, name, help, metric)
     }
 
     /// Spawns a task. The end of the process waits for it as for a request in flight, within

@@ -43,7 +43,7 @@ impl Routes {
     }
 }
 
-/// The routes of one version: those of all versions (CONTRACT 8), and its own, inside the same layers.
+/// The routes of one version: the shared ones (CONTRACT 8), and its own, inside the same layers.
 ///
 /// # Errors
 ///

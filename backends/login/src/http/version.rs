@@ -45,7 +45,6 @@ pub trait Version: Sized + Send + Sync + 'static {
     const SWEEPS: Sweeps = &[];
 
     /// The endpoints that only this version has.
-    #[must_use]
     fn endpoints() -> Endpoints<Self> {
         Endpoints::new()
     }

@@ -1,9 +1,8 @@
 //! The versions of a process: each with its own settings and state, which only its own type knows.
 
-use std::{any::TypeId, sync::Arc};
+use std::{any::TypeId, pin::Pin, sync::Arc};
 
 use anyhow::Context as _;
-use async_trait::async_trait;
 use signpost_kit::config::{Read, Section};
 use signpost_protocol::version::Version as VersionName;
 use signpost_store::Schema;
@@ -24,25 +23,21 @@ type Choose = fn(&Config, Vec<(VersionName, Routes)>) -> Routes;
 
 /// The versions that a program serves. Each has its own state, made at the start. Clones share it.
 #[derive(Clone)]
+#[must_use]
 pub struct Versions {
-    all: Vec<Arc<dyn AnyVersion>>,
+    all: Vec<AnyVersion>,
     /// `None` for a single version.
     choose: Option<Choose>,
 }
 
 impl Versions {
     /// One version.
-    #[must_use]
     pub fn one<V: Version>() -> Self {
-        let none = Self {
-            all: Vec::new(),
-            choose: None,
-        };
-        none.with::<V>()
+        let all = vec![AnyVersion::of::<V>()];
+        Self { all, choose: None }
     }
 
     /// Several versions. `choose` gets the routes of each, in the order of [`Self::with`].
-    #[must_use]
     pub fn choosing(choose: Choose) -> Self {
         Self {
             all: Vec::new(),
@@ -51,26 +46,25 @@ impl Versions {
     }
 
     /// Adds a version.
-    #[must_use]
     pub fn with<V: Version>(mut self) -> Self {
-        self.all.push(Arc::new(OfProcess::<V>::default()));
+        self.all.push(AnyVersion::of::<V>());
         self
     }
 
     /// Reads their keys: of one version `[own]`, of several `[own.NAME]`.
     pub(crate) fn read(&self, root: &mut Section<'_>) -> Read<Configured> {
-        let read = |table: &mut Section<'_>| {
-            let key = |version: &dyn AnyVersion| self.choose.map_or(OWN, |_| version.name());
-            let all = self.all.iter();
-            let all: Vec<_> = all
-                .map(|version| Arc::clone(version).read(table, key(&**version)))
-                .collect();
+        let read_all = |table: &mut Section<'_>| {
+            let read_version = |version: &AnyVersion| {
+                let key = self.choose.map_or(OWN, |_| version.name);
+                (version.read)(table, key)
+            };
+            let all: Vec<_> = self.all.iter().map(read_version).collect();
             all.into_iter().collect()
         };
-        let has_tables = self.all.iter().any(|version| version.has_settings());
+        let has_tables = self.all.iter().any(|version| version.has_settings);
         let versions = match self.choose {
-            Some(_) if has_tables => root.section(OWN, read)?,
-            _ => read(root)?,
+            Some(_) if has_tables => root.section(OWN, read_all)?,
+            _ => read_all(root)?,
         };
         Ok(Configured {
             versions,
@@ -80,11 +74,11 @@ impl Versions {
 
     /// The examples that explain their keys.
     pub(crate) fn examples(&self) -> Vec<String> {
-        let example = |version: &Arc<dyn AnyVersion>| match self.choose {
-            None => version.example().to_owned(),
+        let example = |version: &AnyVersion| match self.choose {
+            None => version.example.to_owned(),
             Some(_) => {
-                let table = format!("[{OWN}.{}", version.name());
-                version.example().replace("[own", &table)
+                let table = format!("[{OWN}.{}", version.name);
+                version.example.replace("[own", &table)
             }
         };
         self.all.iter().map(example).collect()
@@ -93,7 +87,7 @@ impl Versions {
 
 /// The versions of a process with their settings under one configuration.
 pub(crate) struct Configured {
-    versions: Vec<Box<dyn AnyConfigured>>,
+    versions: Vec<MakeRoutes>,
     choose: Option<Choose>,
 }
 
@@ -105,8 +99,8 @@ impl Configured {
     /// A version's name or endpoints cannot be served, or its state cannot be made.
     pub(crate) async fn routes(self, service: &Arc<Service>) -> anyhow::Result<Routes> {
         let mut all = Vec::new();
-        for version in self.versions {
-            all.push(version.routes(service).await?);
+        for make_routes in self.versions {
+            all.push(make_routes(Arc::clone(service)).await?);
         }
         Ok(match self.choose {
             Some(choose) => choose(service.config(), all),
@@ -116,105 +110,82 @@ impl Configured {
 }
 
 /// A version of any type.
-trait AnyVersion: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    fn has_settings(&self) -> bool;
-
-    fn example(&self) -> &'static str;
-
-    /// Reads its keys in the table with the name `key`, if it has keys.
-    fn read(self: Arc<Self>, outer: &mut Section<'_>, key: &str) -> Read<Box<dyn AnyConfigured>>;
+#[derive(Clone)]
+struct AnyVersion {
+    name: &'static str,
+    has_settings: bool,
+    example: &'static str,
+    read: Arc<ReadKeys>,
 }
 
-/// A version of any type with its settings under one configuration.
-#[async_trait]
-trait AnyConfigured: Send {
-    async fn routes(
-        self: Box<Self>,
-        service: &Arc<Service>,
-    ) -> anyhow::Result<(VersionName, Routes)>;
-}
+/// Reads a version's keys in the table with this name, if it has keys.
+type ReadKeys = dyn Fn(&mut Section<'_>, &str) -> Read<MakeRoutes> + Send + Sync;
 
-/// What a version has for a process.
-struct OfProcess<V: Version>(OnceCell<Started<V>>);
+/// Makes the routes of a version under the configuration whose keys were read.
+type MakeRoutes = Box<dyn FnOnce(Arc<Service>) -> MadeRoutes + Send>;
+type MadeRoutes = Pin<Box<dyn Future<Output = anyhow::Result<(VersionName, Routes)>> + Send>>;
 
-impl<V: Version> Default for OfProcess<V> {
-    fn default() -> Self {
-        Self(OnceCell::new())
+impl AnyVersion {
+    fn of<V: Version>() -> Self {
+        let has_settings = TypeId::of::<V::Settings>() != TypeId::of::<()>();
+        let process = Arc::new(OnceCell::new());
+        let read_keys = move |outer: &mut Section<'_>, key: &str| {
+            let settings = match has_settings {
+                true => outer.section(key, V::Settings::read)?,
+                // Reads nothing, so that the table is unknown.
+                false => V::Settings::read(outer)?,
+            };
+            let (process, settings) = (Arc::clone(&process), Arc::new(settings));
+            let make_routes: MakeRoutes =
+                Box::new(|service| Box::pin(routes::<V>(process, settings, service)));
+            Ok(make_routes)
+        };
+        Self {
+            name: V::NAME,
+            has_settings,
+            example: V::Settings::EXAMPLE,
+            read: Arc::new(read_keys),
+        }
     }
 }
 
+/// What a version has for a process.
 struct Started<V: Version> {
     state: Arc<V::State>,
     /// The settings of the current configuration, for tasks.
     settings: watch::Sender<Arc<V::Settings>>,
 }
 
-struct WithSettings<V: Version> {
-    version: Arc<OfProcess<V>>,
+/// The routes of a version under a configuration. The first call for a process makes the state.
+async fn routes<V: Version>(
+    process: Arc<OnceCell<Started<V>>>,
     settings: Arc<V::Settings>,
-}
-
-impl<V: Version> AnyVersion for OfProcess<V> {
-    fn name(&self) -> &'static str {
-        V::NAME
-    }
-
-    fn has_settings(&self) -> bool {
-        TypeId::of::<V::Settings>() != TypeId::of::<()>()
-    }
-
-    fn example(&self) -> &'static str {
-        V::Settings::EXAMPLE
-    }
-
-    fn read(self: Arc<Self>, outer: &mut Section<'_>, key: &str) -> Read<Box<dyn AnyConfigured>> {
-        let settings = if self.has_settings() {
-            outer.section(key, V::Settings::read)?
-        } else {
-            // Reads nothing, so that the table is unknown.
-            V::Settings::read(outer)?
-        };
-        Ok(Box::new(WithSettings {
-            version: self,
-            settings: Arc::new(settings),
-        }))
-    }
-}
-
-#[async_trait]
-impl<V: Version> AnyConfigured for WithSettings<V> {
-    async fn routes(
-        self: Box<Self>,
-        service: &Arc<Service>,
-    ) -> anyhow::Result<(VersionName, Routes)> {
-        let Self { version, settings } = *self;
-        let endpoints = V::endpoints();
-        check::<V>(&endpoints)?;
-        let name = name_of::<V>()?;
-        let start = async || {
-            let tables = prepare_tables::<V>(service).await;
-            tables.with_context(|| format!("version {name} cannot use its tables"))?;
-            let sender = watch::Sender::new(Arc::clone(&settings));
-            let start = Start::new(V::NAME, Arc::clone(service), sender.subscribe());
-            let state = V::State::start(&start).await;
-            let state = state.map_err(anyhow::Error::from_boxed);
-            let state = state.with_context(|| format!("version {name} cannot start"))?;
-            anyhow::Ok(Started {
-                state: Arc::new(state),
-                settings: sender,
-            })
-        };
-        let started = version.0.get_or_try_init(start).await?;
-        started.settings.send_replace(Arc::clone(&settings));
-        let own = Own {
-            settings,
-            state: Arc::clone(&started.state),
-        };
-        let routes = router::<V>(Arc::clone(service), own, endpoints)?;
-        Ok((name, routes))
-    }
+    service: Arc<Service>,
+) -> anyhow::Result<(VersionName, Routes)> {
+    let endpoints = V::endpoints();
+    check::<V>(&endpoints)?;
+    let name = name_of::<V>()?;
+    let start = async || {
+        let tables = prepare_tables::<V>(&service).await;
+        tables.with_context(|| format!("version {name} cannot use its tables"))?;
+        let sender = watch::Sender::new(Arc::clone(&settings));
+        let start = Start::new(V::NAME, Arc::clone(&service), sender.subscribe());
+        let state = V::State::start(&start).await;
+        let state = state.map_err(anyhow::Error::from_boxed);
+        let state = state.with_context(|| format!("version {name} cannot start"))?;
+        anyhow::Ok(Started {
+            state: Arc::new(state),
+            settings: sender,
+        })
+    };
+    let started = process.get_or_try_init(start).await?;
+    started.settings.send_replace(Arc::clone(&settings));
+    let own = Own {
+        settings,
+        state: Arc::clone(&started.state),
+    };
+    let routes = router::<V>(Arc::clone(&service), own, endpoints)?;
+    Ok((name, routes))
 }
 
 /// Migrates a version's tables, and has them swept.

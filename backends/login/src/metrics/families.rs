@@ -28,7 +28,7 @@ impl LoginMetrics {
         let providers = self.providers.all();
         write_logins(&providers, &self.providers.other, scrape)?;
         write_calls(&providers, scrape)?;
-        let in_flight = providers.iter().map(|(_, one)| one.in_flight());
+        let in_flight = providers.iter().map(|(_, provider)| provider.in_flight());
         let in_flight = in_flight.sum::<usize>() as u64;
         scrape.gauge(IN_FLIGHT, |add| add(&[], in_flight))?;
         let waiting = self.checks.count() as u64;
@@ -76,7 +76,7 @@ fn write_logins(
     let all: Vec<_> = known.chain([(OTHER, other, 1)]).collect();
     let by_mode = || {
         let all = all.iter();
-        all.flat_map(|one| LoginMode::ALL.map(|mode| (one, mode)))
+        all.flat_map(|named| LoginMode::ALL.map(|mode| (named, mode)))
     };
     scrape.counter(BEGUN, |add| {
         for ((name, provider, min), mode) in by_mode() {

@@ -60,70 +60,60 @@ struct OwnMetric {
 }
 
 #[derive(Debug)]
-enum Samples {
-    Counter(Counter),
-    /// A counter for each word of the label.
-    Counters(&'static str, Vec<(&'static str, Counter)>),
+pub(crate) enum Samples {
+    /// Each with its label and the word of the label, if it has one.
+    Counters(Vec<(Option<(&'static str, &'static str)>, Counter)>),
     Histogram(Histogram),
 }
 
+/// A counter for each word of a label; with a new histogram, what a metric of its own consists of.
+pub(crate) fn counters<const N: usize>(
+    label: &'static str,
+    words: [&'static str; N],
+) -> Result<([Counter; N], Samples), MetricError> {
+    if !is_name(label) {
+        return Err(refused(label, "not a label", NAME));
+    }
+    let all: [Counter; N] = new_counters();
+    let labels = words.into_iter().map(|word| Some((label, word)));
+    let labelled = labels.zip(all.clone()).collect();
+    Ok((all, Samples::Counters(labelled)))
+}
+
+/// A counter without a label.
+pub(crate) fn counter() -> (Counter, Samples) {
+    let [counter] = new_counters();
+    let samples = Samples::Counters(vec![(None, counter.clone())]);
+    (counter, samples)
+}
+
+/// A histogram, which must have a name that says what it measures.
+pub(crate) fn histogram(name: &str) -> Result<(Histogram, Samples), MetricError> {
+    if !name.ends_with("_seconds") {
+        let allowed = "a name that ends in _seconds";
+        return Err(refused(name, "not the name of a histogram", allowed));
+    }
+    let histogram = Histogram(Arc::new(cells::Histogram::new(Buckets::DURATION)));
+    Ok((histogram.clone(), Samples::Histogram(histogram)))
+}
+
 impl OwnMetrics {
-    pub(crate) fn counter(
-        &self,
-        version: &str,
-        [name, help]: [&'static str; 2],
-    ) -> Result<Counter, MetricError> {
-        let [counter] = counters();
-        self.add(version, name, help, Samples::Counter(counter.clone()))?;
-        Ok(counter)
-    }
-
-    pub(crate) fn counters<const N: usize>(
-        &self,
-        version: &str,
-        [name, help]: [&'static str; 2],
-        label: &'static str,
-        words: [&'static str; N],
-    ) -> Result<[Counter; N], MetricError> {
-        let all: [Counter; N] = counters();
-        if !is_name(label) {
-            return Err(refused(label, "not a label", NAME));
-        }
-        let labelled = words.into_iter().zip(all.clone()).collect();
-        self.add(version, name, help, Samples::Counters(label, labelled))?;
-        Ok(all)
-    }
-
-    pub(crate) fn histogram(
-        &self,
-        version: &str,
-        [name, help]: [&'static str; 2],
-    ) -> Result<Histogram, MetricError> {
-        if !name.ends_with("_seconds") {
-            let allowed = "a name that ends in _seconds";
-            return Err(refused(name, "not the name of a histogram", allowed));
-        }
-        let histogram = Histogram(Arc::new(cells::Histogram::new(Buckets::DURATION)));
-        self.add(version, name, help, Samples::Histogram(histogram.clone()))?;
-        Ok(histogram)
-    }
-
-    fn add(
+    /// Adds a metric of a version.
+    pub(crate) fn add<T>(
         &self,
         version: &str,
         name: &str,
         help: &'static str,
-        samples: Samples,
-    ) -> Result<(), MetricError> {
-        // The suffix is that of each counter's samples, which the library adds.
+        (metric, samples): (T, Samples),
+    ) -> Result<T, MetricError> {
+        // The library adds that suffix to each counter's samples.
         if !is_name(name) || name.ends_with("_total") {
             return Err(refused(name, "not a name", NAME));
         }
         let version = version.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
         let whole = format!("{PREFIX}_{version}_{name}");
-        let metric = OwnMetric { help, samples };
-        match self.lock().insert(whole, metric) {
-            None => Ok(()),
+        match self.lock().insert(whole, OwnMetric { help, samples }) {
+            None => Ok(metric),
             Some(_) => Err(refused(name, "made twice", "once")),
         }
     }
@@ -132,12 +122,9 @@ impl OwnMetrics {
         for (name, OwnMetric { help, samples }) in &*self.lock() {
             let family = Family { name, help };
             match samples {
-                Samples::Counter(counter) => {
-                    scrape.counter(family, |add| add(&[], counter.value()))?;
-                }
-                Samples::Counters(label, all) => scrape.counter(family, |add| {
+                Samples::Counters(all) => scrape.counter(family, |add| {
                     let mut all = all.iter();
-                    all.try_for_each(|(word, one)| add(&[(label, word)], one.value()))
+                    all.try_for_each(|(label, counter)| add(label.as_slice(), counter.value()))
                 })?,
                 Samples::Histogram(Histogram(cells)) => {
                     scrape.histogram(family, |add| add(&[], &cells.observed()))?;
@@ -159,7 +146,7 @@ impl Counter {
 }
 
 /// Counters that share their cells.
-fn counters<const N: usize>() -> [Counter; N] {
+fn new_counters<const N: usize>() -> [Counter; N] {
     let cells = Arc::new(Counters::new(N));
     std::array::from_fn(|index| Counter {
         cells: Arc::clone(&cells),

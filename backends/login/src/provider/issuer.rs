@@ -104,7 +104,7 @@ impl Issuer {
         }
     }
 
-    /// Returns documents that were fetched after `old`: those of now, or of the next fetch, which comes within
+    /// Returns documents that were fetched after `old`: the present ones, or the next fetch's, which comes within
     /// [`Pace::interval`].
     ///
     /// # Errors

@@ -43,14 +43,14 @@ impl FakeProvider {
         let text = format!("prefix = \"Acme\"\n{provider}");
         let config = testing::parse(&text);
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let config = (config.providers.all[0].clone(), config.public_url.clone());
-        Provider::new(
-            &config.0,
-            &config.1,
-            None,
-            HttpClient::new().unwrap(),
-            Arc::default(),
-        )
+        let provider = &config.providers.all[0];
+        Provider {
+            config: provider.clone(),
+            issuer: None,
+            callback: callback(provider, &config.public_url),
+            http: HttpClient::new().unwrap(),
+            metrics: Arc::default(),
+        }
     }
 }
 

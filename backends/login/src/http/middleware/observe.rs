@@ -13,13 +13,14 @@ use http::{
         CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, REFERRER_POLICY,
         X_CONTENT_TYPE_OPTIONS,
     },
+    request::Parts,
 };
 use signpost_kit::log::{ACCESS_TARGET, has_access_line, with_causes};
 use signpost_protocol::{
     header::{X_GATEWAY_APP, X_GATEWAY_BRIDGE, X_GATEWAY_PROBLEM, X_REQUEST_ID},
     log_text,
 };
-use tracing::{Instrument, field};
+use tracing::{Instrument, Span, field};
 
 use super::render::Unrendered;
 use crate::{
@@ -38,21 +39,7 @@ pub(super) async fn observe(
     let (mut parts, body) = request.into_parts();
     let info = RequestInfo::from_parts(&parts, &context.service.config.headers);
     parts.extensions.insert(info.clone());
-    let span = tracing::info_span!(
-        "request",
-        request.id = %info.id,
-        version = %context.version,
-        app.ident = field::Empty,
-        account.id = field::Empty,
-        http.method = %log_text::method(parts.method.as_str()),
-        http.path = %log_text::path(parts.uri.path()),
-        provider.error = field::Empty,
-        provider.cause = field::Empty,
-    );
-    if let Some(ident) = parts.headers.get(X_GATEWAY_APP) {
-        // Not yet verified to come from the gateway, so it is cleaned for the log.
-        span.record("app.ident", log_text::ident(ident.as_bytes()));
-    }
+    let span = span(&parts, &info, &context);
     let is_bridged = parts.headers.contains_key(X_GATEWAY_BRIDGE);
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
@@ -83,6 +70,26 @@ pub(super) async fn observe(
         }
     }
     response
+}
+
+/// The span of a request. Whatever it logs has these fields.
+fn span(parts: &Parts, info: &RequestInfo, context: &Context) -> Span {
+    let span = tracing::info_span!(
+        "request",
+        request.id = %info.id,
+        version = %context.version,
+        app.ident = field::Empty,
+        account.id = field::Empty,
+        http.method = %log_text::method(parts.method.as_str()),
+        http.path = %log_text::path(parts.uri.path()),
+        provider.error = field::Empty,
+        provider.cause = field::Empty,
+    );
+    if let Some(ident) = parts.headers.get(X_GATEWAY_APP) {
+        // Not yet verified to come from the gateway, so it is cleaned for the log.
+        span.record("app.ident", log_text::ident(ident.as_bytes()));
+    }
+    span
 }
 
 fn add_headers(response: &mut Response, info: &RequestInfo) {

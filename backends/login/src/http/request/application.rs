@@ -124,7 +124,7 @@ pub(crate) fn named_application(
     id.transpose()
 }
 
-/// The version whose client sent the request: that of the service, or the one that it serves over a bridge. Logins are
+/// The version whose client sent the request: the service's, or another one that it serves over a bridge. Logins are
 /// issued by it, so that their callbacks take the bridge, too. CONTRACT 5.
 pub(crate) fn client_version(
     headers: &HeaderMap,

@@ -23,18 +23,18 @@ impl Choice {
     ) -> (&(Version, Routes), VersionSource) {
         let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
         let asked = value(&X_GATEWAY_VERSION).or_else(|| value(&headers.version));
-        let (found, source, otherwise) = match asked {
+        let (version, source, otherwise) = match asked {
             Some(asked) => (
                 self.find(asked),
                 VersionSource::Header,
                 VersionSource::Unknown,
             ),
             None => {
-                let found = issuer(request).and_then(|issuer| self.find(issuer.as_bytes()));
-                (found, VersionSource::State, VersionSource::Default)
+                let version = issuer(request).and_then(|issuer| self.find(issuer.as_bytes()));
+                (version, VersionSource::State, VersionSource::Default)
             }
         };
-        found.map_or((&self.0[0], otherwise), |found| (found, source))
+        version.map_or((&self.0[0], otherwise), |version| (version, source))
     }
 
     fn find(&self, name: &[u8]) -> Option<&(Version, Routes)> {

@@ -160,7 +160,7 @@ fn rate_limited(limit: &'static str, retry_after: Duration) -> LoginError {
 }
 
 /// The limits of calls to providers in flight: in total, and for each site, so that one site cannot use all. Callbacks
-/// above a limit wait for up to [`PERMIT_TIMEOUT`], those of one site in order of arrival.
+/// above a limit wait for up to [`PERMIT_TIMEOUT`], callbacks of one site in order of arrival.
 struct ProviderCalls {
     limit: usize,
     total: Arc<Semaphore>,

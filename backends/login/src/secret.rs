@@ -81,8 +81,8 @@ pub(crate) fn decode(text: &str) -> Option<[u8; LENGTH]> {
 }
 
 /// Compares secrets in constant time; only the length can be inferred. All comparisons of secrets use it.
-pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.ct_eq(other).into()
+pub(crate) fn is_same(secret: &[u8], other: &[u8]) -> bool {
+    secret.ct_eq(other).into()
 }
 
 /// Defines the type of the stored hash of one kind of secret, so that the kinds cannot be confused.

@@ -30,8 +30,7 @@ pub enum Gateway {
 impl Gateway {
     /// Whether a request whose secret header has this value can be trusted; compared in constant time. Without a
     /// configured secret all can, since `listen` is a loopback address.
-    #[must_use]
-    pub fn trusts(&self, value: Option<&HeaderValue>) -> bool {
+    pub(crate) fn trusts(&self, value: Option<&HeaderValue>) -> bool {
         match self {
             Self::Secret(secret, next) => {
                 let value = value.map_or(b"".as_slice(), HeaderValue::as_bytes);
@@ -50,21 +49,21 @@ impl Gateway {
         let without_gateway = root.flag("without_gateway", false)?;
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
         let (secret, next) = (secret?, next?);
-        let found = match (&secret, &next) {
+        let mistake = match (&secret, &next) {
             (None, Some(_)) => Some("a secret without gateway_secret"),
             (Some(secret), Some(next)) if secret.expose() == next.expose() => {
                 Some("the same secret")
             }
             _ => None,
         };
-        if let Some(found) = found {
+        if let Some(mistake) = mistake {
             let allowed = "a secret only beside gateway_secret, and another one";
-            return Err(root.problem(NEXT, found, allowed));
+            return Err(root.problem(NEXT, mistake, allowed));
         }
         match secret {
             Some(_) if without_gateway => {
-                let found = "true together with a gateway_secret";
-                Err(root.problem("without_gateway", found, "only one of the two"))
+                let both = "true together with a gateway_secret";
+                Err(root.problem("without_gateway", both, "only one of the two"))
             }
             Some(secret) => Ok(Self::Secret(secret, next)),
             None if !is_loopback => {

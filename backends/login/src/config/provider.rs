@@ -25,8 +25,7 @@ pub struct ProviderName(String);
 
 impl ProviderName {
     /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -65,16 +64,17 @@ impl Providers {
             return Err(root.missing("providers", "at least one section [providers.NAME]"));
         }
         let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
-        let names_read = check_names(root, &names);
+        let names_valid = check_names(root, &names);
         let default = default?;
         if let Some(default) = &default
             && !names.contains(&default.as_str())
         {
-            let found = format!("\"{default}\"");
-            return Err(root.problem("default_provider", &found, &quoted(&names)));
+            let unknown = format!("\"{default}\"");
+            return Err(root.problem("default_provider", &unknown, &quoted(&names)));
         }
-        names_read?;
-        let all: Option<Vec<ProviderConfig>> = all.into_iter().map(|(_, one)| one).collect();
+        names_valid?;
+        let all: Option<Vec<ProviderConfig>> =
+            all.into_iter().map(|(_, provider)| provider).collect();
         let all = all.ok_or(Invalid)?;
         let default = match &*all {
             [only] => Some(only.name.clone()),
@@ -100,38 +100,38 @@ impl Providers {
 
     /// Returns warnings about providers that users cannot tell apart on the page to choose one.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        let alike = |one: &ProviderConfig, other: &ProviderConfig| {
-            let is_same =
-                |language| one.label.in_language(language) == other.label.in_language(language);
-            one.name < other.name && Language::ALL.into_iter().any(is_same)
+        let is_alike = |provider: &ProviderConfig, other: &ProviderConfig| {
+            let (label, others) = (&provider.label, &other.label);
+            let is_same = |language| label.in_language(language) == others.in_language(language);
+            provider.name < other.name && Language::ALL.into_iter().any(is_same)
         };
         // Without a default provider, users choose.
-        let shown = self
-            .default
-            .is_none()
-            .then_some(&self.all)
-            .into_iter()
-            .flatten();
-        shown.flat_map(move |one| {
-            let others = self.all.iter().filter(move |other| alike(one, other));
-            others.map(|other| {
-                let (one, other) = (&one.name, &other.name);
-                format!(
-                    "providers.{one} and providers.{other} have the same label: users cannot tell them apart; give one \
-                     a label of its own"
-                )
-            })
+        let all: &[_] = if self.default.is_none() {
+            &self.all
+        } else {
+            &[]
+        };
+        let pairs = all
+            .iter()
+            .flat_map(|provider| all.iter().map(move |other| (provider, other)));
+        let alike = pairs.filter(move |(provider, other)| is_alike(provider, other));
+        alike.map(|(ProviderConfig { name, .. }, other)| {
+            let other = &other.name;
+            format!(
+                "providers.{name} and providers.{other} have the same label: users cannot tell them apart; give one \
+                 a label of its own"
+            )
         })
     }
 }
 
 fn check_names(root: &Section<'_>, names: &[&str]) -> Read<()> {
     let is_invalid = |name: &&&str| name.parse::<ProviderName>().is_err();
-    let mut read = Ok(());
+    let mut valid = Ok(());
     for name in names.iter().filter(is_invalid) {
-        read = Err(root.problem("providers", &format!("[providers.{name}]"), NAME));
+        valid = Err(root.problem("providers", &format!("[providers.{name}]"), NAME));
     }
-    read
+    valid
 }
 
 fn quoted(names: &[&str]) -> String {

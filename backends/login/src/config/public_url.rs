@@ -11,22 +11,19 @@ pub struct PublicUrl(Origin);
 
 impl PublicUrl {
     /// Whether the scheme is https, so that cookies can be `Secure`.
-    #[must_use]
-    pub fn is_https(&self) -> bool {
+    pub(crate) fn is_https(&self) -> bool {
         self.0.is_https()
     }
 
     /// OAuth's `redirect_uri`, where the provider sends the browser back to. CONTRACT 8.
-    #[must_use]
-    pub fn callback(&self) -> Url {
+    pub(crate) fn callback(&self) -> Url {
         let mut url = self.0.to_url();
         url.set_path("/login");
         url
     }
 
     /// The URL of the page of the polling login of `state`.
-    #[must_use]
-    pub fn page(&self, state: &str) -> Url {
+    pub(crate) fn page(&self, state: &str) -> Url {
         let mut url = self.callback();
         url.query_pairs_mut().append_pair("state", state);
         url

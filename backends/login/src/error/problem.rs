@@ -166,13 +166,13 @@ const fn is_of_contract(code: &[u8]) -> bool {
 }
 
 /// `==`, which a constant cannot use yet.
-const fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    if one.len() != other.len() {
+const fn is_equal(code: &[u8], other: &[u8]) -> bool {
+    if code.len() != other.len() {
         return false;
     }
     let mut index = 0;
-    while index < one.len() {
-        if one[index] != other[index] {
+    while index < code.len() {
+        if code[index] != other[index] {
             return false;
         }
         index += 1;

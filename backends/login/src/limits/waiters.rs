@@ -27,8 +27,7 @@ pub(crate) struct Waiters {
 }
 
 impl Waiters {
-    /// Subscribes to changes of this login; `None` if too many requests wait already, of which `connections` is the
-    /// measure. Read the login afterwards only, so that no change is missed.
+    /// Subscribes to changes of this login; `None` if too many requests wait already for so many `connections`. Read the login afterwards only, so that no change is missed.
     pub(crate) fn subscribe(
         &self,
         login: StateHash,

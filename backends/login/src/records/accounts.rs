@@ -17,13 +17,9 @@ pub(crate) struct User {
 
 /// The stored accounts.
 #[derive(Clone, Debug)]
-pub(crate) struct Accounts(Store);
+pub(crate) struct Accounts(pub(crate) Store);
 
 impl Accounts {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self(store)
-    }
-
     /// Returns this user's account with the present display name, creating it if necessary, and whether it was created.
     ///
     /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.

@@ -51,7 +51,7 @@ impl Application {
 
 async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, StoreError> {
     let row = applications::find_by_id(store, id).await?;
-    let read = |row: ApplicationRow| {
+    let parse = |row: ApplicationRow| {
         let origins: Vec<String> = serde_json::from_str(&row.settings.return_to_origins).ok()?;
         let return_to: Option<_> = origins.iter().map(|origin| origin.parse().ok()).collect();
         Some(Application {
@@ -62,7 +62,7 @@ async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, St
         })
     };
     let malformed = StoreError::Malformed("return_to_origins");
-    row.map(|row| read(row).ok_or(malformed)).transpose()
+    row.map(|row| parse(row).ok_or(malformed)).transpose()
 }
 
 /// A read-through cache of the store's applications.
@@ -89,8 +89,8 @@ impl Applications {
         &self,
         id: AppId,
     ) -> Result<Option<Arc<Application>>, Arc<StoreError>> {
-        let read = async { Ok(find_stored(&self.store, id).await?.map(Arc::new)) };
-        self.cache.find(id, read).await
+        let find = async { Ok(find_stored(&self.store, id).await?.map(Arc::new)) };
+        self.cache.find(id, find).await
     }
 
     /// Invalidates the cache if `change` may concern applications.

@@ -1,14 +1,12 @@
 //! Events that applications report about logged-in users.
 
-mod cursor;
+use std::{fmt, str::FromStr};
 
-use std::str::FromStr;
-
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppId, is_word};
 use signpost_store::{FromRow, Row, Store, StoreError, values};
 
-pub use self::cursor::{EventCursor, ParseEventCursorError};
 use crate::records::accounts::AccountId;
 
 /// An event's name: 1 to 64 of `[a-z0-9_.]`. CONTRACT 8.
@@ -124,13 +122,9 @@ const LIST_IN_POSTGRES: &str = "SELECT id, event, data, received_at FROM events 
 
 /// The stored events. All functions fail if the store is unavailable.
 #[derive(Clone, Debug)]
-pub(crate) struct Events(Store);
+pub(crate) struct Events(pub(crate) Store);
 
 impl Events {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self(store)
-    }
-
     /// Inserts an event, and returns it; if there is one with its key, inserts nothing, and returns that.
     pub(crate) async fn insert(&self, event: &NewEvent) -> Result<Event, StoreError> {
         // A concurrent insert of the same key is waited for.
@@ -226,5 +220,79 @@ impl EventPage {
     }
 }
 
+/// The position behind an event: the next page begins with the next older one.
+///
+/// It names an event and not a number of events, so new events do not shift it. Its text is 11 characters of base64url,
+/// opaque to clients. Not a secret: an account's list has the account's own events only, wherever it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventCursor(i64);
+
+impl EventCursor {
+    /// The position behind the event with this id: of a page's last event, it is where the next page begins.
+    #[must_use]
+    pub fn behind(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// The id that all events of the page are below.
+    fn id(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for EventCursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&URL_SAFE_NO_PAD.encode(self.0.to_be_bytes()))
+    }
+}
+
+impl FromStr for EventCursor {
+    type Err = ParseEventCursorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut bytes = [0; 8];
+        match URL_SAFE_NO_PAD.decode_slice(text, &mut bytes) {
+            Ok(8) => Ok(Self(i64::from_be_bytes(bytes))),
+            _ => Err(ParseEventCursorError),
+        }
+    }
+}
+
+/// The text is not one that [`EventCursor`] writes.
+#[derive(Debug, thiserror::Error)]
+#[error("11 characters of base64url")]
+pub struct ParseEventCursorError;
+
 #[cfg(test)]
 mod both_stores;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back() {
+        for id in [0, 1, 255, 1 << 40, i64::MAX] {
+            let text = EventCursor::behind(id).to_string();
+            assert_eq!(text.len(), 11);
+            assert_eq!(text.parse::<EventCursor>().unwrap().id(), id);
+        }
+    }
+
+    #[test]
+    fn other_texts_are_rejected() {
+        for bad in [
+            "",
+            "1",
+            "AAAAAAAAAA",
+            "AAAAAAAAAAAA",
+            "AAAAAAAAAA=",
+            "AAAAAAAAAAB",
+            "AAAAAAAAAA+",
+            "AAAAAAAAAAé",
+            &"A".repeat(9999),
+        ] {
+            assert!(bad.parse::<EventCursor>().is_err(), "{bad}");
+        }
+    }
+}

@@ -13,33 +13,25 @@
 
 mod claim;
 mod cookie;
-mod failure;
-mod hints;
 mod seal;
 mod table;
-mod ticket;
 mod token;
-mod user_code;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, str::FromStr};
 
 use signpost_kit::{clock::Timestamp, limits::Network};
-use signpost_protocol::app::AppId;
-use url::Url;
+use signpost_protocol::{app::AppId, label_enum};
+use url::{Url, form_urlencoded};
 
 pub(crate) use self::{
     claim::{Claim, ClaimTimeouts},
     cookie::{BrowserCookie, CookieHash, LoginCookie, remove_oldest},
-    failure::FailureReason,
-    hints::Hints,
     seal::{SealKey, SealedRedirect},
     table::Logins,
-    ticket::{Ticket, TicketHash},
-    token::{LoginState, LoginToken, StateHash},
-    user_code::UserCode,
+    token::{LoginState, LoginToken, StateHash, Ticket, TicketHash, UserCode},
 };
 use crate::{
-    config::ProviderName,
+    config::{PassedOn, ProviderName},
     records::accounts::{Account, AccountId},
 };
 
@@ -247,5 +239,93 @@ pub(crate) enum Redemption {
     Unknown,
 }
 
+label_enum! {
+    /// Why a login failed, as responses and the store have it. CONTRACT 8.
+    pub(crate) enum FailureReason {
+        /// The user denied access at the provider.
+        AccessDenied = "access_denied",
+        /// The provider was unavailable or sent an invalid response.
+        ProviderFailed = "provider_failed",
+        /// The provider did not respond within 10 s.
+        ProviderTimeout = "provider_timeout",
+    }
+}
+
+impl FromStr for FailureReason {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|reason| reason.as_str() == word).ok_or(())
+    }
+}
+
+/// The values of `prompt` and `login_hint`. CONTRACT 8.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hints(Vec<(PassedOn, String)>);
+
+impl Hints {
+    /// Longest `login_hint` in bytes: an address has up to 254 (RFC 5321), and the sealed cookie must stay below 4 KB.
+    pub(crate) const MAX_LOGIN_HINT: usize = 254;
+
+    /// Adds the value of a parameter.
+    pub(crate) fn add(&mut self, parameter: PassedOn, value: &str) {
+        self.0.push((parameter, value.to_owned()));
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn get(&self, parameter: PassedOn) -> Option<&str> {
+        let mut all = self.0.iter();
+        all.find_map(|(name, value)| (*name == parameter).then_some(value.as_str()))
+    }
+
+    /// As a query, for the store and the cookie; `None` if there are none.
+    pub(crate) fn encode(&self) -> Option<String> {
+        let pairs = self.0.iter().map(|(name, value)| (name.as_str(), value));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(pairs).finish();
+        (!query.is_empty()).then_some(query)
+    }
+
+    /// Reads what [`Self::encode`] has written.
+    pub(crate) fn decode(query: &str) -> Self {
+        let pairs = form_urlencoded::parse(query.as_bytes());
+        let known = pairs.filter_map(|(name, value)| {
+            let mut all = PassedOn::ALL.into_iter();
+            let parameter = all.find(|parameter| parameter.as_str() == name)?;
+            Some((parameter, value.into_owned()))
+        });
+        Self(known.collect())
+    }
+}
+
+// They can name a person.
+signpost_protocol::hide_in_debug!(Hints);
+
 #[cfg(test)]
 mod both_stores;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_reads_back() {
+        let reason = FailureReason::ProviderTimeout;
+        assert_eq!(reason.as_str().parse::<FailureReason>().unwrap(), reason);
+        assert!("other".parse::<FailureReason>().is_err());
+    }
+
+    #[test]
+    fn hints_read_back() {
+        assert_eq!(Hints::default().encode(), None);
+        let mut hints = Hints::default();
+        hints.add(PassedOn::LoginHint, "ada+1@example.org & é");
+        hints.add(PassedOn::Prompt, "login");
+        let back = Hints::decode(&hints.encode().unwrap());
+        assert!(back == hints);
+        assert_eq!(back.get(PassedOn::LoginHint), Some("ada+1@example.org & é"));
+        assert!(Hints::decode("other=1&x") == Hints::default());
+        assert!(!format!("{hints:?}").contains("ada"));
+    }
+}

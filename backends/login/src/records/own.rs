@@ -10,8 +10,7 @@ pub type Migrations = &'static [Migration<'static>];
 /// Which of their rows are deleted.
 pub type Sweeps = &'static [Sweep];
 
-/// The store for a version's own tables, whose names begin with the version's: `v3_notes`. Statements are those of both
-/// databases, with parameters `$1`, `$2`, …; where these differ, [`Self::dialect`] chooses.
+/// The store for a version's own tables, whose names begin with the version's: `v3_notes`. Both databases understand the statements, which have parameters `$1`, `$2`, …; where these differ, [`Self::dialect`] chooses.
 ///
 /// All methods fail if the store is unavailable, or a row holds a value that its type does not have. `?` makes of that
 /// 503 `store_unavailable`.

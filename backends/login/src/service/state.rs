@@ -71,10 +71,10 @@ impl State {
     pub(crate) fn new(database: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
             applications: Applications::new(database.clone(), Arc::clone(&clock)),
-            accounts: Accounts::new(database.clone()),
+            accounts: Accounts(database.clone()),
             credentials: Credentials::new(database.clone(), Arc::clone(&clock)),
-            events: Events::new(database.clone()),
-            logins: Logins::new(database.clone()),
+            events: Events(database.clone()),
+            logins: Logins(database.clone()),
             waiters: Waiters::default(),
             spans: Arc::default(),
             metrics: Arc::default(),
@@ -107,8 +107,8 @@ impl State {
 
     /// The seal of redirect logins, whose key all processes share.
     pub(crate) async fn seal(&self) -> Result<&SealKey, StoreError> {
-        let read = || self.logins.seal_key(SealKey::generate(), self.clock.now());
-        self.seal.get_or_try_init(read).await
+        let find = || self.logins.seal_key(SealKey::generate(), self.clock.now());
+        self.seal.get_or_try_init(find).await
     }
 
     /// Cached data is used for this long after the store's change feed was lost.

@@ -35,10 +35,10 @@ pub(crate) struct Stores {
 impl Stores {
     fn new(database: Store) -> Self {
         Self {
-            accounts: Accounts::new(database.clone()),
+            accounts: Accounts(database.clone()),
             credentials: Credentials::new(database.clone(), Arc::new(SystemClock)),
-            events: Events::new(database.clone()),
-            logins: Logins::new(database.clone()),
+            events: Events(database.clone()),
+            logins: Logins(database.clone()),
             database,
         }
     }

@@ -16,8 +16,7 @@ pub struct FieldPath(String);
 
 impl FieldPath {
     /// Returns the value at this place of a record.
-    #[must_use]
-    pub fn find<'v>(&self, record: &'v RawValue) -> Option<&'v RawValue> {
+    pub(crate) fn find<'v>(&self, record: &'v RawValue) -> Option<&'v RawValue> {
         self.0.split('.').try_fold(record, member)
     }
 }

@@ -33,13 +33,12 @@ impl Label {
     }
 
     /// The text in a language; otherwise in English, otherwise the kind's own name or the provider's.
-    #[must_use]
-    pub fn in_language(&self, language: Language) -> &str {
+    pub(crate) fn in_language(&self, language: Language) -> &str {
         let find = |wanted| {
             let mut all = self.by_language.iter();
             all.find(|(language, _)| *language == wanted)
         };
-        let found = find(language).or_else(|| find(Language::En));
-        found.map_or(&self.default, |(_, text)| text)
+        let text = find(language).or_else(|| find(Language::En));
+        text.map_or(&self.default, |(_, text)| text)
     }
 }

@@ -299,33 +299,8 @@ fn oauth_settings(
     given: Given,
     is_local_only: bool,
 ) -> Read<OAuthSettings> {
-    let own_user_url = preset.own_user_url.filter(|_| given.url.is_some());
-    let user_url = own_user_url.or(preset.user_url);
-    let endpoints = [
-        ("authorize_url", given.authorize_url, preset.authorize_url),
-        ("token_url", given.token_url, preset.token_url),
-        ("user_url", given.user_url, user_url),
-    ];
-    let endpoints = endpoints
-        .map(|(key, given, default)| (key, given.or_else(|| default.and_then(Address::parse))));
-    let server = given.url.or_else(|| preset.url.and_then(base_url));
-    let mut addresses = endpoints.iter().map(|(_, address)| address);
-    if server.is_none() && addresses.any(|address| matches!(address, Some(Address::Path(_)))) {
-        return Err(section.missing("url", BASE));
-    }
-    let mut urls = Vec::new();
-    for (key, address) in endpoints {
-        let url = match (address, &server) {
-            (Some(Address::Url(url)), _) => Ok(url),
-            (Some(Address::Path(path)), Some(server)) => Ok(below(server, &path)),
-            _ => Err(section.missing(key, ENDPOINT)),
-        };
-        if is_local_only && url.as_ref().is_ok_and(|url| !is_loopback(url)) {
-            let key = if section.has(key) { key } else { "url" };
-            return Err(sandbox_elsewhere(section, key));
-        }
-        urls.push(url);
-    }
+    let addresses = [given.authorize_url, given.token_url, given.user_url];
+    let urls = endpoints(section, preset, given.url, addresses, is_local_only)?;
     let parse = |field: &&str| field.parse::<FieldPath>();
     let id_field = match (given.id_field, &preset.id_field) {
         (Some(field), _) => Ok(field),
@@ -352,6 +327,43 @@ fn oauth_settings(
         display_name_fields: display_name_fields?,
         issuer,
     })
+}
+
+/// The endpoints for authorization, tokens and the user. A file that lacks several addresses gets a problem for each.
+fn endpoints(
+    section: &Section<'_>,
+    preset: &OAuth,
+    url: Option<Url>,
+    [authorize, token, user]: [Option<Address>; 3],
+    is_local_only: bool,
+) -> Read<Vec<Read<Url>>> {
+    let own_user_url = preset.own_user_url.filter(|_| url.is_some());
+    let user_url = own_user_url.or(preset.user_url);
+    let endpoints = [
+        ("authorize_url", authorize, preset.authorize_url),
+        ("token_url", token, preset.token_url),
+        ("user_url", user, user_url),
+    ];
+    let endpoints = endpoints
+        .map(|(key, given, default)| (key, given.or_else(|| default.and_then(Address::parse))));
+    let server = url.or_else(|| preset.url.and_then(base_url));
+    let mut addresses = endpoints.iter().map(|(_, address)| address);
+    if server.is_none() && addresses.any(|address| matches!(address, Some(Address::Path(_)))) {
+        return Err(section.missing("url", BASE));
+    }
+    let url = |(key, address)| {
+        let url = match (address, &server) {
+            (Some(Address::Url(url)), _) => Ok(url),
+            (Some(Address::Path(path)), Some(server)) => Ok(below(server, &path)),
+            _ => Err(section.missing(key, ENDPOINT)),
+        };
+        if is_local_only && url.as_ref().is_ok_and(|url| !is_loopback(url)) {
+            let key = if section.has(key) { key } else { "url" };
+            return Err(sandbox_elsewhere(section, key));
+        }
+        Ok(url)
+    };
+    endpoints.into_iter().map(url).collect()
 }
 
 fn sandbox_elsewhere(section: &Section<'_>, key: &str) -> Invalid {

@@ -149,8 +149,8 @@ impl BrowserCookie {
 /// 3 KB, others 150 bytes, and with too many of them a proxy would reject the browser's requests.
 const MAX_LOGIN_COOKIES: usize = 8;
 
-/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many, beside the one that is
-/// `set`. Browsers send older cookies first (RFC 6265 section 5.4). Whatever its age, the login that is furthest goes last.
+/// The `Set-Cookie` headers that remove the oldest login cookies of a browser that has too many, beside the cookie that
+/// is `set`. Browsers send older cookies first (RFC 6265 section 5.4). Whatever its age, the login that is furthest goes last.
 pub(crate) fn remove_oldest(
     headers: &HeaderMap,
     public_url: &PublicUrl,

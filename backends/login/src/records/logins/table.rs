@@ -71,13 +71,9 @@ fn keep(from: &str, [hash, lifetime, login]: [&str; 3]) -> String {
 /// The stored logins. Each change is a conditional write; `false` means that its condition was not met. All functions fail
 /// if the store is unavailable.
 #[derive(Clone, Debug)]
-pub(crate) struct Logins(Store);
+pub(crate) struct Logins(pub(crate) Store);
 
 impl Logins {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self(store)
-    }
-
     /// Inserts a login: a polling login as it begins, a redirect login as a callback claims it; `false` if another callback
     /// has done so. The cost does not depend on the number of pending logins.
     pub(crate) async fn insert(&self, login: &Login, now: Timestamp) -> Result<bool, StoreError> {

@@ -1,16 +1,17 @@
-//! The two names of a login: the token, which the client keeps, and the `state`, which the browser carries.
+//! The names of a login: the token, which the client keeps, and the `state`, which the browser carries; the ticket, which a
+//! redirect login passes to its application; the code that a user compares on two screens.
 //!
 //! CONTRACT 8: `token` is `v1.` and 256 random bits; `state` is `v1.` and the SHA-256 of the whole
 //! token. Only that hash is stored, so a login cannot be collected with a URL or the database alone.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
-use signpost_protocol::{login_state::version_of, version::Version};
+use signpost_protocol::{challenge::Challenge, login_state::version_of, version::Version};
 use zeroize::Zeroizing;
 
 use crate::{
     records::credentials::{Credential, credential_from},
-    secret::{self, Secret, hash_type},
+    secret::{self, Secret, hash_type, random, sha256},
 };
 
 hash_type! {
@@ -54,7 +55,7 @@ impl LoginToken {
 
     /// The hash that is stored.
     pub(crate) fn hash(&self) -> StateHash {
-        StateHash(secret::sha256(self.0.as_bytes()))
+        StateHash(sha256(self.0.as_bytes()))
     }
 
     /// The login's credential, derived from the token: the same in each backend, and unknown to the store. CONTRACT 8.
@@ -109,6 +110,89 @@ impl fmt::Debug for LoginState {
     }
 }
 
+hash_type! {
+    /// SHA-256 of a ticket and its challenge, which is what the store has.
+    TicketHash
+}
+
+/// Redeems one login result, once, within 60 s. CONTRACT 8.
+#[derive(Debug)]
+pub(crate) struct Ticket(Secret);
+
+impl Ticket {
+    /// Generates a random ticket.
+    pub(crate) fn generate() -> Self {
+        Self(Secret::generate())
+    }
+
+    /// Reads 43 characters of base64url; `None` for anything else.
+    pub(crate) fn decode(text: &str) -> Option<Self> {
+        Secret::decode(text).map(Self)
+    }
+
+    /// The ticket's text, for the query of `return_to`.
+    pub(crate) fn encode(&self) -> String {
+        self.0.encode()
+    }
+
+    /// The hash that is stored. The challenge is part of it: only who has the verifier finds the login, and who sends one for a
+    /// login without a challenge does not.
+    pub(crate) fn hash(&self, challenge: Option<&Challenge>) -> TicketHash {
+        let challenge = challenge.map_or(&[][..], |challenge| challenge.as_bytes());
+        let bound = Zeroizing::new([self.0.as_bytes(), challenge].concat());
+        TicketHash(sha256(&bound))
+    }
+}
+
+/// Consonants only, so that codes contain no words, and no letters that look like digits (RFC 8628 section 6.1).
+const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
+const LETTERS: usize = 8;
+
+/// Eight letters in two groups: `BCDF-GHJK`. Not a secret: it identifies a login, but gives no access to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UserCode(String);
+
+impl UserCode {
+    /// Generates a random code.
+    pub(crate) fn generate() -> Self {
+        // 64 bits over 20 letters: the bias is about 10⁻⁹, and the code is not a secret.
+        let mut number = u64::from_le_bytes(random());
+        let mut code = String::with_capacity(LETTERS + 1);
+        for index in 0..LETTERS {
+            if index == LETTERS / 2 {
+                code.push('-');
+            }
+            let letter = usize::try_from(number % 20).expect("less than 20");
+            code.push(char::from(ALPHABET[letter]));
+            number /= 20;
+        }
+        Self(code)
+    }
+
+    /// The code's text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UserCode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let is_letter = |letter: u8| ALPHABET.contains(&letter);
+        match text.split_once('-') {
+            Some((first, second))
+                if first.len() == 4
+                    && second.len() == 4
+                    && first.bytes().chain(second.bytes()).all(is_letter) =>
+            {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +204,7 @@ mod tests {
     #[test]
     fn the_state_is_the_version_and_the_hash_of_the_whole_token() {
         let token = token();
-        let expected = secret::encode(&secret::sha256(token.as_str().as_bytes()));
+        let expected = secret::encode(&sha256(token.as_str().as_bytes()));
         assert_eq!(token.state().encode(), format!("v1.{expected}"));
     }
 
@@ -176,5 +260,35 @@ mod tests {
         let token = token();
         let printed = format!("{token:?} {:?}", token.state());
         assert!(!printed.contains(token.as_str()) && !printed.contains(&token.state().encode()));
+    }
+
+    #[test]
+    fn a_ticket_reads_back_and_is_not_printed() {
+        let ticket = Ticket::generate();
+        assert_eq!(
+            Ticket::decode(&ticket.encode()).unwrap().hash(None),
+            ticket.hash(None)
+        );
+        assert!(Ticket::decode("x").is_none());
+        assert!(!format!("{ticket:?}").contains(&ticket.encode()));
+    }
+
+    #[test]
+    fn a_ticket_is_found_with_the_verifier_of_its_challenge_only() {
+        let [challenge, other] =
+            ["a", "b"].map(|one| Challenge::of_verifier(&one.repeat(43)).unwrap());
+        let ticket = Ticket::generate();
+        let hashes = [None, Some(&challenge), Some(&other)].map(|one| ticket.hash(one).0);
+        let different: std::collections::BTreeSet<_> = hashes.iter().collect();
+        assert_eq!(different.len(), hashes.len());
+    }
+
+    #[test]
+    fn a_code_is_two_groups_of_four_consonants() {
+        let code = UserCode::generate();
+        assert_eq!(code.as_str().parse::<UserCode>().unwrap(), code);
+        for bad in ["", "BCDFGHJK", "BCDF-GHJA", "BCD-FGHJK", "bcdf-ghjk"] {
+            assert!(bad.parse::<UserCode>().is_err(), "{bad}");
+        }
     }
 }

@@ -10,7 +10,6 @@ use signpost_protocol::version::Version;
 use crate::choice::Choice;
 
 /// All versions, with each version's own endpoints. The first one is the default route. CONTRACT 5.
-#[must_use]
 pub fn versions() -> Versions {
     Versions::choosing(choosing)
         .with::<login_v1::V1>()

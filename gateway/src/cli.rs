@@ -51,21 +51,19 @@ use signpost_protocol::language::Language;
 use signpost_release::RELEASE;
 use signpost_store::{Store, error::is_encoding};
 
-pub use self::parse::parse;
-use crate::{
-    config::{Applications, Config, MultiApplications, parse_since},
-    directory::apps::inspect::inspect,
-    process::{
-        reload::needs_restart,
-        start,
-        upgrade::{TAKE_OVER, TakenOver},
-    },
+pub(crate) use self::parse::parse;
+use crate::process::{
+    reload::needs_restart,
+    start,
+    upgrade::{TAKE_OVER, TakenOver},
 };
+use signpost_management::administration::inspect::inspect;
+use signpost_proxy::{Config, MultiApplications, parse_since, program::Applications};
 
 /// A gateway that verifies signed requests and routes them by version.
 #[derive(Debug, Parser)]
 #[command(name = "signpost", version = RELEASE, arg_required_else_help = true)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -158,7 +156,7 @@ struct CommonOptions {
 /// # Errors
 ///
 /// The command fails; the error is for people.
-pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // Before all else: without a handler, the signal of a log rotation would end the process. A service manager may send it
     // to a command, too.
     let reopen = ReopenSignals::listen().context("cannot handle SIGUSR1")?;
@@ -259,6 +257,6 @@ fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 /// Prints a line to standard error. If it is blocked, the process ends nevertheless.
-pub fn print_error(line: &str) {
+pub(crate) fn print_error(line: &str) {
     write_final_line(line.to_owned());
 }

@@ -1,8 +1,10 @@
 //! Entry point: parses the arguments, runs the command, returns the exit code.
 
+mod cli;
+mod process;
+
 use std::process::ExitCode;
 
-use gateway::cli;
 use mimalloc::MiMalloc;
 
 /// Needs fewer instructions per allocation than the system's allocator.

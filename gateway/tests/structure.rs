@@ -7,10 +7,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-/// The folders of the gateway, from the wire to the commands.
-const GATEWAY: [&str; 18] = [
+/// The folders of the proxy, from the wire to the listeners.
+const PROXY: [&str; 13] = [
     "wire",
     "tls",
     "request",
@@ -21,15 +22,27 @@ const GATEWAY: [&str; 18] = [
     "upstream",
     "observe",
     "shadow",
-    "gateway",
+    "serve",
     "downstream",
+    "scrape",
+];
+
+/// The folders of the management, from what decides to what shows.
+const MANAGEMENT: [&str; 7] = [
+    "administration",
+    "reports",
+    "readiness",
     "doctor",
     "operations",
     "api",
     "console",
-    "process",
-    "cli",
 ];
+
+/// The folders of the program.
+const PROGRAM: [&str; 2] = ["process", "cli"];
+
+/// Names that the proxy shows to the management, at most: each is a promise that the proxy keeps.
+const MAX_FACADE: usize = 90;
 
 /// The folders of the login service, from what every login needs to the program.
 const LOGIN: [&str; 13] = [
@@ -38,11 +51,13 @@ const LOGIN: [&str; 13] = [
 ];
 
 /// The crates that are shipped.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 13] = [
     "gateway",
     "gateway/bridge",
     "gateway/kit",
+    "gateway/management",
     "gateway/protocol",
+    "gateway/proxy",
     "gateway/release",
     "gateway/store",
     "backends/login",
@@ -231,7 +246,9 @@ impl Modules {
 
 #[test]
 fn each_folder_imports_only_those_before_it() {
-    assert_order("gateway", &GATEWAY);
+    assert_order("gateway/proxy", &PROXY);
+    assert_order("gateway/management", &MANAGEMENT);
+    assert_order("gateway", &PROGRAM);
     assert_order("backends/login", &LOGIN);
 }
 
@@ -249,10 +266,55 @@ fn no_files_import_each_other() {
 
 #[test]
 fn the_phases_use_nothing_of_pingora() {
-    let phases = files(&source("gateway").join("phases"));
+    let phases = files(&source("gateway/proxy").join("phases"));
     assert!(phases.len() > 10);
     for path in phases {
         assert!(!code(&path).contains("pingora"), "{}", path.display());
+    }
+}
+
+/// The names that the files of a crate use of the proxy.
+fn used_of_the_proxy(of: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for path in files(&source(of)) {
+        let paths = paths_after(&code(&path), "signpost_proxy::");
+        names.extend(paths.into_iter().map(|path| path.join("::")));
+    }
+    names
+}
+
+#[test]
+fn the_management_reaches_the_proxy_by_a_small_facade() {
+    let used = used_of_the_proxy("gateway/management");
+    assert!(used.len() > 20, "{used:?}");
+    assert!(used.len() <= MAX_FACADE, "{}: {used:?}", used.len());
+    let of_the_program = used.iter().find(|name| name.starts_with("program::"));
+    assert_eq!(of_the_program, None);
+}
+
+#[test]
+fn the_proxy_has_nothing_that_only_operators_need() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--prefix", "none"])
+        .args(["--package", "signpost-proxy", "--edges", "normal"])
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{tree:?}");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let crates: BTreeSet<_> = tree
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(crates.contains("pingora"), "{tree}");
+    for operators in [
+        "axum",
+        "clap",
+        "csv",
+        "maud",
+        "signpost-management",
+        "utoipa",
+    ] {
+        assert!(!crates.contains(operators), "{operators}");
     }
 }
 

@@ -18,7 +18,7 @@ use signpost_kit::{
         shared_keys::{self, Log, TracingSettings},
     },
     read_all,
-    server::{management::ManagementSettings, shutdown::ShutdownSettings},
+    server::{names::ManagementSettings, shutdown::ShutdownSettings},
 };
 use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;

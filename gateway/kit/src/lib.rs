@@ -19,6 +19,7 @@
 
 pub mod cache;
 pub mod clock;
+#[cfg(feature = "operators")]
 pub mod command;
 pub mod config;
 pub mod limits;

@@ -1,7 +1,7 @@
 //! HTML pages for browsers: the frame of every page, the error page, and their response headers.
 //!
 //! Pages have no scripts and no external resources: the policy allows one style sheet, by its hash, and the empty icon,
-//! so that browsers do not request `/favicon.ico`. The template library escapes every value. The gateway and the login
+//! so that browsers do not request `/favicon.ico`. [`Html`] escapes every value. The gateway and the login
 //! service share the layout and look like one service.
 
 use std::sync::LazyLock;
@@ -14,7 +14,6 @@ use http::{
         X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
     },
 };
-use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use signpost_protocol::{
     language::Language,
@@ -64,71 +63,104 @@ pub enum Outcome {
     Failure,
 }
 
+/// HTML: text that is escaped, between markup that is the program's own.
+#[derive(Clone, Debug, Default)]
+pub struct Html(String);
+
+impl Html {
+    /// What a template library has written, which escapes every value.
+    #[must_use]
+    pub const fn escaped(html: String) -> Self {
+        Self(html)
+    }
+
+    /// Adds markup. It is fixed, so that no value gets in unescaped.
+    fn markup(mut self, markup: &'static str) -> Self {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Adds a text, also as an attribute's value in double quotes.
+    fn text(mut self, text: &str) -> Self {
+        for letter in text.chars() {
+            match letter {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                _ => self.0.push(letter),
+            }
+        }
+        self
+    }
+
+    /// Adds HTML.
+    fn html(mut self, other: &Self) -> Self {
+        self.0.push_str(&other.0);
+        self
+    }
+
+    /// Adds a term and its description.
+    fn described(self, term: &str, open: &'static str, text: &str, close: &'static str) -> Self {
+        let term = self.markup("<dt>").text(term).markup("</dt><dd>");
+        term.markup(open).text(text).markup(close).markup("</dd>")
+    }
+}
+
 /// Returns a complete page: the title, and `body` below it.
 #[must_use]
-pub fn document(language: Language, title: &str, body: &Markup) -> String {
-    frame(language, title, &html! { h1 { (title) } (body) })
+pub fn document(language: Language, title: &str, body: &Html) -> String {
+    let heading = Html::default().markup("<h1>").text(title).markup("</h1>");
+    frame(language, title, &heading.html(body))
 }
 
 /// Returns the page of an outcome: its mark, the title, and `body` below them.
 #[must_use]
-pub fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> String {
-    let (class, role, mark) = match outcome {
-        Outcome::Success => ("success", "status", "✓"),
-        Outcome::Neutral => ("neutral", "status", "✓"),
-        Outcome::Failure => ("failure", "alert", "!"),
-    };
-    let content = html! {
-        div class=(class) role=(role) {
-            span.mark aria-hidden="true" { (mark) }
-            h1 { (title) }
+pub fn outcome(outcome: Outcome, language: Language, title: &str, body: &Html) -> String {
+    let begin = match outcome {
+        Outcome::Success => {
+            r#"<div class="success" role="status"><span class="mark" aria-hidden="true">✓"#
         }
-        (body)
+        Outcome::Neutral => {
+            r#"<div class="neutral" role="status"><span class="mark" aria-hidden="true">✓"#
+        }
+        Outcome::Failure => {
+            r#"<div class="failure" role="alert"><span class="mark" aria-hidden="true">!"#
+        }
     };
+    let heading = Html::default().markup(begin).markup("</span><h1>");
+    let content = heading.text(title).markup("</h1></div>").html(body);
     frame(language, title, &content)
 }
 
-fn frame(language: Language, title: &str, content: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang=(language.tag()) {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="robots" content="noindex";
-                link rel="icon" href="data:,";
-                title { (title) }
-                style { (PreEscaped(&*STYLE)) }
-            }
-            body {
-                main { (content) }
-            }
-        }
-    };
-    page.into_string()
+fn frame(language: Language, title: &str, content: &Html) -> String {
+    let head = r#"<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><meta name="robots" content="noindex"><link rel="icon" href="data:,"><title>"#;
+    let begin = Html::default().markup("<!DOCTYPE html><html lang=\"");
+    let page = begin.text(language.tag()).markup("\">").markup(head);
+    let page = page.text(title).markup("</title><style>").markup(&STYLE);
+    let page = page.markup("</style></head><body><main>").html(content);
+    page.markup("</main></body></html>").0
 }
 
 /// Returns the page of a problem, with the code and the request ID that its JSON would have.
 #[must_use]
 pub fn problem(problem: &Problem) -> String {
     let language = problem.language;
-    let body = html! {
-        p { (problem.page_detail()) }
-        @if let Some(link) = &problem.link {
-            p { a href=(link) { (text(language, "page_problem_link", &[])) } }
-        }
-        dl {
-            dt { (text(language, "page_problem_code", &[])) }
-            dd { code { (problem.code.as_str()) } }
-            dt { (text(language, "page_problem_request", &[])) }
-            dd { code { (problem.request_id) } }
-            @if let Some(detail) = problem.developer_detail() {
-                dt { (text(language, "page_problem_developer", &[])) }
-                dd { (detail) }
-            }
-        }
-    };
+    let term = |key| text(language, key, &[]);
+    let body = Html::default().markup("<p>").text(&problem.page_detail());
+    let mut body = body.markup("</p>");
+    if let Some(link) = &problem.link {
+        body = body.markup("<p><a href=\"").text(link).markup("\">");
+        body = body.text(&term("page_problem_link")).markup("</a></p>");
+    }
+    let (code, id) = (problem.code.as_str(), &problem.request_id);
+    let body = body.markup("<dl>");
+    let body = body.described(&term("page_problem_code"), "<code>", code, "</code>");
+    let mut body = body.described(&term("page_problem_request"), "<code>", id, "</code>");
+    if let Some(detail) = problem.developer_detail() {
+        body = body.described(&term("page_problem_developer"), "", &detail, "");
+    }
+    let body = body.markup("</dl>");
     outcome(Outcome::Failure, language, &problem.page_title(), &body)
 }
 
@@ -136,18 +168,19 @@ pub fn problem(problem: &Problem) -> String {
 #[must_use]
 pub fn about(about: &About) -> String {
     let language = about.language;
-    let body = html! {
-        p { (about.detail) }
-        dl {
-            dt { (text(language, "page_problem_code", &[])) }
-            dd { code { (about.code.as_str()) } }
-            dt { (text(language, "page_problem_status", &[])) }
-            dd { (about.status) }
-            dt { (text(language, "page_problem_retry", &[])) }
-            dd { (text(language, about.retry.key(), &[])) }
-        }
-    };
-    document(language, &about.title, &body)
+    let term = |key| text(language, key, &[]);
+    let (code, status) = (about.code.as_str(), about.status.to_string());
+    let body = Html::default().markup("<p>").text(&about.detail);
+    let body = body.markup("</p><dl>");
+    let body = body.described(&term("page_problem_code"), "<code>", code, "</code>");
+    let body = body.described(&term("page_problem_status"), "", &status, "");
+    let body = body.described(
+        &term("page_problem_retry"),
+        "",
+        &term(about.retry.key()),
+        "",
+    );
+    document(language, &about.title, &body.markup("</dl>"))
 }
 
 #[cfg(test)]
@@ -274,7 +307,7 @@ mod tests {
         assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");
         assert_eq!(headers[REFERRER_POLICY], "no-referrer");
         assert_eq!(headers[CACHE_CONTROL], "no-store");
-        let page = document(Language::Ja, "t", &Markup::default());
+        let page = document(Language::Ja, "t", &Html::default());
         assert!(page.contains("content=\"noindex\""), "{page}");
     }
 }

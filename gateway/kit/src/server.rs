@@ -4,7 +4,9 @@ pub mod backlog;
 pub mod descriptors;
 pub mod health;
 pub mod listener;
+#[cfg(feature = "operators")]
 pub mod management;
+pub mod names;
 pub mod shutdown;
 pub mod signals;
 pub mod socket;

@@ -15,10 +15,8 @@ use super::{
     many, print_line,
     table::{printable, printable_json},
 };
-use crate::{
-    config::{Applications, Config},
-    directory::logins::{AccountName, EndedLogins, Logins, LogoutError},
-};
+use signpost_management::administration::logins::{AccountName, EndedLogins, Logins, LogoutError};
+use signpost_proxy::{Config, program::Applications};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AccountCommand {

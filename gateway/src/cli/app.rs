@@ -23,20 +23,22 @@ use super::{
     operation::{Told, on_apps, with_keys},
     print_error, print_line,
 };
-use crate::{
-    config::{Applications, Config, weaknesses},
-    directory::apps::{
-        administration::Administration,
-        open::open_store,
+use signpost_management::{
+    administration::{
+        apps::Administration,
         rules::{Origin, Rules},
-        store::AppSummary,
-        stored::StoredApps,
+        summary::AppSummary,
     },
     operations::{
         Input, Operation, Output,
         apps::{self, Deleted},
         input::{Decision, Nothing},
     },
+};
+use signpost_proxy::{
+    Config, StoredApps,
+    program::{Applications, open_store},
+    weaknesses,
 };
 
 #[derive(Debug, Subcommand)]

@@ -11,13 +11,11 @@ use super::{
     CommonOptions, many, print_error, print_line, since,
     table::{print_table, printable_json},
 };
-use crate::{
-    config::{Config, rfc3339},
-    directory::{
-        apps::administration::MAX_PAGE,
-        audit::{self, AuditItem},
-    },
+use signpost_management::administration::{
+    apps::MAX_PAGE,
+    audit::{self, AuditItem},
 };
+use signpost_proxy::{Config, rfc3339};
 
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {

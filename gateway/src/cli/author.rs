@@ -6,12 +6,12 @@ use clap::Args;
 use rustix::process::{geteuid, getuid};
 use signpost_store::tables::audit::Author;
 
-use crate::{
-    directory::{
-        apps::rules::Reason,
+use signpost_management::{
+    administration::{
         audit::{user_name, user_shown},
+        rules::Reason,
     },
-    observe::gateways::host_name,
+    reports::gateways::host_name,
 };
 
 /// Why something is changed.

@@ -16,10 +16,8 @@ use super::{
         diff::{Period, exit_code, open, print},
     },
 };
-use crate::{
-    config::{Changes, ServedVersion},
-    shadow::report::{Diff, Wanted},
-};
+use signpost_management::reports::shadows::{Diff, Wanted};
+use signpost_proxy::{Changes, ServedVersion};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BridgeCommand {

@@ -23,10 +23,8 @@ use super::{
     source::{read_key, read_secret},
     table::printable,
 };
-use crate::{
-    config::{Applications, Config, MultiApplications},
-    directory::apps::rules::ProfileChoice,
-};
+use signpost_management::administration::rules::ProfileChoice;
+use signpost_proxy::{Config, MultiApplications, program::Applications};
 
 /// The variable with the application's key, if neither `--key` nor the configuration has it.
 const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";

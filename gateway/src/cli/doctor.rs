@@ -27,15 +27,8 @@ use super::{
     language, print_error, print_line,
     table::{print_table, printable, printable_json},
 };
-use crate::{
-    directory::{
-        apps::{
-            App,
-            directory::{AppDirectory, CachedApps},
-            open::open_store,
-        },
-        audit,
-    },
+use signpost_management::{
+    administration::audit,
     doctor::{
         Findings, KEY, Patient, Rules, Step,
         paste::Pasted,
@@ -43,7 +36,10 @@ use crate::{
         string::request_of_string,
         without_keys,
     },
-    phases::{admit::AdmissionRules, verify::Verifier},
+};
+use signpost_proxy::{
+    AdmissionRules, App, AppDirectory, Verifier,
+    program::{CachedApps, open_store},
 };
 
 /// Limit of what is pasted, in bytes.

@@ -13,7 +13,8 @@ use super::{
     CommonOptions, language, many, print_line,
     table::{printable, printable_json},
 };
-use crate::{config::Config, observe::rejections, phases::own_page::about_with};
+use signpost_management::reports::rejections;
+use signpost_proxy::{Config, program::about_with};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {

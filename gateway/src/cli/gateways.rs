@@ -9,10 +9,8 @@ use super::{
     CommonOptions, many, print_line,
     table::{print_table, printable, printable_json},
 };
-use crate::{
-    config::{Config, rfc3339},
-    observe::gateways::{GatewayState, ListedGateway, list},
-};
+use signpost_management::reports::gateways::{GatewayState, ListedGateway, list};
+use signpost_proxy::{Config, rfc3339};
 
 /// Of a configuration's hash, people see the beginning.
 const SHOWN_HASH: usize = 12;

@@ -12,14 +12,8 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::tables::audit::Author;
 
 use super::{CommonOptions, app::configured_store, author::Why, print_error, print_line};
-use crate::{
-    config::Config,
-    directory::apps::{
-        open::raise_statement_timeout,
-        reseal::{Progress, Unreadable},
-        stored::StoredApps,
-    },
-};
+use signpost_management::administration::reseal::{MasterKeyRotation, Progress, Unreadable};
+use signpost_proxy::{Config, program::raise_statement_timeout};
 
 /// Time from one line about the progress to the next.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,6 +46,7 @@ pub(super) async fn run(command: MasterKeyCommand) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(&rotate.common.config)?;
     raise_statement_timeout(&mut config.store);
     let store = configured_store(&config, &rotate.common).await?;
+    let store = MasterKeyRotation(store);
     let unreadable = if rotate.check {
         Unreadable::default()
     } else {
@@ -73,7 +68,11 @@ pub(super) async fn run(command: MasterKeyCommand) -> anyhow::Result<ExitCode> {
 }
 
 /// Seals all keys anew, and prints how far it is.
-async fn reseal(store: &StoredApps, author: Author, is_json: bool) -> anyhow::Result<Unreadable> {
+async fn reseal(
+    store: &MasterKeyRotation,
+    author: Author,
+    is_json: bool,
+) -> anyhow::Result<Unreadable> {
     let (new, before) = store.exchanged_master_keys()?;
     let Progress { remaining, .. } = store.reseal_progress().await?;
     let (mut done, mut printed_at) = (0, Instant::now());
@@ -94,7 +93,7 @@ async fn reseal(store: &StoredApps, author: Author, is_json: bool) -> anyhow::Re
         .await?)
 }
 
-fn print(store: &StoredApps, progress: &Progress, is_json: bool) {
+fn print(store: &MasterKeyRotation, progress: &Progress, is_json: bool) {
     let Progress {
         applications,
         remaining,

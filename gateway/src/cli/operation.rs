@@ -5,14 +5,11 @@ use signpost_kit::clock::{Clock, SystemClock};
 use signpost_store::Store;
 
 use super::{CommonOptions, author, many};
-use crate::{
-    config::Config,
-    directory::{
-        apps::{administration::Administration, open::open_store, rules::Rules},
-        tokens::Role,
-    },
+use signpost_management::{
+    administration::{apps::Administration, rules::Rules, tokens::Role},
     operations::{Caller, Context, Input, Operation, Output, Target},
 };
+use signpost_proxy::{Config, program::open_store};
 
 /// What an operation is told, and where its store is.
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ const REDACTED: &str = "…";
 /// # Errors
 ///
 /// It asks for help or is invalid. The text was printed already; the process should end with this exit code.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
     let words: Vec<OsString> = words.into_iter().collect();
     Arguments::try_parse_from(&words).map_err(|error| print_and_exit_code(&error, &words))
 }

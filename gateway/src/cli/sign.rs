@@ -13,7 +13,7 @@ use signpost_protocol::{
 };
 
 use super::{print_error, print_line, source::read_key};
-use crate::directory::apps::rules::ProfileChoice;
+use signpost_management::administration::rules::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {

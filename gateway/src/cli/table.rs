@@ -3,7 +3,7 @@
 use std::{array, ops::Range};
 
 use super::print_line;
-pub(super) use crate::directory::printable::{printable, printable_json};
+pub(super) use signpost_management::administration::printable::{printable, printable_json};
 
 /// The lines of a table: columns as wide as their widest cell, those of `numbers` aligned to the right.
 pub(super) fn table_lines<const N: usize>(

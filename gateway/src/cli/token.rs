@@ -12,13 +12,11 @@ use super::{
     print_error, print_line,
     table::{print_table, printable, printable_json},
 };
-use crate::{
-    config::rfc3339,
-    directory::{
-        apps::administration::MAX_PAGE,
-        tokens::{NewToken, Role, Token, Tokens},
-    },
+use signpost_management::administration::{
+    apps::MAX_PAGE,
+    tokens::{NewToken, Role, Token, Tokens},
 };
+use signpost_proxy::rfc3339;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {

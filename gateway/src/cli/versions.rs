@@ -19,7 +19,7 @@ use self::{
     report::Report,
     shift::ShiftArguments,
 };
-use crate::config::{Config, ServedVersion};
+use signpost_proxy::{Config, ServedVersion};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {

@@ -13,10 +13,7 @@ use arc_swap::ArcSwap;
 use signpost_kit::{clock::Timestamp, config::ReadFile};
 use tokio::time::sleep;
 
-use crate::{
-    gateway::Gateway,
-    tls::{LoadedCertificate, Tls},
-};
+use signpost_proxy::{Gateway, program::Tls};
 
 /// Time between two checks of the files. A file that is half written is usually complete at the next one.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -102,7 +99,7 @@ impl CertificateWatch {
         let gateway = self.current.load_full();
         let now = gateway.state.clock.now();
         let mut warned = HashMap::new();
-        for certificate in certificates(&gateway) {
+        for certificate in gateway.certificates() {
             let Some(part) = certificate.validity.warned_part(now) else {
                 continue;
             };
@@ -157,10 +154,4 @@ fn reload(tls: &Tls, files: &[ReadFile]) -> bool {
             false
         }
     }
-}
-
-/// The certificates of all listeners.
-pub(crate) fn certificates(gateway: &Gateway) -> impl Iterator<Item = LoadedCertificate> {
-    let all = gateway.tls();
-    all.flat_map(|(_, tls)| tls.loaded().certificates.clone())
 }

@@ -10,7 +10,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{gateway::Gateway, upstream::drains::Drains};
+use signpost_management::administration::drains::Drains;
+use signpost_proxy::Gateway;
 
 /// Time from one look to the next, if nothing changes: drainings end, and reloads bring other addresses.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -15,14 +15,10 @@ use rustix::net::sockopt::ipv6_v6only;
 use signpost_kit::server::socket::{listen_on, overlap};
 use tokio::sync::mpsc;
 
-use crate::{
-    config::ListenerSettings,
-    downstream::{
-        listeners::{WorkerSocket, bound_socket, probe, start_listening},
-        sockets::{ListeningSockets, OpenSockets},
-    },
-    gateway::Policy,
-    process::upgrade::TakenOver,
+use crate::process::upgrade::TakenOver;
+use signpost_proxy::program::{
+    ListenerSettings, ListeningSockets, OpenSockets, Policy, WorkerSocket, bound_socket,
+    probe_listener as probe, start_listening,
 };
 
 /// The key of the management listener's address.
@@ -79,7 +75,7 @@ impl Listeners {
 
     /// Listeners that a test does not open.
     #[cfg(test)]
-    pub(crate) fn unused(config: &crate::config::Config) -> Self {
+    pub(crate) fn unused(config: &signpost_proxy::Config) -> Self {
         let sockets = ListeningSockets::default();
         for listener in &config.listeners {
             sockets.add(OpenSockets::new(listener.address, Vec::new()).0);

@@ -10,8 +10,10 @@ use signpost_store::{
     tables::{audit, idempotency},
 };
 
-use crate::{
-    directory::tokens::Tokens, gateway::Gateway, observe::rejections, shadow::store as tallies,
+use signpost_management::{administration::tokens::Tokens, reports::rejections};
+use signpost_proxy::{
+    Gateway,
+    program::{MAX_DELETED_TALLIES, delete_old_tallies},
 };
 
 /// Time from one deletion to the next.
@@ -39,7 +41,7 @@ async fn delete(current: &ArcSwap<Gateway>, store: &Store) -> Result<bool, Store
     Tokens::new(store.clone()).delete_old(now).await?;
     rejections::delete_old(store).await?;
     let mut has_more = idempotency::delete_old(store, now).await? >= idempotency::MAX_DELETED;
-    has_more |= tallies::delete_old(store, now).await? >= tallies::MAX_DELETED;
+    has_more |= delete_old_tallies(store, now).await? >= MAX_DELETED_TALLIES;
     if let Some(retention) = gateway.policy.audit_retention {
         let deleted = audit::delete_before(store, now.minus(retention)).await?;
         has_more |= deleted >= audit::MAX_DELETED;

@@ -19,16 +19,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    config::rfc3339,
-    directory::apps::stored::StoredApps,
-    gateway::Gateway,
-    observe::{
+use signpost_management::{
+    readiness::GatewayReadiness,
+    reports::{
         gateways::{CertificateEnd, GatewayState, ID_BYTES, delete_gone, host_name, remove, write},
         traffic::Recorder,
     },
-    process::{certificate_watch::certificates, readiness::GatewayReadiness},
 };
+use signpost_proxy::{Gateway, StoredApps, rfc3339};
 
 /// Time from one row to the next.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -113,7 +111,7 @@ impl Presence {
     async fn state(&self, reloads: &ReloadHandle) -> GatewayState {
         let response = self.readiness.state(Phase::Serving).await;
         let gateway = self.current.load_full();
-        let ends = certificates(&gateway).map(|one| CertificateEnd {
+        let ends = gateway.certificates().map(|one| CertificateEnd {
             file: one.file.display().to_string(),
             names: one.names,
             expires: rfc3339(one.validity.expires),
@@ -178,7 +176,7 @@ fn is_of_machine(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, tests::MINIMAL};
+    use signpost_proxy::{Config, testing::MINIMAL};
 
     #[test]
     fn what_is_each_machines_own_does_not_make_a_configuration_another_one() {

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
-use crate::gateway::Gateway;
+use signpost_proxy::Gateway;
 
 /// Time from one round of attempts to the next.
 const INTERVAL: Duration = Duration::from_secs(5);

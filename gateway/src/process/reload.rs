@@ -17,22 +17,19 @@ use signpost_store::{
 };
 use tokio::sync::{Mutex, Notify, watch};
 
-use crate::{
-    config::{Applications, Config},
-    directory::{
-        accounts::open::open_accounts,
-        apps::{directory::AppDirectory, open::warn_of_unusable_defaults},
-        audit::{changes_of, of_reload, user_name},
-    },
-    gateway::Gateway,
-    observe::gateways::host_name,
-    process::{
-        listeners::{BoundListener, Listeners},
-        upgrade::{NewProcess, terminate},
-    },
-    upstream::routing::{
-        monitor::{BackendMonitor, resolve_all},
-        status::GatewayStatus,
+use crate::process::{
+    listeners::{BoundListener, Listeners},
+    upgrade::{NewProcess, terminate},
+};
+use signpost_management::{
+    administration::audit::{changes_of, of_reload, user_name},
+    reports::gateways::host_name,
+};
+use signpost_proxy::{
+    AppDirectory, Config, Gateway,
+    program::{
+        Applications, BackendMonitor, GatewayStatus, open_accounts, resolve_all,
+        warn_of_unusable_defaults,
     },
 };
 

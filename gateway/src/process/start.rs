@@ -33,31 +33,30 @@ use tokio::{
     sync::{Mutex, Notify, mpsc, watch},
 };
 
-use crate::{
+use crate::process::{
+    certificate_watch::CertificateWatch,
+    drain_watch::DrainWatch,
+    listeners::Listeners,
+    old_rows,
+    presence::Presence,
+    rate_sharing::RateSharing,
+    reconnect,
+    reload::{GatewayReload, Upgrade},
+    stop::{LastWrites, Stop},
+    upgrade::{NewProcess, TakenOver},
+};
+use signpost_management::{
     api::{self, Api},
-    config::Config,
     console::{self, Accounts},
-    directory::apps::open::{OpenApps, open_apps},
-    downstream::listeners::{Clients, WorkerSocket},
-    gateway::{Gateway, State},
-    observe::{rejections::RejectionSearch, usage::writer::UsageWriter},
-    process::{
-        certificate_watch::CertificateWatch,
-        drain_watch::DrainWatch,
-        listeners::Listeners,
-        old_rows,
-        presence::Presence,
-        rate_sharing::RateSharing,
-        readiness::{GatewayReadiness, MasterKeyCheck},
-        reconnect,
-        reload::{GatewayReload, Upgrade},
-        scrape::metrics,
-        stop::{LastWrites, Stop},
-        upgrade::{NewProcess, TakenOver},
+    readiness::{GatewayReadiness, MasterKeyCheck},
+    reports::rejections::RejectionSearch,
+};
+use signpost_proxy::{
+    Config, Gateway,
+    program::{
+        Clients, OpenApps, ShadowWriter, State, Tls, UsageWriter, WorkerSocket, metrics, open_apps,
+        resolve_all,
     },
-    shadow::writer::ShadowWriter,
-    tls::Tls,
-    upstream::routing::monitor::resolve_all,
 };
 
 /// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log, `taken` what an

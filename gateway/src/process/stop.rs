@@ -30,10 +30,10 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::{
-    downstream::sockets::ListeningSockets,
-    gateway::{Gateway, State},
-    process::{listeners::Listeners, presence::OwnRow},
+use crate::process::{listeners::Listeners, presence::OwnRow};
+use signpost_proxy::{
+    Gateway,
+    program::{ListeningSockets, State},
 };
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.

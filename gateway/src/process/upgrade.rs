@@ -29,7 +29,7 @@ use rustix::{
 };
 use signpost_release::RELEASE;
 
-use crate::downstream::sockets::{ListeningSockets, OpenSockets};
+use signpost_proxy::program::{ListeningSockets, OpenSockets};
 
 /// The hidden option of `signpost run` by which the new process knows that it takes over.
 pub(crate) const TAKE_OVER: &str = "take-over";

@@ -6,8 +6,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use gateway::measured::{new_app_ident, new_app_key};
 use signpost_protocol::{app::AppIdent, sign::AppKey};
+use signpost_proxy::measured::{new_app_ident, new_app_key};
 
 use crate::tls::Tls;
 

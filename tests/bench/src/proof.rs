@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use end_to_end::clock::now_ms;
-use gateway::measured::new_app_ident;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use signpost_proxy::measured::new_app_ident;
 
 use crate::{
     case::Transport,

@@ -1,6 +1,6 @@
 //! Chunked bodies.
 
-use gateway::measured::ChunkDecoder;
+use signpost_proxy::measured::ChunkDecoder;
 
 use crate::naive::chunked::{self as naive, End, Reading};
 

@@ -1,6 +1,6 @@
 //! Request heads: the scanner and the strict parser.
 
-use gateway::measured::{
+use signpost_proxy::measured::{
     BodyLength, HeadFault, HeadLimits, Headers, RawHeaders, ReadHead, RequestScanner,
     peek_request_line, read_head,
 };

@@ -1,6 +1,6 @@
 //! The heads of backends' responses: the scanner and the strict parser.
 
-use gateway::measured::{BackendHead, MalformedResponse, ResponseBody, ResponseScanner};
+use signpost_proxy::measured::{BackendHead, MalformedResponse, ResponseBody, ResponseScanner};
 
 use crate::naive::response::{self as naive, Body, Response};
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header::REFRESH};
 use maud::{Markup, html};
-use signpost_kit::page::{self, Outcome};
+use signpost_kit::page::{self, Html, Outcome};
 use signpost_protocol::{language::Language, problem::Problem, text::text};
 
 use url::Url;
@@ -49,7 +49,10 @@ pub(crate) fn login(page: &Page, language: Language) -> Response {
             }
         },
     };
-    response(language, page::document(language, &title, &body))
+    response(
+        language,
+        page::document(language, &title, &Html::escaped(body.into_string())),
+    )
 }
 
 /// Links and not forms: `form-action` in the policy would have to allow the providers' origins.
@@ -102,7 +105,12 @@ pub(crate) fn try_again(
         }
     };
     let title = text(language, "page_again_title", &[]);
-    let page = page::outcome(Outcome::Failure, language, &title, &body);
+    let page = page::outcome(
+        Outcome::Failure,
+        language,
+        &title,
+        &Html::escaped(body.into_string()),
+    );
     let mut problem = LoginError::ProviderFailed.into_response();
     problem.extensions_mut().insert(OwnPage(page));
     problem
@@ -112,34 +120,37 @@ pub(crate) fn try_again(
 pub(crate) fn done(application: &str, language: Language) -> Response {
     let args = [("application", application)];
     let body = html! { p { (text(language, "page_done_close", &args)) } };
-    outcome(Outcome::Success, language, "page_done_title", &body)
+    outcome(Outcome::Success, language, "page_done_title", body)
 }
 
 /// A redirect login that was completed before, with a link to the origin of its `return_to`.
 pub(crate) fn finished(application: &str, origin: &str, language: Language) -> Response {
     let args = [("application", application)];
     let body = html! { p { a href=(origin) { (text(language, "page_finished_link", &args)) } } };
-    outcome(Outcome::Success, language, "page_finished_title", &body)
+    outcome(Outcome::Success, language, "page_finished_title", body)
 }
 
 /// The user cancelled the login.
 pub(crate) fn cancelled(language: Language) -> Response {
     let body = html! { p { (text(language, "page_cancelled_close", &[])) } };
-    outcome(Outcome::Neutral, language, "page_cancelled_title", &body)
+    outcome(Outcome::Neutral, language, "page_cancelled_title", body)
 }
 
 /// The user wanted to cancel a login that was complete.
 pub(crate) fn too_late(application: &str, language: Language) -> Response {
     let args = [("application", application)];
     let body = html! { p { (text(language, "page_late_warning", &args)) } };
-    outcome(Outcome::Failure, language, "page_late_title", &body)
+    outcome(Outcome::Failure, language, "page_late_title", body)
 }
 
 /// An earlier request of this browser is still completing the login; the page reloads itself until it has.
 pub(crate) fn finishing(language: Language) -> Response {
     let title = text(language, "page_finishing_title", &[]);
     let body = html! { p { (text(language, "page_finishing_wait", &[])) } };
-    let page = response(language, page::document(language, &title, &body));
+    let page = response(
+        language,
+        page::document(language, &title, &Html::escaped(body.into_string())),
+    );
     ([(REFRESH, HeaderValue::from_static("2"))], page).into_response()
 }
 
@@ -149,9 +160,17 @@ pub(crate) fn problem(problem: &Problem, own: Option<&OwnPage>) -> Response {
     response(problem.language, page)
 }
 
-fn outcome(outcome: Outcome, language: Language, title: &str, body: &Markup) -> Response {
+fn outcome(outcome: Outcome, language: Language, title: &str, body: Markup) -> Response {
     let title = text(language, title, &[]);
-    response(language, page::outcome(outcome, language, &title, body))
+    response(
+        language,
+        page::outcome(
+            outcome,
+            language,
+            &title,
+            &Html::escaped(body.into_string()),
+        ),
+    )
 }
 
 fn response(language: Language, page: String) -> Response {

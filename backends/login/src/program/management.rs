@@ -10,7 +10,8 @@ use signpost_kit::{
     reload::LastReload,
     server::{
         listener::HttpTimeouts,
-        management::{Management, ManagementSettings, Readiness, text},
+        management::{Management, Readiness, text},
+        names::ManagementSettings,
         shutdown::Phase,
         socket::listen_on,
     },

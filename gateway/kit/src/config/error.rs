@@ -28,8 +28,9 @@ pub struct ConfigError {
 }
 
 /// One problem of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = ConfigProblem)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "operators", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "operators", schema(as = ConfigProblem))]
 pub struct Problem {
     /// Counted from 1; `None` if the problem is a missing key.
     pub line: Option<usize>,

@@ -83,7 +83,8 @@ pub fn read_regular(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// A key with its value.
-#[derive(Clone, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Serialize)]
+#[cfg_attr(feature = "operators", derive(utoipa::ToSchema))]
 pub struct Setting {
     /// The key, dotted.
     pub key: String,
@@ -98,7 +99,8 @@ pub struct Setting {
 }
 
 /// Where a value is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "operators", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ValueSource {
     /// The file does not have the key.
@@ -112,7 +114,8 @@ pub enum ValueSource {
 }
 
 /// A key whose value differs between two configurations. `Display` shows both values, unless they are secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "operators", derive(utoipa::ToSchema))]
 pub struct Change {
     /// The key, dotted.
     pub key: String,

@@ -20,7 +20,7 @@ use super::{ADDRESS, Read, Section};
 use crate::{
     secret::Secret,
     server::{
-        management::{Hosts, ManagementSettings},
+        names::{Hosts, ManagementSettings},
         shutdown::ShutdownSettings,
         socket::overlap,
     },

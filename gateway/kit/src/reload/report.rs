@@ -10,8 +10,9 @@ use crate::config::Change;
 const MAX_LOGGED_KEYS: usize = 20;
 
 /// What a reload changed, or would change; secrets are hidden. `Display` is the output of the commands.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = ReloadReport)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "operators", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "operators", schema(as = ReloadReport))]
 pub struct Report {
     #[serde(skip)]
     pub(super) file: PathBuf,

@@ -11,10 +11,11 @@ use signpost_protocol::{
     sign::{SignAlgorithm, SignProfile, canonical_for_display},
 };
 
-use crate::{
-    cli::{print_line, table::printable},
-    config::{AllowedOrigins, Applications, Config, OriginPattern, ServedVersion, Stage},
-    directory::apps::store::AppSummary,
+use crate::cli::{print_line, table::printable};
+use signpost_management::administration::summary::AppSummary;
+use signpost_proxy::{
+    Config, ServedVersion, Stage,
+    program::{AllowedOrigins, Applications, OriginPattern},
 };
 
 /// The form of the first call, as the shell expands it.

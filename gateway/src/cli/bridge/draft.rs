@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use signpost_bridge::JsonPath;
 
-use crate::shadow::report::{Diff, PathDiff, RouteDiff};
+use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff};
 
 /// The tables, line by line. What the counts do not tell stands in comments.
 pub(super) fn lines(diff: &Diff) -> Vec<String> {

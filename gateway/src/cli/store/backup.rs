@@ -10,11 +10,9 @@ use signpost_store::{
     sqlite::backup::{self, Restore},
 };
 
-use crate::{
-    cli::print_line,
-    config::{Applications, Config, rfc3339},
-    directory::apps::inspect::check_master_key,
-};
+use crate::cli::print_line;
+use signpost_management::administration::inspect::check_master_key;
+use signpost_proxy::{Config, program::Applications, rfc3339};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupFile {

@@ -8,15 +8,13 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_store::Store;
 
-use crate::{
-    cli::{
-        CommonOptions, many, print_line, since,
-        table::{printable, printable_json, table_lines},
-        versions::configured,
-    },
-    config::{Config, rfc3339},
-    shadow::report::{Diff, PathDiff, RouteDiff, Wanted},
+use crate::cli::{
+    CommonOptions, many, print_line, since,
+    table::{printable, printable_json, table_lines},
+    versions::configured,
 };
+use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff, Wanted};
+use signpost_proxy::{Config, rfc3339};
 
 /// Limit of the applications and paths that are named.
 const MAX_NAMED: usize = 50;

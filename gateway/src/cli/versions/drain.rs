@@ -10,14 +10,10 @@ use signpost_kit::{
 use signpost_store::Store;
 
 use super::list::running;
-use crate::{
-    cli::{author::Why, many},
-    config::{Config, parse_short_duration, rfc3339},
-    upstream::{
-        drains::{DrainedAddress, Drains},
-        listing::configured,
-        routing::status::BackendStatus,
-    },
+use crate::cli::{author::Why, many};
+use signpost_management::{administration::drains::Drains, reports::versions::configured};
+use signpost_proxy::{
+    BackendStatus, Config, DrainedAddress, program::parse_short_duration, rfc3339,
 };
 
 #[derive(Debug, clap::Args)]

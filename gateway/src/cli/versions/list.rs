@@ -9,14 +9,9 @@ use signpost_kit::{
     reload::control::{Reply, Verb, send},
 };
 
-use crate::{
-    cli::table::{print_table, printable},
-    config::{Config, Versions},
-    upstream::{
-        listing::{ListedBackend, ListedVersion},
-        routing::status::GatewayStatus,
-    },
-};
+use crate::cli::table::{print_table, printable};
+use signpost_management::reports::versions::{ListedBackend, ListedVersion};
+use signpost_proxy::{Config, Versions, program::GatewayStatus};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ListArguments {
@@ -191,10 +186,7 @@ fn backend_rows(version: &str, backend: &ListedBackend) -> Vec<[String; BACKEND_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        config::tests::versions,
-        upstream::routing::status::{AddressHealth, AddressStatus, BackendStatus},
-    };
+    use signpost_proxy::{AddressHealth, AddressStatus, BackendStatus, testing::versions};
 
     /// 2026-11-01T00:00:00Z.
     const NOW: Timestamp = Timestamp::from_millis(1_793_491_200_000);

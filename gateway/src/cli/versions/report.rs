@@ -12,12 +12,9 @@ use signpost_protocol::version::Version;
 use signpost_store::Store;
 
 use self::text::lines;
-use crate::{
-    cli::{CommonOptions, many, print_line},
-    config::Config,
-    directory::apps::open::raise_statement_timeout,
-    observe::usage::{KEEP_DAYS, report::Summary},
-};
+use crate::cli::{CommonOptions, many, print_line};
+use signpost_management::reports::usage::Summary;
+use signpost_proxy::{Config, KEEP_USAGE_DAYS as KEEP_DAYS, program::raise_statement_timeout};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Report {

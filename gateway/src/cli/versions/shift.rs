@@ -23,12 +23,9 @@ use self::{
     file::EditedFile,
 };
 use super::{configured, list::running};
-use crate::{
-    config::{BackendAddress, Config, HostPort, Upstream},
-    upstream::routing::{
-        check::probe,
-        status::{AddressHealth, BackendStatus},
-    },
+use signpost_proxy::{
+    AddressHealth, BackendStatus, Config, Upstream,
+    program::{BackendAddress, HostPort, probe_address as probe},
 };
 
 /// Pause between two questions.

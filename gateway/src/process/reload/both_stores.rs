@@ -15,7 +15,7 @@ use signpost_store::{
 use tokio::task::spawn_blocking;
 
 use super::{tests::reload, *};
-use crate::config::tests::MINIMAL;
+use signpost_proxy::testing::MINIMAL;
 
 /// Actors and the changes of the key `watch`, newest first.
 async fn rows(store: &Store) -> Vec<(String, String)> {

@@ -3,10 +3,9 @@
 use std::sync::Weak;
 
 use super::*;
-use crate::{
-    config::tests::{MINIMAL, load},
-    gateway::tests::gateway,
-    upstream::routing::Balancer,
+use signpost_proxy::{
+    program::Balancer,
+    testing::{MINIMAL, gateway, load},
 };
 
 /// A configuration with two versions; each number gives another one.

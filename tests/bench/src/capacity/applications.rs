@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gateway::measured::{MasterKey, Sealer, Slot, new_app_ident, new_app_key};
+use signpost_proxy::measured::{MasterKey, Sealer, Slot, new_app_ident, new_app_key};
 
 use super::{
     caller::Caller,

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use end_to_end::folder::Folder;
-use gateway::measured::new_app_key;
 use serde::Serialize;
+use signpost_proxy::measured::new_app_key;
 
 use super::{
     caller::Caller,

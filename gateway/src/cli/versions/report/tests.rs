@@ -3,13 +3,8 @@
 use signpost_kit::clock::Timestamp;
 
 use super::*;
-use crate::{
-    config::{rfc3339, tests::versions},
-    observe::usage::{
-        NO_APPLICATION, OTHER_APPLICATIONS,
-        stored::{StoredApp, StoredClient, StoredCount, StoredUsage},
-    },
-};
+use signpost_proxy::usage_rows::{StoredApp, StoredClient, StoredCount, StoredUsage};
+use signpost_proxy::{NO_APPLICATION, OTHER_APPLICATIONS, rfc3339, testing::versions};
 
 /// 2026-11-22.
 const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);

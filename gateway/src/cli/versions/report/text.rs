@@ -4,11 +4,9 @@ use std::{collections::BTreeSet, ops::Range};
 
 use signpost_protocol::version::VersionSource;
 
-use crate::{
-    cli::table::table_lines,
-    config::rfc3339,
-    observe::usage::report::{AppKind, AppUsage, Summary, VersionSummary},
-};
+use crate::cli::table::table_lines;
+use signpost_management::reports::usage::{AppKind, AppUsage, Summary, VersionSummary};
+use signpost_proxy::rfc3339;
 
 /// Limit of the applications that a sentence names.
 const MAX_NAMED: usize = 10;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use tempfile::NamedTempFile;
 
-use crate::config::Config;
+use signpost_proxy::Config;
 
 /// A configuration file that is edited.
 pub(super) struct EditedFile {

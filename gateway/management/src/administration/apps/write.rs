@@ -1,0 +1,146 @@
+//! Writes a change together with what the audit says of it.
+
+use serde_json::{Map, Value, json};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppIdent;
+use signpost_store::{
+    StoreError,
+    tables::{
+        applications::{self, ApplicationRow},
+        audit::{Action, Audit, Author, Entry},
+    },
+};
+
+use super::{Administration, AdministrationError, ChangeRequest};
+use crate::administration::summary::AppSummary;
+use signpost_proxy::AppStoreError;
+
+/// Limit of a change's attempts: one fails if another process changes the same application concurrently.
+const MAX_ATTEMPTS: usize = 32;
+/// Members of an application that no change concerns, or that the audit has beside the changes.
+const NOT_CHANGED: [&str; 3] = ["ident", "created_at", "revision"];
+
+impl Administration {
+    /// Adds all of these applications; or none of them, and returns the idents that the store already has.
+    pub(super) async fn insert(
+        &self,
+        new: Vec<ApplicationRow>,
+        action: Action,
+        author: Author,
+        at: Timestamp,
+    ) -> Result<Vec<AppIdent>, AppStoreError> {
+        let audit = Audit {
+            at,
+            author,
+            action,
+            entries: new.iter().map(|row| entry(None, Some(row))).collect(),
+        };
+        self.store.insert(new, audit).await
+    }
+
+    /// Writes what `decide` makes of the record, in the next revision; nothing if it changes nothing. If another process
+    /// has changed it meanwhile, `decide` is called with the new record.
+    pub async fn change(
+        &self,
+        ident: AppIdent,
+        action: Action,
+        request: &ChangeRequest,
+        decide: impl Fn(ApplicationRow) -> Result<ApplicationRow, AdministrationError>,
+    ) -> Result<AppSummary, AdministrationError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let read = self.read(ident, request).await?;
+            let mut new = decide(read.clone())?;
+            if new == read {
+                return Ok(read.into());
+            }
+            new.revision += 1;
+            let audit = request.audit(action, entry(Some(&read), Some(&new)));
+            let summary = new.clone().into();
+            if applications::replace(self.store.0.database(), &read, new, audit)
+                .await
+                .map_err(AppStoreError::from)?
+            {
+                return Ok(summary);
+            }
+        }
+        Err(AppStoreError::Store(StoreError::Busy).into())
+    }
+
+    /// Deletes an application.
+    ///
+    /// # Errors
+    ///
+    /// The revision is stale.
+    pub async fn delete(
+        &self,
+        ident: AppIdent,
+        request: ChangeRequest,
+    ) -> Result<(), AdministrationError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let read = self.read(ident, &request).await?;
+            let audit = request.audit(Action::DeleteApp, entry(Some(&read), None));
+            if applications::delete(self.store.0.database(), &read, audit)
+                .await
+                .map_err(AppStoreError::from)?
+            {
+                return Ok(());
+            }
+        }
+        Err(AppStoreError::Store(StoreError::Busy).into())
+    }
+
+    /// The record, if it has the revision that the author has seen.
+    async fn read(
+        &self,
+        ident: AppIdent,
+        request: &ChangeRequest,
+    ) -> Result<ApplicationRow, AdministrationError> {
+        let row = self.store.row(ident).await?;
+        match request.revision {
+            Some(seen) if seen != row.revision => Err(AdministrationError::Stale {
+                present: row.revision,
+            }),
+            _ => Ok(row),
+        }
+    }
+}
+
+impl ChangeRequest {
+    fn audit(&self, action: Action, entry: Entry) -> Audit {
+        Audit::of_one(self.at, self.author.clone(), action, entry)
+    }
+}
+
+/// What the audit says of an application that is changed, created (`old` is `None`) or deleted (`new` is).
+fn entry(old: Option<&ApplicationRow>, new: Option<&ApplicationRow>) -> Entry {
+    let members =
+        |row: Option<&ApplicationRow>| match row.map(|row| json!(AppSummary::from(row.clone()))) {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        };
+    let (before, after) = (members(old), members(new));
+    let names = before.keys().chain(after.keys());
+    let mut changes = Map::new();
+    for name in names.filter(|name| !NOT_CHANGED.contains(&name.as_str())) {
+        let value = |members: &Map<_, Value>| members.get(name).cloned().unwrap_or_default();
+        let (old, new) = (value(&before), value(&after));
+        if old != new {
+            changes.insert(name.clone(), json!([old, new]));
+        }
+    }
+    if old.map(|row| &row.key) != new.map(|row| &row.key) {
+        changes.insert("key".to_owned(), "changed".into());
+    }
+    let (subject, revision) = match (old, new) {
+        (_, Some(row)) => (row.ident.clone(), row.revision),
+        // The deletion is the last revision.
+        (row, None) => row.map_or_else(Default::default, |row| {
+            (row.ident.clone(), row.revision + 1)
+        }),
+    };
+    Entry {
+        subject,
+        revision,
+        changes: Value::Object(changes).to_string(),
+    }
+}

@@ -1,0 +1,139 @@
+//! The problems of a file. None quotes the file: if columns are mixed up, it would show keys.
+
+use std::{borrow::Cow, fmt, io};
+
+use signpost_proxy::AppStoreError;
+
+/// Limit of a file's size: 64 MiB. It is held in memory, so that it can be wiped, and validated before anything is
+/// written.
+pub(crate) const MAX_FILE_BYTES: usize = 64 * 1024 * 1024;
+/// Limit of a line of JSON: far above an application with 100 origins. Its values take many times its size in memory.
+pub(super) const MAX_LINE_BYTES: usize = 256 * 1024;
+/// Limit of applications per file. Each takes about 0.5 KiB of memory in addition to the file.
+pub(crate) const MAX_APPLICATIONS: usize = 250_000;
+/// Limit of problems that are listed; the rest are counted.
+pub(super) const MAX_SHOWN_PROBLEMS: usize = 50;
+
+/// Names of the columns, or members. `return_to` and `sign_profile`, which follow the names themselves, are aliases, as
+/// in `app list --json`.
+const NAMES: [(&str, Field); 10] = [
+    ("ident", Field::Ident),
+    ("key", Field::Key),
+    ("name", Field::Name),
+    ("origins", Field::Origins),
+    ("return_to", Field::Origins),
+    ("profile", Field::Profile),
+    ("sign_profile", Field::Profile),
+    ("default_version", Field::DefaultVersion),
+    ("rate_limit", Field::RateLimit),
+    ("state", Field::State),
+];
+/// A column, or member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Field {
+    Ident,
+    Key,
+    Name,
+    Origins,
+    Profile,
+    DefaultVersion,
+    RateLimit,
+    State,
+}
+
+impl Field {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, field)| *field)
+    }
+
+    fn name(self) -> &'static str {
+        let found = NAMES.iter().find(|(_, field)| *field == self);
+        found.map_or("", |(name, _)| *name)
+    }
+}
+
+/// A problem of a line. It never quotes the file.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub(super) line: u64,
+    pub(super) field: Option<Field>,
+    pub(super) what: Cow<'static, str>,
+}
+
+impl Problem {
+    pub(in crate::administration) fn new(line: u64, what: &'static str) -> Self {
+        Self {
+            line,
+            field: None,
+            what: Cow::Borrowed(what),
+        }
+    }
+
+    /// The ident exists in the store already.
+    pub fn taken(line: u64) -> Self {
+        Self {
+            field: Some(Field::Ident),
+            ..Self::new(line, "the store already has this ident")
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}: ", self.line)?;
+        if let Some(field) = self.field {
+            write!(formatter, "{}: ", field.name())?;
+        }
+        formatter.write_str(&self.what)
+    }
+}
+
+/// All problems of a file, ordered by line.
+#[derive(Clone, Debug)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Problems, in the order of their lines.
+    pub fn new(mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.line);
+        Self(problems)
+    }
+}
+
+/// One problem per line; at most [`MAX_SHOWN_PROBLEMS`], then the number of the rest.
+impl fmt::Display for Problems {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().take(MAX_SHOWN_PROBLEMS).enumerate() {
+            let line_break = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{line_break}{problem}")?;
+        }
+        match self.0.len().saturating_sub(MAX_SHOWN_PROBLEMS) {
+            0 => Ok(()),
+            more => write!(formatter, "\nand {more} more problems"),
+        }
+    }
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file's problems, by line.
+    #[error("{0}")]
+    Problems(Problems),
+    /// The file is too large for one import.
+    #[error("the file is larger than {} MiB: import it in parts", MAX_FILE_BYTES / 1024 / 1024)]
+    TooLarge,
+    /// The file has too many applications for one import.
+    #[error("the file has more than {MAX_APPLICATIONS} applications: import it in parts")]
+    TooMany,
+    /// The file cannot be read.
+    #[error("cannot be read")]
+    Io(#[from] io::Error),
+    /// The file is not CSV.
+    #[error("neither CSV nor JSON lines")]
+    Unreadable,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] AppStoreError),
+}

@@ -1,0 +1,144 @@
+//! The rows of applications: how operators' changes write and read them.
+
+use std::time::Duration;
+
+use signpost_kit::{clock::Timestamp, config::origin::Origin};
+use signpost_protocol::{
+    app::{AppId, AppIdent},
+    sign::{AppKey, SignProfile},
+};
+use signpost_proxy::{AppStoreError, OwnRate, Slot, StoredApps, previous_slot};
+use signpost_store::tables::{
+    applications::{self, ApplicationRow, ApplicationSettings},
+    audit::Audit,
+};
+
+use super::summary::{AppSummary, NewApp};
+
+/// Records and their sealed keys, for the [administration](super::apps), which decides every change. All functions fail if
+/// the store is unavailable.
+pub struct Records(pub StoredApps);
+
+impl Records {
+    /// Adds all of these applications; or none of them, and returns the idents that the store already has.
+    pub(crate) async fn insert(
+        &self,
+        new: Vec<ApplicationRow>,
+        audit: Audit,
+    ) -> Result<Vec<AppIdent>, AppStoreError> {
+        let idents = new.iter().map(|row| row.ident.parse());
+        let idents: Vec<_> = idents.filter_map(Result::ok).collect();
+        match applications::insert(self.0.database(), new, audit).await {
+            Err(error) if error.is_duplicate() => match self.taken(&idents).await? {
+                // Another process has deleted it again.
+                taken if taken.is_empty() => Err(error.into()),
+                taken => Ok(taken),
+            },
+            inserted => Ok(inserted.map(|()| Vec::new())?),
+        }
+    }
+
+    /// Returns the idents that the store already has.
+    pub(crate) async fn taken(&self, idents: &[AppIdent]) -> Result<Vec<AppIdent>, AppStoreError> {
+        Ok(applications::taken(self.0.database(), idents).await?)
+    }
+
+    /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
+    pub(crate) async fn delete_previous_keys(
+        &self,
+        ended_before: Timestamp,
+    ) -> Result<usize, AppStoreError> {
+        Ok(applications::delete_previous_keys(self.0.database(), ended_before).await?)
+    }
+
+    /// Reads an application's record.
+    pub(crate) async fn row(&self, ident: AppIdent) -> Result<ApplicationRow, AppStoreError> {
+        let row = applications::find(self.0.database(), ident).await?;
+        row.ok_or(AppStoreError::Unknown(ident))
+    }
+
+    /// The record of a new application.
+    pub(crate) fn new_row(&self, app: NewApp) -> Result<ApplicationRow, AppStoreError> {
+        Ok(ApplicationRow {
+            id: AppId::new(0),
+            ident: app.ident.to_string(),
+            name: app.name.into(),
+            state: app.state.as_str().to_owned(),
+            created_at: app.created_at,
+            key: self.0.sealer().seal(&app.key, app.ident, Slot::Current)?,
+            previous_key: None,
+            previous_until: None,
+            revision: 1,
+            settings: ApplicationSettings {
+                sign_profile: app.profile.as_ref().map(profile_json),
+                return_to_origins: origins_json(&app.return_to),
+                default_version: app.default_version.map(|version| version.to_string()),
+                rate_limit: app.rate_limit.map(OwnRate::numbers),
+            },
+        })
+    }
+
+    /// The record with a new key; the one before stays valid up to `until`.
+    pub(crate) fn rotated(
+        &self,
+        ident: AppIdent,
+        mut row: ApplicationRow,
+        new: &AppKey,
+        until: Timestamp,
+    ) -> Result<ApplicationRow, AppStoreError> {
+        let key = self.0.sealer().open(&row.key, ident, Slot::Current)?;
+        row.key = self.0.sealer().seal(new, ident, Slot::Current)?;
+        row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(until))?);
+        row.previous_until = Some(until);
+        Ok(row)
+    }
+
+    /// The record without an overlap from `now` on. The previous key is kept, for hints.
+    pub(crate) fn without_overlap(
+        &self,
+        ident: AppIdent,
+        mut row: ApplicationRow,
+        now: Timestamp,
+    ) -> Result<ApplicationRow, AppStoreError> {
+        if let (Some(sealed), Some(until)) = (&row.previous_key, row.previous_until)
+            && until >= now
+        {
+            let key = self.0.sealer().open(sealed, ident, previous_slot(until))?;
+            let ended = now.minus(Duration::from_millis(1));
+            row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(ended))?);
+            row.previous_until = Some(ended);
+        }
+        Ok(row)
+    }
+}
+
+/// Malformed values are omitted, so that an operator sees the rest.
+impl From<ApplicationRow> for AppSummary {
+    fn from(row: ApplicationRow) -> Self {
+        let settings = row.settings;
+        let profile = settings.sign_profile.as_deref();
+        Self {
+            ident: row.ident,
+            name: row.name,
+            state: row.state,
+            created_at: row.created_at,
+            sign_profile: profile.and_then(|json| serde_json::from_str(json).ok()),
+            return_to: serde_json::from_str(&settings.return_to_origins).unwrap_or_default(),
+            default_version: settings.default_version,
+            rate_limit: settings
+                .rate_limit
+                .and_then(|[per_second, burst]| OwnRate::from_numbers(per_second, burst)),
+            previous_key_until: row.previous_until,
+            revision: row.revision,
+        }
+    }
+}
+
+pub(crate) fn profile_json(profile: &SignProfile) -> String {
+    serde_json::to_string(profile).expect("words and a list of words always serialize")
+}
+
+pub(crate) fn origins_json<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> String {
+    let origins: Vec<_> = origins.into_iter().map(Origin::to_string).collect();
+    serde_json::to_string(&origins).expect("a list of texts always serializes")
+}

@@ -1,0 +1,159 @@
+//! The management API, `/api/v1` on the management listener: operators' actions over HTTP. `conf/guides/management-api.md`.
+//!
+//! It only translates: what is allowed is decided by [`directory`](signpost_proxy::directory), as for the commands. It never runs on a
+//! worker's thread.
+
+mod accounts;
+mod apps;
+mod audit;
+mod backends;
+mod body;
+mod caller;
+mod config;
+mod doctor;
+mod events;
+mod failures;
+mod gateways;
+mod idempotency;
+mod layers;
+mod openapi;
+mod operation;
+mod requests;
+mod routes;
+mod shadows;
+mod streams;
+mod tokens;
+mod traffic;
+mod turns;
+mod versions;
+
+use std::{sync::Arc, time::Instant};
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use signpost_kit::reload::ReloadHandle;
+use signpost_protocol::app::AppIdent;
+use signpost_store::Store;
+
+use self::{caller::Caller, events::Events, streams::Streams, turns::Turns};
+use crate::{
+    administration::{
+        apps::Administration, drains::Drains, logins::Logins, rules::Rules, tokens::Tokens,
+    },
+    operations::{Context, Running},
+};
+use signpost_proxy::{Gateway, StoredApps};
+
+/// The state that handlers share.
+pub struct Api {
+    /// The store's applications.
+    apps: StoredApps,
+    /// Who may call.
+    tokens: Tokens,
+    /// Attempts with wrong tokens.
+    failures: Failures,
+    /// The calls that run.
+    turns: Turns,
+    /// The gateway with the current configuration.
+    current: Arc<ArcSwap<Gateway>>,
+    /// Reloads the configuration.
+    reload: ReloadHandle,
+    /// What is written to the audit.
+    events: Events,
+    /// The streams that run.
+    streams: Streams,
+    /// The application by which the console signs its users in.
+    console: Option<AppIdent>,
+}
+
+pub use self::caller::CHECK_INTERVAL;
+pub(crate) use self::problem::{ApiError, Code, Unchanged};
+pub(crate) use self::{
+    body::read as read_body,
+    caller::{FromConsole, Proof, SignedIn},
+    failures::{Failure as FailedAttempt, Failures},
+    idempotency::{KEY as IDEMPOTENCY_KEY, form_once},
+    layers::{allowed_methods, is_cross_site},
+    operation::run_for,
+};
+use crate::operations::problem;
+
+type Shared = Arc<Api>;
+
+impl Api {
+    /// The API of a running gateway. `console` is the application of its console.
+    pub fn new(
+        apps: StoredApps,
+        current: &Arc<ArcSwap<Gateway>>,
+        reload: ReloadHandle,
+        console: Option<AppIdent>,
+    ) -> Self {
+        let store = apps.database();
+        Self {
+            tokens: Tokens::new(store.clone()),
+            failures: Failures::new(
+                Instant::now(),
+                "wrong tokens were sent to the management API",
+            ),
+            events: Events::new(store.clone()),
+            streams: Streams::default(),
+            turns: Turns::new(),
+            apps,
+            current: Arc::clone(current),
+            reload,
+            console,
+        }
+    }
+
+    /// The store.
+    fn store(&self) -> &Store {
+        self.apps.database()
+    }
+
+    /// What an operation of this call is done with.
+    fn context(&self, caller: &Caller) -> Context {
+        Context {
+            caller: caller.of_operation(),
+            store: self.store().clone(),
+            apps: Some(self.administration()),
+            running: Some(Running {
+                gateway: self.current.load_full(),
+                reload: self.reload.clone(),
+            }),
+        }
+    }
+
+    /// The logins that operators end.
+    fn logins(&self) -> Logins {
+        Logins::new(self.store().clone())
+    }
+
+    /// What operators have drained.
+    fn drains(&self) -> Drains {
+        Drains::new(self.store().clone())
+    }
+
+    /// The administration of applications, by the rules of the current configuration.
+    fn administration(&self) -> Administration {
+        let gateway = self.current.load();
+        let (versions, sign) = (
+            &gateway.policy.backends.versions,
+            gateway.policy.verifier.config(),
+        );
+        let rules = Rules {
+            versions: versions.names_in_service(gateway.state.clock.now()),
+            gateway_profile: sign.profile.clone(),
+            allows_weak_keys: sign.allows_weak_keys,
+        };
+        Administration::new(self.apps.clone(), rules)
+    }
+}
+
+/// The routes, with all layers around them.
+pub fn router(api: &Arc<Api>) -> Router {
+    let (routes, document) = routes::all(api);
+    layers::around(openapi::add_to(routes, document), Arc::clone(api))
+}
+
+#[cfg(test)]
+pub(crate) mod both_stores;

@@ -1,0 +1,287 @@
+//! Who calls: the holder of a token, whose role decides which calls it may make.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{ConnectInfo, FromRequestParts, RawPathParams, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, Method, header, request::Parts};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::app::AppIdent;
+use signpost_store::{
+    StoreError,
+    tables::audit::{self, Author},
+};
+use tokio::sync::Mutex;
+use zeroize::Zeroizing;
+
+use super::{
+    Api, ApiError, Shared,
+    body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
+    failures::Failure,
+    problem::Code,
+};
+use crate::administration::{
+    logins::AccountName,
+    rules::Reason,
+    tokens::{Role, Token},
+};
+use crate::operations;
+use signpost_proxy::{AppDirectory, AppState};
+
+/// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(400);
+
+/// The caller of a call that was allowed.
+#[derive(Clone)]
+pub(super) struct Caller {
+    /// The token.
+    pub token: Token,
+    /// From where.
+    pub address: SocketAddr,
+    /// When the call began.
+    pub at: Timestamp,
+    /// The login that takes the place of the token.
+    pub signed_in: Option<SignedIn>,
+    /// Through what: `api` or `console`.
+    face: &'static str,
+}
+
+/// What a user of the console has signed in with.
+#[derive(Clone)]
+pub(crate) enum Proof {
+    /// A token's text: the session ends with the token.
+    Token(Zeroizing<String>),
+    /// An account of the login service.
+    Account(SignedIn),
+}
+
+/// Marks a call that the console makes for its user.
+#[derive(Clone, Copy)]
+pub(crate) struct FromConsole;
+
+/// Who has signed in to the console by an account, and not with a token. Only the console adds it to a call, in the process.
+#[derive(Clone)]
+pub(crate) struct SignedIn {
+    /// Tells accounts apart; below 0, as no token's number is.
+    pub id: i64,
+    /// The actor.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// When it has signed in.
+    pub at: Timestamp,
+    /// When that ends.
+    pub until: Timestamp,
+    /// The account.
+    pub account: AccountName,
+    /// When the store last said that its login was not ended, and the newest row of the audit when it was first asked.
+    pub checked: Arc<Mutex<Option<(Instant, i64)>>>,
+}
+
+impl SignedIn {
+    /// Checks that its login would still be valid, had the console not ended it: the application is active, and no operator has
+    /// ended the account's logins since. The store is asked once in [`CHECK_INTERVAL`].
+    pub(super) async fn check(&self, api: &Shared) -> Result<(), ApiError> {
+        let mut checked = self.checked.lock().await;
+        let begun = Instant::now();
+        let known = match *checked {
+            Some((at, _)) if at.elapsed() < CHECK_INTERVAL => return Ok(()),
+            Some((_, known)) => known,
+            None => {
+                let newest = audit::newest_ids(api.store(), 1).await?;
+                newest.first().copied().unwrap_or_default()
+            }
+        };
+        let gateway = api.current.load_full();
+        if let (AppDirectory::Multi(apps), Some(ident)) = (&gateway.policy.apps, api.console) {
+            let found = apps.find(ident).await;
+            let app = found.map_err(|_| StoreError::Busy)?;
+            if app.is_none_or(|app| app.state != AppState::Active)
+                || api
+                    .logins()
+                    .were_ended(&self.account, ident, self.at, known)
+                    .await?
+            {
+                return Err(Code::TokenInvalid.into());
+            }
+        }
+        *checked = Some((begun, known));
+        Ok(())
+    }
+
+    /// What stands for its token.
+    fn token(&self, now: Timestamp) -> Token {
+        Token {
+            id: self.id,
+            name: self.name.clone(),
+            role: self.role,
+            created_at: self.at,
+            created_by: self.name.clone(),
+            expires_at: self.until,
+            last_used_at: Some(now),
+            revoked_at: None,
+        }
+    }
+}
+
+impl Caller {
+    /// The caller of the call's operation.
+    pub(super) fn of_operation(&self) -> operations::Caller {
+        operations::Caller {
+            actor: self.token.name.clone(),
+            origin: self.origin(),
+            role: self.token.role,
+            at: self.at,
+        }
+    }
+
+    /// As the audit has it.
+    fn origin(&self) -> String {
+        format!("{} {}", self.face, self.address.ip().to_canonical())
+    }
+
+    /// The author of a change by this call.
+    pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
+        let reason = reason.map(|text| parsed::<Reason>("reason", text));
+        Ok(Author {
+            actor: self.token.name.clone(),
+            origin: self.origin(),
+            reason: reason.transpose()?.map(String::from),
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        // Every route with a handler that asks for it has a role.
+        let missing = || {
+            ApiError::internal(anyhow::anyhow!(
+                "a route without a role asks for the caller"
+            ))
+        };
+        parts.extensions.get().cloned().ok_or_else(missing)
+    }
+}
+
+/// Passes on calls by tokens of at least this role, or of what the path's application needs, each in its turn.
+pub(super) async fn require(
+    State((api, role)): State<(Shared, Role)>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut head, body) = request.into_parts();
+    let face = match head.extensions.get::<FromConsole>() {
+        Some(FromConsole) => "console",
+        None => "api",
+    };
+    let allowed = async {
+        let proof = match head.extensions.remove::<SignedIn>() {
+            Some(signed_in) => Some(Proof::Account(signed_in)),
+            None => bearer(&head.headers).map(|token| Proof::Token(token.to_owned().into())),
+        };
+        let params = RawPathParams::from_request_parts(&mut head, &()).await;
+        let params = params.iter().flatten();
+        let ident = params.filter(|(name, _)| *name == "ident");
+        let ident = ident.last().and_then(|(_, value)| value.parse().ok());
+        let role = role_for(&api, ident, role);
+        let caller = authenticate(&api, role, address, proof, face).await?;
+        let token = caller.token.id;
+        head.extensions.insert(caller);
+        // A file of an import is read later, by the one import that runs.
+        if is_file(&head) {
+            return Ok((Request::from_parts(head, body), None));
+        }
+        // A client that sends slowly takes no turn meanwhile.
+        let body = read(body, MAX_BODY_BYTES, body_timeout(&api)).await?;
+        let request = Request::from_parts(head, body.into());
+        Ok((request, Some(api.turns.take(token).await?)))
+    };
+    match allowed.await {
+        Ok((request, _turn)) => next.run(request).await,
+        Err(error) => ApiError::into_response(error),
+    }
+}
+
+/// The role that a call about an application needs on a route with this role. Who changes the console's own, or signs for it, can
+/// sign in as any of its users: that is an admin's.
+pub(super) fn role_for(api: &Api, ident: Option<AppIdent>, role: Role) -> Role {
+    match ident.is_some() && ident == api.console && role > Role::Viewer {
+        true => Role::Admin,
+        false => role,
+    }
+}
+
+/// Whether the body is no JSON: then it is a file, or rejected for its type.
+pub(super) fn is_file(head: &Parts) -> bool {
+    head.method == Method::POST
+        && head.headers.contains_key(header::CONTENT_TYPE)
+        && check_content_type(&head.headers, &["application/json"]).is_err()
+}
+
+/// The caller, if its role is enough.
+pub(super) async fn authenticate(
+    api: &Shared,
+    needed: Role,
+    address: SocketAddr,
+    proof: Option<Proof>,
+    face: &'static str,
+) -> Result<Caller, ApiError> {
+    let at = api.current.load().state.clock.now();
+    let (token, signed_in) = match proof.ok_or(Code::TokenMissing)? {
+        Proof::Account(signed_in) => {
+            signed_in.check(api).await?;
+            (signed_in.token(at), Some(signed_in))
+        }
+        Proof::Token(given) => (by_token(api, address, &given, at).await?, None),
+    };
+    if token.role < needed {
+        return Err(ApiError::from(Code::RoleInsufficient)
+            .arg("role", token.role.as_str())
+            .arg("needed", needed.as_str()));
+    }
+    Ok(Caller {
+        token,
+        signed_in,
+        address,
+        at,
+        face,
+    })
+}
+
+/// The valid token of a call.
+async fn by_token(
+    api: &Shared,
+    address: SocketAddr,
+    given: &str,
+    at: Timestamp,
+) -> Result<Token, ApiError> {
+    let lookup = api.tokens.authenticate(given, at);
+    let client = address.ip().to_canonical();
+    let token = api.failures.count(client, Instant::now(), lookup).await;
+    token.map_err(|failure| match failure {
+        Failure::Wrong => Code::TokenInvalid.into(),
+        Failure::Limited(exceeded) => {
+            ApiError::from(Code::RateLimited).retry_after(exceeded.retry_after)
+        }
+        Failure::NotFound(error) => error.into(),
+    })
+}
+
+/// The token of the only `Authorization` field. RFC 6750 section 2.1.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).into_iter();
+    let field = fields.next()?.to_str().ok()?;
+    let (scheme, token) = field.split_once(' ')?;
+    let is_only = fields.next().is_none();
+    (is_only && scheme.eq_ignore_ascii_case("Bearer")).then(|| token.trim_matches(' '))
+}

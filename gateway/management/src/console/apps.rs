@@ -1,0 +1,329 @@
+//! Applications: the list, one of them, a new one.
+
+pub(super) mod change;
+pub(super) mod transfer;
+
+use axum::{
+    extract::{Path, RawQuery},
+    response::Response,
+};
+use maud::{Markup, html};
+use serde_json::Value;
+use signpost_protocol::sign::SignProfile;
+
+use super::{
+    failure::Failure,
+    fields::Fields,
+    links::{address, segment},
+    page::{Reader, Section, page},
+    parts::{
+        Field, choice, items_of, moment, next_page, of_change, said, state, table_of, text_of,
+        time, version_choice, word_of,
+    },
+    samples::samples,
+    visitor::Visitor,
+};
+use crate::{
+    administration::{
+        printable::printable, rules::ProfileChoice, summary::AppSummary, tokens::Role,
+    },
+    api::ApiError,
+    doctor::samples::LANGUAGES,
+    operations::{
+        apps::{self, NewAppInput, Search, WithKey},
+        input::{Change, Limit, Nothing},
+    },
+};
+
+/// The choice of a preset that removes an application's own profile.
+const GATEWAY_PROFILE: &str = "gateway";
+
+/// Lists them, by pages or by a search.
+pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+    let reader = &visitor.reader;
+    let query = query.as_deref();
+    let fields = Fields::of_query(query);
+    let after = fields.value("after");
+    let input = Search {
+        search: fields.given("search").map(str::to_owned),
+        limit: Limit::new(50),
+        after: after.map_err(|error| visitor.refused(&error))?,
+    };
+    let apps = visitor.run(&apps::LIST, (), input).await?;
+    let search = fields.get("search");
+    let content = html! {
+        (said(reader, query))
+        div.bar {
+            form role="search" action="/apps" {
+                input type="search" name="search" value=(search) aria-label=(reader.text("console_search_apps")) placeholder=(reader.text("console_search_apps"));
+                button { (reader.text("console_search")) }
+            }
+            @if reader.may(Role::Operator) {
+                a.button href="/apps/new" { (reader.text("console_new_app")) }
+                a.button.plain href="/apps/import" { (reader.text("console_import")) }
+            }
+        }
+        (table(reader, &apps.items, !search.is_empty()))
+        (next_page(reader, "/apps", &[("search", search)], apps.next.as_deref()))
+    };
+    let title = reader.text("console_apps");
+    Ok(page(reader, Some(Section::Apps), &title, &content))
+}
+
+fn table(reader: &Reader, apps: &[AppSummary], is_search: bool) -> Markup {
+    let none = if is_search {
+        "console_apps_not_found"
+    } else {
+        "console_apps_none"
+    };
+    html! {
+        @if apps.is_empty() { p.empty { (reader.text(none)) } } @else {
+            (table_of(reader, &[
+                "console_name", "console_ident", "console_state", "console_default_version", "console_created",
+            ], &html! {
+                @for app in apps { tr {
+                    th scope="row" { a href=(path_of(&app.ident)) { (printable(&app.name)) } }
+                    td { code { (printable(&app.ident)) } }
+                    td { (state(reader, "state", &app.state)) }
+                    td { (app.default_version.as_deref().unwrap_or_default()) }
+                    td { (moment(app.created_at)) }
+                } }
+            }))
+        }
+    }
+}
+
+/// The path of an application's page.
+fn path_of(ident: &str) -> String {
+    format!("/apps/{}", segment(ident))
+}
+
+/// Shows an application, and what can be done with it.
+pub(super) async fn show(
+    visitor: Visitor,
+    Path(ident): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Failure> {
+    let banner = said(&visitor.reader, query.as_deref());
+    show_with(&visitor, &ident, &banner, None).await
+}
+
+/// The same, with what was filled in and not accepted.
+async fn show_with(
+    visitor: &Visitor,
+    ident: &str,
+    banner: &Markup,
+    given: Option<&Fields>,
+) -> Result<Response, Failure> {
+    let reader = &visitor.reader;
+    let of_audit = address("/api/v1/audit", &[("subject", ident), ("limit", "10")]);
+    let of_report = address("/api/v1/versions/report", &[("app", ident)]);
+    let of_rejections = address("/api/v1/rejections", &[("app", ident), ("limit", "10")]);
+    let target = visitor.target(ident)?;
+    let (app, changes, versions, rejections) = tokio::try_join!(
+        visitor.run(&apps::SHOW, target, Nothing {}),
+        visitor.get(&of_audit),
+        visitor.get("/api/v1/versions?limit=1000"),
+        visitor.get(&of_rejections),
+    )?;
+    // A report that is refused now is no reason to show nothing.
+    let report = visitor.get(&of_report).await.unwrap_or_default();
+    let name = printable(&app.name);
+    let content = html! {
+        (banner)
+        (facts(reader, &app))
+        section aria-labelledby="usage" {
+            h2 id="usage" { (reader.text("console_app_versions")) }
+            (usage(reader, &report))
+        }
+        section aria-labelledby="rejections" {
+            h2 id="rejections" { (reader.text("console_live_rejected")) }
+            (super::live::table(reader, &rejections))
+        }
+        @if reader.may(Role::Operator) { (change::forms(reader, &app, &versions, given)) }
+        section aria-labelledby="changes" {
+            h2 id="changes" { (reader.text("console_last_changes")) }
+            (super::audit::table(reader, &changes))
+            p { a href=(address("/audit", &[("subject", ident)])) { (reader.text("console_all_changes")) } }
+        }
+    };
+    Ok(page(reader, Some(Section::Apps), &name, &content))
+}
+
+/// The versions that an application calls, by the report of the last 30 days.
+fn usage(reader: &Reader, report: &Value) -> Markup {
+    let versions = items_of(report, "versions").iter();
+    let used: Vec<_> = versions
+        .filter_map(|version| Some((version, items_of(version, "applications").first()?)))
+        .collect();
+    html! {
+        @if used.is_empty() { p.empty { (reader.text("console_app_unused")) } } @else {
+            (table_of(reader, &["console_version", "console_requests", "console_last_used", "console_client"], &html! {
+                @for (version, usage) in used { tr {
+                    th scope="row" { (text_of(version, "version")) }
+                    td.number { (text_of(usage, "requests")) }
+                    td { (time(&usage["last_seen"])) }
+                    td { (text_of(&usage["client"], "user_agent")) }
+                } }
+            }))
+        }
+    }
+}
+
+fn facts(reader: &Reader, app: &AppSummary) -> Markup {
+    let or_gateway =
+        |setting: Option<String>| setting.unwrap_or_else(|| reader.text("console_as_gateway"));
+    let rate_limit = app.rate_limit.map(|rate| rate.to_string());
+    html! {
+        dl.facts {
+            dt { (reader.text("console_ident")) } dd { code { (printable(&app.ident)) } }
+            dt { (reader.text("console_state")) } dd { (state(reader, "state", &app.state)) }
+            dt { (reader.text("console_created")) } dd { (moment(app.created_at)) }
+            dt { (reader.text("console_default_version")) } dd { (or_gateway(app.default_version.clone())) }
+            dt { (reader.text("console_rate_limit")) } dd { (or_gateway(rate_limit)) }
+            dt { (reader.text("console_profile")) } dd { (profile(reader, app.sign_profile.as_ref())) }
+            dt { (reader.text("console_return_to")) }
+            dd { @for origin in &app.return_to { div { (origin) } } @if app.return_to.is_empty() { "–" } }
+            @if app.previous_key_until.is_some() {
+                dt { (reader.text("console_overlap")) } dd { (moment(app.previous_key_until)) }
+            }
+            dt { (reader.text("console_revision")) } dd { (app.revision) }
+        }
+    }
+}
+
+/// The settings of a sign profile that are words.
+fn profile(reader: &Reader, profile: Option<&SignProfile>) -> Markup {
+    let words = profile.map(|profile| {
+        [
+            ("algorithm", word_of(&profile.algorithm)),
+            ("cover", word_of(&profile.cover)),
+            ("replay", word_of(&profile.replay)),
+        ]
+    });
+    html! {
+        @if words.is_none() { (reader.text("console_as_gateway")) }
+        @for (name, word) in words.iter().flatten() { code { (name) " = " (word) } " " }
+    }
+}
+
+/// The form of a new application.
+pub(super) async fn new_form(visitor: Visitor) -> Result<Response, Failure> {
+    new_page(&visitor, &html! {}, None).await
+}
+
+async fn new_page(
+    visitor: &Visitor,
+    banner: &Markup,
+    given: Option<&Fields>,
+) -> Result<Response, Failure> {
+    let reader = &visitor.reader;
+    let versions = visitor.get("/api/v1/versions?limit=1000").await?;
+    let of = |name| given.map_or("", |given| given.get(name));
+    let content = html! {
+        (banner)
+        form.fields method="post" action="/apps/new" {
+            (Field::line("name", of("name")).required().show(reader))
+            (settings(reader, &versions, of))
+            (of_change(reader))
+            button { (reader.text("console_create")) }
+        }
+    };
+    let title = reader.text("console_new_app");
+    Ok(page(reader, Some(Section::Apps), &title, &content))
+}
+
+/// The settings that a form of a new application and one of a change have alike.
+fn settings<'f>(reader: &Reader, versions: &Value, of: impl Fn(&'static str) -> &'f str) -> Markup {
+    let word = |words: &[&'static str]| {
+        let unset = std::iter::once(("", reader.text("console_unchanged")));
+        let words = words.iter().map(|word| (*word, (*word).to_owned()));
+        unset.chain(words).collect::<Vec<_>>()
+    };
+    let mut presets = word(&SignProfile::PRESETS);
+    presets.push((GATEWAY_PROFILE, reader.text("console_as_gateway")));
+    html! {
+        (version_choice(reader, "default_version", "console_as_gateway", versions, of("default_version")))
+        (Field::line("rate_limit", of("rate_limit")).show(reader))
+        (Field::lines("return_to", of("return_to")).show(reader))
+        fieldset {
+            legend { (reader.text("console_profile")) }
+            (choice(reader, "preset", &presets, of("preset")))
+            (choice(reader, "algorithm", &word(&["md5", "hmac-sha256"]), of("algorithm")))
+            (choice(reader, "cover", &word(&["parameters", "request"]), of("cover")))
+            (choice(reader, "replay", &word(&["allow", "reject"]), of("replay")))
+        }
+    }
+}
+
+/// The choice of a sign profile; `None` without any.
+fn profile_of(fields: &Fields) -> Result<Option<Change<ProfileChoice>>, ApiError> {
+    if fields.get("preset") == GATEWAY_PROFILE {
+        return Ok(Some(Change::None));
+    }
+    let preset = fields.given("preset").map(|name| {
+        let unknown = || ApiError::invalid("profile.preset", SignProfile::PRESETS.join(", "));
+        SignProfile::preset(name).ok_or_else(unknown)
+    });
+    let choice = ProfileChoice {
+        preset: preset.transpose()?,
+        algorithm: fields.value("algorithm")?,
+        cover: fields.value("cover")?,
+        replay: fields.value("replay")?,
+    };
+    Ok(choice.is_any().then_some(Change::This(choice)))
+}
+
+fn new_of(fields: &Fields) -> Result<NewAppInput, ApiError> {
+    Ok(NewAppInput {
+        name: fields.required("name")?,
+        return_to: fields.values("return_to")?,
+        profile: match profile_of(fields)? {
+            Some(Change::This(choice)) => Some(choice),
+            _ => None,
+        },
+        default_version: fields.value("default_version")?,
+        rate_limit: fields.value("rate_limit")?,
+        reason: fields.value("reason")?,
+    })
+}
+
+/// Creates an application, and shows its key.
+pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
+    match visitor.submit(&apps::CREATE, (), new_of(&fields)).await {
+        Ok(created) => Ok(new_key(&visitor.reader, &created, "console_created_app")),
+        Err(failure) => {
+            let failure = failure.of_input()?;
+            let page = new_page(&visitor, &failure.banner(), Some(&fields)).await?;
+            Ok(failure.with_page(page))
+        }
+    }
+}
+
+/// Shows a new key, once.
+fn new_key(reader: &Reader, created: &WithKey, title: &str) -> Response {
+    let (name, ident) = (printable(&created.app.name), &created.app.ident);
+    let content = html! {
+        p.warning { (reader.text("console_key_once")) }
+        dl.facts {
+            dt { (reader.text("console_ident")) }
+            dd { (copied(reader, "ident", ident)) }
+            dt { (reader.text("console_key")) }
+            dd { (copied(reader, "key", &created.key)) }
+        }
+        h2 { (reader.text("console_try")) }
+        pre { code { "signpost call --app " (ident) " --key file:app.key /user" } }
+        (samples(reader, LANGUAGES.iter().map(|one| (one.name, one.lines_of(ident)))))
+        p { a href=(path_of(ident)) { (reader.tell("console_to_app", &[("name", &name)])) } }
+    };
+    let title = reader.tell(title, &[("name", &name)]);
+    page(reader, Some(Section::Apps), &title, &content)
+}
+
+/// A value with a button that copies it. The script shows the button.
+pub(super) fn copied(reader: &Reader, id: &str, value: &str) -> Markup {
+    html! {
+        code id=(id) { (value) } " "
+        button.plain type="button" data-copy=(id) data-done=(reader.text("console_copied")) hidden { (reader.text("console_copy")) }
+    }
+}

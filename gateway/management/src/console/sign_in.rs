@@ -1,0 +1,148 @@
+//! Signing in with a token of the API, and out.
+
+use std::net::SocketAddr;
+
+use axum::{
+    body::Body,
+    extract::{ConnectInfo, RawQuery, State},
+    response::{IntoResponse, Redirect, Response},
+};
+use http::{HeaderMap, HeaderValue, Method, header};
+use maud::{Markup, html};
+use serde::Deserialize;
+use url::{Position, Url};
+use zeroize::Zeroizing;
+
+use super::{
+    Console, Shared, account,
+    failure::Failure,
+    fields::Fields,
+    links::{address, parameter},
+    page::{Reader, page},
+    parts::{Field, said},
+    session::{Proof, Session},
+    visitor::{call, request},
+};
+use crate::administration::tokens::Role;
+
+/// The page to sign in.
+pub(super) async fn form(
+    State(console): State<Shared>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let reader = Reader::of_request(&headers);
+    let to = parameter(query.as_deref(), "to");
+    let banner = said(&reader, query.as_deref());
+    sign_in_page(&console, &reader, &to, &banner)
+}
+
+fn sign_in_page(console: &Console, reader: &Reader, to: &str, banner: &Markup) -> Response {
+    let token = Field {
+        kind: "password",
+        ..Field::line("token", "").required()
+    };
+    let content = html! {
+        (banner)
+        @if console.accounts.is_some() {
+            p { a.button href=(account::BEGIN) { (reader.text("console_sign_in_account")) } }
+        }
+        p { (reader.text("console_sign_in_how")) }
+        pre { code { "signpost token create --name NAME --role viewer" } }
+        form.fields method="post" action="/sign-in" {
+            (token.show(reader))
+            input type="hidden" name="to" value=(own_path(to));
+            button { (reader.text("console_sign_in_button")) }
+        }
+    };
+    page(reader, None, &reader.text("console_sign_in"), &content)
+}
+
+/// What a session knows of its token.
+#[derive(Deserialize)]
+struct Known {
+    name: String,
+    role: Role,
+}
+
+/// Begins a session. One that the browser has had ends.
+pub(super) async fn sign_in(
+    State(console): State<Shared>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Response, Failure> {
+    let reader = Reader::of_request(&headers);
+    let given = fields.get("token");
+    // What cannot be a header is no token.
+    let token = HeaderValue::from_str(given).map_or("-", |_| given);
+    let proof = Proof::Token(Zeroizing::new(token.to_owned()));
+    let (path, body) = ("/api/v1/whoami", Body::empty());
+    let whoami = request(Method::GET, path, body, &proof, &reader, address);
+    let whoami = whoami.map_err(|_| Failure::internal(reader.clone()))?;
+    let known = match call(&console, whoami, &reader).await {
+        Ok(known) => serde_json::from_value::<Known>(known),
+        Err(failure) => {
+            let failure = match failure.needs_sign_in() {
+                true => failure,
+                false => failure.of_input()?,
+            };
+            let page = sign_in_page(&console, &reader, fields.get("to"), &failure.banner());
+            return Ok(failure.with_page(page));
+        }
+    };
+    let internal = || Failure::internal(reader.clone());
+    let Known { name, role } = known.map_err(|_| internal())?;
+    let _ = console.sessions.end(&headers);
+    let cookie = console.sessions.begin(Session { proof, name, role });
+    let cookie = cookie.map_err(|_| internal())?;
+    let to = Redirect::to(&own_path(fields.get("to")));
+    Ok(([(header::SET_COOKIE, cookie)], to).into_response())
+}
+
+/// Ends the session.
+pub(super) async fn sign_out(State(console): State<Shared>, headers: HeaderMap) -> Response {
+    let cookie = console.sessions.end(&headers);
+    let to = Redirect::to(&address("/sign-in", &[("done", "signed_out")]));
+    ([(header::SET_COOKIE, cookie)], to).into_response()
+}
+
+/// The path if it is one of the console, otherwise `/`: a link cannot choose another place for a sign-in to lead to.
+fn own_path(to: &str) -> String {
+    let own = || {
+        let base = Url::parse("http://console/").ok()?;
+        let url = base.join(to).ok()?;
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        // Browsers read two slashes as another host.
+        let is_own = url.origin() == base.origin() && !path.starts_with("//");
+        is_own.then(|| path.to_owned())
+    };
+    own().unwrap_or_else(|| "/".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_leads_to_a_path_of_the_console_only() {
+        for (to, expected) in [
+            ("", "/"),
+            ("/apps?search=a%20b&after=x", "/apps?search=a%20b&after=x"),
+            ("/apps#there", "/apps"),
+            ("//attacker.example/", "/"),
+            ("/\\attacker.example/", "/"),
+            ("\\\\attacker.example", "/"),
+            ("https://attacker.example/", "/"),
+            ("javascript:alert(1)", "/"),
+            ("/.//attacker.example/", "/"),
+            ("/..//attacker.example/", "/"),
+            ("/%2e//attacker.example/", "/"),
+            ("/apps/.././/attacker.example", "/"),
+            ("/\t/attacker.example", "/"),
+            ("/a\r\nSet-Cookie: x=y", "/aSet-Cookie:%20x=y"),
+        ] {
+            assert_eq!(own_path(to), expected, "{to:?}");
+        }
+    }
+}

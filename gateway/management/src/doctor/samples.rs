@@ -1,0 +1,487 @@
+//! A call by each client library: cut out of the samples beside the libraries, which the tests run.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// The languages that there is a client library for.
+pub const LANGUAGES: [ClientLanguage; 7] = [
+    ClientLanguage {
+        word: "python",
+        name: "Python",
+        sample: include_str!("../../../clients/python/sample.py"),
+        setting: |name, value| format!(", {name}={}", literal(value)),
+        call: |call| {
+            let pairs = call.pairs(", ", |name, value| {
+                format!("({}, {})", text(name), text(value))
+            });
+            format!("client.call({}, [{pairs}])", call.target(text))
+        },
+    },
+    ClientLanguage {
+        word: "javascript",
+        name: "JavaScript",
+        sample: include_str!("../../../clients/javascript/sample.mjs"),
+        setting: |name, value| format!(", {}: {}", camel(name), literal(value)),
+        call: |call| {
+            let pairs = call.pairs(", ", |name, value| {
+                format!("[{}, {}]", text(name), text(value))
+            });
+            format!("await client.call({}, [{pairs}])", call.target(text))
+        },
+    },
+    ClientLanguage {
+        word: "go",
+        name: "Go",
+        sample: include_str!("../../../clients/go/sample/main.go"),
+        setting: |name, value| {
+            let name = pascal(name);
+            let of_list = |list: &str| format!("[]string{{{list}}}");
+            let written = members(value, "signpost.", &name, ": ", of_list);
+            format!(", {name}: {written}")
+        },
+        call: |call| {
+            let pairs = call.pairs(", ", |name, value| {
+                format!("{{{}, {}}}", text(name), text(value))
+            });
+            format!(
+                "client.Call({}, signpost.Pairs{{{pairs}}})",
+                call.target(text)
+            )
+        },
+    },
+    ClientLanguage {
+        word: "java",
+        name: "Java",
+        sample: include_str!("../../../clients/java/Sample.java"),
+        setting: |name, value| format!(".{}({})", camel(name), java(value)),
+        call: |call| {
+            let pair =
+                |name: &str, value: &str| format!("Signpost.pair({}, {})", text(name), text(value));
+            format!(
+                "client.call({}, List.of({}))",
+                call.target(text),
+                call.pairs(", ", pair)
+            )
+        },
+    },
+    ClientLanguage {
+        word: "php",
+        name: "PHP",
+        sample: include_str!("../../../clients/php/sample.php"),
+        setting: |name, value| format!(", {}: {}", camel(name), php(value)),
+        call: |call| {
+            let pairs = call.pairs(", ", |name, value| {
+                format!("[{}, {}]", php_text(name), php_text(value))
+            });
+            format!("$client->call({}, [{pairs}])", call.target(php_text))
+        },
+    },
+    ClientLanguage {
+        word: "csharp",
+        name: "C#",
+        sample: include_str!("../../../clients/csharp/Sample.cs"),
+        setting: |name, value| {
+            let is_names = name == "header_names";
+            let name = pascal(name);
+            let of_list = |list: &str| format!("new[] {{ {list} }}");
+            let written = match is_names {
+                true => csharp_names(value),
+                false => members(value, "new Signpost", &name, " = ", of_list),
+            };
+            format!(", {name} = {written}")
+        },
+        call: |call| {
+            let pair = |name: &str, value: &str| {
+                format!(", Signpost.Pair({}, {})", text(name), text(value))
+            };
+            format!("client.Call({}{})", call.target(text), call.pairs("", pair))
+        },
+    },
+    ClientLanguage {
+        word: "shell",
+        name: "Bash",
+        sample: include_str!("../../../clients/shell/sample.sh"),
+        setting: shell_setting,
+        call: |call| {
+            let target = format!("{} {}", call.method, shell(call.path));
+            // A name with `=` stands by itself.
+            if call.pairs.iter().any(|(name, _)| name.contains('=')) {
+                let pairs = call.pairs("", |name, value| {
+                    format!(" {} {}", shell(name), shell(value))
+                });
+                return format!("signpost_call --separate {target}{pairs}");
+            }
+            let pairs = call.pairs("", |name, value| {
+                format!(" {}", shell(&format!("{name}={value}")))
+            });
+            format!("signpost_call {target}{pairs}")
+        },
+    },
+];
+
+/// The gateway's address in the samples.
+const ADDRESS: &str = "http://127.0.0.1:8080";
+/// The application in the samples.
+const APP: &str = "demo";
+
+/// A setting of a client, and its value: a text, a list of texts, or an object of these.
+pub(crate) type Setting = (&'static str, Value);
+
+/// A language, and how its library is called.
+pub struct ClientLanguage {
+    /// Its word in options and documents.
+    pub word: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// A complete program.
+    sample: &'static str,
+    /// A setting as it follows the key and the others.
+    setting: fn(&str, &Value) -> String,
+    /// A call in one line.
+    call: fn(&Call<'_>) -> String,
+}
+
+/// A call.
+pub struct Call<'c> {
+    /// The gateway's address.
+    pub address: &'c str,
+    /// The settings of the client that differ from its defaults.
+    pub settings: &'c [Setting],
+    /// The method.
+    pub method: &'c str,
+    /// The path.
+    pub path: &'c str,
+    /// Names and values, decoded.
+    pub pairs: &'c [(String, String)],
+}
+
+/// A call in a language.
+#[derive(Serialize, ToSchema)]
+pub struct CodeSample {
+    /// The language: `python`, `javascript`, `go`, `java`, `php`, `csharp` or `shell`.
+    #[schema(value_type = String)]
+    pub language: &'static str,
+    /// The lines.
+    pub code: String,
+}
+
+impl Call<'_> {
+    fn target(&self, quoted: fn(&str) -> String) -> String {
+        format!("{}, {}", quoted(self.method), quoted(self.path))
+    }
+
+    fn pairs(&self, between: &str, written: impl Fn(&str, &str) -> String) -> String {
+        let pairs = self.pairs.iter();
+        let pairs = pairs.map(|(name, value)| written(name, value));
+        pairs.collect::<Vec<_>>().join(between)
+    }
+}
+
+impl ClientLanguage {
+    /// The sample's lines.
+    fn lines(&self) -> String {
+        let lines = self.sample.lines();
+        let lines = lines.skip_while(|line| !line.contains("sample: begin"));
+        let lines = lines.skip(1);
+        let lines: Vec<_> = lines
+            .take_while(|line| !line.contains("sample: end"))
+            .collect();
+        let written = lines.iter().filter(|line| !line.trim().is_empty());
+        let indents = written.map(|line| line.len() - line.trim_start().len());
+        let indent = indents.min().unwrap_or(0);
+        let lines = lines.iter().map(|line| line.get(indent..).unwrap_or(""));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The sample for this application.
+    pub(crate) fn lines_of(&self, app: &str) -> String {
+        self.lines().replace(APP, app)
+    }
+
+    /// The sample with another call. What the call has of the client's is put in last.
+    pub fn code(&self, call: &Call<'_>) -> CodeSample {
+        let pairs = [("provider".to_owned(), "sandbox".to_owned())];
+        let of_sample = Call {
+            address: ADDRESS,
+            settings: &[("app", json!(APP))],
+            method: "POST",
+            path: "/login",
+            pairs: &pairs,
+        };
+        let settings = |call: &Call<'_>| {
+            let settings = call.settings.iter();
+            let written: String = settings
+                .map(|(name, value)| (self.setting)(name, value))
+                .collect();
+            match written.strip_prefix(", ") {
+                Some(members) if self.word == "csharp" => format!(" {{ {members} }}"),
+                _ => written,
+            }
+        };
+        let code = self.lines().replace(ADDRESS, call.address);
+        let code = code.replace(&(self.call)(&of_sample), "\0");
+        let code = code.replace(&settings(&of_sample), &settings(call));
+        CodeSample {
+            language: self.word,
+            code: code.replace('\0', &(self.call)(call)),
+        }
+    }
+}
+
+/// The name of the language with this word.
+pub fn name_of(word: &str) -> Option<&'static str> {
+    let language = LANGUAGES.iter().find(|language| language.word == word);
+    language.map(|language| language.name)
+}
+
+/// A text in quotes, as most languages read it. What some take for the end of a line is escaped.
+fn text(text: &str) -> String {
+    literal(&json!(text))
+}
+
+fn literal(value: &Value) -> String {
+    let mut written = value.to_string();
+    for letter in ['\u{7f}', '\u{85}', '\u{2028}', '\u{2029}'] {
+        written = written.replace(letter, &format!("\\u{:04x}", u32::from(letter)));
+    }
+    written
+}
+
+fn list(value: &Value) -> String {
+    let texts = value.as_array().into_iter().flatten();
+    texts.map(literal).collect::<Vec<_>>().join(", ")
+}
+
+/// An object as a value of a type, with its members by name.
+fn members(
+    value: &Value,
+    before: &str,
+    of_type: &str,
+    joint: &str,
+    of_list: impl Fn(&str) -> String,
+) -> String {
+    let Value::Object(members) = value else {
+        return literal(value);
+    };
+    let members = members.iter().map(|(name, value)| {
+        let written = match value {
+            Value::Array(_) => of_list(&list(value)),
+            value => literal(value),
+        };
+        format!("{}{joint}{written}", pascal(name))
+    });
+    let members = members.collect::<Vec<_>>().join(", ");
+    format!("{before}{of_type}{{{members}}}")
+}
+
+fn java(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter();
+            let members = members.map(|(name, value)| format!("{}, {}", text(name), java(value)));
+            format!("Map.of({})", members.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(_) => format!("List.of({})", list(value)),
+        value => literal(value),
+    }
+}
+
+fn csharp_names(value: &Value) -> String {
+    let members = value.as_object().into_iter().flatten();
+    let members = members.map(|(name, value)| format!("[{}] = {}", text(name), literal(value)));
+    let members = members.collect::<Vec<_>>().join(", ");
+    format!("new Dictionary<string, string> {{ {members} }}")
+}
+
+fn php(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter();
+            let members =
+                members.map(|(name, value)| format!("{} => {}", php_text(name), php(value)));
+            format!("[{}]", members.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(php).collect::<Vec<_>>().join(", ")),
+        value => php_text(value.as_str().unwrap_or_default()),
+    }
+}
+
+fn php_text(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' | '$' => quoted.extend(['\\', letter]),
+            '\n' => quoted += "\\n",
+            letter if letter.is_control() => quoted += &format!("\\u{{{:x}}}", u32::from(letter)),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}
+
+fn shell_setting(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("header_names", Value::Object(members)) => {
+            let members = members.iter();
+            members
+                .map(|(name, value)| shell_setting(&format!("header_{name}"), value))
+                .collect()
+        }
+        (_, Value::Object(members)) => members
+            .iter()
+            .map(|(name, value)| shell_setting(name, value))
+            .collect(),
+        (name, Value::Array(list)) => list
+            .iter()
+            .map(|value| shell_setting(name, value))
+            .collect(),
+        (name, value) => format!(" {name}={}", shell(value.as_str().unwrap_or_default())),
+    }
+}
+
+/// A word of a command, in quotes if it needs them.
+pub(super) fn shell(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+fn pascal(name: &str) -> String {
+    let words = name.split('_');
+    let words = words.map(|word| word[..1].to_uppercase() + &word[1..]);
+    words.collect()
+}
+
+fn camel(name: &str) -> String {
+    let name = pascal(name);
+    name[..1].to_lowercase() + &name[1..]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_documents_show_the_lines_of_each_sample() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let contract = fs::read_to_string(folder.join("protocol/CONTRACT.md")).unwrap();
+        for language in &LANGUAGES {
+            let readme = folder.join("clients").join(language.word).join("README.md");
+            let readme = fs::read_to_string(readme).unwrap();
+            assert!(
+                readme.lines().count() <= 60,
+                "{}: more than a screen",
+                language.name
+            );
+            let lines = format!("\n{}\n```\n", language.lines());
+            for document in [&readme, &contract] {
+                assert!(document.contains(&lines), "{}: {lines}", language.name);
+            }
+        }
+    }
+
+    #[test]
+    fn each_sample_is_made_another_call() {
+        let pairs = [(
+            "a$".to_owned(),
+            "it's \"http://127.0.0.1:8080\"\\\n".to_owned(),
+        )];
+        let settings = [
+            ("app", json!("shop")),
+            ("version", json!("v2")),
+            (
+                "profile",
+                json!({ "layout": "pairs-key", "leave_out": ["x y"] }),
+            ),
+            ("header_names", json!({ "app": "X-Shop" })),
+        ];
+        let call = Call {
+            address: "https://api.example",
+            settings: &settings,
+            method: "GET",
+            path: "/a/b",
+            pairs: &pairs,
+        };
+        let value = r#""it's \"http://127.0.0.1:8080\"\\\n""#;
+        let expected = [
+            [
+                r#"client.call("GET", "/a/b", [("a$", VALUE)])"#,
+                r#", app="shop", version="v2", profile={"layout":"pairs-key","leave_out":["x y"]}, header_names={"app":"X-Shop"})"#,
+            ],
+            [
+                r#"await client.call("GET", "/a/b", [["a$", VALUE]])"#,
+                r#", app: "shop", version: "v2", profile: {"layout":"pairs-key","leave_out":["x y"]}, headerNames: {"app":"X-Shop"} })"#,
+            ],
+            [
+                r#"client.Call("GET", "/a/b", signpost.Pairs{{"a$", VALUE}})"#,
+                r#", App: "shop", Version: "v2", Profile: signpost.Profile{Layout: "pairs-key", LeaveOut: []string{"x y"}}, HeaderNames: signpost.HeaderNames{App: "X-Shop"}})"#,
+            ],
+            [
+                r#"client.call("GET", "/a/b", List.of(Signpost.pair("a$", VALUE)))"#,
+                r#".app("shop").version("v2").profile(Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(Map.of("app", "X-Shop")).build()"#,
+            ],
+            [
+                r#"$client->call("GET", "/a/b", [["a\$", VALUE]])"#,
+                r#", app: "shop", version: "v2", profile: ["layout" => "pairs-key", "leave_out" => ["x y"]], headerNames: ["app" => "X-Shop"])"#,
+            ],
+            [
+                r#"client.Call("GET", "/a/b", Signpost.Pair("a$", VALUE))"#,
+                r#" { App = "shop", Version = "v2", Profile = new SignpostProfile{Layout = "pairs-key", LeaveOut = new[] { "x y" }}, HeaderNames = new Dictionary<string, string> { ["app"] = "X-Shop" } };"#,
+            ],
+            [
+                "signpost_call GET /a/b 'a$=it'\\''s \"http://127.0.0.1:8080\"\\\n'",
+                " app=shop version=v2 layout=pairs-key leave_out='x y' header_app=X-Shop\n",
+            ],
+        ];
+        for (language, [expected, settings]) in LANGUAGES.iter().zip(expected) {
+            let name = language.name;
+            let code = language.code(&call).code;
+            for part in [
+                &*expected.replace("VALUE", value),
+                settings,
+                "https://api.example",
+            ] {
+                assert_eq!(code.matches(part).count(), 1, "{name}: {part}: {code}");
+            }
+            for gone in ["sandbox", "demo"] {
+                assert!(!code.contains(gone), "{name}: {gone}: {code}");
+            }
+            let bare = Call {
+                settings: &[],
+                pairs: &[],
+                ..call
+            };
+            let code = language.code(&bare).code;
+            assert!(
+                !code.contains("shop") && !code.contains("demo"),
+                "{name}: {code}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_value_ends_a_line_or_a_text() {
+        let pairs = [("a=b".to_owned(), "\u{2028}\u{85}'$(id)".to_owned())];
+        let call = Call {
+            address: ADDRESS,
+            settings: &[],
+            method: "GET",
+            path: "/",
+            pairs: &pairs,
+        };
+        for language in &LANGUAGES {
+            let code = language.code(&call).code;
+            let expected = match language.word {
+                "php" => "\"\u{2028}\\u{85}'\\$(id)\"",
+                "shell" => "--separate GET / 'a=b' '\u{2028}\u{85}'\\''$(id)'",
+                _ => r#""\u2028\u0085'$(id)""#,
+            };
+            assert!(code.contains(expected), "{}: {code}", language.name);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What is signed of a request, and how it is right.
+
+use http::HeaderName;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use signpost_kit::{clock::Timestamp, config::origin::Origin};
+use signpost_protocol::{
+    app::AppIdent,
+    header::{HeaderNames, HeaderOverrides},
+    language::Language,
+    param::Params,
+    sign::{SIGN, SignProfile, TIME, sign},
+    version::Version,
+};
+use utoipa::ToSchema;
+
+use super::{
+    paste::Pasted,
+    samples::{Call, CodeSample, LANGUAGES, Setting, shell},
+};
+use signpost_proxy::{App, Method, Target};
+
+/// Stands for a credential.
+const CREDENTIAL: &str = "CREDENTIAL";
+/// The prefix of a client library by default.
+const USUAL_PREFIX: &str = "Acme";
+/// Characters around a difference that are shown.
+const SHOWN: usize = 24;
+
+/// A parameter.
+#[derive(Serialize, ToSchema)]
+pub struct Param {
+    /// The decoded key.
+    pub key: String,
+    /// The decoded value.
+    pub value: String,
+    /// The pair as sent.
+    pub sent: String,
+    /// Whether it is in the string to sign.
+    pub is_signed: bool,
+}
+
+/// The first difference between two strings to sign.
+#[derive(Serialize, ToSchema)]
+pub struct Difference {
+    /// Bytes before it.
+    pub at: usize,
+    /// What the string to sign has from a little before it on.
+    pub expected: String,
+    /// What the client's has there.
+    pub found: String,
+}
+
+/// A signed request.
+#[derive(Serialize, ToSchema)]
+pub struct Signed {
+    /// The value of `sign`.
+    pub sign: String,
+    /// Path and query.
+    pub target: String,
+    /// The form, if there is one.
+    #[schema(required)]
+    pub form: Option<String>,
+    /// A command of curl that sends it. `$GATEWAY` is the gateway's address.
+    pub curl: String,
+    /// The same call by each client library.
+    pub code: Vec<CodeSample>,
+}
+
+/// What signs a request.
+pub(super) struct Signing<'s> {
+    pub names: &'s HeaderNames,
+    pub public_url: &'s Origin,
+    pub profile: &'s SignProfile,
+    pub app: &'s App,
+}
+
+impl Signing<'_> {
+    /// The request with the present time and the right signature, in the form if it has one.
+    pub(super) fn sign(
+        &self,
+        pasted: &Pasted,
+        method: Method,
+        target: Target<'_>,
+        now: Timestamp,
+    ) -> Signed {
+        let (mut query, mut form) = (unsigned(target.query), unsigned(&pasted.body));
+        let has_form = method == Method::Post && !form.is_empty();
+        let time = format!("{TIME}={}", now.as_millis());
+        push_pair(if has_form { &mut form } else { &mut query }, &time);
+        let params = Params::parse(query.as_bytes(), form.as_bytes(), usize::MAX);
+        let params = params.unwrap_or_default();
+        let sign = sign(
+            self.profile,
+            &self.app.key,
+            method.as_str(),
+            target.path,
+            &params,
+        )
+        .to_hex();
+        let pairs = own_pairs(&params);
+        drop(params);
+        let pair = format!("{SIGN}={sign}");
+        push_pair(if has_form { &mut form } else { &mut query }, &pair);
+        let path = target.path;
+        let target = match &*query {
+            "" => path.to_owned(),
+            query => format!("{path}?{query}"),
+        };
+        let form = has_form.then_some(form);
+        Signed {
+            curl: self.curl(pasted, &target, form.as_deref()),
+            code: self.code(pasted, method, path, &pairs),
+            sign,
+            target,
+            form,
+        }
+    }
+
+    fn curl(&self, pasted: &Pasted, target: &str, form: Option<&str>) -> String {
+        let names = self.names;
+        // Without -g, curl takes brackets for a range.
+        let mut command = format!("curl -g \"$GATEWAY\"{}", shell(target));
+        for (name, value) in &pasted.headers {
+            let is = |our: &HeaderName| our.as_str().eq_ignore_ascii_case(name);
+            let value = match is(&names.authorization) {
+                true => CREDENTIAL,
+                false => value,
+            };
+            if names.convention().into_iter().any(|(_, our)| is(our)) {
+                command += &format!(" -H {}", shell(&format!("{name}: {value}")));
+            }
+        }
+        if let Some(form) = form {
+            command += &format!(" --data-raw {}", shell(form));
+        } else if pasted.method == "POST" {
+            command += " -X POST";
+        }
+        command
+    }
+
+    fn code(
+        &self,
+        pasted: &Pasted,
+        method: Method,
+        path: &str,
+        pairs: &[(String, String)],
+    ) -> Vec<CodeSample> {
+        let call = Call {
+            address: &self.public_url.to_string(),
+            settings: &self.settings(pasted),
+            method: method.as_str(),
+            path,
+            pairs,
+        };
+        LANGUAGES.iter().map(|one| one.code(&call)).collect()
+    }
+
+    /// The settings of a client library that differ from its defaults. What the request has of them is a setting only if it is
+    /// right.
+    fn settings(&self, pasted: &Pasted) -> Vec<Setting> {
+        let names = self.names;
+        let sent = |name: &HeaderName| pasted.header(name.as_str());
+        let mut settings = Vec::new();
+        let ident = self.app.ident.as_ref().map(|ident| ident.as_str());
+        let claimed = || sent(&names.app).filter(|sent| sent.parse::<AppIdent>().is_ok());
+        settings.extend(ident.or_else(claimed).map(|ident| ("app", json!(ident))));
+        let version = sent(&names.version).filter(|sent| sent.parse::<Version>().is_ok());
+        settings.extend(version.map(|version| ("version", json!(version))));
+        if let Some(language) = sent(&names.language) {
+            let language = Language::of_request(Some(language.as_bytes()), []);
+            settings.push(("language", json!(language.tag())));
+        }
+        settings.extend(sent(&names.authorization).map(|_| ("authorization", json!(CREDENTIAL))));
+        if names.prefix().as_str() != USUAL_PREFIX {
+            settings.push(("prefix", json!(names.prefix().as_str())));
+        }
+        if let Ok(usual) = HeaderNames::new(names.prefix(), &HeaderOverrides::default()) {
+            let both = names.convention().into_iter().zip(usual.convention());
+            let renamed = both.filter(|((_, name), (_, usual))| name != usual);
+            let renamed =
+                renamed.map(|((key, name), _)| (key.to_owned(), json!(names.spelled(name))));
+            let renamed: Map<_, _> = renamed.collect();
+            if !renamed.is_empty() {
+                settings.push(("header_names", renamed.into()));
+            }
+        }
+        let usual = json!(SignProfile::default());
+        if let Value::Object(mut profile) = json!(self.profile) {
+            // Only gateways replay.
+            profile.retain(|name, value| name != "replay" && usual[name] != *value);
+            if !profile.is_empty() {
+                settings.push(("profile", profile.into()));
+            }
+        }
+        settings
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Names and values without `time` and `sign`, decoded.
+fn own_pairs(params: &Params<'_>) -> Vec<(String, String)> {
+    let own = params
+        .iter()
+        .filter(|one| !one.is_named(TIME.as_bytes()) && !one.is_named(SIGN.as_bytes()));
+    own.map(|one| (text(one.key()), text(&one.value())))
+        .collect()
+}
+
+/// The pairs without `time` and `sign`, as they were sent.
+fn unsigned(pairs: &str) -> String {
+    let is_own = |pair: &&str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        name == TIME || name == SIGN
+    };
+    let others = pairs
+        .split('&')
+        .filter(|pair| !pair.is_empty() && !is_own(pair));
+    others.collect::<Vec<_>>().join("&")
+}
+
+fn push_pair(pairs: &mut String, pair: &str) {
+    if !pairs.is_empty() {
+        pairs.push('&');
+    }
+    pairs.push_str(pair);
+}
+
+/// The parameters in the order in which they are signed.
+pub(super) fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<Param> {
+    let mut shown: Vec<_> = params.iter().collect();
+    shown.sort_by(|one, other| one.key().cmp(other.key()));
+    let shown = shown.into_iter().map(|param| Param {
+        key: text(param.key()),
+        value: text(&param.value()),
+        sent: format!("{}={}", text(param.wire_key()), text(param.wire_value())),
+        is_signed: profile.signs(param),
+    });
+    shown.collect()
+}
+
+/// The first difference of two strings.
+pub(super) fn difference(expected: &str, found: &str) -> Option<Difference> {
+    let same = {
+        let pairs = expected.chars().zip(found.chars());
+        pairs.take_while(|(one, other)| one == other)
+    };
+    let (letters, at) = same.fold((0, 0), |(letters, at), (one, _)| {
+        (letters + 1, at + one.len_utf8())
+    });
+    let around = |text: &str| {
+        let around = text.chars().skip(usize::saturating_sub(letters, SHOWN));
+        around.take(2 * SHOWN).collect()
+    };
+    (expected != found).then(|| Difference {
+        at,
+        expected: around(expected),
+        found: around(found),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_of_two_strings_is_shown_with_what_is_around_it() {
+        for (expected, found, shown) in [
+            ("a=1", "a=1", None),
+            ("a=1&b=2", "a=1&b=3", Some((6, "a=1&b=2", "a=1&b=3"))),
+            ("a=1", "a=1&", Some((3, "a=1", "a=1&"))),
+            ("é=1", "é", Some((2, "é=1", "é"))),
+        ] {
+            let difference = difference(expected, found);
+            let parts = difference
+                .as_ref()
+                .map(|one| (one.at, &*one.expected, &*one.found));
+            assert_eq!(parts, shown, "{found}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_signed_anew_without_what_signed_it_before() {
+        for (pairs, expected) in [
+            ("", ""),
+            ("time=1&sign=2", ""),
+            ("a=1&time=1&&b=%20&sign=2", "a=1&b=%20"),
+            ("signs=1&timely", "signs=1&timely"),
+        ] {
+            assert_eq!(unsigned(pairs), expected, "{pairs}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What operators do: one list of operations. The [management API](crate::api), the [commands](gateway::cli) and the
+//! [console](crate::console) are its faces; they read an input, run the operation, and show its output. Everything else is
+//! decided here.
+//!
+//! # How an operation is added
+//!
+//! 1. In its subject's file here: a function, an [`Operation`] that has it, and a line in the file's `all`. Its [route](Route)
+//!    says once how the API has it, and who may. Input and output are structs beside it, unless another operation has them
+//!    already:
+//!    - An [`Input`] derives `Deserialize` with `deny_unknown_fields`, `ToSchema`, and `clap::Args` if a command takes it. A
+//!      value that is read from a text is a [`Text`]: the `FromStr` of its type says what is allowed, for all faces. What can
+//!      be removed is an `Option` of a [`Change`](input::Change). A change has a `reason`, and a `revision` if its subject has
+//!      revisions.
+//!    - An [`Output`] derives `Serialize` and `ToSchema`.
+//!    - What the audit says of a change is written in its statement: an [`Action`](signpost_store::tables::audit::Action).
+//! 2. A command, if it has one: its variant in the subject's file of [`cli`](gateway::cli), which gives the input to
+//!    `operation::run`, and prints the output.
+//! 3. A form or a page of the console, if it has one: in the subject's file of [`console`](crate::console), which gives the
+//!    input to `Visitor::run`.
+//!
+//! Its texts are in the languages of the protocol (problems) and of the console. `gateway/openapi.json` shows what the API
+//! says of it, and a test that its role is needed.
+
+pub mod apps;
+pub mod input;
+pub(crate) mod problem;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::{Serialize, de::DeserializeOwned};
+use signpost_kit::{clock::Timestamp, reload::ReloadHandle};
+use signpost_protocol::app::AppIdent;
+use signpost_store::{Store, tables::audit::Author};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
+
+use self::{
+    input::Text,
+    problem::{ApiError, Code},
+};
+use crate::administration::{
+    apps::{Administration, AdministrationError, ChangeRequest},
+    logins::{Logins, LogoutError},
+    rules::{BrokenRule, Reason},
+    tokens::Role,
+};
+use signpost_proxy::{AppStoreError, Gateway};
+
+/// Something that operators do to a target, with an input, and what comes of it.
+pub struct Operation<T: 'static, I: 'static, O: 'static> {
+    /// How the API has it, and who may.
+    pub route: Route,
+    /// Does it.
+    pub run: for<'c> fn(&'c Context, T, I) -> BoxFuture<'c, Result<O>>,
+}
+
+/// How the API has an operation, and who may.
+pub struct Route {
+    /// Whether it reads, asks or changes.
+    pub kind: Kind,
+    /// The role that it needs; for a change of the console's own application, it is an admin.
+    pub role: Role,
+    /// The subject, by which the API's description groups it.
+    pub subject: &'static str,
+    /// The path, with the target's name in braces.
+    pub path: &'static str,
+    /// What it does, in the API's description.
+    pub text: &'static str,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only reads: a GET, whose query is the input.
+    Read,
+    /// It only reads, of an input that no query can have: a POST.
+    Ask,
+    /// It changes something: a POST, which an idempotency key makes once.
+    Change,
+    /// The same, and a 201.
+    Create,
+}
+
+impl Route {
+    /// Of what a viewer may read.
+    pub(crate) const fn read(
+        subject: &'static str,
+        path: &'static str,
+        text: &'static str,
+    ) -> Self {
+        Self {
+            kind: Kind::Read,
+            role: Role::Viewer,
+            subject,
+            path,
+            text,
+        }
+    }
+
+    /// Of what an operator may change.
+    pub(crate) const fn change(
+        subject: &'static str,
+        path: &'static str,
+        text: &'static str,
+    ) -> Self {
+        Self {
+            kind: Kind::Change,
+            role: Role::Operator,
+            ..Self::read(subject, path, text)
+        }
+    }
+
+    /// Of what an operator may create.
+    pub(crate) const fn create(
+        subject: &'static str,
+        path: &'static str,
+        text: &'static str,
+    ) -> Self {
+        Self {
+            kind: Kind::Create,
+            ..Self::change(subject, path, text)
+        }
+    }
+
+    /// For an admin only.
+    pub(crate) const fn by_admin(self) -> Self {
+        Self {
+            role: Role::Admin,
+            ..self
+        }
+    }
+}
+
+/// What an operation is told.
+pub trait Input: DeserializeOwned + ToSchema + Send + 'static {
+    /// The revision that a change was decided upon, if its subject has revisions: `If-Match` can name it, too.
+    const REVISION: Option<fn(&mut Self) -> &mut Option<i64>> = None;
+}
+
+/// What an operation says.
+pub trait Output: Serialize + ToSchema + Send + 'static {
+    /// Its revision, if it has one: the entity tag.
+    const REVISION: Option<fn(&Self) -> i64> = None;
+    /// Its path in the API, if it can be created: the `Location`.
+    const LOCATION: Option<fn(&Self) -> String> = None;
+
+    /// Its name in the API's description.
+    fn schema_name() -> String {
+        Self::name().into_owned()
+    }
+}
+
+/// What an operation is done to, as a path names it: nothing, or something with a name.
+pub trait Target: Sized + Send + 'static {
+    /// The parameter of the path.
+    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)>;
+
+    /// Reads the path's text. What cannot be a name is none of anything.
+    fn read(text: &str) -> Result<Self, Code>;
+
+    /// The application that it is.
+    fn app(&self) -> Option<AppIdent> {
+        None
+    }
+}
+
+impl Target for () {
+    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)> = None;
+
+    fn read(_: &str) -> Result<Self, Code> {
+        Ok(())
+    }
+}
+
+impl Target for AppIdent {
+    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)> =
+        Some(("ident", String::schema));
+
+    fn read(text: &str) -> Result<Self, Code> {
+        text.parse().map_err(|_| Code::AppNotFound)
+    }
+
+    fn app(&self) -> Option<AppIdent> {
+        Some(*self)
+    }
+}
+
+/// What makes something of each operation, for example a route.
+pub trait Face: Sized {
+    /// Makes it of this one.
+    fn add<T: Target, I: Input, O: Output>(self, operation: &'static Operation<T, I, O>) -> Self;
+}
+
+/// The list of all operations.
+pub fn all<F: Face>(face: F) -> F {
+    apps::all(face)
+}
+
+/// Why an operation fails.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// An action on applications failed.
+    #[error(transparent)]
+    App(#[from] AdministrationError),
+    /// A logout failed.
+    #[error(transparent)]
+    Logout(#[from] LogoutError),
+}
+
+/// What an operation returns, or why it cannot.
+pub type Result<T, E = OperationError> = std::result::Result<T, E>;
+
+impl From<BrokenRule> for OperationError {
+    fn from(rule: BrokenRule) -> Self {
+        Self::App(rule.into())
+    }
+}
+
+impl From<AppStoreError> for OperationError {
+    fn from(error: AppStoreError) -> Self {
+        Self::App(error.into())
+    }
+}
+
+impl From<OperationError> for ApiError {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::App(error) => error.into(),
+            OperationError::Logout(error) => error.into(),
+        }
+    }
+}
+
+/// Who does something, when, and what with. A running gateway makes one for each call, a command for itself.
+pub struct Context {
+    /// Who calls.
+    pub caller: Caller,
+    /// The store.
+    pub store: Store,
+    /// Its applications; `None` in a command that opens no keys.
+    pub apps: Option<Administration>,
+    /// `None` in a command.
+    pub running: Option<Running>,
+}
+
+/// Who does something, from where, and when.
+#[derive(Clone)]
+pub struct Caller {
+    /// The token's or the account's name, or the system's user.
+    pub actor: String,
+    /// As the audit has it: through what, and from which address or computer.
+    pub origin: String,
+    /// What the caller may do.
+    pub role: Role,
+    /// When the call came.
+    pub at: Timestamp,
+}
+
+/// The gateway whose management listener was called.
+pub struct Running {
+    /// With the present configuration.
+    pub gateway: Arc<Gateway>,
+    /// Reloads the configuration.
+    pub reload: ReloadHandle,
+}
+
+impl Context {
+    /// The author of a change.
+    pub fn author(&self, reason: Option<Text<Reason>>) -> Author {
+        let Caller { actor, origin, .. } = self.caller.clone();
+        Author {
+            actor,
+            origin,
+            reason: reason.map(|Text(reason)| reason.into()),
+        }
+    }
+
+    /// A change of something that has revisions.
+    pub fn change(&self, revision: Option<i64>, reason: Option<Text<Reason>>) -> ChangeRequest {
+        ChangeRequest {
+            author: self.author(reason),
+            at: self.caller.at,
+            revision,
+        }
+    }
+
+    /// The store's applications.
+    pub fn apps(&self) -> &Administration {
+        let apps = self.apps.as_ref();
+        apps.expect("a command that changes applications opens their keys")
+    }
+
+    /// The logins that operators end.
+    pub fn logins(&self) -> Logins {
+        Logins::new(self.store.clone())
+    }
+}

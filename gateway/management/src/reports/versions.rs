@@ -1,0 +1,164 @@
+//! The versions with their dates, and their backends, as they are listed for operators. `conf/guides/versions.md` has the
+//! members of the JSON.
+
+use serde::Serialize;
+use signpost_kit::clock::Timestamp;
+use utoipa::ToSchema;
+
+use signpost_proxy::{
+    AddressHealth, AddressStatus, AfterSunset, Backend, BackendStatus, Part, ServedVersion, Stage,
+    Upstream, Versions, rfc3339,
+};
+
+/// A version.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedVersion {
+    /// Its name.
+    pub version: String,
+    /// Whether requests that name no version go to it.
+    pub is_default: bool,
+    /// `current`, `deprecated`, `brownout`, `past_sunset` or `retired`.
+    pub stage: &'static str,
+    /// From when on it is deprecated.
+    #[schema(format = DateTime)]
+    pub deprecated: Option<String>,
+    /// Its sunset.
+    #[schema(format = DateTime)]
+    pub sunset: Option<String>,
+    /// What happens to its requests from then on, `serve` or `gone`; `None` without a sunset.
+    pub after_sunset: Option<&'static str>,
+    /// Where its clients can read more.
+    pub link: Option<String>,
+    /// Those that are not over, the next one first.
+    pub brownouts: Vec<ListedBrownout>,
+    /// The version whose backends serve its requests, if it has a bridge.
+    pub bridge: Option<String>,
+    /// The version that gets copies of its requests, if one does.
+    pub shadow: Option<String>,
+    /// Its backends.
+    pub backends: Vec<ListedBackend>,
+}
+
+/// A time in which a version's requests are rejected.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedBrownout {
+    /// Its first instant.
+    #[schema(format = DateTime)]
+    pub start: String,
+    /// The first instant after it.
+    #[schema(format = DateTime)]
+    pub end: String,
+}
+
+/// A backend of a version.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ListedBackend {
+    /// Its name.
+    pub backend: String,
+    /// `own`, `canary`, `route` or `shadow`.
+    pub part: &'static str,
+    /// The share of the version's requests that no route takes; `None` for a route.
+    pub percent: Option<u8>,
+    /// The path; `None` unless it is a route's.
+    pub path: Option<String>,
+    /// Its addresses; if nothing is known of the backend, those of the file.
+    pub addresses: Vec<AddressStatus>,
+}
+
+impl ListedVersion {
+    /// All versions, with what is known of their backends.
+    pub fn all(versions: &Versions, known: &[BackendStatus], now: Timestamp) -> Vec<Self> {
+        let default = versions.default().name();
+        let listed = versions.iter().map(|version| {
+            let is_default = version.name() == default;
+            Self::new(version, is_default, known, now)
+        });
+        listed.collect()
+    }
+
+    fn new(
+        version: &ServedVersion,
+        is_default: bool,
+        known: &[BackendStatus],
+        now: Timestamp,
+    ) -> Self {
+        let life_cycle = version.life_cycle();
+        let sunset = life_cycle.and_then(|one| one.sunset);
+        let after_sunset = life_cycle.map(|one| match one.after_sunset {
+            AfterSunset::Serve => "serve",
+            AfterSunset::Gone => "gone",
+        });
+        let brownouts = life_cycle.into_iter().flat_map(|one| &one.brownouts);
+        let brownouts = brownouts
+            .filter(|brownout| now < brownout.end)
+            .map(|brownout| ListedBrownout {
+                start: rfc3339(brownout.start),
+                end: rfc3339(brownout.end),
+            });
+        Self {
+            version: version.name().to_string(),
+            is_default,
+            stage: stage_name(version.stage(now)),
+            deprecated: life_cycle.and_then(|one| one.deprecated).map(rfc3339),
+            sunset: sunset.map(rfc3339),
+            after_sunset: after_sunset.filter(|_| sunset.is_some()),
+            bridge: version.bridge().map(|bridge| bridge.to.to_string()),
+            shadow: version.shadow().map(|shadow| shadow.to.to_string()),
+            link: life_cycle
+                .and_then(|one| one.link.as_deref())
+                .map(str::to_owned),
+            brownouts: brownouts.collect(),
+            backends: version
+                .backends()
+                .chain(version.shadow().and_then(|shadow| shadow.backend.as_ref()))
+                .map(|backend| ListedBackend::new(version, backend, known))
+                .collect(),
+        }
+    }
+}
+
+impl ListedBackend {
+    fn new(version: &ServedVersion, backend: &Backend, known: &[BackendStatus]) -> Self {
+        let name = backend.name.to_string();
+        let status = known.iter().find(|status| status.backend == name);
+        let (part, path) = match &backend.name.part {
+            Part::Own => ("own", None),
+            Part::Canary(_) => ("canary", None),
+            Part::Shadow => ("shadow", None),
+            Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
+        };
+        Self {
+            backend: name,
+            part,
+            percent: version.share(backend),
+            path,
+            addresses: match status {
+                Some(status) => status.addresses.clone(),
+                None => configured(&backend.upstream),
+            },
+        }
+    }
+}
+
+const fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Current => "current",
+        Stage::Deprecated => "deprecated",
+        Stage::Brownout { .. } => "brownout",
+        Stage::PastSunset => "past_sunset",
+        Stage::Retired => "retired",
+    }
+}
+
+/// The addresses in the file: nothing is known of their health.
+pub fn configured(upstream: &Upstream) -> Vec<AddressStatus> {
+    let unknown = |address: String| AddressStatus {
+        address,
+        health: AddressHealth::Unknown,
+        in_flight: None,
+    };
+    let addresses = upstream.addresses.iter();
+    addresses
+        .map(|address| unknown(address.host_port.to_string()))
+        .collect()
+}

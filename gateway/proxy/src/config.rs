@@ -1,0 +1,358 @@
+//! The gateway's configuration: typed, and valid by construction.
+//!
+//! [`Config::load`] reports all problems at once: file, line, key, found value, allowed values.
+//! `conf/gateway.toml` explains the keys and their defaults; a test loads that file.
+
+mod applications;
+mod connections;
+mod cors;
+mod limits;
+mod listen;
+mod management;
+mod path_pattern;
+mod rate_limits;
+mod readers;
+mod response_headers;
+mod sign;
+mod version;
+
+pub use self::{
+    applications::{Applications, MasterKey, MultiApplications},
+    cors::{AllowedOrigins, OriginPattern},
+    limits::{Limits, Timeouts},
+    listen::ListenerSettings,
+    management::{ConsoleAccount, ConsoleSettings, Role},
+    path_pattern::PathPattern,
+    rate_limits::OwnRate,
+    response_headers::ResponseHeaders,
+    sign::weaknesses,
+    version::{
+        AfterSunset, Backend, BackendAddress, Changes, HostPort, Part, ServedVersion, Shadow,
+        Stage, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration, parse_since,
+        rfc3339,
+    },
+};
+pub(crate) use self::{
+    connections::ConnectionLimits,
+    cors::Cors,
+    listen::Protocols,
+    rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
+    sign::{SignConfig, Unsigned},
+    version::{
+        AccountCheck, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle, RequestChange,
+        StickyBy,
+    },
+};
+pub(crate) use self::{
+    management::Management,
+    version::{Change, Paths},
+};
+
+use std::{path::Path, time::Duration};
+
+use ipnet::IpNet;
+use signpost_kit::{
+    clock::{Clock, SystemClock},
+    config::{
+        self as engine, ConfigError, Invalid, Loaded, Read, Section,
+        keys::{Key, keys},
+        origin::Origin,
+        shared_keys::{self, Log, TracingSettings},
+    },
+    read_all,
+    server::shutdown::ShutdownSettings,
+};
+use signpost_protocol::header::HeaderNames;
+use signpost_release::RELEASE;
+use signpost_store::StoreSettings;
+
+use self::{readers::networks, version::GatewayRules};
+
+/// Limit of `metrics.applications`: each has up to six samples in every scrape.
+const MAX_LISTED: usize = 1000;
+/// Default of `metrics.applications`: what a dashboard can show.
+const LISTED_APPLICATIONS: usize = 20;
+
+/// Stands for the key of a client, which is not in a configuration.
+const NO_KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7";
+
+/// The examples, which explain every key.
+const EXAMPLES: [&str; 2] = [
+    include_str!("../../../conf/gateway.toml"),
+    include_str!("../../../conf/gateway-multi.toml"),
+];
+
+/// The gateway's configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The names of the convention headers.
+    pub headers: HeaderNames,
+    /// Fixed headers of responses without a version.
+    pub response_headers: ResponseHeaders,
+    /// The listeners: at least one.
+    pub listeners: Vec<ListenerSettings>,
+    /// Limits of clients' connections.
+    pub connections: ConnectionLimits,
+    /// The origin under which browsers reach the first listener, through any proxies in front.
+    pub public_url: Origin,
+    /// The listener of `/healthz`, `/readyz`, `/metrics` and the management API.
+    pub management: Management,
+    /// The store of applications, and the settings of its Postgres connections.
+    pub store: StoreSettings,
+    /// How long cached applications and credentials are used while the store does not answer.
+    pub stale: Duration,
+    /// A single application, or many in the store.
+    pub applications: Applications,
+    /// How requests are signed.
+    pub sign: SignConfig,
+    /// The versions and their backends.
+    pub versions: Versions,
+    /// Pages of other origins that may call; `None`: none.
+    pub cors: Option<Cors>,
+    /// Limits of requests' sizes, and of unsigned requests' rates.
+    pub limits: Limits,
+    /// Rate limits of applications, client addresses and paths.
+    pub rate_limits: RateLimits,
+    /// Timeouts of connections, requests and backends.
+    pub timeouts: Timeouts,
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Worker threads. Default: one per processor.
+    pub threads: usize,
+    /// Delays of a graceful shutdown.
+    pub shutdown: ShutdownSettings,
+    /// Applications with counts of their own at `/metrics`: the busiest. 0 to 1000, default 20.
+    pub(crate) counted_applications: usize,
+    /// Level, filter and format of the log.
+    pub log: Log,
+    /// Sampled requests, and where their spans go.
+    pub tracing: TracingSettings,
+    /// Warnings about files with secrets that other users may read.
+    secret_warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is not TOML, or has unknown keys or invalid values. The error lists all of them.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_settings(path).map(|loaded| loaded.config)
+    }
+
+    /// Reads the file at `path`, and lists its settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn load_settings(path: &Path) -> Result<Loaded<Self>, ConfigError> {
+        engine::load(path, Self::read)
+    }
+
+    /// What a client that has no configuration takes for its gateway's: the defaults.
+    ///
+    /// # Errors
+    ///
+    /// None; the defaults are valid.
+    pub fn of_client() -> Result<Self, ConfigError> {
+        let text = format!(
+            "prefix = 'Acme'\n[application]\nkey = '{NO_KEY}'\n[versions.v1]\nbackend = '127.0.0.1:7001'\n"
+        );
+        let name = Path::new("the defaults");
+        engine::parse(name, &text, Self::read).map(|loaded| loaded.config)
+    }
+
+    /// Describes all keys.
+    pub fn keys(needs_restart: impl Fn(&str) -> bool) -> Vec<Key> {
+        keys(Self::read, &EXAMPLES, needs_restart)
+    }
+
+    fn read(root: &mut Section<'_>) -> Read<Self> {
+        let (headers, response_headers) =
+            match shared_keys::headers_and(root, ResponseHeaders::read) {
+                Ok((names, response)) => (Ok(names), Ok(response)),
+                Err(Invalid) => (Err(Invalid), Err(Invalid)),
+            };
+        let listeners = ListenerSettings::read_all(root);
+        let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
+        let public_url = public_url(root, listeners.as_deref());
+        let has_store = root.has("applications");
+        let management = root.section("management", |section| {
+            Management::read(section, &own, has_store)
+        });
+        let addresses = management.iter().map(|one| one.settings.listen);
+        let own: Vec<_> = own.into_iter().chain(addresses).collect();
+        let connections = root.section("connections", ConnectionLimits::read);
+        let store = shared_keys::store(root).map(|mut store| {
+            store.program = format!("signpost {}", RELEASE);
+            store
+        });
+        let sign = root.section("sign", SignConfig::read);
+        let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
+        let rules = GatewayRules {
+            own: &own,
+            unsigned: sign.as_ref().map_or(Unsigned::Unset, |sign| sign.unsigned),
+            always_signs: sign.as_ref().is_ok_and(SignConfig::always_signs),
+            names: headers.as_ref().ok(),
+            response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
+            has_store,
+        };
+        let versions = Versions::read(root, rules);
+        let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
+        read_all!(Self {
+            headers,
+            response_headers,
+            listeners,
+            connections,
+            public_url,
+            management,
+            store,
+            stale: shared_keys::stale(root),
+            applications,
+            sign,
+            versions,
+            cors: root.section("cors", Cors::read),
+            limits: root.section("limits", Limits::read),
+            rate_limits: root.section("rate_limits", RateLimits::read),
+            timeouts: root.section("timeouts", Timeouts::read),
+            trusted_proxies: networks(root, "trusted_proxies"),
+            threads: shared_keys::threads(root),
+            shutdown: root.section("shutdown", shared_keys::shutdown),
+            counted_applications: root.section("metrics", |section| {
+                section.number("applications", 0..=MAX_LISTED, LISTED_APPLICATIONS)
+            }),
+            log: root.section("log", Log::read),
+            tracing: root.section("tracing", TracingSettings::read),
+            secret_warnings: Ok(root.secret_warnings()),
+        })
+    }
+
+    /// Warnings about risky or useless settings. They are logged, and `signpost check` prints them.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
+        let upstreams = || self.versions.backends().map(|backend| &backend.upstream);
+        let remote = |has_secret: bool, is_affected: fn(&Upstream) -> bool| {
+            let affected = self.versions.backends().filter(|backend| {
+                let upstream = &backend.upstream;
+                backend.secret.is_some() == has_secret
+                    && upstream.is_remote()
+                    && is_affected(upstream)
+            });
+            let names: Vec<_> = affected.map(|backend| backend.name.to_string()).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        let is_single = matches!(self.applications, Applications::Single(_));
+        let has_useless_snapshot = match &self.applications {
+            Applications::Multi(multi) => {
+                multi.snapshot.is_some() && self.store.address.file().is_some()
+            }
+            Applications::Single(_) => false,
+        };
+        let now = SystemClock.now();
+        let mut warnings = self.sign.warnings();
+        warnings.extend(when(
+            has_useless_snapshot,
+            "applications.snapshot is for a start without a Postgres; with SQLite it is not written",
+        ));
+        warnings.extend(self.store.address.weakness().map(str::to_owned));
+        warnings.extend(remote(false, |_| true).map(|names| {
+            format!(
+                "gateway_secret is not set for {names}, on another machine: such a backend must refuse to start without it"
+            )
+        }));
+        warnings.extend(remote(true, |upstream| !upstream.has_tls()).map(|names| {
+            format!(
+                "gateway_secret crosses the network in clear text to {names}: use https, or a network that only the \
+                 gateway and its backends can reach"
+            )
+        }));
+        warnings.extend(self.versions.unsigned_warning(&self.sign));
+        warnings.extend(self.grace_warning());
+        warnings.extend_from_slice(&self.versions.warnings);
+        warnings.extend(self.versions.life_cycle_warnings(now));
+        if is_single {
+            warnings.extend(when(
+                upstreams().any(Upstream::balances_by_app),
+                "balance = \"hash-app\" with a single application sends all requests to one address",
+            ));
+            let split = self.versions.iter().filter(|one| one.splits_by_app());
+            warnings.extend(split.map(|version| {
+                format!(
+                    "versions.{}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
+                     to none",
+                    version.name()
+                )
+            }));
+        }
+        warnings.extend(self.rate_limits.warnings(!is_single));
+        let open = self.listeners.iter().find(|one| one.is_open());
+        // With an https public_url, something in front of the gateway ends TLS: then only its machine should get here.
+        let is_behind_proxy = self.public_url.is_https() && !self.trusted_proxies.is_empty();
+        warnings.extend(open.filter(|_| !is_behind_proxy).map(|open| {
+            format!(
+                "listen: {} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS in \
+                 front of the gateway and set public_url and trusted_proxies",
+                open.address
+            )
+        }));
+        let shared = self
+            .management
+            .shared_host(&self.public_url.to_url(), &self.listeners);
+        warnings.extend(shared.map(|host| {
+            format!(
+                "management.console and the clients' listeners share the host {host}: browsers send cookies to every port of a \
+                 host, and scripts of any page there can set them; open the console by a name or an address of its own"
+            )
+        }));
+        let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
+        warnings.extend(when(
+            self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable),
+            "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
+             browser_paths",
+        ));
+        let tls = self.listeners.iter().filter_map(|one| one.tls.as_ref());
+        let tls = tls.chain(&self.management.tls);
+        warnings.extend(tls.flat_map(|tls| tls.loaded().warnings(now)));
+        warnings.extend(self.tracing.warnings());
+        warnings.extend_from_slice(&self.secret_warnings);
+        warnings
+    }
+
+    /// A warning if a stop cuts off requests that still have time for their backend.
+    fn grace_warning(&self) -> Option<String> {
+        let (shutdown, response) = (&self.shutdown, self.timeouts.response);
+        let is_shorter = shutdown.wait_timeout() < response;
+        is_shorter.then(|| {
+            let (grace, response) = (shutdown.grace.as_secs(), response.as_secs());
+            format!(
+                "shutdown.grace_seconds = {grace} is less than 2 s above timeouts.response_seconds = {response}: a stop cuts \
+                 off requests that could still be answered, with 504 gateway_stopping"
+            )
+        })
+    }
+}
+
+/// The origin under which browsers reach the gateway. Default: the address of the first listener, with its scheme.
+fn public_url(
+    root: &mut Section<'_>,
+    listeners: Result<&[ListenerSettings], &Invalid>,
+) -> Read<Origin> {
+    const KEY: &str = "public_url";
+    let allowed =
+        "an http or https address without a path, for example \"https://api.example.com\"";
+    match root.optional(KEY, allowed)? {
+        Some(origin) => Ok(origin),
+        None => {
+            root.set(KEY, "the address of listen");
+            let first = listeners.ok().and_then(<[_]>::first).ok_or(Invalid)?;
+            let scheme = if first.tls.is_some() { "https" } else { "http" };
+            let origin = format!("{scheme}://{}", first.address).parse();
+            origin.map_err(|_| Invalid)
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

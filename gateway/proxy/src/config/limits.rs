@@ -1,0 +1,100 @@
+//! Size limits of requests, the rate limit of unsigned requests, and timeouts. CONTRACT 2, 3 and 8.
+
+use std::time::Duration;
+
+use signpost_kit::{
+    config::{Invalid, Read, Section},
+    limits::Rate,
+    read_all,
+};
+
+use crate::request::HeadLimits;
+
+/// Maximum of `body_bytes`: a form is verified as a whole, and so held in memory.
+const MAX_BODY: usize = 64 * 1024;
+
+/// Maximum of `headers`: each header is compared with every name in `Connection`, and no client needs more.
+const MAX_HEADERS: usize = 250;
+
+/// Default of `per_second`: unsigned requests from one address, sustained. A login takes three or four.
+const UNSIGNED_PER_SECOND: u32 = 20;
+
+/// Default of `burst`: 150 people behind one address who all log in at nine o'clock.
+const UNSIGNED_BURST: u32 = 500;
+
+/// Size limits of requests, and the rate limit of unsigned requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Limits of a request's head.
+    pub head: HeadLimits,
+    /// Bytes of a form body. 64 B to 64 KiB, default 64 KiB.
+    pub body: usize,
+    /// Parameters of query and body together. 2 to 10,000, default 256.
+    pub params: usize,
+    /// Rate of unsigned requests of each client address; `None`: unlimited. Default 20 per second, burst 500. CONTRACT 3
+    /// and 8.
+    pub unsigned: Option<Rate>,
+}
+
+/// Maximum of `per_second`: more than one machine can serve.
+pub(super) const MAX_PER_SECOND: u32 = 1_000_000;
+/// Maximum of `burst`.
+pub(super) const MAX_BURST: u32 = 10_000_000;
+
+pub(super) fn rate(per_second: u32, burst: u32) -> Read<Rate> {
+    Rate::new(per_second, burst).ok_or(Invalid)
+}
+
+impl Limits {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        read_all!(Self {
+            head: read_all!(HeadLimits {
+                bytes: section.number("head_bytes", 1024..=HeadLimits::MAX_BYTES, 32 * 1024),
+                headers: section.number("headers", 10..=MAX_HEADERS, 100),
+                query: section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024),
+            }),
+            body: section.number("body_bytes", 64..=MAX_BODY, MAX_BODY),
+            params: section.number("params", 2..=10_000, 256),
+            unsigned: section.section("unsigned", |section| {
+                let rate = section.number("per_second", 0..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
+                let burst = section.number("burst", 1..=MAX_BURST, UNSIGNED_BURST);
+                // A rate of 0 is none.
+                Ok(Rate::new(rate?, burst?))
+            }),
+        })
+    }
+}
+
+/// Timeouts, each 1 s to 3600 s.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For the whole head, from its first byte; before it, for the PROXY header and the TLS handshake together. Default 10 s.
+    pub head: Duration,
+    /// For the whole body. Default 10 s.
+    pub body: Duration,
+    /// For an idle client connection, between two requests. Default 60 s.
+    pub idle: Duration,
+    /// For connecting to a backend. Default 2 s.
+    pub connect: Duration,
+    /// For each write of a request to a backend. Default 10 s.
+    pub forward: Duration,
+    /// For each read of a backend's response; must exceed the longest long poll. Default 60 s.
+    pub response: Duration,
+    /// For each write of a response to a client. Default 60 s.
+    pub send: Duration,
+}
+
+impl Timeouts {
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
+        read_all!(Self {
+            head: seconds("head_seconds", 10),
+            body: seconds("body_seconds", 10),
+            idle: seconds("idle_seconds", 60),
+            connect: seconds("connect_seconds", 2),
+            forward: seconds("forward_seconds", 10),
+            response: seconds("response_seconds", 60),
+            send: seconds("send_seconds", 60),
+        })
+    }
+}

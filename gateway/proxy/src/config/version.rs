@@ -1,0 +1,322 @@
+//! The versions and their backends. CONTRACT 5.
+
+mod backend;
+mod bridge;
+mod canaries;
+mod changes;
+mod life_cycle;
+mod routes;
+mod served;
+mod shadow;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::HeaderName;
+use signpost_kit::{
+    clock::Timestamp,
+    config::{
+        Invalid, Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
+    secret::Secret,
+};
+use signpost_protocol::{header::HeaderNames, version::Version};
+
+use self::{backend::AccountRules, routes::read_common_routes};
+pub(crate) use self::{
+    backend::{AccountCheck, BackendName, Balance, HealthChecks},
+    canaries::StickyBy,
+    changes::RequestChange,
+    life_cycle::LifeCycle,
+    served::BackendIndex,
+};
+pub use self::{
+    backend::{Backend, BackendAddress, HostPort, Part, Upstream},
+    changes::Changes,
+    life_cycle::{AfterSunset, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339},
+    served::ServedVersion,
+    shadow::Shadow,
+};
+pub(crate) use self::{changes::Change, served::Paths};
+use super::{
+    path_pattern::PathPattern,
+    response_headers::ResponseHeaders,
+    sign::{SignConfig, Unsigned},
+};
+
+/// The configured versions, and the routing of requests that name none of them.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    /// Ordered by name; by their numbers.
+    all: Vec<Arc<ServedVersion>>,
+    /// The backends of all versions, by their numbers.
+    backends: Vec<Arc<Backend>>,
+    default: usize,
+    /// How requests for an unknown version are handled.
+    pub unknown: UnknownVersion,
+    /// Warnings about keys without effect, and keys that other users may read.
+    pub(super) warnings: Vec<String>,
+}
+
+/// How requests for an unknown version are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownVersion {
+    /// Sends it on the default route. CONTRACT 5.
+    Default,
+    /// Rejects it: 400 `version_unknown`.
+    Reject,
+}
+
+/// What the gateway's other tables say about all versions.
+pub(super) struct GatewayRules<'a> {
+    /// The addresses that the gateway listens on.
+    pub own: &'a [SocketAddr],
+    /// How it takes unsigned requests.
+    pub unsigned: Unsigned,
+    /// Whether it has rules of paths in `always_signed`, beside the default.
+    pub always_signs: bool,
+    /// The names of the convention headers, if they are valid.
+    pub names: Option<&'a HeaderNames>,
+    /// Its fixed headers of responses.
+    pub response_headers: ResponseHeaders,
+    /// Whether it has a store.
+    pub has_store: bool,
+}
+
+/// What the versions of a file share while they are read.
+struct Reading<'a> {
+    gateway: GatewayRules<'a>,
+    warnings: Vec<String>,
+    /// The `gateway_secret` of the whole file.
+    secret: Option<Secret>,
+    /// Whether that is the secret of a backend.
+    uses_secret: bool,
+    /// The backends so far, by their numbers.
+    backends: Vec<Arc<Backend>>,
+}
+
+impl Reading<'_> {
+    /// Numbers a backend. Without a `secret` of its own, it gets that of the whole file, unless it gets only copies.
+    fn add(
+        &mut self,
+        name: BackendName,
+        upstream: Upstream,
+        account: AccountRules,
+        secret: Option<Secret>,
+    ) -> Arc<Backend> {
+        let default = self.secret.as_ref().filter(|_| name.part != Part::Shadow);
+        let secret = secret.or_else(|| {
+            self.uses_secret |= default.is_some();
+            default.cloned()
+        });
+        let backend = Arc::new(Backend {
+            name,
+            number: self.backends.len(),
+            upstream,
+            account,
+            secret,
+        });
+        self.backends.push(Arc::clone(&backend));
+        backend
+    }
+
+    /// Warns of a key.
+    fn has_no_effect(&mut self, section: &Section<'_>, key: &str, why: &str) {
+        let table = section.table_path();
+        self.warnings
+            .push(format!("{table}.{key} has no effect: {why}"));
+    }
+}
+
+impl Versions {
+    /// Reads the versions in `root`.
+    pub(super) fn read(root: &mut Section<'_>, gateway: GatewayRules<'_>) -> Read<Self> {
+        let (of_gateway, always_signs) = (gateway.unsigned, gateway.always_signs);
+        let secret = gateway_secret(root, GATEWAY_SECRET);
+        let mut reading = Reading {
+            gateway,
+            warnings: Vec::new(),
+            secret: secret.clone().ok().flatten(),
+            uses_secret: false,
+            backends: Vec::new(),
+        };
+        let unknown = [
+            ("default", UnknownVersion::Default),
+            ("reject", UnknownVersion::Reject),
+        ];
+        let unknown = root.choice("unknown", &unknown, UnknownVersion::Default);
+        let default: Read<Version> = root.parsed("default_version", "v1", "a version's name");
+        let tables = root.sections("versions", |name, section| {
+            ServedVersion::read(name, section, &mut reading)
+        })?;
+        // Includes tables with an invalid address: that is reported on its own.
+        let mut named = Vec::new();
+        for (name, _) in &tables {
+            match name.parse::<Version>() {
+                Ok(version) => named.push(version),
+                Err(error) => {
+                    let found = format!("[versions.{name}]");
+                    let _ = root.problem("versions", &found, &error.to_string());
+                }
+            }
+        }
+        named.sort();
+        let common = read_common_routes(root, &named, &mut reading);
+        let default = default?;
+        if !named.contains(&default) {
+            let known: Vec<_> = named.iter().map(Version::as_str).collect();
+            let allowed = if known.is_empty() {
+                "a version with a [versions.NAME] table that has a backend".to_owned()
+            } else {
+                known.join(", ")
+            };
+            let found = format!("\"{default}\", which has no [versions.{default}]");
+            return Err(root.problem("default_version", &found, &allowed));
+        }
+        let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
+        let mut all = all.ok_or(Invalid)?;
+        all.sort_by(|one, other| one.name().cmp(other.name()));
+        let default = all.iter().position(|version| **version.name() == default);
+        let common = common?;
+        let numbered = all.into_iter().enumerate();
+        let complete =
+            numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
+        let all = bridged(complete.collect(), root)?;
+        for (index, route) in common.iter().enumerate() {
+            let mut backends = all.iter().flat_map(|version| version.backends());
+            if !backends.any(|backend| backend.number == route.backend.number) {
+                reading.warnings.push(format!(
+                    "routes[{index}] has no effect: each of its versions has its own route for {}",
+                    route.path
+                ));
+            }
+        }
+        let passed = all.iter().filter(|one| one.has_rules_to_pass(always_signs));
+        reading.warnings.extend(passed.map(|version| {
+            format!(
+                "versions.{}.paths is as_sent: a path such as \"//orders\" passes always_signed, and account and unsigned \
+                 of routes, if a backend resolves it; prefer canonical",
+                version.name()
+            )
+        }));
+        if secret?.is_some() && !reading.uses_secret {
+            let warning = "gateway_secret has no effect: every backend has one in its own table";
+            reading.warnings.push(warning.to_owned());
+        }
+        Ok(Self {
+            all,
+            backends: reading.backends,
+            default: default.ok_or(Invalid)?,
+            unknown: unknown?,
+            warnings: reading.warnings,
+        })
+    }
+
+    /// The version of the default route.
+    #[must_use]
+    pub fn default(&self) -> &Arc<ServedVersion> {
+        &self.all[self.default]
+    }
+
+    /// The version that `name` names. Versions are few: no map is faster than this loop.
+    #[must_use]
+    pub fn named(&self, name: &[u8]) -> Option<&Arc<ServedVersion>> {
+        self.iter().find(|version| version.name().is_named_by(name))
+    }
+
+    /// All versions, ordered by name.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<ServedVersion>> {
+        self.all.iter()
+    }
+
+    /// The names of the versions that are not retired at this time.
+    #[must_use]
+    pub fn names_in_service(&self, now: Timestamp) -> Vec<Version> {
+        let versions = self.in_service(now);
+        versions.map(|version| (**version.name()).clone()).collect()
+    }
+
+    /// The versions that are not retired at this time.
+    pub(crate) fn in_service(&self, now: Timestamp) -> impl Iterator<Item = &Arc<ServedVersion>> {
+        let versions = self.iter();
+        versions.filter(move |version| version.stage(now) != Stage::Retired)
+    }
+
+    /// The header fields that the life cycle of any version adds to responses.
+    #[must_use]
+    pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
+        let cycles = self.iter().filter_map(|version| version.life_cycle());
+        let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
+        names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        names.dedup();
+        names
+    }
+
+    /// The backends of all versions, by their numbers.
+    pub fn backends(&self) -> std::slice::Iter<'_, Arc<Backend>> {
+        self.backends.iter()
+    }
+
+    /// A warning of backends that take POSTs of strangers, for which neither a signature nor an account is asked, though no key
+    /// says that this is meant. A login service needs it.
+    pub(super) fn unsigned_warning(&self, sign: &SignConfig) -> Option<String> {
+        let accepting = self
+            .iter()
+            .flat_map(|version| version.accepting_by_default());
+        let open = accepting.filter(|backend| {
+            let paths = match &backend.name.part {
+                Part::Own | Part::Canary(_) | Part::Shadow => &PathPattern::all(),
+                Part::Route(path) | Part::CommonRoute { path, .. } => path,
+            };
+            backend.account.check != AccountCheck::Required && !sign.signs_posts(paths)
+        });
+        let mut names: Vec<_> = open.map(|backend| backend.name.to_string()).collect();
+        names.sort();
+        names.dedup();
+        let names = (!names.is_empty()).then(|| names.join(", "))?;
+        Some(format!(
+            "unsigned is accept by default for {names}: anyone can send it POSTs without parameters in the name of any \
+             application; set reject, or accept for a login service"
+        ))
+    }
+
+    /// Whether a route asks for accounts.
+    #[must_use]
+    pub fn check_accounts(&self) -> bool {
+        let mut backends = self.backends();
+        backends.any(|backend| backend.account.check != AccountCheck::None)
+    }
+}
+
+/// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.
+fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVersion>>> {
+    let (mut read, mut all) = (Ok(()), all);
+    for index in 0..all.len() {
+        let (bridge, shadow) = (all[index].bridge(), all[index].shadow());
+        let (key, to) = match (bridge, shadow) {
+            (Some(bridge), _) => ("bridge", (*bridge.to).clone()),
+            (None, Some(shadow)) => ("shadow.to", shadow.to.clone()),
+            (None, None) => continue,
+        };
+        let with_backend = |one: &&ServedVersion| one.bridge().is_none();
+        let others = all.iter().filter(with_backend);
+        let others = others.filter(|one| **one.name() != **all[index].name());
+        if !others.clone().any(|one| **one.name() == to) {
+            let names: Vec<_> = others.map(|one| one.name().as_str()).collect();
+            let key = format!("versions.{}.{key}", all[index].name());
+            let allowed = format!("a version with a backend of its own: {}", names.join(", "));
+            read = Err(root.problem(&key, &format!("\"{to}\""), &allowed));
+            continue;
+        }
+        if key == "bridge"
+            && let Some(other) = all.iter().position(|one| **one.name() == to)
+            && let Ok([version, other]) = all.get_disjoint_mut([index, other])
+        {
+            version.bridge_to(other);
+        }
+    }
+    read.map(|()| all.into_iter().map(Arc::new).collect())
+}
+
+#[cfg(test)]
+mod tests;

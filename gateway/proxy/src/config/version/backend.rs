@@ -1,0 +1,167 @@
+//! One backend: the addresses that serve all requests of a version, or a part of them. CONTRACT 5.
+
+pub(super) mod address;
+pub(super) mod health;
+pub(super) mod tls;
+pub(super) mod upstream;
+
+use std::{fmt, sync::Arc};
+
+use signpost_kit::{
+    config::{Read, Section},
+    read_all,
+    secret::Secret,
+};
+use signpost_protocol::{cookies::BackendKind, version::Version};
+use tracing::field::{DisplayValue, display};
+
+pub use self::{
+    address::{BackendAddress, HostPort},
+    upstream::Upstream,
+};
+pub(crate) use self::{health::HealthChecks, upstream::Balance};
+use crate::config::path_pattern::PathPattern;
+
+/// A backend, and the requests that it serves.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// Its version, and which part of the requests it serves.
+    pub name: BackendName,
+    /// Its index among all backends, from 0.
+    pub number: usize,
+    /// The address or addresses that it listens on.
+    pub upstream: Upstream,
+    /// How the gateway checks the accounts of its requests.
+    pub account: AccountRules,
+    /// What authenticates the gateway to it. CONTRACT 9.
+    pub secret: Option<Secret>,
+}
+
+/// A version, and a part of its requests. It identifies a backend, also after a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendName {
+    /// The version; `None` for a route of several.
+    pub(super) version: Option<Arc<Version>>,
+    /// The part of the requests.
+    pub part: Part,
+}
+
+/// A part of a version's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Those that neither a route nor a canary takes.
+    Own,
+    /// The share of the canary of this name.
+    Canary(Box<str>),
+    /// Copies of requests.
+    Shadow,
+    /// Those on the paths of a route.
+    Route(PathPattern),
+    /// The same, of several versions.
+    CommonRoute {
+        /// The paths.
+        path: PathPattern,
+        /// The versions, sorted; none: all.
+        versions: Box<[Version]>,
+    },
+}
+
+/// How the gateway checks the account of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountRules {
+    /// Whether a request has an account.
+    pub check: AccountCheck,
+    /// Whether the backend gets the credential itself.
+    pub passes_authorization: bool,
+}
+
+/// Whether a request must have an account. CONTRACT 9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountCheck {
+    /// The gateway does not read the credential.
+    None,
+    /// A credential must be valid, if there is one.
+    Optional,
+    /// A valid credential is required.
+    Required,
+}
+
+impl Backend {
+    /// Whether requests are sent alike, and with the same secret.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|backend| backend.secret.as_ref().map(Secret::expose));
+        one == two && self.name == other.name && self.upstream.is_same(&other.upstream)
+    }
+}
+
+impl BackendName {
+    /// Whether it can be a login service, or is the backend of a route or a shadow.
+    #[must_use]
+    pub const fn kind(&self) -> BackendKind {
+        match self.part {
+            Part::Own | Part::Canary(_) => BackendKind::LoginService,
+            Part::Shadow | Part::Route(_) | Part::CommonRoute { .. } => BackendKind::Route,
+        }
+    }
+
+    /// The version, for the log; `None` for a route of several.
+    pub fn version(&self) -> Option<DisplayValue<&Version>> {
+        self.version.as_deref().map(display)
+    }
+
+    /// The name of the version's own backend.
+    #[cfg(test)]
+    #[must_use]
+    pub fn own(version: Version) -> Self {
+        Self {
+            version: Some(Arc::new(version)),
+            part: Part::Own,
+        }
+    }
+}
+
+impl AccountRules {
+    /// The rules of a version's own backend, a login service: it checks credentials itself.
+    pub(super) const LOGIN: Self = Self {
+        check: AccountCheck::None,
+        passes_authorization: true,
+    };
+
+    /// Reads the keys of a backend that is no login service.
+    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        let checks = [
+            ("none", AccountCheck::None),
+            ("optional", AccountCheck::Optional),
+            ("required", AccountCheck::Required),
+        ];
+        read_all!(Self {
+            check: section.choice("account", &checks, AccountCheck::None),
+            passes_authorization: section.flag("pass_authorization", false),
+        })
+    }
+}
+
+/// The name in logs and reports: `v2`, `v2 /orders/`, `v2 (canary next)`; of a route of all versions `/orders/`, of
+/// several `/orders/ (v1, v2)`.
+impl fmt::Display for BackendName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(version) = &self.version {
+            version.fmt(formatter)?;
+        }
+        match &self.part {
+            Part::Own => Ok(()),
+            Part::Canary(name) => write!(formatter, " (canary {name})"),
+            Part::Shadow => formatter.write_str(" (shadow)"),
+            Part::Route(path) => write!(formatter, " {path}"),
+            Part::CommonRoute { path, versions } => {
+                path.fmt(formatter)?;
+                let names: Vec<_> = versions.iter().map(Version::as_str).collect();
+                match &*names {
+                    [] => Ok(()),
+                    names => write!(formatter, " ({})", names.join(", ")),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! A version: its own backend, its canaries, and its routes. CONTRACT 5.
+
+use std::sync::Arc;
+
+use signpost_kit::{
+    clock::Timestamp,
+    config::{
+        Invalid, Read, Section,
+        shared_keys::{GATEWAY_SECRET, gateway_secret},
+    },
+    secret::Secret,
+};
+use signpost_protocol::version::Version;
+
+use super::{
+    Reading,
+    backend::{AccountCheck, AccountRules, Backend, BackendName, Part},
+    bridge::{check_no_backend, read_bridge, read_changes},
+    canaries::{Canary, StickyBy, read_canaries},
+    changes::Changes,
+    life_cycle::{LifeCycle, Stage},
+    routes::{CommonRoute, read_routes},
+    shadow::{Shadow, read_shadow},
+};
+use crate::config::{
+    path_pattern::PathPattern,
+    response_headers::ResponseHeaders,
+    sign::Unsigned,
+    version::backend::upstream::{DefaultChecks, Upstream},
+};
+
+/// A version, and the backends of its requests.
+#[derive(Debug)]
+pub struct ServedVersion {
+    name: Arc<Version>,
+    /// Its index among all versions, from 0.
+    pub number: usize,
+    life_cycle: Option<LifeCycle>,
+    /// Its own backend, its canaries, and those of its routes, common ones last.
+    destinations: Vec<Destination>,
+    /// The paths with a backend of their own, by [`PathPattern::precedence`].
+    routes: Vec<(PathPattern, BackendIndex)>,
+    /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
+    canaries: Vec<(u8, BackendIndex)>,
+    sticky_by: StickyBy,
+    response_headers: ResponseHeaders,
+    /// What changes its requests and responses into those of another version.
+    changes: Option<Arc<Changes>>,
+    /// The version whose backends serve its requests; `None` if it has a backend of its own.
+    bridge: Option<Bridge>,
+    /// The version that gets copies of its requests.
+    shadow: Option<Arc<Shadow>>,
+    /// How its table takes unsigned requests.
+    unsigned: Unsigned,
+    /// Which paths it takes.
+    paths: Paths,
+}
+
+/// Which paths a version takes. CONTRACT 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// Those that every reader understands alike.
+    Canonical,
+    /// All, as they were sent.
+    AsSent,
+}
+
+/// A version whose backends serve the requests of another one.
+#[derive(Debug)]
+pub struct Bridge {
+    /// Its name.
+    pub to: Arc<Version>,
+    /// The number of its backends, which are the first of the bridged version.
+    backends: u16,
+    /// The paths of its routes, as those of the bridged version.
+    routes: Vec<(PathPattern, BackendIndex)>,
+}
+
+/// A backend, and how it takes unsigned requests of the version.
+#[derive(Clone, Debug)]
+struct Destination {
+    backend: Arc<Backend>,
+    unsigned: Unsigned,
+}
+
+/// The index of a backend in its version. Small, since each request has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendIndex(u16);
+
+impl BackendIndex {
+    /// That of the version's own backend.
+    pub(crate) const OWN: Self = Self(0);
+
+    /// That of the destination which a version gets next: they are far fewer than 65,536.
+    fn next(destinations: &[Destination]) -> Self {
+        Self(u16::try_from(destinations.len()).unwrap_or_default())
+    }
+}
+
+impl ServedVersion {
+    /// Reads the table of a version, and numbers its backends.
+    pub(super) fn read(
+        name: &str,
+        section: &mut Section<'_>,
+        reading: &mut Reading<'_>,
+    ) -> Read<Self> {
+        let bridge = read_bridge(section);
+        // What is invalid is reported already.
+        let own = match bridge {
+            Ok(None) => OwnBackends::read(section, reading).map(Some),
+            Ok(Some(_)) | Err(Invalid) => check_no_backend(section).map(|()| None),
+        };
+        let unsigned = Unsigned::read(section, reading.gateway.unsigned);
+        let paths = [("canonical", Paths::Canonical), ("as_sent", Paths::AsSent)];
+        let paths = section.choice("paths", &paths, Paths::Canonical);
+        let routes = read_routes(section, reading);
+        let life_cycle = LifeCycle::read(section, reading);
+        let names = reading.gateway.names;
+        let response_headers =
+            section.section("headers", |section| ResponseHeaders::read(section, names));
+        let name: Read<Version> = name.parse().map_err(|_| Invalid);
+        let shadow = read_shadow(section, name.as_ref().ok(), reading);
+        let is_used = !matches!((&bridge, &shadow), (Ok(None), Ok(None)));
+        let changes = read_changes(section, is_used, reading);
+        let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
+        let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
+        if let (Some(_), Some(_)) = (&bridge, &shadow) {
+            let found = "it beside bridge";
+            return Err(section.problem("shadow", found, "a version with a backend of its own"));
+        }
+        // `Versions` reports an invalid name.
+        let name = Arc::new(name?);
+        let of_routes = unsigned.of_routes(reading.gateway.unsigned);
+        let mut destinations = Vec::new();
+        let (mut canaries, mut sticky_by) = (Vec::new(), StickyBy::Client);
+        let mut add = |part, upstream, account, secret, unsigned| {
+            let index = BackendIndex::next(&destinations);
+            let version = Some(Arc::clone(&name));
+            let name = BackendName { version, part };
+            let backend = reading.add(name, upstream, account, secret);
+            destinations.push(Destination { backend, unsigned });
+            index
+        };
+        if let Some(own) = own {
+            let account = AccountRules::LOGIN;
+            add(
+                Part::Own,
+                own.upstream,
+                account,
+                own.secret.clone(),
+                unsigned,
+            );
+            let mut end = 0;
+            for canary in own.canaries {
+                end += canary.percent;
+                let secret = canary.secret.or_else(|| own.secret.clone());
+                let part = Part::Canary(canary.name);
+                canaries.push((end, add(part, canary.upstream, account, secret, unsigned)));
+            }
+            sticky_by = own.sticky_by;
+        }
+        let routes = routes.into_iter().map(|route| {
+            let part = Part::Route(route.path.clone());
+            let unsigned = route.unsigned.unwrap_or(of_routes);
+            let index = add(part, route.upstream, route.account, route.secret, unsigned);
+            (route.path, index)
+        });
+        let routes = routes.collect();
+        let bridge = bridge.map(|to| Bridge {
+            to: Arc::new(to),
+            backends: 0,
+            routes: Vec::new(),
+        });
+        Ok(Self {
+            name,
+            number: 0,
+            life_cycle,
+            destinations,
+            routes,
+            canaries,
+            sticky_by,
+            response_headers: response_headers?.beside(&reading.gateway.response_headers),
+            unsigned,
+            paths: paths?,
+            changes: changes.map(Arc::new),
+            bridge,
+            shadow: shadow.map(Arc::new),
+        })
+    }
+
+    /// Adds the routes of several versions whose paths it has no route for. `unsigned` is the gateway's rule. Returns the
+    /// same version with its number.
+    pub(super) fn complete(
+        mut self,
+        number: usize,
+        common: &[CommonRoute],
+        unsigned: Unsigned,
+    ) -> Self {
+        self.number = number;
+        let of_routes = self.unsigned.of_routes(unsigned);
+        for route in common.iter().filter(|route| route.is_of(&self.name)) {
+            if self.routes.iter().all(|(path, _)| *path != route.path) {
+                let index = BackendIndex::next(&self.destinations);
+                self.destinations.push(Destination {
+                    backend: Arc::clone(&route.backend),
+                    unsigned: route.unsigned.unwrap_or(of_routes),
+                });
+                self.routes.push((route.path.clone(), index));
+            }
+        }
+        self.routes.sort_by_key(|(path, _)| path.precedence());
+        self
+    }
+
+    /// Has the backends of `other` serve what its own routes do not take. Both are complete.
+    pub(super) fn bridge_to(&mut self, other: &Self) {
+        let Some(bridge) = &mut self.bridge else {
+            return;
+        };
+        // A request that is rejected at the other version is rejected here, too.
+        let served = other.destinations.iter().map(|one| Destination {
+            backend: Arc::clone(&one.backend),
+            unsigned: one.unsigned.max(self.unsigned),
+        });
+        let own = std::mem::take(&mut self.destinations);
+        self.destinations = served.chain(own).collect();
+        bridge.backends = BackendIndex::next(&other.destinations).0;
+        bridge.routes.clone_from(&other.routes);
+        for (_, BackendIndex(index)) in &mut self.routes {
+            *index += bridge.backends;
+        }
+        if other.paths == Paths::Canonical {
+            self.paths = Paths::Canonical;
+        }
+        self.canaries.clone_from(&other.canaries);
+        self.sticky_by = other.sticky_by;
+    }
+
+    /// Its name; the same object for all of its requests.
+    #[must_use]
+    pub fn name(&self) -> &Arc<Version> {
+        &self.name
+    }
+
+    /// The backend of requests that neither a route nor a canary takes.
+    #[must_use]
+    pub fn own(&self) -> &Arc<Backend> {
+        self.backend(BackendIndex::OWN)
+    }
+
+    /// The backend of an index, which is one of this version's.
+    #[must_use]
+    pub fn backend(&self, index: BackendIndex) -> &Arc<Backend> {
+        &self.destinations[usize::from(index.0)].backend
+    }
+
+    /// How the backend of an index takes unsigned requests of this version. A route without a rule of its own is at least
+    /// as strict as its version and as the gateway.
+    #[must_use]
+    pub fn unsigned(&self, index: BackendIndex) -> Unsigned {
+        self.destinations[usize::from(index.0)].unsigned
+    }
+
+    /// The backends that accept unsigned requests though no key says so.
+    pub(super) fn accepting_by_default(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        let destinations = self.destinations.iter();
+        let accepting = destinations.filter(|one| one.unsigned == Unsigned::Unset);
+        accepting.map(|one| &one.backend)
+    }
+
+    /// The fixed headers of its responses: the gateway's and its own.
+    #[must_use]
+    pub const fn response_headers(&self) -> &ResponseHeaders {
+        &self.response_headers
+    }
+
+    /// The version whose backend has this index: another one, if the request takes the bridge.
+    #[must_use]
+    pub(crate) fn serving(&self, index: BackendIndex) -> &Arc<Version> {
+        let bridge = self.bridge.as_ref();
+        let bridge = bridge.filter(|bridge| index.0 < bridge.backends);
+        bridge.map_or(&self.name, |bridge| &bridge.to)
+    }
+
+    /// Whether the backend of an index is that of another version.
+    #[must_use]
+    pub fn is_bridged(&self, index: BackendIndex) -> bool {
+        let bridge = self.bridge.as_ref();
+        bridge.is_some_and(|bridge| index.0 < bridge.backends)
+    }
+
+    /// The bridge to the backends of another version.
+    #[must_use]
+    pub const fn bridge(&self) -> Option<&Bridge> {
+        self.bridge.as_ref()
+    }
+
+    /// What changes its requests and responses into those of another version.
+    #[must_use]
+    pub fn changes(&self) -> Option<&Arc<Changes>> {
+        self.changes.as_ref()
+    }
+
+    /// The version that gets copies of its requests.
+    #[must_use]
+    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
+        self.shadow.as_ref()
+    }
+
+    /// Its life cycle, if one is configured.
+    #[must_use]
+    pub fn life_cycle(&self) -> Option<&LifeCycle> {
+        self.life_cycle.as_ref()
+    }
+
+    /// Where it is in its life cycle at this time.
+    #[must_use]
+    pub fn stage(&self, now: Timestamp) -> Stage {
+        self.life_cycle()
+            .map_or(Stage::Current, |life_cycle| life_cycle.stage(now))
+    }
+
+    /// All of its backends: its own, its canaries, and those of its routes. Other versions have those of common routes, too.
+    pub fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.destinations.iter().map(|one| &one.backend)
+    }
+
+    /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
+    #[must_use]
+    pub fn share(&self, backend: &Backend) -> Option<u8> {
+        match backend.name.part {
+            Part::Route(_) | Part::CommonRoute { .. } | Part::Shadow => None,
+            Part::Own => Some(100 - self.canaries.last().map_or(0, |(end, _)| *end)),
+            Part::Canary(_) => {
+                let ends = self.canaries.iter().map(|(end, _)| *end);
+                let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends));
+                let found =
+                    canaries.find(|((_, canary), _)| self.backend(*canary).name == backend.name);
+                found.map(|((end, _), start)| end - start)
+            }
+        }
+    }
+
+    /// Which paths it takes.
+    #[must_use]
+    pub const fn paths(&self) -> Paths {
+        self.paths
+    }
+
+    /// Whether it takes ambiguous paths, and one of its backends has a rule that its own lacks, or `always_signed` one: such a
+    /// path can pass the rule.
+    pub(super) fn has_rules_to_pass(&self, always_signs: bool) -> bool {
+        let own = self.unsigned(BackendIndex::OWN);
+        let mut destinations = self.destinations.iter();
+        self.paths == Paths::AsSent
+            && destinations.any(|one| {
+                let asks_account = one.backend.account.check != AccountCheck::None;
+                let asks_sign = always_signs || one.unsigned == Unsigned::Reject;
+                asks_account || (asks_sign && own != Unsigned::Reject)
+            })
+    }
+
+    /// The backend of the longest route that takes `path`, in the form in which paths are compared.
+    #[must_use]
+    pub fn routed(&self, path: &str) -> Option<BackendIndex> {
+        routed(&self.routes, path)
+    }
+
+    /// Whether one of its routes takes every path of a pattern.
+    #[must_use]
+    pub fn has_route_for(&self, paths: &PathPattern) -> bool {
+        self.routes.iter().any(|(route, _)| route.includes(paths))
+    }
+
+    /// Whether a share of its requests goes to a canary.
+    #[must_use]
+    pub(crate) fn has_canaries(&self) -> bool {
+        !self.canaries.is_empty()
+    }
+
+    /// Who keeps to a backend, if there are canaries.
+    #[must_use]
+    pub(crate) const fn sticky_by(&self) -> StickyBy {
+        self.sticky_by
+    }
+
+    /// Whether each application keeps to a canary.
+    #[must_use]
+    pub(crate) fn splits_by_app(&self) -> bool {
+        self.has_canaries() && self.sticky_by == StickyBy::App
+    }
+
+    /// The canary whose share has this place, from 0 to 99. A share that grows keeps the places that it had, as long as
+    /// those before it in the file do not change.
+    #[must_use]
+    pub(crate) fn canary_at(&self, place: u8) -> Option<BackendIndex> {
+        let mut canaries = self.canaries.iter();
+        canaries
+            .find(|(end, _)| place < *end)
+            .map(|(_, index)| *index)
+    }
+}
+
+impl Bridge {
+    /// The same of the other version's routes; `path` is the path there.
+    #[must_use]
+    pub fn routed(&self, path: &str) -> Option<BackendIndex> {
+        routed(&self.routes, path)
+    }
+}
+
+fn routed(routes: &[(PathPattern, BackendIndex)], path: &str) -> Option<BackendIndex> {
+    let mut routes = routes.iter();
+    let found = routes.find(|(pattern, _)| pattern.takes(path));
+    found.map(|(_, index)| *index)
+}
+
+/// A version's own backend, and its canaries.
+struct OwnBackends {
+    upstream: Upstream,
+    secret: Option<Secret>,
+    sticky_by: StickyBy,
+    canaries: Vec<Canary>,
+}
+
+impl OwnBackends {
+    fn read(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Self> {
+        let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let secret = gateway_secret(section, GATEWAY_SECRET);
+        let canaries = read_canaries(section, reading);
+        let (upstream, secret, (sticky_by, canaries)) = (upstream?, secret?, canaries?);
+        Ok(Self {
+            upstream,
+            secret,
+            sticky_by,
+            canaries,
+        })
+    }
+}

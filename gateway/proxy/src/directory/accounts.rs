@@ -1,0 +1,72 @@
+//! Accounts: the users of requests, by the credentials that the login service stored. CONTRACT 9.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`store`] | the stored credentials, read only |
+//! | [`directory`] | finds what a credential proves, in the cache or in the store |
+//! | [`recent`] | credentials that were checked a moment ago |
+//! | [`lookups`] | limits of the lookups that strangers can cause |
+//! | [`open`] | opens the store of accounts |
+
+pub(crate) mod directory;
+mod lookups;
+pub(crate) mod open;
+mod recent;
+pub(crate) mod store;
+
+use signpost_store::tables::{accounts, credentials};
+
+/// What a credential proves.
+pub type CredentialClaims = credentials::CredentialClaims<Account>;
+
+/// An account, as the values of the headers that backends get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The id, a decimal number.
+    pub id: Box<str>,
+    /// The username, percent-encoded.
+    pub username: Box<str>,
+    /// The provider's name, percent-encoded.
+    pub provider: Box<str>,
+}
+
+impl Account {
+    /// The account with this id, username and provider.
+    #[must_use]
+    pub fn new(id: i64, username: &str, provider: &str) -> Self {
+        Self {
+            id: id.to_string().into(),
+            username: percent_encoded(username),
+            provider: percent_encoded(provider),
+        }
+    }
+}
+
+/// A text as the value of a header: visible ASCII without `%` as it is, every other byte as `%` and two hex digits.
+/// Different texts have different values, and the usual decoders of URLs read them. CONTRACT 9.
+fn percent_encoded(text: &str) -> Box<str> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && byte != b'%' {
+            encoded.push(char::from(byte));
+        } else {
+            let [high, low] = [byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]);
+            encoded.extend(['%', char::from(high), char::from(low)]);
+        }
+    }
+    encoded.into()
+}
+
+impl From<accounts::Account> for Account {
+    fn from(account: accounts::Account) -> Self {
+        Self::new(
+            account.id.get(),
+            account.username.as_str(),
+            &account.provider,
+        )
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

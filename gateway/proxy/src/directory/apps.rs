@@ -1,0 +1,110 @@
+//! Applications: their keys, sign profiles and states. CONTRACT 4.
+//!
+//! | module | subject |
+//! | --- | --- |
+//! | [`store`] | what requests and operators need of a store |
+//! | [`stored`] | the applications of the database |
+//! | [`open`] | opens the configured store with the master key |
+//! | [`directory`] | looks up a request's application: the single one, or a cached one |
+//! | [`loader`] | keeps all applications in the cache |
+//! | [`unread`] | what it has to read again |
+//! | [`snapshot`] | all applications in a file, for a start without the store |
+//! | [`administration`] | operators' actions |
+//! | [`rules`] | what applications must satisfy |
+//! | [`import`] | applications from a file |
+//! | [`inspect`] | read-only checks of a store |
+//! | [`defaults`] | default versions that are not in service |
+//! | [`seal`] | encryption of keys at rest |
+//! | [`reseal`] | all keys under a new master key |
+
+pub(crate) mod defaults;
+pub(crate) mod directory;
+pub(crate) mod loader;
+pub(crate) mod open;
+pub(crate) mod seal;
+pub(crate) mod snapshot;
+pub(crate) mod store;
+pub(crate) mod stored;
+mod unread;
+
+use std::str::FromStr;
+
+use signpost_protocol::{
+    app::{AppId, AppIdent},
+    label_enum,
+    sign::{AppKey, SignProfile, SignTime},
+    version::Version,
+};
+
+use crate::config::OwnRate;
+
+/// An application, as requests need it. Immutable; a change creates a new one.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The internal id.
+    pub id: AppId,
+    /// The public ident; `None` in single-application mode.
+    pub ident: Option<AppIdent>,
+    /// Whether its requests are accepted.
+    pub state: AppState,
+    /// The key.
+    pub key: AppKey,
+    /// The key before the last rotation.
+    pub previous_key: Option<PreviousKey>,
+    /// Its own sign profile; `None`: the gateway's. Boxed, because few have one and cached applications should be
+    /// small.
+    pub profile: Option<Box<SignProfile>>,
+    /// The version of requests that name none.
+    pub default_version: Option<Version>,
+    /// Its own rate limit; `None`: the gateway's.
+    pub rate_limit: Option<OwnRate>,
+}
+
+impl App {
+    /// The application of single-application mode.
+    pub fn single(key: AppKey) -> Self {
+        Self {
+            id: AppId::SINGLE,
+            ident: None,
+            state: AppState::Active,
+            key,
+            previous_key: None,
+            profile: None,
+            default_version: None,
+            rate_limit: None,
+        }
+    }
+}
+
+/// The key before the last rotation, and the end of its validity.
+#[derive(Clone, Debug)]
+pub struct PreviousKey {
+    /// The key.
+    pub key: AppKey,
+    /// The last millisecond in which it is valid.
+    pub until: SignTime,
+}
+
+label_enum! {
+    /// Whether an application's requests are accepted, as the store and listings have it.
+    pub enum AppState {
+        /// They are.
+        Active = "active",
+        /// An operator disabled the application.
+        Disabled = "disabled",
+    }
+}
+
+impl FromStr for AppState {
+    type Err = ParseAppStateError;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|state| state.as_str() == word);
+        found.ok_or(ParseAppStateError)
+    }
+}
+
+/// The text is not a state.
+#[derive(Debug, thiserror::Error)]
+#[error("\"active\" or \"disabled\"")]
+pub struct ParseAppStateError;

@@ -1,0 +1,262 @@
+//! The connection loop: read a head, serve the request, read the next head.
+
+use std::{pin::pin, sync::Arc};
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+
+use super::{
+    exchange::{AfterResponse, Http1Exchange},
+    head::{HeadFault, ReadHead, RequestScanner, locate, peek_request_line, read_head},
+    response::Recipient,
+    stream::{ClientConnection, ReceiveOutcome},
+};
+use crate::{
+    config::Timeouts,
+    downstream::current::{Current, Snapshot},
+    request::{
+        BodyLength, HeadLimits, Target,
+        client::ConnectionInfo,
+        drain::{Beginning, ClosingWatch},
+        rejection::Rejection,
+    },
+    serve::{self, Bounds, Gateway, UnparsedHead, serve},
+    wire::io::{Stream, arrival_deadline},
+};
+
+/// A rejected head, and the bytes that arrived of it.
+struct BadHead {
+    rejection: Rejection,
+    received: Vec<u8>,
+}
+
+/// Serves a client's connection until it ends, by the gateway of the current configuration. `beginning` ends with the
+/// first head.
+///
+/// Each turn reads one head and serves its request to the end. What the client sends ahead waits in the connection's
+/// buffer, so responses keep the order of their requests. A stop finds the connection in one of two places: waiting for a
+/// head, which `closing` ends, or serving, after which the response asks the client to close.
+pub(crate) async fn serve_connection<S: Stream>(
+    current: &ArcSwap<Gateway>,
+    stream: S,
+    client: Box<ConnectionInfo>,
+    beginning: Beginning,
+) {
+    let mut beginning = Some(beginning);
+    let mut current = Current::new(current, client);
+    let gateway = &current.get().gateway;
+    let state = Arc::clone(&gateway.state);
+    let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
+    let closing = pin!(state.drain.closing());
+    let mut closing = ClosingWatch::new(&state.drain, closing);
+    let mut is_first = true;
+    let mut requests = 0;
+    loop {
+        let read = read(&mut current, &mut connection, is_first, &mut closing).await;
+        // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the last.
+        let _serving = state.drain.begin_serving();
+        drop(beginning.take());
+        let next = match read {
+            Ok(Some((mut read, snapshot))) => {
+                requests += 1;
+                read.is_last |= requests >= snapshot.max_requests;
+                exchange(snapshot, &mut connection, &read).await
+            }
+            Ok(None) => return,
+            Err(bad_head) => reject_bad_head(current.get(), &mut connection, &bad_head).await,
+        };
+        match next {
+            AfterResponse::KeepAlive => is_first = false,
+            AfterResponse::Close => return connection.close().await,
+            AfterResponse::CloseLingering => return connection.close_lingering().await,
+            AfterResponse::Abort => return,
+        }
+    }
+}
+
+/// Reads the next head; it may already have arrived with the last request. `None` if the client disconnected or a
+/// timeout passed.
+///
+/// The request uses the configuration that was current when its first bytes arrived.
+async fn read<'r, S: Stream>(
+    current: &'r mut Current<'_>,
+    connection: &mut ClientConnection<S>,
+    is_first: bool,
+    closing: &mut ClosingWatch<'_>,
+) -> Result<Option<(ReadHead, &'r Snapshot)>, BadHead> {
+    let Timeouts { head, idle, .. } = current.get().gateway.policy.bounds.timeouts;
+    let deadline = Instant::now() + if is_first { head } else { idle };
+    let mut reading = HeadProgress::default();
+    loop {
+        if connection.ahead().is_empty() {
+            match connection.receive_next(deadline, closing).await {
+                ReceiveOutcome::Received => {}
+                ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
+            }
+        }
+        let bounds = &current.get().gateway.policy.bounds;
+        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+            connection.set_send_limits(bounds.send());
+            return Ok(Some((head, current.get())));
+        }
+        // A skipped empty line does not begin a head.
+        if !connection.ahead().is_empty() {
+            break;
+        }
+    }
+    let snapshot = current.get();
+    let (state, bounds) = (&snapshot.gateway.state, &snapshot.gateway.policy.bounds);
+    // Only of a head that arrives in pieces: otherwise the connection is served at once.
+    let _receiving = state.open_connections.begin_head();
+    connection.set_send_limits(bounds.send());
+    let limit = bounds.timeouts.head;
+    let started = Instant::now();
+    loop {
+        let received = connection.ahead().len();
+        let deadline = arrival_deadline(started, limit, received, bounds.connections.min_rate);
+        match connection.receive(deadline).await {
+            ReceiveOutcome::Received => {}
+            ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {
+                let rejection = Rejection::RequestTimeout { limit };
+                return Err(bad_head(rejection, connection));
+            }
+            ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
+        }
+        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+            return Ok(Some((head, snapshot)));
+        }
+    }
+}
+
+/// Takes the head if it is complete.
+fn take_head<S: Stream>(
+    bounds: &Bounds,
+    connection: &mut ClientConnection<S>,
+    reading: &mut HeadProgress,
+) -> Result<Option<ReadHead>, BadHead> {
+    // One empty line before a request line is skipped (RFC 9112 section 2.2).
+    if !reading.skipped_line && connection.ahead().starts_with(b"\r\n") {
+        connection.skip(2);
+        *reading = HeadProgress {
+            skipped_line: true,
+            ..HeadProgress::default()
+        };
+    }
+    let limits = &bounds.requests.head;
+    match reading.scanner.scan(connection.ahead(), limits) {
+        Ok(None) => Ok(None),
+        Ok(Some(length)) => {
+            let bytes = connection.take(length);
+            let read = read_head(bytes, limits);
+            read.map(Some).map_err(|(fault, received)| BadHead {
+                rejection: rejection(limits, fault, &received),
+                received,
+            })
+        }
+        Err(fault) => {
+            let rejection = rejection(limits, fault, connection.ahead());
+            Err(bad_head(rejection, connection))
+        }
+    }
+}
+
+/// Serves one request.
+async fn exchange<S: Stream>(
+    snapshot: &Snapshot,
+    connection: &mut ClientConnection<S>,
+    read: &ReadHead,
+) -> AfterResponse {
+    let Snapshot { gateway, peer, .. } = snapshot;
+    let ReadHead {
+        head,
+        is_http_1_0,
+        is_last,
+    } = read;
+    let recipient = Recipient {
+        is_http_1_0: *is_http_1_0,
+        is_head: head.method() == b"HEAD",
+    };
+    let drain = &gateway.state.drain;
+    let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
+    serve(gateway, head, peer, &mut client).await;
+    client.next()
+}
+
+/// Rejects a bad head; the connection closes.
+async fn reject_bad_head<S: Stream>(
+    snapshot: &Snapshot,
+    connection: &mut ClientConnection<S>,
+    bad_head: &BadHead,
+) -> AfterResponse {
+    let Snapshot { gateway, peer, .. } = snapshot;
+    let BadHead {
+        rejection,
+        received,
+    } = bad_head;
+    let unparsed = unparsed_head(received);
+    let recipient = Recipient {
+        is_http_1_0: false,
+        is_head: unparsed.method == b"HEAD",
+    };
+    // Where the body ends is unknown.
+    let body = BodyLength::Unknown;
+    let mut client = Http1Exchange::new(connection, &gateway.state.drain, recipient, body, true);
+    serve::reject_bad_head(gateway, unparsed, rejection, peer, &mut client).await;
+    client.next()
+}
+
+/// What is known of a bad head, of which these bytes arrived.
+pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
+    let line = peek_request_line(received);
+    let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
+    UnparsedHead {
+        method: line.map_or(&b"-"[..], |line| line.method),
+        target: Target {
+            path,
+            ..Target::default()
+        },
+        received,
+    }
+}
+
+/// The rejection of a request whose head has a fault, of which these bytes arrived.
+pub fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) -> Rejection {
+    match fault {
+        HeadFault::NotHttp(why) => Rejection::NotHttp(why),
+        HeadFault::Target => Rejection::TargetInvalid(locate(fault, received).into()),
+        HeadFault::Query => Rejection::ParamsMalformed(locate(fault, received).into()),
+        HeadFault::QueryTooLong => Rejection::UriTooLong {
+            limit: limits.query,
+        },
+        HeadFault::TooLarge => Rejection::HeadersTooLarge {
+            bytes: limits.bytes,
+            headers: limits.headers,
+        },
+    }
+}
+
+fn bad_head<S: Stream>(rejection: Rejection, connection: &mut ClientConnection<S>) -> BadHead {
+    let received = connection.take(connection.ahead().len());
+    BadHead {
+        rejection,
+        received,
+    }
+}
+
+/// Progress in reading a head.
+#[derive(Default)]
+struct HeadProgress {
+    scanner: RequestScanner,
+    skipped_line: bool,
+}
+
+/// The path of a possibly malformed target, for the log; `None` if it is not ASCII.
+fn path_of(target: &[u8]) -> Option<&str> {
+    let path = target.split(|&byte| byte == b'?').next()?;
+    std::str::from_utf8(path)
+        .ok()
+        .filter(|path| path.is_ascii())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! A client's stream below the `h2` crate: it reads frames by the meter's budget, and notes whether the client accepts bytes.
+
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{
+    bounds::MAX_LINGER_BYTES,
+    frames::{Frames, Output, To},
+    head::StreamFault,
+    meter::{Meter, NextRead},
+};
+use crate::{
+    request::HeadLimits,
+    wire::io::{Stream, USUAL_READ},
+};
+
+/// Bytes for the `h2` crate: into its buffer, and what that does not take, for the next read.
+struct Passed<'p, 'b> {
+    buffer: &'p mut ReadBuf<'b>,
+    rest: &'p mut Vec<u8>,
+}
+
+impl Output for Passed<'_, '_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let fits = if self.rest.is_empty() {
+            bytes.len().min(self.buffer.remaining())
+        } else {
+            0
+        };
+        self.buffer.put_slice(&bytes[..fits]);
+        self.rest.extend_from_slice(&bytes[fits..]);
+    }
+}
+
+/// A client's stream with a meter. It reads no more once the budget is used up, unless the connection is closing.
+pub(crate) struct MeteredStream<S> {
+    stream: S,
+    meter: Arc<Meter>,
+    frames: Frames,
+    /// What the `h2` crate had no room for.
+    rest: Vec<u8>,
+    is_shut_down: bool,
+    /// Bytes read while closing, and after the shutdown.
+    lingered: usize,
+}
+
+impl<S: Stream> MeteredStream<S> {
+    /// Creates the metered form of a stream on which nothing was read.
+    pub(super) fn new(stream: S, meter: Arc<Meter>, limits: &HeadLimits) -> Self {
+        Self {
+            stream,
+            meter,
+            frames: Frames::new(limits),
+            rest: Vec::new(),
+            is_shut_down: false,
+            lingered: 0,
+        }
+    }
+}
+
+impl<S: Stream> AsyncRead for MeteredStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self {
+            stream,
+            meter,
+            frames,
+            rest,
+            lingered,
+            ..
+        } = &mut *self;
+        if !rest.is_empty() {
+            let length = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..length]);
+            rest.drain(..length);
+            if rest.is_empty() {
+                *rest = Vec::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        while buffer.filled().len() == before {
+            match meter.next_read(*lingered) {
+                NextRead::RejectLate => {
+                    let out = &mut Passed { buffer, rest };
+                    frames.abandon(StreamFault::Late, &mut To { meter, out });
+                    continue;
+                }
+                NextRead::Wait => return Poll::Pending,
+                NextRead::Read => {}
+            }
+            let mut space = [MaybeUninit::uninit(); USUAL_READ];
+            let mut piece = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut *stream).poll_read(context, &mut piece))?;
+            if piece.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let out = &mut Passed { buffer, rest };
+            let passed = frames.take(piece.filled(), &mut To { meter, out });
+            if meter.is_closing() {
+                *lingered += piece.filled().len() - passed;
+                meter.note_lingering(*lingered);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: Stream> AsyncWrite for MeteredStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.meter.note_write(&wrote);
+        wrote
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.meter.note_write(&wrote);
+        wrote
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.meter.note_flush(&flushed);
+        flushed
+    }
+
+    /// Closes the sending direction, and then reads on for a while: a close with unread bytes would reset the
+    /// connection, and the client might lose a GOAWAY or a response.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.meter.begin_shutdown();
+        if !self.is_shut_down {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            self.is_shut_down = true;
+        }
+        while self.lingered < MAX_LINGER_BYTES {
+            let mut space = [MaybeUninit::uninit(); USUAL_READ];
+            let mut piece = ReadBuf::uninit(&mut space);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut piece)) {
+                Ok(()) if !piece.filled().is_empty() => self.lingered += piece.filled().len(),
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

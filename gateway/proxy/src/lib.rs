@@ -1,0 +1,190 @@
+//! What a request meets: Signpost's gateway from a client's connection to the backend's, without what operators meet.
+//!
+//! The folders stand in the order in which they import each other: each uses those above it only
+//! (`../tests/structure.rs`).
+//!
+//! | folder | subject |
+//! | --- | --- |
+//! | [`wire`] | syntax of HTTP/1.1; reads, writes and timers of both sides |
+//! | [`tls`] | certificates, server names, client certificates; the listeners' and the backends' side |
+//! | [`request`] | the nouns of a request: head, ids, rejection, quotas, the client |
+//! | [`config`] | the configuration file, parsed and checked |
+//! | [`directory`] | who may call: applications, accounts |
+//! | [`limits`] | rates, the replay memory, connections |
+//! | [`phases`] | one file for each phase, in the contract's order |
+//! | [`upstream`] | chooses an address, sends, retries, relays |
+//! | [`observe`] | outcome, access log, spans, metrics of requests, usage |
+//! | [`shadow`] | copies of requests to another version |
+//! | [`serve`] | a request from its head to its end: receive, forward, relay, respond, record |
+//! | [`downstream`] | the clients' side: listeners, HTTP/1.1, HTTP/2 |
+//! | [`scrape`] | what `/metrics` shows of it |
+//!
+//! The names below are the facade: what management and the program may use of it. `tests/structure.rs` of the gateway
+//! keeps it small.
+
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "its modules are private, and its documentation is for its developers"
+)]
+
+mod config;
+mod directory;
+mod downstream;
+mod limits;
+mod observe;
+mod phases;
+mod request;
+mod scrape;
+mod serve;
+mod shadow;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod tls;
+mod upstream;
+mod wire;
+
+pub use crate::{
+    config::{
+        AfterSunset, Backend, Changes, Config, ConsoleAccount, ConsoleSettings, Limits, MasterKey,
+        MultiApplications, OwnRate, Part, PathPattern, Role, ServedVersion, Shadow, Stage,
+        Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_since, rfc3339, weaknesses,
+    },
+    directory::apps::{
+        App, AppState,
+        defaults::{default_version_warnings, unusable_defaults},
+        directory::AppDirectory,
+        seal::{MasterKeyId, SealError, Sealer, Slot, new_app_ident, new_app_key},
+        store::{AppStore, AppStoreError},
+        stored::{StoredApps, previous_slot},
+    },
+    downstream::http1::{connection::rejection, head::check_target},
+    observe::{
+        metrics::RequestMetrics,
+        outcome::Outcome,
+        usage::{
+            Counts, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS, day::Day,
+        },
+        watch::{Filter, SeenRequest, Watch, Watched, Watching},
+    },
+    phases::{
+        admit::{AdmissionRules, Admitted, admit},
+        callback::match_callback,
+        error_response::problem_of,
+        identify_app::identify_app,
+        origin::Peer,
+        read_params::read_params,
+        route::check_path,
+        verify::Verifier,
+    },
+    request::{
+        BodyLength, CheckedTarget, Headers, Method, Target,
+        client::ConnectionInfo,
+        drain::{Beginning, Drain},
+        rejection::{Hint, Rejection},
+    },
+    serve::Gateway,
+    shadow::{
+        store::{KEEP_DAYS as KEEP_SHADOW_DAYS, read as read_tallies},
+        tallies::hour_of as hour_of_tallies,
+    },
+    upstream::routing::{
+        drained::DrainedAddress,
+        status::{AddressHealth, AddressStatus, BackendStatus, availability},
+    },
+    wire::syntax::field::NameAndValue,
+};
+
+/// Rows of the report of usage.
+pub mod usage_rows {
+    pub use crate::observe::usage::stored::{
+        Only, StoredApp, StoredClient, StoredCount, StoredUsage, count_users, is_large, read,
+    };
+}
+
+/// What the program needs besides: to start, reload and stop what serves requests.
+pub mod program {
+    pub use crate::{
+        config::{
+            AllowedOrigins, Applications, BackendAddress, HostPort, ListenerSettings,
+            OriginPattern, parse_short_duration,
+        },
+        directory::{
+            accounts::open::open_accounts,
+            apps::{
+                directory::CachedApps,
+                loader::AppLoader,
+                open::{
+                    OpenApps, open_apps, open_store, raise_statement_timeout,
+                    warn_of_unusable_defaults,
+                },
+            },
+        },
+        downstream::{
+            listeners::{
+                Clients, WorkerSocket, bound_socket, probe as probe_listener, start_listening,
+            },
+            sockets::{ListeningSockets, OpenSockets},
+        },
+        observe::usage::writer::UsageWriter,
+        phases::own_page::about_with,
+        request::quotas::RequestLimit,
+        scrape::metrics,
+        serve::{Policy, State},
+        shadow::{
+            store::{MAX_DELETED as MAX_DELETED_TALLIES, delete_old as delete_old_tallies},
+            writer::ShadowWriter,
+        },
+        tls::{LoadedCertificate, Tls},
+        upstream::routing::{
+            Balancer,
+            check::probe as probe_address,
+            monitor::{BackendMonitor, resolve_all},
+            status::GatewayStatus,
+        },
+    };
+}
+
+/// Items exported to the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz`; not for programs.
+///
+/// Everything else is private to the crate, so that the compiler finds unused code.
+#[doc(hidden)]
+pub mod measured {
+    pub use crate::{
+        config::{Applications, Config, MasterKey, OwnRate, ResponseHeaders, Versions},
+        directory::{
+            accounts::{
+                Account, CredentialClaims, directory::AccountDirectory, store::AccountStore,
+            },
+            apps::{
+                App, AppState,
+                directory::{AppDirectory, CachedApps},
+                seal::{Sealer, Slot, new_app_ident, new_app_key},
+                store::{AppStore, AppStoreError},
+            },
+        },
+        downstream::http1::{
+            exchange::Http1Exchange,
+            head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
+            response::Recipient,
+            stream::{ClientConnection, ReceiveOutcome},
+        },
+        limits::replay::{ReplayLimits, ReplayMemory},
+        phases::{
+            origin::Peer,
+            route::{Wanted, route},
+            verify::{VerifiedRequest, Verifier},
+        },
+        request::{
+            BodyLength, HeadLimits, Headers, Method, RawHeaders, Target, client::ConnectionInfo,
+            drain::Drain,
+        },
+        serve::{Gateway, State, receive::receive, request::Received},
+        upstream::{
+            backend::backend_head::{
+                BackendHead, MalformedResponse, ResponseBody, ResponseScanner,
+            },
+            routing::{Balancer, attempts::Attempts},
+        },
+        wire::syntax::chunked::ChunkDecoder,
+    };
+}

@@ -1,0 +1,274 @@
+//! The counters of each thread.
+//!
+//! A worker thread counts in a shard of its own, and waits for no collection of it. A request of a version and application
+//! that the shard knows allocates nothing and reads no clock: it costs about 110 instructions. A collection moves what was
+//! counted to both readers: the busiest applications, and the next batch.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use signpost_kit::clock::{Clock, Timestamp};
+use signpost_protocol::{app::AppIdent, version::Version};
+
+use super::{
+    Counts, NO_APPLICATION, OTHER_APPLICATIONS,
+    batch::{Batch, Client, RowKey},
+    busiest::Busiest,
+    day::Day,
+};
+use crate::observe::{
+    metrics::labels::{ClassCounts, status_class},
+    outcome::Outcome,
+    per_thread::{KeyMap, PerThread},
+};
+
+/// Limit of the keys that a shard counts between two collections; half of it for unsigned requests, so that a flood of those
+/// leaves room for signed ones. Requests of further applications are counted together.
+pub(super) const MAX_KEYS: usize = 4096;
+
+/// Limit of a user agent, in bytes. It is a client's text.
+pub(super) const MAX_USER_AGENT: usize = 120;
+
+/// Shown for each byte of a user agent that is not printable ASCII: a terminal might obey it.
+const UNPRINTABLE: char = '?';
+
+/// Counts requests by application and version.
+pub struct Usage {
+    threads: PerThread<Slots>,
+    collected: Mutex<Collected>,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Usage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Usage")
+    }
+}
+
+/// What was collected from the threads.
+#[derive(Debug)]
+struct Collected {
+    busiest: Busiest,
+    /// Requests with a route, for the store.
+    batch: Batch,
+    /// When the threads' counters were last read. What they have counted since is of that day.
+    read_at: Timestamp,
+}
+
+type Slots = KeyMap<Key, Slot>;
+
+/// What is counted apart. Strangers can create few keys: an application exists in the store, and a version in the
+/// configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    application: i64,
+    /// The address of the [`Version`] in memory, which all backends of the version share. The slot keeps it there. 0 if the
+    /// request has no route.
+    version: usize,
+    is_signed: bool,
+}
+
+/// The requests of a key.
+#[derive(Debug)]
+struct Slot {
+    version: Option<Arc<Version>>,
+    ident: Option<AppIdent>,
+    by_source: Counts,
+    by_class: ClassCounts,
+    /// The client of the first request since the last collection; never that of a callback, which is a user's browser.
+    client: Option<IpAddr>,
+    /// Its user agent. A slot that stays in use allocates it once.
+    user_agent: String,
+}
+
+impl Usage {
+    /// Counters without a request, of applications without a place in the metrics.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            threads: PerThread::default(),
+            collected: Mutex::new(Collected {
+                busiest: Busiest::default(),
+                batch: Batch::default(),
+                read_at: clock.now(),
+            }),
+            clock,
+        }
+    }
+
+    /// Counts a request that has an application or a route. `user_agent` is called for few requests.
+    pub fn count<'h>(&self, outcome: &Outcome<'_>, user_agent: impl FnOnce() -> Option<&'h [u8]>) {
+        let learnt = &outcome.learnt;
+        if learnt.app.is_none() && learnt.route.is_none() {
+            return;
+        }
+        let version = learnt.route.map(|route| route.version.name());
+        let key = Key {
+            application: learnt.app.map_or(NO_APPLICATION, |app| app.id.get()),
+            version: version.map_or(0, |version| Arc::as_ptr(version).addr()),
+            is_signed: learnt.is_signed,
+        };
+        let mut slots = self.threads.own();
+        let slot = match slots.get_mut(&key) {
+            Some(slot) => slot,
+            None => add(&mut slots, key, version, outcome),
+        };
+        slot.by_class[status_class(outcome.sent.status)] += 1;
+        if let Some(route) = learnt.route {
+            slot.by_source[route.source as usize] += 1;
+        }
+        if slot.client.is_none() && slot.ident.is_some() {
+            slot.client = Some(outcome.client);
+            set_printable(&mut slot.user_agent, user_agent().unwrap_or_default());
+        }
+    }
+
+    /// The number of keys, of all shards together.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> usize {
+        self.threads.all().map(|slots| slots.len()).sum()
+    }
+
+    /// Sets the limit of the applications that a scrape shows.
+    pub fn show(&self, limit: usize) {
+        self.collect().busiest.set_limit(limit);
+    }
+
+    /// The requests of the applications that were the busiest since the last scrape, and of all others.
+    pub fn scrape(&self) -> Vec<(Box<str>, ClassCounts)> {
+        self.collect().busiest.scrape()
+    }
+
+    /// Reads the counters of all threads. No thread waits.
+    pub(super) fn read(&self) {
+        drop(self.collect());
+    }
+
+    /// The number of requests in the next batch.
+    pub(super) fn requests(&self) -> u64 {
+        self.collect().batch.requests()
+    }
+
+    /// The next batch.
+    pub(super) fn take_batch(&self) -> Batch {
+        std::mem::take(&mut self.collect().batch)
+    }
+
+    /// Moves what the threads have counted to both readers: requests on the day of the last collection, the last of them
+    /// now.
+    fn collect(&self) -> MutexGuard<'_, Collected> {
+        let now = self.clock.now();
+        let collected = self.collected.lock();
+        let mut collected = collected.unwrap_or_else(PoisonError::into_inner);
+        let day = Day::at(std::mem::replace(&mut collected.read_at, now));
+        let mut moved = Vec::new();
+        for mut slots in self.threads.all() {
+            slots.retain(|key, slot| {
+                // A key without a request since the last collection is dropped.
+                let is_used = slot.by_class != ClassCounts::default();
+                if is_used {
+                    moved.push((*key, slot.take()));
+                }
+                is_used
+            });
+            // The readers get them without the lock of the thread.
+            drop(slots);
+            for (key, slot) in moved.drain(..) {
+                collected.add(day, now, key, slot);
+            }
+        }
+        collected
+    }
+}
+
+impl Slot {
+    /// Takes what was counted; what the slot is for stays.
+    fn take(&mut self) -> Self {
+        Self {
+            version: self.version.clone(),
+            ident: self.ident,
+            by_source: std::mem::take(&mut self.by_source),
+            by_class: std::mem::take(&mut self.by_class),
+            client: self.client.take(),
+            user_agent: self.user_agent.clone(),
+        }
+    }
+}
+
+impl Collected {
+    fn add(&mut self, day: Day, now: Timestamp, key: Key, slot: Slot) {
+        match (slot.ident, key.application) {
+            (Some(ident), id) => self.busiest.add(id, ident, key.is_signed, &slot.by_class),
+            (None, OTHER_APPLICATIONS) => self.busiest.add_other(&slot.by_class),
+            (None, _) => {}
+        }
+        let Some(version) = slot.version else { return };
+        let row = RowKey {
+            day,
+            version: (*version).clone(),
+            application: key.application,
+            is_signed: key.is_signed,
+        };
+        let client = Client {
+            ident: slot.ident,
+            last_seen: now,
+            address: slot.client,
+            user_agent: slot.user_agent,
+        };
+        self.batch.add(row, &slot.by_source, client);
+    }
+}
+
+/// Adds a slot for a new key, or finds that of all further applications if the shard is full.
+#[cold]
+fn add<'s>(
+    slots: &'s mut Slots,
+    key: Key,
+    version: Option<&Arc<Version>>,
+    outcome: &Outcome<'_>,
+) -> &'s mut Slot {
+    let max = if key.is_signed {
+        MAX_KEYS
+    } else {
+        MAX_KEYS / 2
+    };
+    let is_full = slots.len() >= max && key.application != NO_APPLICATION;
+    let (key, ident) = if is_full {
+        let other = Key {
+            application: OTHER_APPLICATIONS,
+            ..key
+        };
+        (other, None)
+    } else {
+        (key, outcome.learnt.app.and_then(|app| app.ident))
+    };
+    slots.entry(key).or_insert_with(|| Slot {
+        version: version.cloned(),
+        ident,
+        by_source: Counts::default(),
+        by_class: ClassCounts::default(),
+        client: None,
+        user_agent: String::new(),
+    })
+}
+
+/// Replaces `text` by the first bytes of a client's text, as printable ASCII.
+fn set_printable(text: &mut String, sent: &[u8]) {
+    text.clear();
+    let printable = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => UNPRINTABLE,
+    };
+    text.extend(sent.iter().take(MAX_USER_AGENT).map(printable));
+}
+
+/// Two numbers, so that the hash is two multiplications.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_i64(self.application << 1 | i64::from(self.is_signed));
+        state.write_usize(self.version);
+    }
+}

@@ -1,0 +1,212 @@
+//! What the report reads from the store.
+
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::version::Version;
+use signpost_store::{Store, StoreError, from_row, values};
+
+use super::day::Day;
+
+/// Everything that the store knows of a period.
+#[derive(Clone, Debug, Default)]
+pub struct StoredUsage {
+    /// When the first gateway began to count; `None` if none has.
+    pub began_at: Option<Timestamp>,
+    /// The requests.
+    pub counts: Vec<StoredCount>,
+    /// The last clients; some may not have been seen in the period.
+    pub clients: Vec<StoredClient>,
+    /// The applications that have requests or a default version.
+    pub applications: Vec<StoredApp>,
+}
+
+/// The requests of a version, an application and a source.
+#[derive(Clone, Debug)]
+pub struct StoredCount {
+    /// The version's name.
+    pub version: String,
+    /// The application, or one of the constants beside [`super::NO_APPLICATION`].
+    pub application: i64,
+    /// Whether the requests were signed.
+    pub is_signed: bool,
+    /// The word of the source.
+    pub source: String,
+    /// Their number.
+    pub requests: u64,
+}
+
+/// The last client of a version and an application.
+#[derive(Clone, Debug)]
+pub struct StoredClient {
+    /// The version's name.
+    pub version: String,
+    /// The application.
+    pub application: i64,
+    /// Whether its requests were signed.
+    pub is_signed: bool,
+    /// The application's ident.
+    pub ident: Option<String>,
+    /// When it was seen, to the interval of batches.
+    pub last_seen: Timestamp,
+    /// Its address.
+    pub address: Option<String>,
+    /// Its user agent.
+    pub user_agent: Option<String>,
+}
+
+/// An application.
+#[derive(Clone, Debug)]
+pub struct StoredApp {
+    /// Its internal id.
+    pub id: i64,
+    /// Its ident.
+    pub ident: String,
+    /// Its display name.
+    pub name: String,
+    /// `active` or `disabled`.
+    pub state: String,
+    /// The version of its requests that name none.
+    pub default_version: Option<String>,
+}
+
+/// One application, and the versions to look for: both keys of the tables, which also find few rows among many.
+#[derive(Clone, Debug)]
+pub struct Only {
+    /// The application's internal id.
+    pub application: i64,
+    /// The names of the versions.
+    pub versions: Vec<Version>,
+}
+
+impl Only {
+    /// The condition, without the days.
+    fn condition(&self) -> String {
+        // The names of versions have no quotes.
+        let versions = self.versions.iter().map(|version| format!("'{version}'"));
+        let versions = versions.collect::<Vec<_>>().join(", ");
+        format!(
+            "version IN ({versions}) AND application = {}",
+            self.application
+        )
+    }
+}
+
+const APPS: &str = "SELECT id, ident, name, state, default_version FROM applications WHERE";
+
+/// Reads the days from `first` to `last`, both included: of all applications, or of one.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn read(
+    store: &Store,
+    first: Day,
+    last: Day,
+    only: Option<&Only>,
+) -> Result<StoredUsage, StoreError> {
+    let (first, last) = (first.number(), last.number());
+    let of_period = format!("day BETWEEN {first} AND {last}");
+    let Some(only) = only else {
+        // Neither OR nor UNION: for both, SQLite reads every application.
+        let apps = format!(
+            "{APPS} id IN (SELECT id FROM applications WHERE default_version IS NOT NULL \
+             UNION ALL SELECT application FROM usage_counts WHERE {of_period})"
+        );
+        return read_where(store, &of_period, "true", &apps).await;
+    };
+    // By each day, the primary key finds them.
+    let days = (first..=last).map(|day| day.to_string());
+    let days = days.collect::<Vec<_>>().join(", ");
+    let (of_app, apps) = (
+        only.condition(),
+        format!("{APPS} id = {}", only.application),
+    );
+    read_where(
+        store,
+        &format!("day IN ({days}) AND {of_app}"),
+        &of_app,
+        &apps,
+    )
+    .await
+}
+
+/// Reads what these conditions choose of counts and clients, and what this query finds of applications.
+async fn read_where(
+    store: &Store,
+    counts: &str,
+    clients: &str,
+    apps: &str,
+) -> Result<StoredUsage, StoreError> {
+    let counts = format!(
+        "SELECT version, application, is_signed, source, CAST(sum(requests) AS bigint) AS requests \
+         FROM usage_counts WHERE {counts} GROUP BY version, application, is_signed, source"
+    );
+    let clients = format!(
+        "SELECT version, application, is_signed, ident, last_seen, address, user_agent \
+         FROM usage_clients WHERE {clients}"
+    );
+    let began_at = store.row::<(_,)>("SELECT began_at FROM usage_start", Vec::new());
+    Ok(StoredUsage {
+        began_at: began_at.await?.map(|(began_at,)| began_at),
+        counts: store.rows(&counts, Vec::new()).await?,
+        clients: store.rows(&clients, Vec::new()).await?,
+        applications: store.rows(apps, Vec::new()).await?,
+    })
+}
+
+/// The number of applications with requests to a version since the day of this time.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn count_users(
+    store: &Store,
+    version: &str,
+    since: Timestamp,
+) -> Result<u64, StoreError> {
+    let day = Day::at(since).number();
+    // Internal ids of applications begin at 1.
+    let sql = "SELECT count(DISTINCT application) AS number FROM usage_counts \
+               WHERE version = $1 AND day >= $2 AND application > 0";
+    let row = store.row::<(i64,)>(sql, values![version, day]).await?;
+    Ok(row.map_or(0, |(number,)| u64::try_from(number).unwrap_or_default()))
+}
+
+/// Whether a report would have at least `number` clients and applications that have a default version, or about as many.
+///
+/// # Errors
+///
+/// The store is unavailable.
+pub async fn is_large(store: &Store, number: u32) -> Result<bool, StoreError> {
+    let count = |rows: &str| {
+        format!("(SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {number}) AS counted)")
+    };
+    let clients = count("usage_clients");
+    let pinned = count("applications WHERE default_version IS NOT NULL");
+    let sum = format!("SELECT {clients} + {pinned} AS number");
+    let row = store.row::<(i64,)>(&sum, Vec::new()).await?;
+    Ok(row.is_some_and(|(found,)| found >= i64::from(number)))
+}
+
+from_row!(StoredCount {
+    version,
+    application,
+    is_signed,
+    source,
+    requests
+});
+from_row!(StoredClient {
+    version,
+    application,
+    is_signed,
+    ident,
+    last_seen,
+    address,
+    user_agent
+});
+from_row!(StoredApp {
+    id,
+    ident,
+    name,
+    state,
+    default_version
+});

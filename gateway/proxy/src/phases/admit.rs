@@ -1,0 +1,353 @@
+//! Checks method, headers and declared body. CONTRACT 1 and 2.
+//!
+//! One pass over the headers collects what later phases need. Headers that the gateway strips count as absent.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use ipnet::IpNet;
+use signpost_kit::trace::context::TraceContext;
+use signpost_protocol::{
+    app::AppIdent,
+    cookies::has_own_cookie,
+    form::BodyType,
+    header::{HeaderNames, HeaderRole},
+    request_id::RequestId,
+};
+use smallvec::SmallVec;
+
+use super::origin::{Origin, Peer, ProxyHeaders};
+use crate::{
+    config::Config,
+    request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
+    wire::syntax::field::{ConnectionOptions, connection_options},
+};
+
+/// Rules for [`admit`]; built once for each configuration.
+#[derive(Debug)]
+pub struct AdmissionRules {
+    /// The convention headers' names.
+    pub names: Arc<HeaderNames>,
+    /// Networks of proxies whose headers are trusted.
+    pub trusted_proxies: Vec<IpNet>,
+    /// `http` or `https`, unless a trusted proxy sets it.
+    pub scheme: &'static str,
+    /// Limit of a body, in bytes.
+    pub max_body: usize,
+    /// Limits of a head.
+    pub limits: HeadLimits,
+}
+
+impl AdmissionRules {
+    /// The rules of a configuration, whose names are `names`.
+    pub fn new(config: &Config, names: &Arc<HeaderNames>) -> Self {
+        let is_https = config.public_url.is_https();
+        Self {
+            names: Arc::clone(names),
+            trusted_proxies: config.trusted_proxies.clone(),
+            scheme: if is_https { "https" } else { "http" },
+            max_body: config.limits.body,
+            limits: config.limits.head,
+        }
+    }
+}
+
+/// A request whose method, headers and declared body are valid.
+#[derive(Debug)]
+pub struct Admitted<'a> {
+    /// GET or POST.
+    pub method: Method,
+    /// Whether the client expects `100 Continue`.
+    pub expects_continue: bool,
+    /// Whether its body is announced without a length, and is rejected if it has a byte.
+    pub must_be_empty: bool,
+    /// Whether the client asks for a protocol that is not served.
+    pub asks_upgrade: bool,
+    /// The application header.
+    pub app: AppHeader<'a>,
+    /// The version header's value; empty if missing.
+    pub version: &'a [u8],
+    /// The index in the head of the user's credential, which is not checked yet.
+    pub authorization: Option<u16>,
+    /// The request id of a trusted proxy.
+    pub request_id: Option<RequestId>,
+    /// The `traceparent` for the backend: a trusted proxy's, or that of the backend's span; `None` if the gateway begins a
+    /// trace that is not recorded.
+    pub traceparent: Option<HeaderValue>,
+    /// Whether it has one of Signpost's own cookies.
+    pub has_own_cookies: bool,
+    /// The client's address, scheme and host, as reported by trusted proxies.
+    pub origin: Origin,
+    /// The headers that are passed to the backend unchanged, by their index in the head.
+    pub passed_fields: PassedFields,
+}
+
+impl Admitted<'_> {
+    /// Withholds the user's credential from the backend.
+    pub(crate) fn withhold_authorization(&mut self) {
+        if let Some(index) = self.authorization {
+            self.passed_fields.retain(|passed| *passed != index);
+        }
+    }
+
+    /// Passes the credential on, which may have been withheld from another backend.
+    pub(crate) fn pass_authorization(&mut self) {
+        if let Some(index) = self.authorization
+            && !self.passed_fields.contains(&index)
+        {
+            self.passed_fields.push(index);
+        }
+    }
+}
+
+/// Indices of the headers that are passed to the backend.
+pub(crate) type PassedFields = SmallVec<[u16; 16]>;
+
+/// The application header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppHeader<'a> {
+    /// It is missing.
+    Absent,
+    /// It has the form of an ident.
+    Ident(AppIdent),
+    /// It does not have the form of an ident, so no application has it; as sent.
+    Malformed(&'a [u8]),
+}
+
+/// Admits or rejects a request.
+///
+/// # Errors
+///
+/// In this order: the method, too many names in `Connection`, a duplicate convention header, a GET with a body, the
+/// content type, the declared length.
+pub fn admit<'a>(
+    method: &[u8],
+    headers: &'a (impl Headers + ?Sized),
+    body: BodyLength,
+    peer: &Peer,
+    rules: &AdmissionRules,
+) -> Result<Admitted<'a>, Rejection> {
+    let allowed = Method::ALL;
+    let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
+    let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
+    let must_be_empty = check_body(method, body, &found, rules)?;
+    let trusted = |value| text(value).filter(|_| peer.is_trusted);
+    let app = found.app.map_or(AppHeader::Absent, |sent| {
+        AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
+    });
+    let traceparent = found
+        .traceparent
+        .filter(|_| peer.is_trusted && found.traceparents == 1);
+    let traceparent = traceparent.and_then(|given| {
+        let context = TraceContext::parse(given)?;
+        // Of a later version, only what this one has is known: W3C Trace Context section 4.3.
+        let is_known = given.starts_with(b"00");
+        let known = context.to_header();
+        HeaderValue::from_bytes(if is_known { given } else { &known }).ok()
+    });
+    let mut passed_fields = found.passed_fields;
+    // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
+    if traceparent.is_some() {
+        passed_fields.extend(found.tracestates);
+    }
+    Ok(Admitted {
+        method,
+        expects_continue: found.expects_continue,
+        must_be_empty,
+        asks_upgrade: found.asks_upgrade,
+        app,
+        version: found.version.unwrap_or_default(),
+        authorization: found.authorization.map(|_| found.authorization_index),
+        request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
+        traceparent,
+        has_own_cookies: found.has_own_cookies,
+        origin: Origin::new(
+            peer,
+            &found.proxy,
+            found.host,
+            rules.scheme,
+            &rules.trusted_proxies,
+        ),
+        passed_fields,
+    })
+}
+
+fn text(value: Option<&[u8]>) -> Option<&str> {
+    value.and_then(|value| std::str::from_utf8(value).ok())
+}
+
+/// Why the bytes of a body that is no form are rejected.
+pub(crate) const fn refused_body(method: Method) -> Rejection {
+    match method {
+        Method::Get => Rejection::BodyNotAllowed,
+        Method::Post => Rejection::ContentTypeUnsupported,
+    }
+}
+
+/// Checks the declared body. Returns whether it must turn out to be empty: no bytes need no type. Who expects a `100
+/// Continue` has bytes (RFC 9110 section 10.1.1).
+fn check_body(
+    method: Method,
+    body: BodyLength,
+    found: &CollectedHeaders<'_>,
+    rules: &AdmissionRules,
+) -> Result<bool, Rejection> {
+    let limit = rules.max_body;
+    match body {
+        BodyLength::None => Ok(false),
+        _ if method == Method::Get || !found.body_type.is_form() => match body {
+            BodyLength::Unknown if !found.expects_continue => Ok(true),
+            _ => Err(refused_body(method)),
+        },
+        BodyLength::Known(length) if length > limit as u64 => {
+            Err(Rejection::BodyTooLarge { limit })
+        }
+        _ => Ok(false),
+    }
+}
+
+/// The headers that phases need, collected in one pass.
+#[derive(Default)]
+struct CollectedHeaders<'a> {
+    app: Option<&'a [u8]>,
+    version: Option<&'a [u8]>,
+    language: Option<&'a [u8]>,
+    authorization: Option<&'a [u8]>,
+    authorization_index: u16,
+    host: u16,
+    body_type: BodyType<'a>,
+    expects_continue: bool,
+    request_id: Option<&'a [u8]>,
+    traceparent: Option<&'a [u8]>,
+    traceparents: u32,
+    has_own_cookies: bool,
+    asks_upgrade: bool,
+    /// The indices of `tracestate` headers that could pass.
+    tracestates: SmallVec<[u16; 1]>,
+    proxy: ProxyHeaders<'a>,
+    passed_fields: PassedFields,
+}
+
+impl<'a> CollectedHeaders<'a> {
+    fn gather(
+        headers: &'a (impl Headers + ?Sized),
+        is_from_trusted_proxy: bool,
+        rules: &AdmissionRules,
+    ) -> Result<Self, Rejection> {
+        let mut found = Self::default();
+        let nominated = ConnectionOptions::from_fields(headers.each());
+        if nominated.is_too_many() {
+            let HeadLimits { bytes, headers, .. } = rules.limits;
+            return Err(Rejection::HeadersTooLarge { bytes, headers });
+        }
+        for (index, (name, value)) in headers.each().enumerate() {
+            let role = rules.names.role_of(name);
+            let is_nominated = nominated.includes(name) && !is_essential(role);
+            if !(is_nominated && is_absent_if_connection_option(role)) {
+                found.take(role, index, value, &rules.names)?;
+            }
+            if is_nominated {
+                found.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
+                continue;
+            }
+            // Always fits: a head has fewer fields than bytes, at most 65,535.
+            let index = u16::try_from(index).ok();
+            if role.passes(is_from_trusted_proxy) {
+                found.passed_fields.extend(index);
+            } else if role == HeaderRole::Tracestate {
+                found.tracestates.extend(index);
+            }
+        }
+        Ok(found)
+    }
+
+    fn take(
+        &mut self,
+        role: HeaderRole,
+        index: usize,
+        value: &'a [u8],
+        names: &HeaderNames,
+    ) -> Result<(), Rejection> {
+        let once = |known: &HeaderName, found: &mut Option<&'a [u8]>| match found.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(Rejection::HeaderDuplicated {
+                name: names.spelled(known),
+            }),
+        };
+        match role {
+            HeaderRole::App => once(&names.app, &mut self.app)?,
+            HeaderRole::Version => once(&names.version, &mut self.version)?,
+            HeaderRole::Language => once(&names.language, &mut self.language)?,
+            HeaderRole::Authorization => {
+                once(&names.authorization, &mut self.authorization)?;
+                // Always fits, as above.
+                self.authorization_index = u16::try_from(index).unwrap_or_default();
+            }
+            // Always fits, as above.
+            HeaderRole::Host => self.host = u16::try_from(index).unwrap_or_default(),
+            HeaderRole::Expect => {
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            HeaderRole::ContentType => self.body_type.note_content_type(value),
+            HeaderRole::ContentEncoding => self.body_type.note_content_encoding(),
+            HeaderRole::Traceparent => {
+                self.traceparent = Some(value);
+                self.traceparents += 1;
+            }
+            HeaderRole::RequestId => self.request_id = Some(value),
+            HeaderRole::Cookie => self.has_own_cookies |= has_own_cookie(value),
+            HeaderRole::ForwardedFor => self.proxy.forwarded_for.push(value),
+            HeaderRole::Forwarded => self.proxy.forwarded.push(value),
+            HeaderRole::ForwardedHost => self.proxy.host = u16::try_from(index).ok(),
+            HeaderRole::ForwardedProto => self.proxy.proto.push(value),
+            HeaderRole::ContentLength
+            | HeaderRole::Connection
+            | HeaderRole::Tracestate
+            | HeaderRole::Upgrade
+            | HeaderRole::Proxy
+            | HeaderRole::Removed
+            | HeaderRole::Ordinary => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether an `Upgrade` asks for another protocol than HTTP and TLS, of which a client takes a plain response, too. RFC 9110
+/// section 7.8.
+fn is_other_protocol(upgrade: &[u8]) -> bool {
+    const OFFERS: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
+    connection_options(upgrade).any(|protocol| {
+        let end = protocol.iter().position(|&byte| byte == b'/');
+        let name = &protocol[..end.unwrap_or(protocol.len())];
+        !OFFERS.iter().any(|offer| name.eq_ignore_ascii_case(offer))
+    })
+}
+
+/// Whether `Connection` names a header, which then counts as absent.
+#[must_use]
+pub(crate) fn is_connection_option(headers: &(impl Headers + ?Sized), name: &HeaderName) -> bool {
+    ConnectionOptions::from_fields(headers.each()).includes(name.as_str().as_bytes())
+}
+
+/// Whether a header counts as absent if `Connection` names it. Nothing but its own meaning depends on it.
+fn is_absent_if_connection_option(role: HeaderRole) -> bool {
+    matches!(
+        role,
+        HeaderRole::App
+            | HeaderRole::Version
+            | HeaderRole::Language
+            | HeaderRole::Authorization
+            | HeaderRole::Forwarded
+    )
+}
+
+/// Whether a header is kept even if `Connection` names it: routing and body framing depend on it.
+fn is_essential(role: HeaderRole) -> bool {
+    matches!(
+        role,
+        HeaderRole::Host | HeaderRole::ContentType | HeaderRole::ContentLength
+    )
+}
+
+#[cfg(test)]
+mod tests;

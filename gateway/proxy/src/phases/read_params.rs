@@ -1,0 +1,32 @@
+//! Parses the parameters of target and body. CONTRACT 2.
+
+use signpost_protocol::{
+    malformed::Malformed,
+    param::{Params, ParamsError},
+};
+
+use crate::{
+    config::Limits,
+    request::{Target, rejection::Rejection},
+};
+
+/// Parses the parameters of target and body.
+///
+/// # Errors
+///
+/// The parameters are malformed, or too many.
+pub fn read_params<'a>(
+    target: Target<'a>,
+    body: &'a [u8],
+    limits: &Limits,
+) -> Result<Params<'a>, Rejection> {
+    let query = target.query.as_bytes();
+    Params::parse(query, body, limits.params).map_err(|error| match error {
+        ParamsError::Malformed => {
+            Rejection::ParamsMalformed(Malformed::of_params(query, body).into())
+        }
+        ParamsError::TooMany => Rejection::ParamsTooMany {
+            limit: limits.params,
+        },
+    })
+}

@@ -1,0 +1,613 @@
+//! Chooses the version for a verified request, and the backend of that version. CONTRACT 5.
+
+use std::{net::IpAddr, sync::Arc};
+
+use ring::digest;
+use signpost_kit::{clock::Timestamp, limits::Network};
+use signpost_protocol::{
+    malformed::{Fault, Malformed, Part},
+    version::{Version, VersionSource},
+};
+
+use super::verify::VerifiedRequest;
+use crate::{
+    config::{
+        Backend, BackendIndex, LifeCycle, Paths, ServedVersion, Stage, StickyBy, UnknownVersion,
+        Unsigned, Versions,
+    },
+    directory::apps::App,
+    request::{
+        Method, Target,
+        rejection::{Migration, Rejection},
+    },
+};
+
+/// A verified request with its route; only [`route`] creates one.
+///
+/// The headers that identify a request to its backend are taken from here, never from the client's headers.
+#[derive(Debug)]
+pub struct RoutedRequest {
+    verified: VerifiedRequest,
+    route: Route,
+}
+
+impl RoutedRequest {
+    /// The application of the request; `None` for a callback.
+    #[must_use]
+    pub fn app(&self) -> Option<&Arc<App>> {
+        self.verified.app()
+    }
+
+    /// The verified request.
+    #[must_use]
+    pub const fn verified(&self) -> &VerifiedRequest {
+        &self.verified
+    }
+
+    /// The version, and why it was chosen.
+    #[must_use]
+    pub const fn route(&self) -> &Route {
+        &self.route
+    }
+}
+
+/// The version of a request, why it was chosen, and which backend serves the request.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The version.
+    pub version: Arc<ServedVersion>,
+    /// Its backend for the request.
+    index: BackendIndex,
+    /// Why this version was chosen.
+    pub source: VersionSource,
+}
+
+impl Route {
+    /// The route to a backend of a version.
+    pub const fn new(
+        version: Arc<ServedVersion>,
+        index: BackendIndex,
+        source: VersionSource,
+    ) -> Self {
+        Self {
+            version,
+            index,
+            source,
+        }
+    }
+
+    /// The backend, which other versions may share.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<Backend> {
+        self.version.backend(self.index)
+    }
+
+    /// The version whose backend it is: another one, if the request takes a bridge.
+    #[must_use]
+    pub(crate) fn serving(&self) -> &Arc<Version> {
+        self.version.serving(self.index)
+    }
+
+    /// Whether the backend is that of another version, which gets a changed request.
+    #[must_use]
+    pub fn is_bridged(&self) -> bool {
+        self.version.is_bridged(self.index)
+    }
+}
+
+/// What the route of a request depends on, beside its application.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'r> {
+    /// The version header's value, empty if missing.
+    pub version: &'r [u8],
+    /// The method.
+    pub method: Method,
+    /// The target.
+    pub target: Target<'r>,
+    /// The client's address.
+    pub client: IpAddr,
+}
+
+/// A verified request without a backend.
+#[derive(Debug)]
+pub struct Unrouted {
+    /// The request.
+    pub verified: VerifiedRequest,
+    /// Why it has none.
+    pub rejection: Rejection,
+    /// Its route, if the version is known.
+    pub route: Option<Box<Route>>,
+}
+
+/// Routes a verified request. `now` is called only if the time matters; `is_available` says whether a backend has a healthy
+/// address, only canaries are asked for.
+///
+/// # Errors
+///
+/// The version is unknown and `unknown = "reject"` is configured; or its life cycle has ended, or has a brown-out; or it takes
+/// no ambiguous paths; or the backend takes signed requests only.
+pub fn route(
+    verified: VerifiedRequest,
+    wanted: Wanted<'_>,
+    versions: &Versions,
+    now: impl Fn() -> Timestamp,
+    is_available: impl Fn(&Backend) -> bool,
+) -> Result<RoutedRequest, Unrouted> {
+    let (version, source) = match choose_version(&verified, wanted.version, versions, &now) {
+        Ok(chosen) => chosen,
+        Err(rejection) => {
+            return Err(Unrouted {
+                verified,
+                rejection,
+                route: None,
+            });
+        }
+    };
+    let routed = |index| Route::new(Arc::clone(version), index, source);
+    let unrouted = |verified, index, rejection| Unrouted {
+        verified,
+        rejection,
+        route: Some(Box::new(routed(index))),
+    };
+    if let Some(life_cycle) = version.life_cycle()
+        && let Err(rejection) = serves(life_cycle, versions, now())
+    {
+        return Err(unrouted(verified, BackendIndex::OWN, rejection));
+    }
+    if let Err(rejection) = check_path(wanted.target, version) {
+        return Err(unrouted(verified, BackendIndex::OWN, rejection));
+    }
+    let index = choose_backend(version, &verified, wanted, is_available);
+    if verified.is_unsigned() && version.unsigned(index) == Unsigned::Reject {
+        return Err(unrouted(verified, index, Rejection::SignMissing));
+    }
+    let route = routed(index);
+    Ok(RoutedRequest { verified, route })
+}
+
+fn choose_version<'v>(
+    verified: &VerifiedRequest,
+    asked: &[u8],
+    versions: &'v Versions,
+    now: impl Fn() -> Timestamp,
+) -> Result<(&'v Arc<ServedVersion>, VersionSource), Rejection> {
+    if let Some(callback) = verified.callback() {
+        let issuer = callback
+            .version()
+            .and_then(|name| versions.named(name.as_bytes()));
+        return Ok((issuer.unwrap_or(versions.default()), VersionSource::State));
+    }
+    if asked.is_empty() {
+        let own = verified.app().and_then(|app| app.default_version.as_ref());
+        return Ok(
+            match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
+                Some(version) => (version, VersionSource::App),
+                None => (versions.default(), VersionSource::Default),
+            },
+        );
+    }
+    match (versions.named(asked), versions.unknown) {
+        (Some(version), _) => Ok((version, VersionSource::Header)),
+        (None, UnknownVersion::Default) => Ok((versions.default(), VersionSource::Unknown)),
+        (None, UnknownVersion::Reject) => {
+            let known = names(versions.in_service(now()));
+            Err(Rejection::VersionUnknown { known })
+        }
+    }
+}
+
+/// Whether a version serves at this time.
+fn serves(life_cycle: &LifeCycle, versions: &Versions, now: Timestamp) -> Result<(), Rejection> {
+    let migration = || {
+        let is_current = |version: &&Arc<ServedVersion>| version.stage(now) == Stage::Current;
+        Migration {
+            versions: names(versions.iter().filter(is_current)),
+            link: life_cycle.link.clone(),
+        }
+    };
+    match life_cycle.stage(now) {
+        Stage::Current | Stage::Deprecated | Stage::PastSunset => Ok(()),
+        Stage::Brownout { ends_in } => Err(Rejection::VersionBrownout {
+            migration: migration(),
+            retry_after: ends_in,
+        }),
+        Stage::Retired => Err(Rejection::VersionRetired {
+            migration: migration(),
+        }),
+    }
+}
+
+fn names<'v>(versions: impl Iterator<Item = &'v Arc<ServedVersion>>) -> String {
+    let names: Vec<_> = versions.map(|version| version.name().as_str()).collect();
+    names.join(", ")
+}
+
+/// Rejects a path that readers may understand differently, unless the version takes it: at its backend the path could be one
+/// that has another rule.
+pub fn check_path(target: Target<'_>, version: &ServedVersion) -> Result<(), Rejection> {
+    match target.ambiguity() {
+        Some(at) if version.paths() == Paths::Canonical => {
+            let path = target.path.as_bytes();
+            let at = Malformed::at(Part::Path, path, at, Fault::Character);
+            Err(Rejection::TargetAmbiguous(at.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The backend of a route, of a canary, or the version's own. A callback takes no route: it has no application, and belongs
+/// to the login service.
+fn choose_backend(
+    version: &ServedVersion,
+    verified: &VerifiedRequest,
+    wanted: Wanted<'_>,
+    is_available: impl Fn(&Backend) -> bool,
+) -> BackendIndex {
+    if verified.callback().is_none() {
+        let path = wanted.target.compared();
+        if let Some(routed) = version.routed(path) {
+            return routed;
+        }
+        if let Some(bridge) = version.bridge() {
+            let changes = version.changes();
+            let changed = changes.and_then(|changes| changes.path(wanted.method, path));
+            if let Some(routed) = bridge.routed(changed.as_deref().unwrap_or(path)) {
+                return routed;
+            }
+        }
+    }
+    if version.has_canaries() {
+        let place = place(version.sticky_by(), verified.app(), wanted.client);
+        let canary = version.canary_at(place);
+        if let Some(canary) = canary.filter(|canary| is_available(version.backend(*canary))) {
+            return canary;
+        }
+    }
+    BackendIndex::OWN
+}
+
+/// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.
+fn place(sticky_by: StickyBy, app: Option<&Arc<App>>, client: IpAddr) -> u8 {
+    let digest = match (sticky_by, app) {
+        (StickyBy::App, Some(app)) => sha256(&app.id.get().to_be_bytes()),
+        (StickyBy::App, None) | (StickyBy::Client, _) => {
+            sha256(Network::from_client(client).to_string().as_bytes())
+        }
+    };
+    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    u8::try_from(u64::from_be_bytes(first) % 100).unwrap_or_default()
+}
+
+fn sha256(bytes: &[u8]) -> digest::Digest {
+    digest::digest(&digest::SHA256, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::tests::{sign_config, versions},
+        directory::apps::directory::AppDirectory,
+        phases::{
+            callback::{Callback, match_callback},
+            verify::Verifier,
+        },
+        request::{BodyLength, Method, RawHeaders, Target},
+        wire::syntax::path::read_path,
+    };
+
+    const TWO: &str =
+        "[versions.v1]\nbackend = '127.0.0.1:1'\n[versions.V2]\nbackend = '127.0.0.1:2'\n";
+
+    fn verified(default_version: Option<&str>) -> VerifiedRequest {
+        let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
+        let AppDirectory::Single(app) = AppDirectory::single(key) else {
+            unreachable!()
+        };
+        let default_version = default_version.map(|name| name.parse().unwrap());
+        let app = Arc::new(App {
+            default_version,
+            ..(*app).clone()
+        });
+        let target = Target::parse(b"/").unwrap();
+        let now = signpost_protocol::sign::SignTime::from_millis(0);
+        Verifier::new(sign_config(""))
+            .verify(app, Method::Get, target, &Default::default(), now)
+            .unwrap()
+    }
+
+    fn wanted<'a>(version: &'a str, path: &'a str) -> Wanted<'a> {
+        Wanted {
+            version: version.as_bytes(),
+            method: Method::Get,
+            target: Target::parse(path.as_bytes()).unwrap(),
+            client: IpAddr::from([192, 0, 2, 1]),
+        }
+    }
+
+    /// 2025-01-01T00:00:00Z.
+    const NOW: Timestamp = Timestamp::from_millis(1_735_689_600_000);
+
+    fn rejected(versions: &Versions, asked: &str) -> Rejection {
+        let wanted = wanted(asked, "/");
+        let unrouted = route(verified(None), wanted, versions, || NOW, |_| true).unwrap_err();
+        unrouted.rejection
+    }
+
+    fn routed(verified: VerifiedRequest, asked: &str, config: &str) -> (String, VersionSource) {
+        let routed = route(
+            verified,
+            wanted(asked, "/"),
+            &versions(config),
+            || NOW,
+            |_| true,
+        )
+        .unwrap();
+        let route = routed.route();
+        (route.backend().name.to_string(), route.source)
+    }
+
+    #[test]
+    fn the_header_names_the_version_in_any_letter_case() {
+        for (asked, version) in [("v1", "v1"), ("v2", "v2"), ("V2", "v2")] {
+            assert_eq!(
+                routed(verified(None), asked, TWO),
+                (version.to_owned(), VersionSource::Header)
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_header_the_applications_default_precedes_the_gateways() {
+        assert_eq!(
+            routed(verified(None), "", TWO),
+            ("v1".to_owned(), VersionSource::Default)
+        );
+        assert_eq!(
+            routed(verified(Some("v2")), "", TWO),
+            ("v2".to_owned(), VersionSource::App)
+        );
+        assert_eq!(
+            routed(verified(Some("v2")), "v1", TWO),
+            ("v1".to_owned(), VersionSource::Header)
+        );
+        assert_eq!(
+            routed(verified(Some("v9")), "", TWO),
+            ("v1".to_owned(), VersionSource::Default)
+        );
+    }
+
+    const PARTS: &str = "[versions.v1]\nbackend = '127.0.0.1:1'\n\
+                         routes = [{ path = '/login', backend = '127.0.0.1:2' }]\n\
+                         canaries = [{ name = 'next', percent = 10, backend = '127.0.0.1:3' }]\n";
+
+    fn backend_of(path: &str, client: [u8; 4], config: &str, is_available: bool) -> String {
+        let wanted = Wanted {
+            client: client.into(),
+            ..wanted("", path)
+        };
+        let routed = route(
+            verified(None),
+            wanted,
+            &versions(config),
+            || NOW,
+            |_| is_available,
+        )
+        .unwrap();
+        routed.route().backend().name.to_string()
+    }
+
+    #[test]
+    fn only_a_version_that_takes_paths_as_sent_takes_an_ambiguous_one() {
+        let unusual = |path: &str| read_path(path.as_bytes()).unwrap().unwrap();
+        let found = |path: &str, config: &str| {
+            let unusual = unusual(path);
+            let target = Target {
+                path,
+                unusual: Some(&unusual),
+                ..Target::default()
+            };
+            let wanted = Wanted {
+                target,
+                ..wanted("", path)
+            };
+            let routed = route(verified(None), wanted, &versions(config), || NOW, |_| true);
+            routed.map(|routed| routed.route().backend().name.to_string())
+        };
+        let as_sent = format!("{PARTS}paths = 'as_sent'\n");
+        for path in ["//login", "/x/../login", "/login;x"] {
+            let Unrouted {
+                rejection, route, ..
+            } = found(path, PARTS).unwrap_err();
+            assert!(matches!(rejection, Rejection::TargetAmbiguous(_)));
+            assert!(route.is_some());
+            assert_eq!(found(path, &as_sent).unwrap(), "v1");
+        }
+        for config in [PARTS, &as_sent] {
+            assert_eq!(found("/%6Cogin", config).unwrap(), "v1 /login");
+        }
+        // Over a bridge, the stricter of both.
+        let bridged = format!(
+            "default_version = 'v2'\n{PARTS}[versions.v2]\nbridge = 'v1'\npaths = 'as_sent'\n"
+        );
+        assert!(found("//login", &bridged).is_err());
+    }
+
+    /// A client in the share of the canary.
+    fn canary_client() -> [u8; 4] {
+        let is_in = |last: &u8| place(StickyBy::Client, None, [192, 0, 2, *last].into()) < 10;
+        [192, 0, 2, (0..=255).find(is_in).unwrap()]
+    }
+
+    #[test]
+    fn a_route_precedes_a_canary_and_a_canary_the_versions_own_backend() {
+        let (inside, outside) = (canary_client(), [192, 0, 2, 1]);
+        assert!(place(StickyBy::Client, None, outside.into()) >= 10);
+        assert_eq!(backend_of("/login", inside, PARTS, true), "v1 /login");
+        assert_eq!(backend_of("/x", inside, PARTS, true), "v1 (canary next)");
+        assert_eq!(backend_of("/x", outside, PARTS, true), "v1");
+        assert_eq!(backend_of("/x", inside, PARTS, false), "v1");
+    }
+
+    #[test]
+    fn a_client_keeps_its_place_in_its_network() {
+        let by_client = |client: &str| place(StickyBy::Client, None, client.parse().unwrap());
+        assert_eq!(by_client("2001:db8::1"), by_client("2001:db8::ffff"));
+        assert_eq!(by_client("192.0.2.1"), by_client("::ffff:192.0.2.1"));
+        let places: std::collections::BTreeSet<_> = (0..=255)
+            .map(|last| place(StickyBy::Client, None, [192, 0, 2, last].into()))
+            .collect();
+        assert!(places.len() > 80, "{}", places.len());
+        // A place must not change with a release: clients would change their backends.
+        assert_eq!(by_client("192.0.2.1"), 63);
+    }
+
+    fn callback_with(state: &str, verifier: &Verifier) -> Callback {
+        let target = format!("/login?state={state}&code=x");
+        let target = Target::parse(target.as_bytes()).unwrap();
+        let (headers, config) = (RawHeaders(b""), verifier.config());
+        let callback = match_callback(Method::Get, BodyLength::None, target, &headers, config);
+        callback.unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_callback_takes_no_route() {
+        let verifier = Verifier::new(sign_config(""));
+        let callback = callback_with("v1.abc", &verifier);
+        let verified = verifier.pass_callback(callback);
+        let versions = versions(PARTS);
+        let routed = route(verified, wanted("", "/login"), &versions, || NOW, |_| true).unwrap();
+        assert_eq!(routed.route().backend().name.to_string(), "v1");
+    }
+
+    #[test]
+    fn an_unknown_version_goes_to_the_default_route() {
+        for asked in ["v3", "v1 ", "v1,v2", "\u{e4}", "v2.", "../v2"] {
+            assert_eq!(
+                routed(verified(None), asked, TWO),
+                ("v1".to_owned(), VersionSource::Unknown),
+                "{asked}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_rejected_with_the_list_of_known_ones() {
+        let versions = versions(&format!("unknown = 'reject'\n{TWO}"));
+        let rejection = rejected(&versions, "v3");
+        let Rejection::VersionUnknown { known } = rejection else {
+            panic!("{rejection}")
+        };
+        assert_eq!(known, "v1, v2");
+    }
+
+    #[test]
+    fn a_callback_goes_to_the_version_that_issued_its_state() {
+        let verifier = Verifier::new(sign_config(""));
+        for (state, version) in [("v2.abc", "v2"), ("v9.abc", "v1"), ("abc", "v1")] {
+            let callback = callback_with(state, &verifier);
+            let verified = verifier.pass_callback(callback);
+            assert_eq!(
+                routed(verified, "v1", TWO),
+                (version.to_owned(), VersionSource::State)
+            );
+        }
+    }
+
+    /// v1 ends at `NOW`, and v3 has a brown-out of an hour that begins then.
+    const ENDING: &str = "[versions.v1]\nbackend = '127.0.0.1:1'\nlink = 'https://acme.example/v2'\n\
+        deprecated = '2024-01-01'\nsunset = '2025-01-01'\nafter_sunset = 'gone'\n\
+        [versions.v2]\nbackend = '127.0.0.1:2'\n\
+        [versions.v3]\nbackend = '127.0.0.1:3'\nbrownouts = ['2025-01-01T00:00:00Z/PT1H']\n";
+
+    fn at(seconds: i64, asked: &str) -> Result<RoutedRequest, Unrouted> {
+        let now = || Timestamp::from_millis(NOW.as_millis() + seconds * 1000);
+        let versions = versions(&format!("unknown = 'reject'\n{ENDING}"));
+        route(verified(None), wanted(asked, "/"), &versions, now, |_| true)
+    }
+
+    #[test]
+    fn a_version_is_rejected_from_the_second_of_its_sunset_on() {
+        for asked in ["v1", ""] {
+            at(-1, asked).unwrap();
+            for seconds in [0, 1, 1_000_000_000] {
+                let Unrouted {
+                    rejection, route, ..
+                } = at(seconds, asked).unwrap_err();
+                let Rejection::VersionRetired { migration } = rejection else {
+                    panic!("{rejection}")
+                };
+                assert_eq!(migration.link.as_deref(), Some("https://acme.example/v2"));
+                assert_eq!(route.unwrap().backend().name.to_string(), "v1");
+                // v3 is switched off for the first hour.
+                let others = if seconds < 3600 { "v2" } else { "v2, v3" };
+                assert_eq!(migration.versions, others);
+            }
+        }
+    }
+
+    #[test]
+    fn a_brownout_lasts_from_its_first_second_to_its_end() {
+        for (seconds, retry_after) in [(-1, None), (0, Some(3600)), (3599, Some(1)), (3600, None)] {
+            let found = match at(seconds, "v3") {
+                Ok(_) => None,
+                Err(Unrouted {
+                    rejection: Rejection::VersionBrownout { retry_after, .. },
+                    route,
+                    ..
+                }) => {
+                    assert_eq!(route.unwrap().source, VersionSource::Header);
+                    Some(retry_after.as_secs())
+                }
+                Err(Unrouted { rejection, .. }) => panic!("{rejection}"),
+            };
+            assert_eq!(found, retry_after, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_retired_version_is_not_listed_among_the_known_ones() {
+        for (seconds, listed) in [(-1, "v1, v2, v3"), (0, "v2, v3")] {
+            let Unrouted {
+                rejection, route, ..
+            } = at(seconds, "v9").unwrap_err();
+            let Rejection::VersionUnknown { known } = rejection else {
+                panic!("{rejection}")
+            };
+            assert_eq!(known, listed);
+            assert!(route.is_none());
+        }
+    }
+
+    #[test]
+    fn the_sunset_holds_for_every_source() {
+        let versions = versions(ENDING);
+        let after = || NOW;
+        let verifier = Verifier::new(sign_config(""));
+        let callback = callback_with("v1.abc", &verifier);
+        for (verified, asked, source) in [
+            (verified(None), "v1", VersionSource::Header),
+            (verified(Some("v1")), "", VersionSource::App),
+            (verified(None), "", VersionSource::Default),
+            (verified(None), "v9", VersionSource::Unknown),
+            (verifier.pass_callback(callback), "", VersionSource::State),
+        ] {
+            let unrouted = route(verified, wanted(asked, "/"), &versions, after, |_| true);
+            let unrouted = unrouted.unwrap_err();
+            assert!(matches!(
+                unrouted.rejection,
+                Rejection::VersionRetired { .. }
+            ));
+            assert_eq!(unrouted.route.unwrap().source, source);
+        }
+    }
+
+    #[test]
+    fn without_a_life_cycle_the_clock_is_not_read() {
+        let now = || unreachable!("no version has a life cycle");
+        let versions = versions(TWO);
+        for asked in ["v1", "", "v9"] {
+            route(verified(None), wanted(asked, "/"), &versions, now, |_| true).unwrap();
+        }
+    }
+}

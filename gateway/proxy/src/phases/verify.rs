@@ -1,0 +1,308 @@
+//! Checks time, signature and replay; the only place that creates a [`VerifiedRequest`]. CONTRACT 3.
+
+pub(crate) mod clock_skew;
+mod explanation;
+mod transition;
+
+use std::{sync::Arc, time::Duration};
+
+use signpost_protocol::{
+    app::AppId,
+    param::{DuplicatedParam, Param, Params},
+    sign::{
+        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
+        explain::{GivenSign, explain_form},
+        sign,
+    },
+};
+
+use self::{clock_skew::ClockSkew, explanation::SearchLimit, transition::Transition};
+use super::callback::Callback;
+use crate::{
+    config::SignConfig,
+    directory::apps::App,
+    limits::replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
+    request::{Method, Target, quotas::RequestLimit, rejection::Rejection},
+};
+
+/// A request that may reach a backend; only this module creates one.
+#[derive(Debug)]
+pub struct VerifiedRequest(Verified);
+
+#[derive(Debug)]
+enum Verified {
+    /// A request without parameters: its application is only a claim.
+    Unsigned(Arc<App>),
+    Signed(Arc<App>),
+    Callback(Callback),
+}
+
+impl VerifiedRequest {
+    /// The application of the request; `None` for a callback.
+    #[must_use]
+    pub fn app(&self) -> Option<&Arc<App>> {
+        match &self.0 {
+            Verified::Unsigned(app) | Verified::Signed(app) => Some(app),
+            Verified::Callback(_) => None,
+        }
+    }
+
+    /// The application, if the request was signed with its key: nobody else can have sent it.
+    #[must_use]
+    pub(crate) fn signed_app(&self) -> Option<&Arc<App>> {
+        match &self.0 {
+            Verified::Signed(app) => Some(app),
+            Verified::Unsigned(_) | Verified::Callback(_) => None,
+        }
+    }
+
+    /// Whether it has no parameters, and so no signature. A callback is not meant.
+    #[must_use]
+    pub(crate) const fn is_unsigned(&self) -> bool {
+        matches!(self.0, Verified::Unsigned(_))
+    }
+
+    /// The callback, if it is one.
+    #[must_use]
+    pub fn callback(&self) -> Option<&Callback> {
+        match &self.0 {
+            Verified::Unsigned(_) | Verified::Signed(_) => None,
+            Verified::Callback(callback) => Some(callback),
+        }
+    }
+}
+
+/// Verifies requests by one configuration.
+#[derive(Debug)]
+pub struct Verifier {
+    config: SignConfig,
+    transition: Option<Transition>,
+    /// Where the clocks of clients are observed; `None`: nowhere.
+    clock_skew: Option<Arc<ClockSkew>>,
+    state: Arc<VerifierState>,
+}
+
+/// What a signature depends on, beside the key.
+#[derive(Clone, Copy)]
+struct SignedRequest<'r, 'p> {
+    app: &'r App,
+    method: Method,
+    target: Target<'r>,
+    params: &'r Params<'p>,
+    now: SignTime,
+}
+
+/// State that requests share, and that survives a reload.
+#[derive(Debug, Default)]
+struct VerifierState {
+    replays: ReplayMemory,
+    searches: SearchLimit,
+}
+
+impl Verifier {
+    /// Creates a verifier with an empty replay memory.
+    #[must_use]
+    pub fn new(config: SignConfig) -> Self {
+        Self {
+            config,
+            transition: None,
+            clock_skew: None,
+            state: Arc::default(),
+        }
+    }
+
+    /// The same verifier, which observes the clocks of clients there.
+    #[must_use]
+    pub(crate) fn observing(self, clock_skew: Arc<ClockSkew>) -> Self {
+        let clock_skew = Some(clock_skew);
+        Self { clock_skew, ..self }
+    }
+
+    /// Returns a verifier with another configuration, valid from `now` on, that shares this one's state. Requests that
+    /// began under this configuration are verified within `in_flight`.
+    #[must_use]
+    pub fn with_config(&self, config: SignConfig, now: SignTime, in_flight: Duration) -> Self {
+        let windows = (self.config.window, config.window);
+        let transition = Transition::after(self.transition, windows, now, in_flight);
+        Self {
+            config,
+            transition,
+            clock_skew: None,
+            state: Arc::clone(&self.state),
+        }
+    }
+
+    /// The configuration of signatures.
+    #[must_use]
+    pub fn config(&self) -> &SignConfig {
+        &self.config
+    }
+
+    /// Accepts a callback without a signature: its one-time `state` authenticates it, which the backend checks.
+    #[must_use]
+    pub(crate) fn pass_callback(&self, callback: Callback) -> VerifiedRequest {
+        VerifiedRequest(Verified::Callback(callback))
+    }
+
+    /// Verifies a request of `app`. Without parameters it needs no signature, unless its path is always signed; `route`
+    /// decides whether its backend takes it then.
+    ///
+    /// # Errors
+    ///
+    /// In this order: `time` (duplicate, missing, malformed, outside the window), `sign` (duplicate, missing,
+    /// mismatched), replayed.
+    pub fn verify(
+        &self,
+        app: Arc<App>,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> Result<VerifiedRequest, Rejection> {
+        if params.is_empty() {
+            return if self.config.is_always_signed(method, target.compared()) {
+                Err(Rejection::SignMissing)
+            } else {
+                Ok(VerifiedRequest(Verified::Unsigned(app)))
+            };
+        }
+        let time = read_time(params)?;
+        let request = SignedRequest {
+            app: &app,
+            method,
+            target,
+            params,
+            now,
+        };
+        let given = self
+            .check_window(time, now)
+            .and_then(|()| self.check_sign(request, || self.may_search(request)));
+        if let Some(clock_skew) = &self.clock_skew {
+            clock_skew.observe(time, now, given.is_ok());
+        }
+        let given = given?;
+        if self.profile_of(&app).replay == ReplayPolicy::Reject {
+            self.check_replay(app.id, &given, time, now)?;
+        }
+        Ok(VerifiedRequest(Verified::Signed(app)))
+    }
+
+    /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
+    pub fn examine(
+        &self,
+        app: &App,
+        method: Method,
+        target: Target<'_>,
+        params: &Params<'_>,
+        now: SignTime,
+    ) -> [Result<(), Rejection>; 2] {
+        let time = read_time(params).and_then(|time| self.check_window(time, now));
+        let request = SignedRequest {
+            app,
+            method,
+            target,
+            params,
+            now,
+        };
+        [time, self.check_sign(request, || true).map(drop)]
+    }
+
+    /// The application's sign profile, or the gateway's.
+    pub fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
+        app.profile.as_deref().unwrap_or(&self.config.profile)
+    }
+
+    fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {
+        let window = self.config.window;
+        if window.contains(time, now) {
+            Ok(())
+        } else {
+            Err(Rejection::TimeOutOfWindow { time, now, window })
+        }
+    }
+
+    /// Checks the signature, and returns it. If it does not match, `may_search` is asked whether to look for the mistake.
+    fn check_sign(
+        &self,
+        request: SignedRequest<'_, '_>,
+        may_search: impl FnOnce() -> bool,
+    ) -> Result<Sign, Rejection> {
+        let SignedRequest { app, params, .. } = request;
+        let digits = single(params, SIGN)?.ok_or(Rejection::SignMissing)?.value();
+        let Some(given) = Sign::from_hex(&digits) else {
+            // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
+            let explanation = match GivenSign::new(&digits) {
+                Some(given) => self.explain(&given, None, request, may_search),
+                None => explain_form(self.profile_of(app)),
+            };
+            return Err(explanation.into());
+        };
+        let (profile, method, path) = (
+            self.profile_of(app),
+            request.method.as_str(),
+            request.target.path,
+        );
+        let matches = |key: &AppKey| sign(profile, key, method, path, params).matches(&given);
+        let (overlapping, expired) = match &app.previous_key {
+            Some(previous) if previous.until >= request.now => (Some(&previous.key), None),
+            Some(previous) => (None, Some(&previous.key)),
+            None => (None, None),
+        };
+        if matches(&app.key) || overlapping.is_some_and(matches) {
+            return Ok(given);
+        }
+        let explanation = self.explain(&GivenSign::from(given), expired, request, may_search);
+        Err(explanation.into())
+    }
+
+    /// The number of signatures in the replay memory.
+    #[must_use]
+    pub(crate) fn stored_signatures(&self) -> usize {
+        self.state.replays.stored()
+    }
+
+    fn check_replay(
+        &self,
+        app: AppId,
+        sign: &Sign,
+        time: SignTime,
+        now: SignTime,
+    ) -> Result<(), Rejection> {
+        let window = self.config.window;
+        if let Some(window) = self.transition.and_then(|rule| rule.window_of(time))
+            && !window.contains(time, now)
+        {
+            return Err(Rejection::TimeOutOfWindow { time, now, window });
+        }
+        let limits = ReplayLimits {
+            window,
+            entries_per_app: self.config.replay_entries,
+        };
+        let inserted = self.state.replays.insert(app, sign, time, limits, now);
+        inserted.map_err(|error| match error {
+            ReplayInsertError::Replayed => Rejection::RequestReplayed,
+            ReplayInsertError::Full { until_room } => Rejection::RateLimited {
+                limit: RequestLimit::ReplayMemory,
+                retry_after: until_room,
+                quota: None,
+            },
+        })
+    }
+}
+
+fn read_time(params: &Params<'_>) -> Result<SignTime, Rejection> {
+    let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
+    SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid { slip: error.slip })
+}
+
+fn single<'p, 'a>(
+    params: &'p Params<'a>,
+    name: &'static str,
+) -> Result<Option<&'p Param<'a>>, Rejection> {
+    params
+        .single(name)
+        .map_err(|DuplicatedParam| Rejection::ParamDuplicated { name })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! A request as the phases see it, independent of HTTP version and framework.
+
+pub(crate) mod client;
+pub(crate) mod drain;
+pub(crate) mod ids;
+pub(crate) mod quotas;
+pub(crate) mod recorder;
+pub(crate) mod rejection;
+#[cfg(test)]
+pub(crate) mod scripted;
+
+use http::HeaderName;
+
+use crate::wire::syntax::{
+    field::{Fields, NameAndValue, Span},
+    path::UnusualPath,
+};
+
+/// Limits of a request's head.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes, with request line and closing empty line. Default 32 KiB.
+    pub bytes: usize,
+    /// Header fields. Default 100.
+    pub headers: usize,
+    /// Bytes of the query, without `?`. Default 8 KiB.
+    pub query: usize,
+}
+
+impl HeadLimits {
+    /// Largest configurable limit: offsets in a head have two bytes.
+    pub const MAX_BYTES: usize = 64 * 1024;
+}
+
+/// The length of a body, as its head declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// No body.
+    None,
+    /// This many bytes.
+    Known(u64),
+    /// A body of unknown length, for example a chunked one.
+    Unknown,
+}
+
+/// A checked request head: its bytes, and the offsets of its parts.
+pub struct Head {
+    bytes: Vec<u8>,
+    target: Span,
+    checked: CheckedTarget,
+    host: Span,
+    body: BodyLength,
+    fields: Fields,
+}
+
+/// What is known of a target that was checked.
+#[derive(Debug, Default)]
+pub struct CheckedTarget {
+    /// The length of its path.
+    pub path_length: usize,
+    /// Its path, if that is unusual.
+    pub unusual: Option<Box<UnusualPath>>,
+}
+
+impl Head {
+    /// Wraps the head in `bytes`: `METHOD SP target SP version`, then the fields. The caller has checked it. CONTRACT
+    /// 2.
+    #[must_use]
+    pub fn new(
+        bytes: Vec<u8>,
+        (target, checked): (Span, CheckedTarget),
+        host: Span,
+        body: BodyLength,
+        fields: Fields,
+    ) -> Self {
+        Self {
+            bytes,
+            target,
+            checked,
+            host,
+            body,
+            fields,
+        }
+    }
+
+    /// The method, a token.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        &self.bytes[..self.target.start() - 1]
+    }
+
+    /// Method and target as sent, with the space between them.
+    #[must_use]
+    pub fn method_and_target(&self) -> &[u8] {
+        let end = self.target.start() + self.target.slice(&self.bytes).len();
+        &self.bytes[..end]
+    }
+
+    /// The value of `Host`.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        self.host.slice(&self.bytes)
+    }
+
+    /// The target.
+    #[must_use]
+    pub fn target(&self) -> Target<'_> {
+        // The target was checked, so it is ASCII.
+        let target = std::str::from_utf8(self.target.slice(&self.bytes)).unwrap_or_default();
+        let parts = target.split_at_checked(self.checked.path_length);
+        let (path, query) = parts.unwrap_or_default();
+        Target {
+            path,
+            query: query.get(1..).unwrap_or_default(),
+            unusual: self.checked.unusual.as_deref(),
+        }
+    }
+
+    /// The length of the body that follows.
+    #[must_use]
+    pub const fn body(&self) -> BodyLength {
+        self.body
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The fields at these indices of [`each`](Headers::each).
+    pub fn at<'a>(&'a self, indices: &'a [u16]) -> impl Iterator<Item = NameAndValue<'a>> {
+        let fields = indices
+            .iter()
+            .filter_map(|&index| self.fields.get(usize::from(index)));
+        fields.map(|field| field.name_and_value(&self.bytes))
+    }
+}
+
+impl Headers for Head {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        self.fields
+            .iter()
+            .map(|field| field.name_and_value(&self.bytes))
+    }
+}
+
+// Prints no content, which includes credentials.
+signpost_protocol::hide_in_debug!(Head);
+
+/// The target as sent: a path, and a query without its `?`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The path, still encoded. Rules do not compare this, but [`Self::compared`].
+    pub path: &'a str,
+    /// The query, still encoded; empty if missing.
+    pub query: &'a str,
+    /// The path, if it is unusual.
+    pub unusual: Option<&'a UnusualPath>,
+}
+
+impl<'a> Target<'a> {
+    /// Splits a target whose path is not unusual; `None` if it is not UTF-8.
+    #[must_use]
+    pub fn parse(target: &'a [u8]) -> Option<Self> {
+        let target = std::str::from_utf8(target).ok()?;
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Some(Self {
+            path,
+            query,
+            unusual: None,
+        })
+    }
+
+    /// The offset from which on readers may understand the path differently.
+    #[must_use]
+    pub(crate) fn ambiguity(&self) -> Option<usize> {
+        self.unusual?.ambiguity
+    }
+
+    /// The path in the form in which the configuration's paths are compared with it.
+    #[must_use]
+    pub fn compared(&self) -> &'a str {
+        self.unusual.map_or(self.path, |unusual| &unusual.compared)
+    }
+}
+
+/// Whether a header's name, in any letter case, is `known`.
+#[must_use]
+pub(crate) fn is_named(name: &[u8], known: &HeaderName) -> bool {
+    name.eq_ignore_ascii_case(known.as_str().as_bytes())
+}
+
+/// A request's headers; names in any letter case.
+pub trait Headers {
+    /// All headers in order.
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>>;
+}
+
+/// The headers of a head that may be malformed or incomplete. Skips lines without a colon and an incomplete last line.
+#[derive(Clone, Copy, Debug)]
+pub struct RawHeaders<'a>(pub &'a [u8]);
+
+impl Headers for RawHeaders<'_> {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        let end = memchr::memrchr(b'\n', self.0).map_or(0, |end| end + 1);
+        self.0[..end]
+            .split(|&byte| byte == b'\n')
+            .skip(1)
+            .filter_map(|line| {
+                let colon = memchr::memchr(b':', line)?;
+                Some((&line[..colon], line[colon + 1..].trim_ascii()))
+            })
+    }
+}
+
+/// Headers in tests.
+#[cfg(test)]
+impl Headers for [(&str, &str)] {
+    fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        self.iter()
+            .map(|(name, value)| (name.as_bytes(), value.trim_ascii().as_bytes()))
+    }
+}
+
+/// The allowed methods. CONTRACT 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET.
+    Get,
+    /// POST.
+    Post,
+}
+
+impl Method {
+    /// All, as `Allow` lists them.
+    pub const ALL: &'static str = "GET, POST";
+
+    /// The method of these bytes, if it is allowed.
+    #[must_use]
+    pub const fn from_bytes(method: &[u8]) -> Option<Self> {
+        match method {
+            b"GET" => Some(Self::Get),
+            b"POST" => Some(Self::Post),
+            _ => None,
+        }
+    }
+
+    /// The method as in the request line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Sends a copy to a backend, and takes the whole response.
+
+use std::{
+    future::Future as _,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use signpost_protocol::request_id::RequestId;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use super::MAX_BODY;
+use crate::{
+    config::{Backend, Timeouts},
+    directory::apps::App,
+    request::{
+        client::{BodyLimits, Client, Disconnected, ResponseHead},
+        recorder::{Keep, Recorder, WholeResponse},
+        rejection::Rejection,
+    },
+    upstream::{
+        backend::{exchange::BackendRequest, upstream::BackendClient},
+        routing::{
+            Balancer, address::AddressState, counts::BackendCounts, destination::Destination,
+        },
+    },
+    wire::syntax::field::NameAndValue,
+};
+
+/// What a copy may take longer than its request did, from its beginning to the whole response.
+const MARGIN: Duration = Duration::from_secs(10);
+/// Limit of a copy's time: some requests wait for an event.
+const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// A request, and the backend that it is sent to.
+pub struct CopyRequest {
+    /// The head, without its closing empty line.
+    pub headers: Vec<u8>,
+    /// The request's id, which a response may have to echo.
+    pub id: RequestId,
+    /// The form.
+    pub form: Vec<u8>,
+    /// Whether it is a GET.
+    pub is_get: bool,
+    /// The backend.
+    pub backend: Arc<Backend>,
+    /// Chooses among its addresses; `None` if it has one fixed address.
+    pub balancer: Option<Arc<Balancer>>,
+    /// The state of its fixed address.
+    pub fixed: Arc<AddressState>,
+}
+
+// Prints no content, which includes credentials.
+signpost_protocol::hide_in_debug!(CopyRequest);
+
+/// Sends copies on connections of its own thread.
+pub(super) struct CopyClient {
+    client: BackendClient,
+    /// What happens to copies is not counted as what happens to requests.
+    counts: BackendCounts,
+}
+
+impl CopyClient {
+    pub(super) fn new(timeouts: &Timeouts) -> Self {
+        Self {
+            client: BackendClient::new(timeouts),
+            counts: BackendCounts::default(),
+        }
+    }
+
+    /// The whole response, with a body of at most [`MAX_BODY`] bytes; `None` if there was none in time. `lasted` is what the
+    /// client's own request has taken.
+    pub(super) async fn send(
+        &self,
+        request: &CopyRequest,
+        app: Option<&App>,
+        client: IpAddr,
+        lasted: Duration,
+    ) -> Option<WholeResponse> {
+        let limit = lasted.saturating_add(MARGIN).min(MAX_TIME);
+        let sent = timeout(limit, self.exchange(request, app, client));
+        sent.await.ok().flatten()
+    }
+
+    async fn exchange(
+        &self,
+        request: &CopyRequest,
+        app: Option<&App>,
+        client: IpAddr,
+    ) -> Option<WholeResponse> {
+        let CopyRequest {
+            headers,
+            id,
+            form,
+            is_get,
+            backend,
+            balancer,
+            fixed,
+        } = request;
+        let balancer = balancer.as_deref();
+        let destination = Destination::new(backend, balancer, fixed, &self.counts, app, client);
+        let mut destination = destination.ok()?.of_copy();
+        let head = [headers, &b"\r\n"[..]].concat();
+        let request = BackendRequest {
+            head: &head,
+            form,
+            is_get: *is_get,
+        };
+        let mut no_client = NoClient::default();
+        let mut recorder = Recorder::new(
+            &mut no_client,
+            MAX_BODY,
+            |_: &ResponseHead<'_>, _: &[u8]| Keep::Whole,
+        );
+        let response = self.client.send(request, &mut destination, &mut recorder);
+        let mut response = response.await.ok()?;
+        response.check_id(id).ok()?;
+        let (head, bytes) = response.head();
+        let response_head = ResponseHead {
+            status: head.status,
+            reason: b"",
+            body: head.body.into(),
+        };
+        recorder.begin(response_head, head.fields(bytes));
+        let idle_seconds = backend.upstream.idle_seconds;
+        let mut passed = 0;
+        // A body that is too large is broken off: it is kept as such.
+        let _ = self
+            .client
+            .relay(response, idle_seconds, &mut recorder, &mut passed)
+            .await;
+        recorder.kept()
+    }
+}
+
+/// The client's side of a copy: it takes everything, and never leaves.
+#[derive(Default)]
+struct NoClient {
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Client for NoClient {
+    fn protocol(&self) -> &'static str {
+        ""
+    }
+
+    async fn read_body(&mut self, _: bool, _: BodyLimits) -> Result<Vec<u8>, Rejection> {
+        Ok(Vec::new())
+    }
+
+    fn poll_disconnected(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() != deadline {
+            timer.as_mut().reset(deadline);
+        }
+        timer.as_mut().poll(context)
+    }
+
+    fn has_begun_response(&self) -> bool {
+        false
+    }
+
+    fn begin<'f>(&mut self, _: ResponseHead<'_>, _: impl Iterator<Item = NameAndValue<'f>>) {}
+
+    async fn send(&mut self, _: &[u8]) -> Result<(), Disconnected> {
+        Ok(())
+    }
+
+    async fn finish(&mut self, _: &[u8]) -> Result<(), Disconnected> {
+        Ok(())
+    }
+}

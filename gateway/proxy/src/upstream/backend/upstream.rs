@@ -1,0 +1,239 @@
+//! Sends one request, with retries on other addresses, and returns the head of its response.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use signpost_kit::metrics::cells::LabelCounters;
+use signpost_protocol::request_id::RequestId;
+
+use super::{
+    backend_head::BackendHead,
+    connector::Connector,
+    exchange::{BackendRequest, ExchangeFailure, ExchangeTimeouts, ReceivedHead, exchange},
+    failure::Failure,
+    pool,
+    relay::Relay,
+    retry::{Attempt, Retry, retry},
+    stream::BackendStream,
+    taken::Taken,
+};
+use crate::{
+    config::Timeouts,
+    request::{client::Client, rejection::Rejection},
+    tls::backend::Endpoint,
+    upstream::routing::{counts::BackendEvent, destination::Destination},
+};
+
+/// Sends requests to backends.
+pub struct BackendClient {
+    connector: Connector,
+    timeouts: ExchangeTimeouts,
+    taken: Arc<LabelCounters<Taken>>,
+}
+
+/// A backend's response whose head was read; the body follows.
+pub struct Response {
+    received: ReceivedHead,
+    stream: BackendStream,
+    endpoint: Endpoint,
+}
+
+/// A connection for a request.
+struct Connection {
+    stream: BackendStream,
+    is_reused: bool,
+}
+
+impl BackendClient {
+    /// Creates a client with these timeouts.
+    #[must_use]
+    pub fn new(timeouts: &Timeouts) -> Self {
+        Self {
+            connector: Connector::new(timeouts.connect),
+            timeouts: exchange_timeouts(timeouts),
+            taken: Arc::default(),
+        }
+    }
+
+    /// Returns the same client with other timeouts.
+    #[must_use]
+    pub(crate) fn with_timeouts(&self, timeouts: &Timeouts) -> Self {
+        Self {
+            connector: self.connector.with_timeout(timeouts.connect),
+            timeouts: exchange_timeouts(timeouts),
+            taken: Arc::clone(&self.taken),
+        }
+    }
+
+    /// The connections that were taken for requests so far.
+    #[must_use]
+    pub fn taken(&self) -> &LabelCounters<Taken> {
+        &self.taken
+    }
+
+    /// Sends a request, retries it if allowed, and waits for the head of its response.
+    ///
+    /// # Errors
+    ///
+    /// No address is healthy, the last attempt failed, or the client disconnected.
+    pub async fn send<C: Client>(
+        &self,
+        request: BackendRequest<'_>,
+        destination: &mut Destination<'_>,
+        client: &mut C,
+    ) -> Result<Response, Rejection> {
+        let mut endpoint = destination.choose()?;
+        let mut was_repeated = false;
+        loop {
+            let connected = self.connect(
+                &endpoint,
+                destination.idle_seconds(),
+                request.is_get,
+                was_repeated,
+            );
+            let connected = connected.await;
+            let is_reused = connected.as_ref().is_ok_and(|one| one.is_reused);
+            let exchanged = match connected {
+                Ok(Connection { mut stream, .. }) => {
+                    // An idle connection shows that the address is healthy only once it brings a response.
+                    if !is_reused {
+                        destination.restore();
+                    }
+                    let received = exchange(&mut stream, request, client, self.timeouts).await;
+                    received.map(|received| (received, stream))
+                }
+                Err(failure) => Err(ExchangeFailure {
+                    failure,
+                    has_response: false,
+                }),
+            };
+            let ExchangeFailure {
+                failure,
+                has_response,
+            } = match exchanged {
+                Ok((received, stream)) => {
+                    if is_reused {
+                        destination.restore();
+                    }
+                    return Ok(Response {
+                        received,
+                        stream,
+                        endpoint,
+                    });
+                }
+                Err(failed) => failed,
+            };
+            note_failure(destination, &failure);
+            let attempt = Attempt {
+                is_get: request.is_get,
+                is_reused,
+                has_response,
+                has_another: destination.has_another(),
+                was_repeated,
+            };
+            match retry(&failure, attempt) {
+                Retry::No => return Err(failure.into()),
+                Retry::OtherAddress => endpoint = destination.choose()?,
+                Retry::SameAddress => was_repeated = true,
+            }
+            destination.count(BackendEvent::Retry);
+        }
+    }
+
+    /// Relays the body of a response to the client and counts its bytes in `passed`. If it was read to its end, its connection
+    /// can then be idle for `idle_seconds`.
+    ///
+    /// # Errors
+    ///
+    /// The body is incomplete or malformed, or the client disconnected.
+    pub fn relay<C: Client>(
+        &self,
+        response: Response,
+        idle_seconds: u16,
+        client: &mut C,
+        passed: &mut u64,
+    ) -> impl Future<Output = Result<(), Failure>> {
+        // Not async itself: the future of every request would have room for this response twice.
+        let endpoint = response.endpoint;
+        let release = move |stream| pool::put(endpoint, stream, idle_seconds);
+        let relay = Relay::new(response.stream, response.received, self.timeouts.receive);
+        relay.run(client, passed, BackendStream::piece_limit, release)
+    }
+
+    /// Takes an idle connection, or establishes a new one. A repeated request always gets a new one.
+    ///
+    /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
+    async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        idle_seconds: u16,
+        is_get: bool,
+        is_repeated: bool,
+    ) -> Result<Connection, Failure> {
+        let idle = match (is_repeated, is_get) {
+            (true, _) => None,
+            (false, true) => pool::take(endpoint, idle_seconds),
+            (false, false) => pool::take_checked(endpoint, idle_seconds).await,
+        };
+        if let Some(stream) = idle {
+            self.taken.count(Taken::Reused);
+            return Ok(Connection {
+                stream,
+                is_reused: true,
+            });
+        }
+        // Boxed to keep the future of every request small: most need no new connection.
+        let connected = Box::pin(self.connector.connect(endpoint)).await;
+        self.taken.count(match connected {
+            Ok(_) => Taken::New,
+            Err(_) => Taken::Failed,
+        });
+        Ok(Connection {
+            stream: connected?,
+            is_reused: false,
+        })
+    }
+}
+
+/// Counts a failed attempt, and marks its address as unreachable if that is at fault.
+fn note_failure(destination: &Destination<'_>, failure: &Failure) {
+    failure.cause().inspect(|cause| destination.count(*cause));
+    if let Failure::NotConnected {
+        is_backend_fault: true,
+        why,
+        ..
+    } = failure
+    {
+        destination.fail(why);
+    }
+}
+
+const fn exchange_timeouts(timeouts: &Timeouts) -> ExchangeTimeouts {
+    ExchangeTimeouts {
+        send: timeouts.forward,
+        receive: timeouts.response,
+    }
+}
+
+impl Response {
+    /// The head, and the bytes that it was parsed from.
+    #[must_use]
+    pub fn head(&self) -> (&BackendHead, &[u8]) {
+        (&self.received.head, &self.received.bytes)
+    }
+
+    /// The address that answered.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.endpoint.address
+    }
+
+    /// Checks that it belongs to the request of this id, as [`BackendStream::check_id`] does.
+    ///
+    /// # Errors
+    ///
+    /// It belongs to another one.
+    pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), Failure> {
+        let ReceivedHead { head, bytes, .. } = &self.received;
+        self.stream.check_id(head, bytes, id.as_bytes())
+    }
+}

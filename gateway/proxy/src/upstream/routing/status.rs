@@ -1,0 +1,117 @@
+//! The state of a backend's addresses, as the running gateway reports it to the management API and to `signpost versions`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Balancer, address::Address};
+
+/// The state of a running gateway, as it reports it to the commands.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct GatewayStatus {
+    /// Whether its configuration differs from its file.
+    pub differs: bool,
+    /// Its backends.
+    pub backends: Vec<BackendStatus>,
+}
+
+/// The addresses of one backend.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct BackendStatus {
+    /// The backend's name.
+    pub backend: String,
+    /// Its addresses; those of names as last resolved.
+    pub addresses: Vec<AddressStatus>,
+    /// Requests in flight to addresses that a reload has removed.
+    pub leaving: usize,
+}
+
+/// The state of one address.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AddressStatus {
+    /// IP address and port; or as configured, if no gateway has resolved it.
+    pub address: String,
+    /// Whether it gets requests.
+    pub health: AddressHealth,
+    /// Requests in flight; `None` if no gateway was asked.
+    pub in_flight: Option<usize>,
+}
+
+/// Whether an address gets requests.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum AddressHealth {
+    /// It passes its checks.
+    Healthy,
+    /// It fails its checks: it gets no requests.
+    Unhealthy,
+    /// No connection could be established. If the backend has other addresses, this one gets no requests for a moment: it is
+    /// ejected.
+    Unreachable,
+    /// An operator has drained it: it gets no new requests.
+    Drained,
+    /// It has no checks, or has not passed one yet; the last connection to it, if any, was established.
+    Unchecked,
+    /// No gateway was asked.
+    Unknown,
+}
+
+impl AddressHealth {
+    /// The word in the output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::Unreachable => "unreachable",
+            Self::Drained => "drained",
+            Self::Unchecked => "unchecked",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Whether a backend with these addresses serves requests, as far as checks and connections tell; `None` if nothing does.
+#[must_use]
+pub fn availability(addresses: &[AddressStatus]) -> Option<bool> {
+    let has = |health| addresses.iter().any(|one| one.health == health);
+    match (
+        has(AddressHealth::Healthy),
+        has(AddressHealth::Unchecked) || has(AddressHealth::Unknown),
+    ) {
+        (true, _) => Some(true),
+        (false, true) => None,
+        (false, false) => Some(false),
+    }
+}
+
+impl Balancer {
+    /// The state of all addresses.
+    #[must_use]
+    pub fn status(&self) -> Vec<AddressStatus> {
+        let addresses = self.addresses.load();
+        let status = |address: &Arc<Address>| AddressStatus {
+            address: address.socket().to_string(),
+            health: self.health_of(address),
+            in_flight: Some(address.in_flight()),
+        };
+        addresses.iter().map(status).collect()
+    }
+
+    fn health_of(&self, address: &Address) -> AddressHealth {
+        let state = &address.state;
+        if state.is_drained() {
+            AddressHealth::Drained
+        } else if self.checks.is_some() && !state.health.is_healthy() {
+            AddressHealth::Unhealthy
+        } else if state.is_unreachable() {
+            AddressHealth::Unreachable
+        } else if self.checks.is_none() || !state.health.has_passed() {
+            AddressHealth::Unchecked
+        } else {
+            AddressHealth::Healthy
+        }
+    }
+}

@@ -262,6 +262,8 @@ async fn a_stop_writes_the_snapshot() {
     let snapshot = "[applications]\nsnapshot = \"applications.snapshot\"";
     let mut scene = Scene::start(snapshot).await;
     let first = scene.stack.create_application("first", &[]);
+    // The start writes it at once: the next time is 30 s later.
+    scene.stack.restart(Program::Gateway).await;
     scene.snapshot_with(&first.ident).await;
     let late = scene.stack.create_application("late", &[]);
     scene.stack.running(Program::Gateway).terminate();

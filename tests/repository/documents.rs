@@ -1,4 +1,4 @@
-//! The links of the documents, and the list of the scripts.
+//! The links of the documents, the list of the scripts, and the width of the map of the code.
 
 use std::{fs, path::Path};
 
@@ -42,4 +42,22 @@ fn every_script_has_its_line() {
         let is_listed = list.contains(&format!("`{name}`")) || list.contains(&format!("`{name} "));
         assert!(is_listed || name == "README.md", "{name}");
     }
+}
+
+/// In characters. Whoever reads the map in a terminal or in a diff sees a whole line.
+const MAX_LINE: usize = 160;
+/// Of a table, whose rows cannot be wrapped.
+const MAX_CELL: usize = 200;
+
+#[test]
+fn no_line_and_no_cell_of_the_map_of_the_code_is_long() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let is_long = |line: &str| match line.trim().strip_prefix('|') {
+        Some(row) => row
+            .split('|')
+            .any(|cell| cell.trim().chars().count() > MAX_CELL),
+        None => line.chars().count() > MAX_LINE,
+    };
+    let long: Vec<_> = text.lines().filter(|line| is_long(line)).collect();
+    assert!(long.is_empty(), "{long:#?}");
 }

@@ -147,6 +147,11 @@ async fn try_store<T>(
     call.await
 }
 
-// Here tests let the store fail.
 #[cfg(test)]
-use crate::testing::try_store;
+use self::faults::try_store;
+
+#[cfg(test)]
+mod faults {
+    // Here tests let the store fail.
+    pub(super) use crate::testing::try_store;
+}

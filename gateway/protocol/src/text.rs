@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     /// The folders with texts: ours, and the gateway's console.
-    const FOLDERS: [&str; 2] = ["languages", "../src/console/languages"];
+    const FOLDERS: [&str; 2] = ["languages", "../management/src/console/languages"];
 
     fn source(folder: &str, language: Language) -> &'static str {
         let root = env!("CARGO_MANIFEST_DIR");

@@ -1,6 +1,6 @@
 //! Benchmarks of the phases with lookups, without a network: the application, the replay memory, the route.
 //!
-//! Run `cargo bench -p gateway --bench phases`. The preparation of a call is not measured.
+//! Run `cargo bench -p signpost-proxy --bench phases`. The preparation of a call is not measured.
 
 use std::{
     net::IpAddr,

@@ -2,11 +2,7 @@
 
 use signpost_protocol::label_enum;
 
-use crate::{
-    Timestamp,
-    batch::{Batch, GIVEN},
-    values,
-};
+use crate::{Batch, Timestamp, statements::GIVEN, values};
 
 /// Who changes something, from where, and why. A command takes the first two from the system.
 #[derive(Clone, Debug)]
@@ -139,16 +135,8 @@ impl Audit {
         };
         Batch {
             sql: format!("INSERT INTO audit ({COLUMNS}) SELECT {COLUMNS} FROM {GIVEN}"),
-            columns: &[
-                ("at", "bigint"),
-                ("actor", "text"),
-                ("origin", "text"),
-                ("reason", "text"),
-                ("action", "text"),
-                ("subject", "text"),
-                ("revision", "bigint"),
-                ("changes", "text"),
-            ],
+            columns: "at bigint, actor text, origin text, reason text, action text, subject text, revision bigint, \
+                      changes text",
             rows: self.entries.into_iter().map(row).collect(),
         }
     }

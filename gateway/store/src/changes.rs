@@ -59,31 +59,24 @@ pub enum Changed {
 }
 
 impl Changed {
-    pub(crate) const fn topic(&self) -> Option<Topic> {
+    /// What the feed and the audit have of it.
+    pub(crate) fn into_records(self) -> Records {
         match self {
-            Self::Login => Some(Topic::Login),
-            Self::Credential => Some(Topic::Credential),
-            Self::Application(_) => Some(Topic::Application),
-            Self::Drain(_) => Some(Topic::Drain),
-            Self::Rejection => Some(Topic::Rejection),
-            Self::Uncached(_) => None,
-        }
-    }
-
-    pub(crate) const fn audit(&self) -> Option<&Audit> {
-        match self {
-            Self::Login | Self::Credential | Self::Rejection => None,
-            Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
-        }
-    }
-
-    pub(crate) fn into_audit(self) -> Option<Audit> {
-        match self {
-            Self::Login | Self::Credential | Self::Rejection => None,
-            Self::Application(audit) | Self::Drain(audit) | Self::Uncached(audit) => Some(audit),
+            Self::Login => (Some(Topic::Login), None),
+            Self::Credential => (Some(Topic::Credential), None),
+            Self::Rejection => (Some(Topic::Rejection), None),
+            Self::Application(audit) => (Some(Topic::Application), Some(audit)),
+            Self::Drain(audit) => (Some(Topic::Drain), Some(audit)),
+            Self::Uncached(audit) => (None, Some(audit)),
         }
     }
 }
+
+/// The key of a change of many rows, in SQL: anything of the topic may have changed.
+pub(crate) const NO_KEY: &str = "''";
+
+/// What is written together with a change: to the feed, and to the audit.
+pub(crate) type Records = (Option<Topic>, Option<Audit>);
 
 /// An event of the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]

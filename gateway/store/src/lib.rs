@@ -6,7 +6,7 @@
 //! | [`settings`] | settings of the store and of Postgres connections |
 //! | [`store`] | opening, probing and watching either database |
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
-//! | [`statements`], [`batch`] | statements that both databases understand, and many rows for one of them |
+//! | [`statements`] | statements that both databases understand, and many rows for one of them |
 //! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
 //! | [`tables`] | the tables that several programs read: applications, audit, accounts, credentials |
@@ -22,7 +22,6 @@
 
 pub mod address;
 pub mod audit;
-pub mod batch;
 pub mod changes;
 pub mod copy;
 pub mod error;
@@ -43,7 +42,6 @@ mod value;
 
 pub use self::{
     address::{PostgresAddress, StoreAddress},
-    batch::Batch,
     changes::{Change, Changed, Topic},
     error::{OpenError, PostgresError, SchemaError, StoreError},
     postgres::PostgresDatabase,
@@ -51,6 +49,7 @@ pub use self::{
     schema::{Migration, Schema},
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
+    statements::Batch,
     statistics::StoreStatistics,
     store::Store,
     time::Timestamp,

@@ -146,13 +146,16 @@ impl<T: Column + Send + 'static> FromRow for (T,) {
     }
 }
 
-/// Reads each field of a struct from the column with its name.
+/// Reads each field of a struct from the column with its name, and after a semicolon those that are read from the row, too.
 #[macro_export]
 macro_rules! from_row {
-    ($type:ident { $($field:ident),* $(,)? }) => {
+    ($type:ident { $($field:ident),* $(,)? $(; $($part:ident),*)? }) => {
         impl $crate::FromRow for $type {
             fn from_row(row: &$crate::Row<'_>) -> Result<Self, $crate::StoreError> {
-                Ok(Self { $($field: row.get(stringify!($field))?),* })
+                Ok(Self {
+                    $($field: row.get(stringify!($field))?,)*
+                    $($($part: $crate::FromRow::from_row(row)?,)*)?
+                })
             }
         }
     };

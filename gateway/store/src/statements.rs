@@ -4,7 +4,30 @@
 
 use std::time::Duration;
 
-use crate::{Batch, Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
+use crate::{Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
+
+/// Stands for the given rows in a [`Batch`], as a table with the name `given`.
+pub const GIVEN: &str = "{given}";
+
+/// Many rows to write by one statement.
+pub struct Batch {
+    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`. The order makes processes lock rows in the same one,
+    /// so that they do not wait for each other in a circle.
+    pub sql: String,
+    /// The given columns with Postgres' types: `key bytea, at bigint`.
+    pub columns: &'static str,
+    /// The given rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Batch {
+    /// Names and types of the given columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.columns
+            .split(", ")
+            .filter_map(|column| column.split_once(' '))
+    }
+}
 
 /// All fail if the store is unavailable, or a row holds a value that no release writes.
 #[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
@@ -73,8 +96,9 @@ impl Store {
         statement: (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        let line = changed.audit().map(Audit::log_line);
-        let number = either!(self, database => database.change(changed, statement, values).await)?;
+        let records = changed.into_records();
+        let line = records.1.as_ref().map(Audit::log_line);
+        let number = either!(self, database => database.change(records, statement, values).await)?;
         log_if(number, line);
         Ok(number)
     }
@@ -84,20 +108,18 @@ impl Store {
         either!(self, database => database.write_batch(batch).await)
     }
 
-    /// Writes all rows, or none, and notifies every process once, with an empty key: anything of the topic may have
-    /// changed. The statement returns its rows. Returns their number.
-    pub async fn change_many(&self, changed: Changed, batch: Batch) -> Result<usize, StoreError> {
-        let line = changed.audit().map(Audit::log_line);
-        let number = either!(self, database => database.change_many(changed, batch).await)?;
-        log_if(number, line);
-        Ok(number)
-    }
-
-    /// As [`Self::change_many`], but notifies of the keys, which the statement returns as bytes named `key`: many of them by
-    /// one entry of the feed, where the [`Topic`](crate::Topic) allows that.
-    pub async fn change_each(&self, changed: Changed, batch: Batch) -> Result<usize, StoreError> {
-        let line = changed.audit().map(Audit::log_line);
-        let number = either!(self, database => database.change_each(changed, batch).await)?;
+    /// Writes all rows, or none, and notifies every process of the rows that it changed: of each by `key`, many of them by
+    /// one entry of the feed where the [`Topic`](crate::Topic) allows that; or of all at once, without a key: anything of the
+    /// topic may have changed. Returns their number.
+    pub async fn change_batch(
+        &self,
+        changed: Changed,
+        batch: Batch,
+        key: Option<&str>,
+    ) -> Result<usize, StoreError> {
+        let records = changed.into_records();
+        let line = records.1.as_ref().map(Audit::log_line);
+        let number = either!(self, database => database.change_batch(records, batch, key).await)?;
         log_if(number, line);
         Ok(number)
     }

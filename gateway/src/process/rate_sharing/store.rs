@@ -51,7 +51,7 @@ pub(super) async fn add_used(
         .map(|one| values![&one.hash, micros(one.refill)]);
     let batch = Batch {
         sql,
-        columns: &[("key", "bytea"), ("refill", "bigint")],
+        columns: "key bytea, refill bigint",
         rows: rows.collect(),
     };
     let times = store.write_batch(batch).await?;

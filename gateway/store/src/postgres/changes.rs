@@ -32,77 +32,71 @@ const CHANNEL: &str = "signpost_changes";
 /// Extends a statement so that it records and notifies the rows that it changes.
 ///
 /// `write` is an `INSERT`, `UPDATE` or `DELETE` that returns the key of the changed thing as bytes: `RETURNING … AS
-/// key`. The extended statement returns as many rows. It is a single one, so that write and notification are atomic.
+/// key`. The extended statement is a single one, so that write and notification are atomic. It returns a row for each entry
+/// of the feed, with the number of its keys.
 ///
 /// `and` are further statements that read `changed`, each as `, NAME AS (…)`.
-#[must_use]
-pub fn with_notification(
+pub(crate) fn with_notification(
     database: &PostgresDatabase,
     topic: Topic,
     write: &str,
     and: &str,
 ) -> String {
-    let (record, notify) = recording(database, topic, "encode(key, 'hex')");
-    format!(
-        "WITH changed AS ({write}), recorded AS ({record}, key FROM changed){and} SELECT {notify} FROM changed"
-    )
+    match topic.keys_in_entry() {
+        1 => with_entries(
+            database,
+            topic,
+            write,
+            "SELECT key, 1::bigint AS count FROM changed",
+            and,
+        ),
+        keys => {
+            let entries = format!(
+                "SELECT string_agg(key, ''::bytea) AS key, count(*) AS count \
+                 FROM (SELECT key, row_number() OVER () - 1 AS number FROM changed) AS numbered GROUP BY number / {keys}"
+            );
+            with_entries(database, topic, write, &entries, and)
+        }
+    }
 }
 
-/// As [`with_notification`], for a statement that changes many things of a topic.
-///
-/// It notifies once, with an empty key: any of them may have changed. `write` need only return its rows; the extended
-/// statement returns their number.
-#[must_use]
-pub fn with_bulk_notification(
+/// As [`with_notification`], for a statement that changes many things of a topic: one entry with an empty key, any of them
+/// may have changed. `write` need only return its rows.
+pub(crate) fn with_bulk_notification(
     database: &PostgresDatabase,
     topic: Topic,
     write: &str,
     and: &str,
 ) -> String {
-    let (record, notify) = recording(database, topic, "''");
-    format!(
-        "WITH changed AS ({write}), \
-         recorded AS ({record}, ''::bytea WHERE EXISTS (SELECT 1 FROM changed)){and} \
-         SELECT count, {notify} FROM (SELECT count(*) AS count FROM changed) AS counted WHERE count > 0"
-    )
+    let entries = "SELECT ''::bytea AS key, count(*) AS count FROM changed HAVING count(*) > 0";
+    with_entries(database, topic, write, entries, and)
 }
 
-/// As [`with_notification`], for a statement that changes many things of a topic of which an entry can have several keys.
-///
-/// The extended statement returns a row for each entry: the number of its keys.
-#[must_use]
-pub fn with_joint_notification(
+/// `entries` selects the keys of the entries, and how many rows of `changed` each stands for.
+fn with_entries(
     database: &PostgresDatabase,
     topic: Topic,
     write: &str,
+    entries: &str,
     and: &str,
 ) -> String {
-    let (record, notify) = recording(database, topic, "encode(key, 'hex')");
-    let keys = topic.keys_in_entry();
-    format!(
-        "WITH changed AS ({write}), \
-         numbered AS (SELECT key, row_number() OVER () - 1 AS number FROM changed), \
-         entries AS (SELECT string_agg(key, ''::bytea) AS key, count(*) AS count FROM numbered GROUP BY number / {keys}), \
-         recorded AS ({record}, key FROM entries){and} \
-         SELECT count, {notify} FROM entries"
-    )
-}
-
-/// The beginning of a statement that records a change, to which the key is added, and the call that notifies of it.
-fn recording(database: &PostgresDatabase, topic: Topic, hex_key: &str) -> (String, String) {
     let topic = topic.as_str();
-    if database.can_notify() {
+    let (record, notify) = if database.can_notify() {
         (
             format!("INSERT INTO changes (topic, key) SELECT '{topic}'"),
-            format!("pg_notify('{CHANNEL}', '{topic}:' || {hex_key})"),
+            format!("pg_notify('{CHANNEL}', '{topic}:' || encode(key, 'hex'))"),
         )
     } else {
-        let record = "INSERT INTO changes (id, topic, key) SELECT";
+        // Listening processes poll the marked records.
         (
-            format!("{record} {NOT_NOTIFIED_ID}, '{topic}'"),
+            format!("INSERT INTO changes (id, topic, key) SELECT {NOT_NOTIFIED_ID}, '{topic}'"),
             "1".to_owned(),
         )
-    }
+    };
+    format!(
+        "WITH changed AS ({write}), entries AS ({entries}), recorded AS ({record}, key FROM entries){and} \
+         SELECT count, {notify} FROM entries"
+    )
 }
 
 /// Whether `pg_notify` exists and the role may call it.

@@ -6,12 +6,15 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     PostgresDatabase,
-    changes::{with_bulk_notification, with_joint_notification, with_notification},
+    changes::{with_bulk_notification, with_notification},
     row_count,
+    session::Session,
 };
 use crate::{
-    Changed, FromRow, Row, StoreError, Topic, Value,
-    batch::{Batch, GIVEN},
+    Batch, FromRow, Row, StoreError, Value,
+    audit::Audit,
+    changes::{NO_KEY, Records},
+    statements::GIVEN,
 };
 
 impl PostgresDatabase {
@@ -35,24 +38,15 @@ impl PostgresDatabase {
 
     pub(crate) async fn change(
         &self,
-        changed: Changed,
+        records: Records,
         (sql, key): (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        // A text is cast to its bytes, unless it has a backslash; keys have none.
-        let sql = format!("{sql} RETURNING CAST({key} AS bytea) AS key");
-        let topic = changed.topic();
         let called_at = Instant::now();
         let session = self.session().await?;
         let values = values(called_at.elapsed());
-        let (audited, audit) = audited(changed, values.len());
-        let sql = match topic {
-            Some(topic) => with_notification(self, topic, &sql, &audited),
-            None => format!("WITH changed AS ({sql}){audited} SELECT 1 FROM changed"),
-        };
-        let mut all = parameters(&values);
-        all.extend(parameters(&audit));
-        Ok(row_count(session.execute(&sql, &all).await?))
+        self.record(&session, records, (sql, Some(key)), &values)
+            .await
     }
 
     pub(crate) async fn write_batch<T: FromRow>(&self, batch: Batch) -> Result<Vec<T>, StoreError> {
@@ -61,43 +55,42 @@ impl PostgresDatabase {
         read(&session.query(&sql, &parameters(&columns)).await?)
     }
 
-    pub(crate) async fn change_many(
+    pub(crate) async fn change_batch(
         &self,
-        changed: Changed,
+        records: Records,
         batch: Batch,
-    ) -> Result<usize, StoreError> {
-        self.change_batch(changed, batch, with_bulk_notification)
-            .await
-    }
-
-    pub(crate) async fn change_each(
-        &self,
-        changed: Changed,
-        batch: Batch,
-    ) -> Result<usize, StoreError> {
-        self.change_batch(changed, batch, with_joint_notification)
-            .await
-    }
-
-    async fn change_batch(
-        &self,
-        changed: Changed,
-        batch: Batch,
-        notified: impl Fn(&Self, Topic, &str, &str) -> String,
+        key: Option<&str>,
     ) -> Result<usize, StoreError> {
         let (sql, columns) = in_columns(&batch, 0, "");
         let session = self.session().await?;
-        let topic = changed.topic();
-        let (audited, audit) = audited(changed, columns.len());
-        let sql = match topic {
-            Some(topic) => notified(self, topic, &sql, &audited),
-            None => {
-                format!("WITH changed AS ({sql}){audited} SELECT count(*) AS count FROM changed")
+        self.record(&session, records, (&sql, key), &columns).await
+    }
+
+    /// Executes a statement together with what the feed and the audit have of its rows, and returns their number.
+    async fn record<T: ToSql + Sync>(
+        &self,
+        session: &Session,
+        (topic, audit): Records,
+        (sql, key): (&str, Option<&str>),
+        values: &[T],
+    ) -> Result<usize, StoreError> {
+        // A text is cast to its bytes, unless it has a backslash; keys have none.
+        let write = format!(
+            "{sql} RETURNING CAST({} AS bytea) AS key",
+            key.unwrap_or(NO_KEY)
+        );
+        let (audited, audit) = audited(audit, values.len());
+        let sql = match (topic, key) {
+            (Some(topic), Some(_)) => with_notification(self, topic, &write, &audited),
+            (Some(topic), None) => with_bulk_notification(self, topic, &write, &audited),
+            (None, _) => {
+                format!("WITH changed AS ({write}){audited} SELECT count(*) FROM changed")
             }
         };
-        let mut all = parameters(&columns);
+        let mut all = parameters(values);
         all.extend(parameters(&audit));
         let counts: Vec<(i64,)> = read(&session.query(&sql, &all).await?)?;
+        self.counters().server_takes_writes();
         let number: i64 = counts.into_iter().map(|(number,)| number).sum();
         Ok(usize::try_from(number).unwrap_or(0))
     }
@@ -129,8 +122,8 @@ pub(super) fn read<T: FromRow>(rows: &[tokio_postgres::Row]) -> Result<Vec<T>, S
 }
 
 /// The part of a statement that adds the audit's rows, if `changed` has rows; its parameters are numbered after `before`.
-fn audited(changed: Changed, before: usize) -> (String, Vec<Vec<Value>>) {
-    let Some(audit) = changed.into_audit() else {
+fn audited(audit: Option<Audit>, before: usize) -> (String, Vec<Vec<Value>>) {
+    let Some(audit) = audit else {
         return Default::default();
     };
     let only = " WHERE EXISTS (SELECT 1 FROM changed)";
@@ -144,16 +137,15 @@ fn parameters<T: ToSql + Sync>(values: &[T]) -> Vec<&(dyn ToSql + Sync)> {
 
 /// The statement over arrays, and its parameters: an array for each column, numbered after `before`.
 fn in_columns(batch: &Batch, before: usize, and: &str) -> (String, Vec<Vec<Value>>) {
-    let mut columns: Vec<Vec<Value>> = vec![Vec::new(); batch.columns.len()];
+    let mut columns: Vec<Vec<Value>> = vec![Vec::new(); batch.columns().count()];
     for row in &batch.rows {
         for (column, value) in columns.iter_mut().zip(row) {
             column.push(value.clone());
         }
     }
-    let names: Vec<_> = batch.columns.iter().map(|(name, _)| *name).collect();
-    let kinds = batch.columns.iter().zip(before + 1..);
-    let arrays: Vec<_> = kinds
-        .map(|((_, kind), number)| format!("${number}::{kind}[]"))
+    let (names, kinds): (Vec<_>, Vec<_>) = batch.columns().unzip();
+    let arrays: Vec<_> = (kinds.iter().zip(before + 1..))
+        .map(|(kind, number)| format!("${number}::{kind}[]"))
         .collect();
     let given = format!(
         "unnest({}) AS given ({}){and}",

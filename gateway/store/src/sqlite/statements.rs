@@ -6,8 +6,9 @@ use rusqlite::{Connection, Statement, Transaction};
 
 use super::{SqliteDatabase, changes};
 use crate::{
-    Changed, FromRow, Row, StoreError, Value,
-    batch::{Batch, GIVEN},
+    Batch, FromRow, Row, StoreError, Value,
+    changes::{NO_KEY, Records},
+    statements::GIVEN,
 };
 
 impl SqliteDatabase {
@@ -47,21 +48,17 @@ impl SqliteDatabase {
 
     pub(crate) async fn change(
         &self,
-        changed: Changed,
+        records: Records,
         (sql, key): (&str, &str),
         values: impl FnOnce(Duration) -> Vec<Value> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        let sql = in_dialect(&format!("{sql} RETURNING {key} AS key"));
+        let sql = in_dialect(&returning(sql, key));
         let called_at = Instant::now();
         let change = move |all: &Transaction<'_>| {
             // The write lock is held now.
             let values = values(called_at.elapsed());
-            let mut statement = all.prepare_cached(&sql)?;
-            bind(&mut statement, &values)?;
-            let keys = statement.raw_query();
-            let keys = keys.mapped(|row| Ok(row.get_ref("key")?.as_bytes()?.to_vec()));
-            let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
-            record_each(all, changed, &keys)
+            let keys = run(all, &sql, &values)?;
+            record(all, records, keys, true)
         };
         self.write(change).await
     }
@@ -70,35 +67,17 @@ impl SqliteDatabase {
         self.write(move |all| run_batch(all, &batch)).await
     }
 
-    pub(crate) async fn change_many(
+    pub(crate) async fn change_batch(
         &self,
-        changed: Changed,
-        batch: Batch,
+        records: Records,
+        mut batch: Batch,
+        key: Option<&str>,
     ) -> Result<usize, StoreError> {
+        batch.sql = returning(&batch.sql, key.unwrap_or(NO_KEY));
+        let names_each = key.is_some();
         let write = move |all: &Transaction<'_>| {
-            let number = run_batch::<()>(all, &batch)?.len();
-            if number > 0 {
-                if let Some(topic) = changed.topic() {
-                    changes::record(all, topic, b"")?;
-                }
-                if let Some(audit) = changed.into_audit() {
-                    run_batch::<()>(all, &audit.into_batch())?;
-                }
-            }
-            Ok::<_, StoreError>(number)
-        };
-        self.write(write).await
-    }
-
-    pub(crate) async fn change_each(
-        &self,
-        changed: Changed,
-        batch: Batch,
-    ) -> Result<usize, StoreError> {
-        let write = move |all: &Transaction<'_>| {
-            let keys = run_batch::<Key>(all, &batch)?;
-            let keys: Vec<_> = keys.into_iter().map(|Key(key)| key).collect();
-            record_each(all, changed, &keys)
+            let keys = run_batch(all, &batch)?;
+            record(all, records, keys, names_each)
         };
         self.write(write).await
     }
@@ -121,33 +100,35 @@ impl SqliteDatabase {
     }
 }
 
-/// The key of a changed row. Of several blobs, SQLite makes a text.
-struct Key(Vec<u8>);
-
-impl FromRow for Key {
-    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        match row {
-            Row::Sqlite(row) => {
-                let bytes = row.get_ref("key")?.as_bytes();
-                Ok(Self(bytes.map_err(rusqlite::Error::from)?.to_vec()))
-            }
-            Row::Postgres(row) => Ok(Self(row.try_get("key")?)),
-        }
-    }
+/// The statement returns the keys of the rows that it changes. SQLite makes a text of several blobs.
+fn returning(sql: &str, key: &str) -> String {
+    format!("{sql} RETURNING CAST({key} AS BLOB)")
 }
 
-/// Records the keys of changed rows, and what the audit says of them. Returns their number.
-fn record_each(
+/// Writes what the feed and the audit have of changed rows, and returns their number. The feed has each key, or one entry
+/// without a key.
+fn record(
     all: &Transaction<'_>,
-    changed: Changed,
-    keys: &[Vec<u8>],
+    (topic, audit): Records,
+    keys: Vec<(Vec<u8>,)>,
+    names_each: bool,
 ) -> Result<usize, StoreError> {
-    if let Some(topic) = changed.topic() {
-        for keys in keys.chunks(topic.keys_in_entry()) {
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    let keys: Vec<_> = keys.into_iter().map(|(key,)| key).collect();
+    if let Some(topic) = topic {
+        let keys_in_entry = if names_each {
+            topic.keys_in_entry()
+        } else {
+            // All of them are empty.
+            keys.len()
+        };
+        for keys in keys.chunks(keys_in_entry) {
             changes::record(all, topic, &keys.concat())?;
         }
     }
-    if let (false, Some(audit)) = (keys.is_empty(), changed.into_audit()) {
+    if let Some(audit) = audit {
         run_batch::<()>(all, &audit.into_batch())?;
     }
     Ok(keys.len())
@@ -185,9 +166,9 @@ fn execute(connection: &Connection, sql: &str, values: &[Value]) -> Result<usize
 
 /// Runs the statement for each row, which is its only given one.
 fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> Result<Vec<T>, StoreError> {
-    let columns = batch.columns.iter().enumerate();
+    let columns = batch.columns().zip(1..);
     let columns: Vec<_> = columns
-        .map(|(index, (name, _))| format!("?{} AS {name}", index + 1))
+        .map(|((name, _), number)| format!("?{number} AS {name}"))
         .collect();
     let given = format!("(SELECT {}) AS given", columns.join(", "));
     let sql = batch.sql.replace(GIVEN, &given);

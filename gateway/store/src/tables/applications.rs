@@ -1,5 +1,7 @@
 //! Applications: who may sign requests. The gateway writes them. CONTRACT 4.
 
+use std::ops::RangeInclusive;
+
 use signpost_protocol::{
     app::{AppId, AppIdent},
     version::Version,
@@ -7,7 +9,7 @@ use signpost_protocol::{
 
 use crate::{
     Batch, Changed, FromRow, Row, Store, StoreError, Timestamp, Value, audit::Audit, from_row,
-    values,
+    statements::GIVEN, values,
 };
 
 /// Idents in one statement: fewer than either database allows.
@@ -51,8 +53,36 @@ pub struct ApplicationSettings {
     pub rate_limit: Option<[i64; 2]>,
 }
 
-const COLUMNS: &str = "id, ident, name, state, created_at, key_sealed, previous_sealed, previous_until, \
+/// The columns of a row as it is read.
+const COLUMNS: &str = "id, ident, name, state, created_at, key_sealed AS key, previous_sealed AS previous_key, previous_until, \
                        sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, revision";
+
+/// The columns that an operator sets, whose values are [`written`].
+const WRITTEN: &str = "name, name_folded, state, key_sealed, previous_sealed, previous_until, sign_profile, \
+                       return_to_origins, default_version, rate_per_second, rate_burst";
+
+/// The columns of a new row, with their types.
+const NEW: &str = "ident text, created_at bigint, name text, name_folded bytea, state text, key_sealed bytea, \
+                   previous_sealed bytea, previous_until bigint, sign_profile text, return_to_origins text, \
+                   default_version text, rate_per_second bigint, rate_burst bigint";
+
+fn written(new: ApplicationRow) -> Vec<Value> {
+    let (name_folded, settings) = (folded(&new.name), new.settings);
+    let (per_second, burst) = settings.rate_limit.map(<(i64, i64)>::from).unzip();
+    values![
+        new.name,
+        name_folded,
+        new.state,
+        new.key,
+        new.previous_key,
+        new.previous_until,
+        settings.sign_profile,
+        settings.return_to_origins,
+        settings.default_version,
+        per_second,
+        burst,
+    ]
+}
 
 impl ApplicationRow {
     /// Whether its requests are accepted.
@@ -62,25 +92,20 @@ impl ApplicationRow {
     }
 }
 
-impl FromRow for ApplicationRow {
+from_row!(ApplicationRow {
+    id, ident, name, state, created_at, key, previous_key, previous_until, revision;
+    settings
+});
+
+impl FromRow for ApplicationSettings {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        let rate: (Option<i64>, _) = (row.get("rate_per_second")?, row.get("rate_burst")?);
+        let per_second: Option<i64> = row.get("rate_per_second")?;
+        let burst = row.get("rate_burst")?;
         Ok(Self {
-            id: row.get("id")?,
-            ident: row.get("ident")?,
-            name: row.get("name")?,
-            state: row.get("state")?,
-            created_at: row.get("created_at")?,
-            key: row.get("key_sealed")?,
-            previous_key: row.get("previous_sealed")?,
-            previous_until: row.get("previous_until")?,
-            revision: row.get("revision")?,
-            settings: ApplicationSettings {
-                sign_profile: row.get("sign_profile")?,
-                return_to_origins: row.get("return_to_origins")?,
-                default_version: row.get("default_version")?,
-                rate_limit: rate.0.zip(rate.1).map(<[i64; 2]>::from),
-            },
+            sign_profile: row.get("sign_profile")?,
+            return_to_origins: row.get("return_to_origins")?,
+            default_version: row.get("default_version")?,
+            rate_limit: per_second.zip(burst).map(<[i64; 2]>::from),
         })
     }
 }
@@ -111,10 +136,8 @@ pub async fn find_by_id(store: &Store, id: AppId) -> Result<Option<ApplicationRo
 
 /// The number of applications.
 pub async fn count(store: &Store) -> Result<u64, StoreError> {
-    let count: Option<(i64,)> = store
-        .row("SELECT count(*) AS count FROM applications", Vec::new())
-        .await?;
-    Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+    let count = store.row("SELECT count(*) FROM applications", Vec::new());
+    Ok(count.await?.map_or(0, |(count,)| count))
 }
 
 /// Up to `limit` applications whose internal ids are larger than `after`, oldest first.
@@ -172,7 +195,7 @@ pub async fn with_other_defaults(
     let query = format!(
         "SELECT ident, default_version FROM applications WHERE default_version IS NOT NULL \
          AND default_version NOT IN ({}) ORDER BY id LIMIT {limit}",
-        parameters(known.len())
+        parameters(1..=known.len())
     );
     let known = known.into_iter().map(Value::from).collect();
     store.rows(&query, known).await
@@ -183,58 +206,26 @@ pub async fn with_other_defaults(
 /// them their internal ids; their revision is 1.
 pub async fn insert(
     store: &Store,
-    mut new: Vec<ApplicationRow>,
+    new: Vec<ApplicationRow>,
     audit: Audit,
 ) -> Result<(), StoreError> {
-    const INTO: &str = "INSERT INTO applications (ident, name, name_folded, state, created_at, key_sealed, \
-                        sign_profile, return_to_origins, default_version, rate_per_second, rate_burst, revision)";
+    let names_it = new.len() == 1;
     let row = |new: ApplicationRow| {
-        let rate_limit = new.settings.rate_limit;
-        values![
-            new.ident,
-            folded(&new.name),
-            new.name,
-            new.state,
-            new.created_at,
-            new.key,
-            new.settings.sign_profile,
-            new.settings.return_to_origins,
-            new.settings.default_version,
-            rate_limit.map(|[per_second, _]| per_second),
-            rate_limit.map(|[_, burst]| burst),
-        ]
+        let mut row = values![new.ident.as_str(), new.created_at];
+        row.extend(written(new));
+        row
+    };
+    let batch = Batch {
+        sql: format!(
+            "INSERT INTO applications (ident, created_at, {WRITTEN}, revision) \
+             SELECT ident, created_at, {WRITTEN}, 1 FROM {GIVEN} ORDER BY 1"
+        ),
+        columns: NEW,
+        rows: new.into_iter().map(row).collect(),
     };
     let changed = Changed::Application(audit);
-    if new.len() == 1
-        && let Some(new) = new.pop()
-    {
-        let insert = format!("{INTO} VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, 1)");
-        let changed = store.change(changed, (&insert, "ident"), row(new));
-        return changed.await.map(drop);
-    }
-    let sql = format!(
-        "{INTO} SELECT ident, name, name_folded, state, created_at, key_sealed, sign_profile, return_to_origins, \
-         default_version, rate_per_second, rate_burst, 1 FROM {{given}} ORDER BY 1 RETURNING 1"
-    );
-    let rows = new.into_iter().map(row).collect();
-    let batch = Batch {
-        sql,
-        columns: &[
-            ("ident", "text"),
-            ("name_folded", "bytea"),
-            ("name", "text"),
-            ("state", "text"),
-            ("created_at", "bigint"),
-            ("key_sealed", "bytea"),
-            ("sign_profile", "text"),
-            ("return_to_origins", "text"),
-            ("default_version", "text"),
-            ("rate_per_second", "bigint"),
-            ("rate_burst", "bigint"),
-        ],
-        rows,
-    };
-    store.change_many(changed, batch).await.map(drop)
+    let inserted = store.change_batch(changed, batch, names_it.then_some("ident"));
+    inserted.await.map(drop)
 }
 
 /// Those of the idents that exist.
@@ -243,14 +234,14 @@ pub async fn taken(store: &Store, idents: &[AppIdent]) -> Result<Vec<AppIdent>, 
     for idents in idents.chunks(MAX_IDENTS) {
         let query = format!(
             "SELECT ident FROM applications WHERE ident IN ({})",
-            parameters(idents.len())
+            parameters(1..=idents.len())
         );
         let values = idents
             .iter()
             .map(|ident| Value::from(ident.as_str()))
             .collect();
-        let found: Vec<(AppIdent,)> = store.rows(&query, values).await?;
-        taken.extend(found.into_iter().map(|(ident,)| ident));
+        let existing: Vec<(AppIdent,)> = store.rows(&query, values).await?;
+        taken.extend(existing.into_iter().map(|(ident,)| ident));
     }
     Ok(taken)
 }
@@ -262,26 +253,13 @@ pub async fn replace(
     new: ApplicationRow,
     audit: Audit,
 ) -> Result<bool, StoreError> {
-    let update = format!(
-        "UPDATE applications SET name = $4, name_folded = $5, state = $6, key_sealed = $7, previous_sealed = $8, \
-         previous_until = $9, sign_profile = $10, return_to_origins = $11, default_version = $12, \
-         rate_per_second = $13, rate_burst = $14, revision = revision + 1 {AS_READ}"
-    );
-    let settings = new.settings;
     let mut values = as_read(read);
-    values.extend(values![
-        new.name.as_str(),
-        folded(&new.name),
-        new.state,
-        new.key,
-        new.previous_key,
-        new.previous_until,
-        settings.sign_profile,
-        settings.return_to_origins,
-        settings.default_version,
-        settings.rate_limit.map(|[per_second, _]| per_second),
-        settings.rate_limit.map(|[_, burst]| burst),
-    ]);
+    let before = values.len();
+    values.extend(written(new));
+    let update = format!(
+        "UPDATE applications SET ({WRITTEN}, revision) = ({}, revision + 1) {AS_READ}",
+        parameters(before + 1..=values.len())
+    );
     change(store, &update, values, audit).await
 }
 
@@ -328,7 +306,7 @@ pub fn folded(name: &str) -> Vec<u8> {
 }
 
 /// `$1, $2, …`
-fn parameters(count: usize) -> String {
-    let numbers: Vec<_> = (1..=count).map(|number| format!("${number}")).collect();
+fn parameters(numbers: RangeInclusive<usize>) -> String {
+    let numbers: Vec<_> = numbers.map(|number| format!("${number}")).collect();
     numbers.join(", ")
 }

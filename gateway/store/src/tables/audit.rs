@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, ops::RangeInclusive};
 
 pub use crate::audit::{Action, Audit, Author, Entry};
-use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
+use crate::{Store, StoreError, Timestamp, from_row, values};
 
 /// Maximum number of rows that one call of [`delete_before`] deletes.
 pub const MAX_DELETED: usize = 10_000;
@@ -28,25 +28,17 @@ pub struct AuditRow {
     pub entry: Entry,
 }
 
-impl FromRow for AuditRow {
-    fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: row.get("id")?,
-            at: row.get("at")?,
-            author: Author {
-                actor: row.get("actor")?,
-                origin: row.get("origin")?,
-                reason: row.get("reason")?,
-            },
-            action: row.get("action")?,
-            entry: Entry {
-                subject: row.get("subject")?,
-                revision: row.get("revision")?,
-                changes: row.get("changes")?,
-            },
-        })
-    }
-}
+from_row!(AuditRow { id, at, action; author, entry });
+from_row!(Author {
+    actor,
+    origin,
+    reason
+});
+from_row!(Entry {
+    subject,
+    revision,
+    changes
+});
 
 /// Which rows are read.
 #[derive(Debug, Default)]

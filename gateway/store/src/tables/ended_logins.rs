@@ -42,7 +42,8 @@ pub async fn end(store: &Store, whose: Whose, now: Timestamp) -> Result<usize, S
         is_open: "status = 'complete' AND (claimable_until > $1 OR ticket_until > $1)",
         // Some clock may not have reached the present time, but no clock shows 0.
         end: "UPDATE logins SET claimable_until = 0, ticket_until = CASE WHEN ticket_until IS NULL THEN NULL ELSE 0 END \
-              FROM {given} WHERE state_hash = given_key AND status = 'complete' RETURNING state_hash AS key",
+              FROM {given} WHERE state_hash = given_key AND status = 'complete'",
+        changed_key: "state_hash",
         by_account: None,
         changed: || Changed::Login,
     };
@@ -54,7 +55,8 @@ pub async fn end(store: &Store, whose: Whose, now: Timestamp) -> Result<usize, S
         key: "login_hash",
         is_open: "revoked_at IS NULL AND expires_at > $1",
         end: "UPDATE credentials SET revoked_at = given_now FROM {given} \
-              WHERE login_hash = given_key AND revoked_at IS NULL RETURNING hash || coalesce(previous_hash, '') AS key",
+              WHERE login_hash = given_key AND revoked_at IS NULL",
+        changed_key: "hash || coalesce(previous_hash, '')",
         by_account: Some("account_id = $3 AND revoked_at IS NULL"),
         changed: || Changed::Credential,
     };
@@ -71,6 +73,8 @@ struct Kind {
     /// Whether an index finds an account's rows, of which this is the condition.
     by_account: Option<&'static str>,
     end: &'static str,
+    /// The key of an ended row in the feed.
+    changed_key: &'static str,
     changed: fn() -> Changed,
 }
 
@@ -112,10 +116,12 @@ async fn end_kind(
         if ends_some {
             let batch = Batch {
                 sql: kind.end.to_owned(),
-                columns: &[("given_key", "bytea"), ("given_now", "bigint")],
+                columns: "given_key bytea, given_now bigint",
                 rows,
             };
-            number += store.change_each((kind.changed)(), batch).await?;
+            number += store
+                .change_batch((kind.changed)(), batch, Some(kind.changed_key))
+                .await?;
         }
         if is_last {
             return Ok(number);

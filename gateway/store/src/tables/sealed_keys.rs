@@ -54,8 +54,8 @@ pub async fn count_by_another(
     master_key: [u8; SEAL_ID_BYTES],
 ) -> Result<u64, StoreError> {
     let query = format!("SELECT count(*) FROM applications WHERE {}", by_another());
-    let count: Option<(i64,)> = store.row(&query, values![&master_key]).await?;
-    Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
+    let count = store.row(&query, values![&master_key]).await?;
+    Ok(count.map_or(0, |(count,)| count))
 }
 
 /// Up to `limit` applications of which another master key than this one has sealed a key, and whose internal ids are
@@ -92,7 +92,7 @@ pub async fn replace(
 ) -> Result<usize, StoreError> {
     let sql = "UPDATE applications SET key_sealed = new_key, previous_sealed = new_previous FROM {given} \
                WHERE applications.id = app_id AND key_sealed = old_key AND previous_sealed IS NOT DISTINCT FROM \
-               old_previous AND previous_until IS NOT DISTINCT FROM old_until RETURNING applications.id";
+               old_previous AND previous_until IS NOT DISTINCT FROM old_until";
     let row = |new: ResealedKeys| {
         let old = new.before;
         values![
@@ -104,20 +104,20 @@ pub async fn replace(
             new.previous_key
         ]
     };
-    let batch = Batch {
+    let mut batch = Batch {
         sql: sql.to_owned(),
-        columns: &[
-            ("app_id", "bigint"),
-            ("old_key", "bytea"),
-            ("old_previous", "bytea"),
-            ("old_until", "bigint"),
-            ("new_key", "bytea"),
-            ("new_previous", "bytea"),
-        ],
+        columns: "app_id bigint, old_key bytea, old_previous bytea, old_until bigint, new_key bytea, new_previous bytea",
         rows: resealed.into_iter().map(row).collect(),
     };
     match audit {
-        Some(audit) => store.change_many(Changed::Uncached(audit), batch).await,
-        None => Ok(store.write_batch::<()>(batch).await?.len()),
+        Some(audit) => {
+            store
+                .change_batch(Changed::Uncached(audit), batch, None)
+                .await
+        }
+        None => {
+            batch.sql.push_str(" RETURNING 1");
+            Ok(store.write_batch::<()>(batch).await?.len())
+        }
     }
 }

@@ -76,14 +76,7 @@ fn counts(batch: &Batch) -> signpost_store::Batch {
     });
     signpost_store::Batch {
         sql: COUNT.to_owned(),
-        columns: &[
-            ("day", "bigint"),
-            ("version", "text"),
-            ("application", "bigint"),
-            ("is_signed", "boolean"),
-            ("source", "text"),
-            ("requests", "bigint"),
-        ],
+        columns: "day bigint, version text, application bigint, is_signed boolean, source text, requests bigint",
         rows: counts.collect(),
     }
 }
@@ -106,15 +99,8 @@ fn clients(batch: &Batch) -> signpost_store::Batch {
         });
     signpost_store::Batch {
         sql: REPLACE.to_owned(),
-        columns: &[
-            ("version", "text"),
-            ("application", "bigint"),
-            ("is_signed", "boolean"),
-            ("ident", "text"),
-            ("last_seen", "bigint"),
-            ("address", "text"),
-            ("user_agent", "text"),
-        ],
+        columns: "version text, application bigint, is_signed boolean, ident text, last_seen bigint, address text, \
+                  user_agent text",
         rows: clients.collect(),
     }
 }

@@ -59,15 +59,8 @@ async fn insert(store: &Store, account: i64, application: i64, numbers: std::ops
         "hash, login_hash, account_id, application_id, created_at, expires_at, previous_hash";
     let batch = Batch {
         sql: format!("INSERT INTO credentials ({columns}) SELECT {columns} FROM {{given}}"),
-        columns: &[
-            ("hash", "bytea"),
-            ("login_hash", "bytea"),
-            ("account_id", "bigint"),
-            ("application_id", "bigint"),
-            ("created_at", "bigint"),
-            ("expires_at", "bigint"),
-            ("previous_hash", "bytea"),
-        ],
+        columns: "hash bytea, login_hash bytea, account_id bigint, application_id bigint, created_at bigint, \
+                  expires_at bigint, previous_hash bytea",
         rows: numbers.map(row).collect(),
     };
     store.write_batch::<()>(batch).await.unwrap();

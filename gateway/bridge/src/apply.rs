@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::{
-    document::{Members, Node, Place},
+    document::{MemberPlace, Members, Node},
     not_applied::NotApplied,
-    operation::{Container, Operation},
+    operation::{Container, Effect, Operation},
     path::Step,
     raw::{self, JsonType},
     walk,
@@ -29,11 +29,11 @@ pub fn apply(operations: &[Operation], body: &[u8]) -> Result<Vec<u8>, NotApplie
 }
 
 fn change<'d>(operation: &'d Operation, document: &mut Node<'d>) -> Result<(), NotApplied> {
-    let path = operation.path().steps();
+    let path = operation.path.steps();
     let fails = |reason| NotApplied::at(path, reason);
     (operation.check_paths()).map_err(|_| fails(NotApplied::NOT_ALLOWED))?;
-    match operation {
-        Operation::Rename { to, .. } => {
+    match &operation.effect {
+        Effect::Rename { to } => {
             let target = [walk::parent(path), &[Step::Member(to.clone())]].concat();
             walk::each_object(document, path, &mut |members, place| {
                 let is_free = rename(members, place, to);
@@ -41,22 +41,18 @@ fn change<'d>(operation: &'d Operation, document: &mut Node<'d>) -> Result<(), N
                 is_free.then_some(()).ok_or_else(exists)
             })
         }
-        Operation::Move { to, .. } => walk::transfer(document, path, to.steps(), Members::remove),
-        Operation::Copy { to, .. } => walk::transfer(document, path, to.steps(), Members::copy),
-        Operation::Remove { .. } => walk::each_object(document, path, &mut |members, place| {
+        Effect::Move { to } => walk::transfer(document, path, to.steps(), Members::remove),
+        Effect::Copy { to } => walk::transfer(document, path, to.steps(), Members::copy),
+        Effect::Remove => walk::each_object(document, path, &mut |members, place| {
             if let Some(at) = place {
                 members.remove(at);
             }
             Ok(())
         }),
-        Operation::Default { value, .. } => set(document, path, value, false),
-        Operation::Constant { value, .. } => set(document, path, value, true),
-        Operation::Map { .. }
-        | Operation::ToText { .. }
-        | Operation::ToNumber { .. }
-        | Operation::Wrap { .. }
-        | Operation::Unwrap { .. } => walk::each(document, path, &mut |node| {
-            replace(operation, node).map_err(fails)
+        Effect::Default { value } => set(document, path, value, false),
+        Effect::Constant { value } => set(document, path, value, true),
+        effect => walk::each(document, path, &mut |node| {
+            replace(effect, node).map_err(fails)
         }),
     }
 }
@@ -81,21 +77,21 @@ fn set<'d>(
 }
 
 fn rename(members: &mut Members<'_>, place: Option<usize>, to: &str) -> bool {
-    let is_free = members.find(to) == Place::Absent;
+    let is_free = members.find(to) == MemberPlace::Absent;
     if let Some(at) = place.filter(|_| is_free) {
         members.rename(at, to);
     }
     is_free
 }
 
-/// Replaces a value by what an operation makes of it.
-fn replace<'d>(operation: &'d Operation, node: &mut Node<'d>) -> Result<(), &'static str> {
-    *node = match operation {
-        Operation::Wrap { within, .. } => wrapped(node.take().into_text(), within),
-        Operation::Unwrap { within, .. } => unwrapped(node, within)?,
+/// Replaces a value by what one of the effects on values makes of it.
+fn replace<'d>(effect: &'d Effect, node: &mut Node<'d>) -> Result<(), &'static str> {
+    *node = match effect {
+        Effect::Wrap { within } => wrapped(node.take().into_text(), within),
+        Effect::Unwrap { within } => unwrapped(node, within)?,
         _ if node.is_null() => return Ok(()),
-        Operation::Map { values, .. } => mapped(node, values)?,
-        Operation::ToText { .. } => {
+        Effect::Map { values } => mapped(node, values)?,
+        Effect::ToText => {
             let digits = node
                 .text()
                 .filter(|text| JsonType::of(text) == JsonType::Number);
@@ -130,9 +126,9 @@ fn unwrapped<'d>(node: &mut Node<'d>, within: &Container) -> Result<Node<'d>, &'
         Container::Object(name) => {
             let members = node.members().ok_or(NotApplied::NOT_AN_OBJECT)?;
             match members.find(name) {
-                Place::At(at) => Ok(members.remove(at)),
-                Place::Absent => Err(NotApplied::NO_MEMBER),
-                Place::Twice => Err(NotApplied::TWO_MEMBERS),
+                MemberPlace::At(at) => Ok(members.remove(at)),
+                MemberPlace::Absent => Err(NotApplied::NO_MEMBER),
+                MemberPlace::Twice => Err(NotApplied::TWO_MEMBERS),
             }
         }
     }

@@ -97,13 +97,13 @@ impl Comparison {
 
     /// Notes a difference, with the shapes of both sides: for example of `header location`.
     pub fn add(&mut self, path: &str, kind: Kind, shapes: [&str; 2]) {
-        let found = |finding: &mut Finding| {
+        let note = |finding: &mut Finding| {
             finding.kinds.insert(kind);
             finding
                 .shapes
                 .get_or_insert_with(|| shapes.map(str::to_owned));
         };
-        self.note(path, found, |kinds| kinds.insert(kind));
+        self.note(path, note, |kinds| kinds.insert(kind));
     }
 
     fn note(

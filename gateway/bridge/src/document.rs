@@ -32,7 +32,7 @@ struct Member<'d> {
 
 /// How often an object has a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MemberPlace {
     Absent,
     /// Once, at this index.
     At(usize),
@@ -168,14 +168,14 @@ impl<'d> Members<'d> {
     }
 
     /// Where the member with this name is.
-    pub(crate) fn find(&self, name: &str) -> Place {
+    pub(crate) fn find(&self, name: &str) -> MemberPlace {
         let has_name =
             |member: &Member<'_>| raw::decoded(&member.key).is_some_and(|key| key == name);
-        let mut found = (0..self.0.len()).filter(|&at| has_name(&self.0[at]));
-        match (found.next(), found.next()) {
-            (None, _) => Place::Absent,
-            (Some(at), None) => Place::At(at),
-            (Some(_), Some(_)) => Place::Twice,
+        let mut matching = (0..self.0.len()).filter(|&at| has_name(&self.0[at]));
+        match (matching.next(), matching.next()) {
+            (None, _) => MemberPlace::Absent,
+            (Some(at), None) => MemberPlace::At(at),
+            (Some(_), Some(_)) => MemberPlace::Twice,
         }
     }
 

@@ -12,84 +12,68 @@ use crate::{
 /// If a member on the way is absent or null, the operation does nothing. It is not applied if a value has another type
 /// than it needs, or if an object has a member on the way twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub struct Operation {
+    /// What is changed.
+    pub path: JsonPath,
+    /// How.
+    pub effect: Effect,
+}
+
+/// How an [`Operation`] changes what is at its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
     /// Gives a member another name, in the same place. Not applied if a member with that name exists, even if there is
     /// nothing to rename: so that the opposite change restores the body.
     Rename {
-        /// The member.
-        path: JsonPath,
         /// Its new name.
         to: String,
     },
     /// Puts a member elsewhere, as the last member of its new object. Missing objects on the way there are created. Not
     /// applied if the target exists, even if there is nothing to move.
     Move {
-        /// The member.
-        path: JsonPath,
         /// Where it is put.
         to: JsonPath,
     },
     /// As [`Self::Move`], but the member also stays where it is.
     Copy {
-        /// The member.
-        path: JsonPath,
         /// Where its copy is put.
         to: JsonPath,
     },
     /// Removes a member.
-    Remove {
-        /// The member.
-        path: JsonPath,
-    },
+    Remove,
     /// Adds a member if it is absent and its object exists. Null is a value.
     Default {
-        /// The member.
-        path: JsonPath,
         /// JSON text.
         value: String,
     },
     /// Sets a member, whether it exists or not, if its object exists.
     Constant {
-        /// The member.
-        path: JsonPath,
         /// JSON text.
         value: String,
     },
     /// Replaces a string by the value that belongs to it. Null stays. Not applied if no value belongs to it.
     Map {
-        /// The string.
-        path: JsonPath,
         /// Pairs of what the string stands for and the JSON text of its replacement. The first pair counts.
         values: Vec<(String, String)>,
     },
     /// Changes a number into the string with the same digits. Null stays.
-    ToText {
-        /// The number.
-        path: JsonPath,
-    },
+    ToText,
     /// Changes a string that is a JSON number into that number. Null stays.
-    ToNumber {
-        /// The string.
-        path: JsonPath,
-    },
+    ToNumber,
     /// Puts a value, also null, into a new container.
     Wrap {
-        /// The value.
-        path: JsonPath,
         /// The new container, in the value's place.
         within: Container,
     },
     /// Puts a container's value in the container's place. Not applied if an array has other than one item, or an object
     /// lacks the member. All other members are dropped.
     Unwrap {
-        /// The container.
-        path: JsonPath,
-        /// What it is.
+        /// What the container is.
         within: Container,
     },
 }
 
-/// What [`Operation::Wrap`] puts a value into.
+/// What [`Effect::Wrap`] puts a value into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Container {
     /// An array with the value as its one item.
@@ -99,24 +83,6 @@ pub enum Container {
 }
 
 impl Operation {
-    /// The path of what is changed.
-    #[must_use]
-    pub const fn path(&self) -> &JsonPath {
-        match self {
-            Self::Rename { path, .. }
-            | Self::Move { path, .. }
-            | Self::Copy { path, .. }
-            | Self::Remove { path }
-            | Self::Default { path, .. }
-            | Self::Constant { path, .. }
-            | Self::Map { path, .. }
-            | Self::ToText { path }
-            | Self::ToNumber { path }
-            | Self::Wrap { path, .. }
-            | Self::Unwrap { path, .. } => path,
-        }
-    }
-
     /// Checks what a configuration says.
     ///
     /// # Errors
@@ -124,32 +90,33 @@ impl Operation {
     /// Says what is allowed instead.
     pub fn check(&self) -> Result<(), &'static str> {
         self.check_paths()?;
-        match self {
-            Self::Default { value, .. } | Self::Constant { value, .. } => check_json(value),
-            Self::Map { values, .. } => check_map(values),
+        match &self.effect {
+            Effect::Default { value } | Effect::Constant { value } => check_json(value),
+            Effect::Map { values } => check_map(values),
             _ => Ok(()),
         }
     }
 
     /// The part of [`Self::check`] that does not depend on values.
     pub(crate) fn check_paths(&self) -> Result<(), &'static str> {
-        match self {
-            Self::Rename { path, to } => {
+        let path = &self.path;
+        match &self.effect {
+            Effect::Rename { to } => {
                 let (_, name) = check_member(path)?;
                 check_name(to)?;
                 (name != to)
                     .then_some(())
                     .ok_or("the new name must differ from the old one")
             }
-            Self::Move { path, to } | Self::Copy { path, to } => check_target(path, to),
-            Self::Remove { path } | Self::Default { path, .. } | Self::Constant { path, .. } => {
+            Effect::Move { to } | Effect::Copy { to } => check_target(path, to),
+            Effect::Remove | Effect::Default { .. } | Effect::Constant { .. } => {
                 check_member(path).map(|_| ())
             }
-            Self::Wrap { within, .. } | Self::Unwrap { within, .. } => match within {
+            Effect::Wrap { within } | Effect::Unwrap { within } => match within {
                 Container::Array => Ok(()),
                 Container::Object(name) => check_name(name),
             },
-            Self::Map { .. } | Self::ToText { .. } | Self::ToNumber { .. } => Ok(()),
+            Effect::Map { .. } | Effect::ToText | Effect::ToNumber => Ok(()),
         }
     }
 
@@ -157,34 +124,30 @@ impl Operation {
     /// `None` if there is no such operation.
     #[must_use]
     pub fn inverse(&self) -> Option<Self> {
-        match self.clone() {
-            Self::Rename { path, to } => {
+        let path = self.path.clone();
+        let (path, effect) = match self.effect.clone() {
+            Effect::Rename { to } => {
                 let (parent, name) = path.parent_and_name()?;
                 let renamed = [parent, &[Step::Member(to.clone())]].concat();
-                let path = is_name(&to).then(|| JsonPath::from_steps(&renamed))?;
+                let renamed = is_name(&to).then(|| JsonPath::from_steps(&renamed))?;
                 let to = name.to_owned();
-                Some(Self::Rename { path, to })
+                (renamed, Effect::Rename { to })
             }
-            Self::Move { path, to } => {
-                let (path, to) = (target_exists(&path, &to).then_some(to)?, path);
-                Some(Self::Move { path, to })
-            }
-            Self::Copy { path, to } => {
-                let path = target_exists(&path, &to).then_some(to)?;
-                Some(Self::Remove { path })
-            }
-            Self::Map { path, values } => {
+            Effect::Move { to } if target_exists(&path, &to) => (to, Effect::Move { to: path }),
+            Effect::Copy { to } if target_exists(&path, &to) => (to, Effect::Remove),
+            Effect::Map { values } => {
                 let values = inverse_map(&values)?;
-                Some(Self::Map { path, values })
+                (path, Effect::Map { values })
             }
-            Self::ToText { path } => Some(Self::ToNumber { path }),
-            Self::ToNumber { path } => Some(Self::ToText { path }),
-            Self::Wrap { path, within } => Some(Self::Unwrap { path, within }),
-            Self::Unwrap { path, within } => {
-                (within == Container::Array).then_some(Self::Wrap { path, within })
+            Effect::ToText => (path, Effect::ToNumber),
+            Effect::ToNumber => (path, Effect::ToText),
+            Effect::Wrap { within } => (path, Effect::Unwrap { within }),
+            Effect::Unwrap { within } if within == Container::Array => {
+                (path, Effect::Wrap { within })
             }
-            Self::Remove { .. } | Self::Default { .. } | Self::Constant { .. } => None,
-        }
+            _ => return None,
+        };
+        Some(Self { path, effect })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Where an object on the way is null, or lacks the member, the way ends without a failure.
 
 use crate::{
-    document::{Members, Node, Place},
+    document::{MemberPlace, Members, Node},
     not_applied::NotApplied,
     path::Step,
 };
@@ -12,7 +12,7 @@ use crate::{
 const MAX_PLACES: usize = 10_000;
 
 /// A change of a value.
-type Change<'c, 'd> = dyn FnMut(&mut Node<'d>) -> Result<(), NotApplied> + 'c;
+type NodeChange<'c, 'd> = dyn FnMut(&mut Node<'d>) -> Result<(), NotApplied> + 'c;
 
 /// A change of an object's members, by the index of one of them if the object has it.
 type ChangeObject<'c, 'd> =
@@ -38,7 +38,7 @@ pub(crate) fn name(path: &[Step]) -> &str {
 pub(crate) fn each<'d>(
     document: &mut Node<'d>,
     path: &[Step],
-    change: &mut Change<'_, 'd>,
+    change: &mut NodeChange<'_, 'd>,
 ) -> Result<(), NotApplied> {
     let mut places = 0;
     each_below(document, path, 0, &mut |node| {
@@ -54,7 +54,7 @@ fn each_below<'d>(
     node: &mut Node<'d>,
     path: &[Step],
     at: usize,
-    change: &mut Change<'_, 'd>,
+    change: &mut NodeChange<'_, 'd>,
 ) -> Result<(), NotApplied> {
     match path.get(at) {
         None => change(node),
@@ -101,9 +101,9 @@ fn find<'n, 'd>(
     let fails = || NotApplied::at(&path[..at], NotApplied::NOT_AN_OBJECT);
     let members = node.members().ok_or_else(fails)?;
     match members.find(name(&path[..=at])) {
-        Place::Absent => Ok(Some((members, None))),
-        Place::At(place) => Ok(Some((members, Some(place)))),
-        Place::Twice => Err(NotApplied::at(&path[..=at], NotApplied::TWICE)),
+        MemberPlace::Absent => Ok(Some((members, None))),
+        MemberPlace::At(place) => Ok(Some((members, Some(place)))),
+        MemberPlace::Twice => Err(NotApplied::at(&path[..=at], NotApplied::TWICE)),
     }
 }
 

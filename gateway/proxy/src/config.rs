@@ -39,8 +39,8 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned},
     version::{
-        AccountCheck, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle, RequestChange,
-        StickyBy,
+        AccountCheck, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle, ParamEffect,
+        RequestChange, StickyBy,
     },
 };
 pub(crate) use self::{

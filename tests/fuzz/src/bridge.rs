@@ -1,7 +1,7 @@
 //! Changes of JSON bodies, what undoes them, and what differs between two bodies.
 
 use serde_json::value::RawValue;
-use signpost_bridge::{Comparison, Container, Kind, Operation, apply, compare};
+use signpost_bridge::{Comparison, Container, Effect, Kind, Operation, apply, compare};
 
 use crate::{naive::json as naive, query_and_body};
 
@@ -93,37 +93,59 @@ fn read(text: &str) -> Option<Operation> {
     let mut word = || words.next().map(str::to_owned);
     let container = |name: Option<String>| name.map_or(Container::Array, Container::Object);
     let operation = match name {
-        "rename" => Operation::Rename { path, to: word()? },
-        "move" => Operation::Move {
+        "rename" => Operation {
             path,
-            to: word()?.parse().ok()?,
+            effect: Effect::Rename { to: word()? },
         },
-        "copy" => Operation::Copy {
+        "move" => Operation {
             path,
-            to: word()?.parse().ok()?,
+            effect: Effect::Move {
+                to: word()?.parse().ok()?,
+            },
         },
-        "remove" => Operation::Remove { path },
-        "default" => Operation::Default {
+        "copy" => Operation {
             path,
-            value: word()?,
+            effect: Effect::Copy {
+                to: word()?.parse().ok()?,
+            },
         },
-        "constant" => Operation::Constant {
+        "remove" => Operation {
             path,
-            value: word()?,
+            effect: Effect::Remove,
         },
-        "map" => Operation::Map {
+        "default" => Operation {
             path,
-            values: pairs(&word()?)?,
+            effect: Effect::Default { value: word()? },
         },
-        "to_text" => Operation::ToText { path },
-        "to_number" => Operation::ToNumber { path },
-        "wrap" => Operation::Wrap {
+        "constant" => Operation {
             path,
-            within: container(word()),
+            effect: Effect::Constant { value: word()? },
         },
-        "unwrap" => Operation::Unwrap {
+        "map" => Operation {
             path,
-            within: container(word()),
+            effect: Effect::Map {
+                values: pairs(&word()?)?,
+            },
+        },
+        "to_text" => Operation {
+            path,
+            effect: Effect::ToText,
+        },
+        "to_number" => Operation {
+            path,
+            effect: Effect::ToNumber,
+        },
+        "wrap" => Operation {
+            path,
+            effect: Effect::Wrap {
+                within: container(word()),
+            },
+        },
+        "unwrap" => Operation {
+            path,
+            effect: Effect::Unwrap {
+                within: container(word()),
+            },
         },
         _ => return None,
     };

@@ -7,46 +7,73 @@ fn path(text: &str) -> JsonPath {
 
 fn rename(of: &str, to: &str) -> Operation {
     let (path, to) = (path(of), to.to_owned());
-    Operation::Rename { path, to }
+    Operation {
+        path,
+        effect: Effect::Rename { to },
+    }
 }
 
 fn move_to(of: &str, to: &str) -> Operation {
     let (path, to) = (path(of), path(to));
-    Operation::Move { path, to }
+    Operation {
+        path,
+        effect: Effect::Move { to },
+    }
 }
 
 fn copy_to(of: &str, to: &str) -> Operation {
     let (path, to) = (path(of), path(to));
-    Operation::Copy { path, to }
+    Operation {
+        path,
+        effect: Effect::Copy { to },
+    }
 }
 
 fn remove(of: &str) -> Operation {
-    Operation::Remove { path: path(of) }
+    Operation {
+        path: path(of),
+        effect: Effect::Remove,
+    }
 }
 
 fn default(of: &str, value: &str) -> Operation {
     let (path, value) = (path(of), value.to_owned());
-    Operation::Default { path, value }
+    Operation {
+        path,
+        effect: Effect::Default { value },
+    }
 }
 
 fn constant(of: &str, value: &str) -> Operation {
     let (path, value) = (path(of), value.to_owned());
-    Operation::Constant { path, value }
+    Operation {
+        path,
+        effect: Effect::Constant { value },
+    }
 }
 
 fn map(of: &str, values: &[(&str, &str)]) -> Operation {
     let pair = |(text, value): &(&str, &str)| ((*text).to_owned(), (*value).to_owned());
     let values = values.iter().map(pair).collect();
     let path = path(of);
-    Operation::Map { path, values }
+    Operation {
+        path,
+        effect: Effect::Map { values },
+    }
 }
 
 fn to_text(of: &str) -> Operation {
-    Operation::ToText { path: path(of) }
+    Operation {
+        path: path(of),
+        effect: Effect::ToText,
+    }
 }
 
 fn to_number(of: &str) -> Operation {
-    Operation::ToNumber { path: path(of) }
+    Operation {
+        path: path(of),
+        effect: Effect::ToNumber,
+    }
 }
 
 fn object(name: &str) -> Container {
@@ -55,12 +82,18 @@ fn object(name: &str) -> Container {
 
 fn wrap(of: &str, within: Container) -> Operation {
     let path = path(of);
-    Operation::Wrap { path, within }
+    Operation {
+        path,
+        effect: Effect::Wrap { within },
+    }
 }
 
 fn unwrap(of: &str, within: Container) -> Operation {
     let path = path(of);
-    Operation::Unwrap { path, within }
+    Operation {
+        path,
+        effect: Effect::Unwrap { within },
+    }
 }
 
 /// Applies one operation to each body.

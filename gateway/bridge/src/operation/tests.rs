@@ -8,10 +8,13 @@ fn transfer(of: &str, to: &str) -> [Operation; 2] {
     let (path, to) = (path(of), path(to));
     let (copy_path, copy_to) = (path.clone(), to.clone());
     [
-        Operation::Move { path, to },
-        Operation::Copy {
+        Operation {
+            path,
+            effect: Effect::Move { to },
+        },
+        Operation {
             path: copy_path,
-            to: copy_to,
+            effect: Effect::Copy { to: copy_to },
         },
     ]
 }
@@ -26,18 +29,23 @@ fn only_members_are_named_removed_and_set() {
     ] {
         let value = "1".to_owned();
         let operations = [
-            Operation::Rename {
+            Operation {
                 path: path(text),
-                to: "b".to_owned(),
+                effect: Effect::Rename { to: "b".to_owned() },
             },
-            Operation::Remove { path: path(text) },
-            Operation::Default {
+            Operation {
                 path: path(text),
-                value: value.clone(),
+                effect: Effect::Remove,
             },
-            Operation::Constant {
+            Operation {
                 path: path(text),
-                value,
+                effect: Effect::Default {
+                    value: value.clone(),
+                },
+            },
+            Operation {
+                path: path(text),
+                effect: Effect::Constant { value },
             },
         ];
         for operation in operations {
@@ -57,14 +65,16 @@ fn names_fit_into_paths() {
         ("b c", false),
     ] {
         let to = name.to_owned();
-        let rename = Operation::Rename {
+        let rename = Operation {
             path: path("$.a"),
-            to: to.clone(),
+            effect: Effect::Rename { to: to.clone() },
         };
         assert_eq!(rename.check().is_ok(), is_allowed, "{name}");
-        let wrap = Operation::Wrap {
+        let wrap = Operation {
             path: path("$"),
-            within: Container::Object(to),
+            effect: Effect::Wrap {
+                within: Container::Object(to),
+            },
         };
         assert_eq!(wrap.check().is_ok(), is_allowed || name == "a", "{name}");
     }
@@ -107,17 +117,19 @@ fn values_are_json() {
         let value = text.to_owned();
         let values = vec![("a".to_owned(), value.clone())];
         let operations = [
-            Operation::Default {
+            Operation {
                 path: path("$.a"),
-                value: value.clone(),
+                effect: Effect::Default {
+                    value: value.clone(),
+                },
             },
-            Operation::Constant {
+            Operation {
                 path: path("$.a"),
-                value,
+                effect: Effect::Constant { value },
             },
-            Operation::Map {
+            Operation {
                 path: path("$.a"),
-                values,
+                effect: Effect::Map { values },
             },
         ];
         for operation in operations {
@@ -134,9 +146,9 @@ fn a_map_has_each_text_once() {
         (vec![pair("a"), pair("")], true),
         (vec![pair("a"), pair("a")], false),
     ] {
-        let map = Operation::Map {
+        let map = Operation {
             path: path("$"),
-            values,
+            effect: Effect::Map { values },
         };
         assert_eq!(map.check().is_ok(), is_allowed, "{map:?}");
     }
@@ -153,12 +165,15 @@ fn a_move_is_undone_if_it_creates_no_object() {
         ("$.a.b", "$.a.b.c", false),
     ] {
         let [moved, copied] = transfer(of, to);
-        let back = Operation::Move {
+        let back = Operation {
             path: path(to),
-            to: path(of),
+            effect: Effect::Move { to: path(of) },
         };
         assert_eq!(moved.inverse(), has_inverse.then_some(back), "{of} {to}");
-        let removed = Operation::Remove { path: path(to) };
+        let removed = Operation {
+            path: path(to),
+            effect: Effect::Remove,
+        };
         assert_eq!(
             copied.inverse(),
             has_inverse.then_some(removed),
@@ -172,13 +187,16 @@ fn a_map_is_undone_if_it_is_one_to_one_between_strings() {
     let inverse = |values: &[(&str, &str)]| {
         let pair = |(text, value): &(&str, &str)| ((*text).to_owned(), (*value).to_owned());
         let values = values.iter().map(pair).collect();
-        let inverse = Operation::Map {
+        let inverse = Operation {
             path: path("$"),
-            values,
+            effect: Effect::Map { values },
         }
         .inverse();
         inverse.map(|inverse| match inverse {
-            Operation::Map { values, .. } => values,
+            Operation {
+                effect: Effect::Map { values },
+                ..
+            } => values,
             other => panic!("{other:?}"),
         })
     };
@@ -198,62 +216,85 @@ fn what_drops_or_adds_values_is_not_undone() {
     let object = Container::Object("a".to_owned());
     let value = "1".to_owned();
     for (operation, has_inverse) in [
-        (Operation::Remove { path: path("$.a") }, false),
         (
-            Operation::Default {
+            Operation {
                 path: path("$.a"),
-                value: value.clone(),
+                effect: Effect::Remove,
             },
             false,
         ),
         (
-            Operation::Constant {
+            Operation {
                 path: path("$.a"),
-                value,
+                effect: Effect::Default {
+                    value: value.clone(),
+                },
             },
             false,
         ),
         (
-            Operation::Unwrap {
-                path: path("$"),
-                within: object.clone(),
+            Operation {
+                path: path("$.a"),
+                effect: Effect::Constant { value },
             },
             false,
         ),
         (
-            Operation::Unwrap {
+            Operation {
                 path: path("$"),
-                within: array.clone(),
+                effect: Effect::Unwrap {
+                    within: object.clone(),
+                },
+            },
+            false,
+        ),
+        (
+            Operation {
+                path: path("$"),
+                effect: Effect::Unwrap {
+                    within: array.clone(),
+                },
             },
             true,
         ),
         (
-            Operation::Wrap {
+            Operation {
                 path: path("$"),
-                within: object,
+                effect: Effect::Wrap { within: object },
             },
             true,
         ),
         (
-            Operation::Wrap {
+            Operation {
                 path: path("$"),
-                within: array,
+                effect: Effect::Wrap { within: array },
             },
             true,
         ),
-        (Operation::ToText { path: path("$") }, true),
-        (Operation::ToNumber { path: path("$") }, true),
         (
-            Operation::Rename {
+            Operation {
+                path: path("$"),
+                effect: Effect::ToText,
+            },
+            true,
+        ),
+        (
+            Operation {
+                path: path("$"),
+                effect: Effect::ToNumber,
+            },
+            true,
+        ),
+        (
+            Operation {
                 path: path("$.a"),
-                to: "b".to_owned(),
+                effect: Effect::Rename { to: "b".to_owned() },
             },
             true,
         ),
     ] {
         let back = operation.inverse().and_then(|inverse| inverse.inverse());
-        let is_symmetric =
-            matches!(&operation, Operation::Wrap { within, .. } if *within != Container::Array);
+        let is_symmetric = matches!(&operation, Operation { effect: Effect::Wrap { within }, .. } if *within != Container::Array);
         assert_eq!(operation.inverse().is_some(), has_inverse, "{operation:?}");
         assert!(back.is_none_or(|back| back == operation || is_symmetric));
     }

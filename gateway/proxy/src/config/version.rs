@@ -26,7 +26,7 @@ use self::{backend::AccountRules, routes::read_common_routes};
 pub(crate) use self::{
     backend::{AccountCheck, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
-    changes::RequestChange,
+    changes::{ParamEffect, RequestChange},
     life_cycle::LifeCycle,
     served::BackendIndex,
 };

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use signpost_bridge::{Container, JsonPath, Operation, ParsePathError};
-use signpost_kit::config::{Invalid, Read, Section};
+use signpost_bridge::{Container, Effect, JsonPath, Operation, ParsePathError};
+use signpost_kit::config::{Invalid, Read, Section, Value};
 use signpost_protocol::{
     sign::{SIGN, TIME},
     version::Version,
@@ -11,7 +11,7 @@ use signpost_protocol::{
 
 use super::{
     Reading,
-    changes::{Change, Changes, RequestChange},
+    changes::{Change, Changes, ParamEffect, RequestChange},
 };
 use crate::config::{
     path_pattern::PathPattern,
@@ -32,6 +32,7 @@ const VALUE: &str = "a string of at most 1024 bytes, a whole number, true or fal
 /// Limit of a value, in bytes: each place of a body can get it.
 const MAX_VALUE: usize = 1024;
 const ONE_KEY: &str = "one key that says what a step does";
+const TYPES: &str = "types of content, for example \"text/html\"";
 const VALUES: &str = "texts \"FROM=TO\"";
 const PARAMETER: &str = "the name of a parameter, decoded, but not \"time\" or \"sign\"";
 
@@ -67,33 +68,31 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
         paths => paths,
     };
     let statuses = section.list("status", &["2xx"], STATUS, statuses);
-    let types = "types of content, for example \"text/html\"";
-    let pass_types = section.list("pass_types", &[], types, content_type);
+    let pass_types = section.list("pass_types", &[], TYPES, content_type);
     let request = section.tables("request", MAX_STEPS, read_request_step);
     let response = section.tables("response", MAX_STEPS, read_response_step);
     let (request, response) = (request?, response?);
-    let of_request = request
-        .iter()
-        .map(|(_, step)| matches!(step, RequestChange::Copy { .. }));
-    check_copies(section, "request", of_request)?;
-    let is_copy = |step: &ResponseStep| matches!(step, ResponseStep::Body(Operation::Copy { .. }));
-    check_copies(
-        section,
-        "response",
-        response.iter().map(|(_, step)| is_copy(step)),
-    )?;
-    let mut operations = Vec::new();
-    let mut status = None;
-    for (value, step) in response {
-        match step {
-            ResponseStep::Body(operation) => operations.push(operation),
-            ResponseStep::Status(to) if status.is_none() => status = Some(to),
-            ResponseStep::Status(to) => {
-                let found = format!("{to} as a second status");
-                return Err(value.problem(&found, "one status in a change"));
+    let is_copy = |step: &RequestChange| {
+        matches!(
+            step,
+            RequestChange::Param {
+                effect: ParamEffect::Copy { .. },
+                ..
             }
-        }
-    }
+        )
+    };
+    check_copies(section, "request", &request, is_copy)?;
+    let is_copy = |step: &ResponseStep| {
+        matches!(
+            step,
+            ResponseStep::Body(Operation {
+                effect: Effect::Copy { .. },
+                ..
+            })
+        )
+    };
+    check_copies(section, "response", &response, is_copy)?;
+    let (operations, status) = split_response(response)?;
     let change = Change {
         name: name?,
         method: method?,
@@ -101,7 +100,7 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
         statuses: statuses?.into(),
         pass_types: pass_types?.into(),
         request: request.into_iter().map(|(_, step)| step).collect(),
-        response: operations.into(),
+        response: operations,
         status,
     };
     if change.request.is_empty() && change.response.is_empty() && change.status.is_none() {
@@ -110,9 +109,30 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
     Ok(change)
 }
 
+/// The steps of a response's body, and its status.
+fn split_response(steps: Vec<(Value<'_>, ResponseStep)>) -> Read<(Box<[Operation]>, Option<u16>)> {
+    let (mut operations, mut status) = (Vec::new(), None);
+    for (value, step) in steps {
+        match step {
+            ResponseStep::Body(operation) => operations.push(operation),
+            ResponseStep::Status(to) if status.is_none() => status = Some(to),
+            ResponseStep::Status(to) => {
+                let second = format!("{to} as a second status");
+                return Err(value.problem(&second, "one status in a change"));
+            }
+        }
+    }
+    Ok((operations.into(), status))
+}
+
 /// Reports too many copies among the steps.
-fn check_copies(section: &Section<'_>, key: &str, steps: impl Iterator<Item = bool>) -> Read<()> {
-    let copies = steps.filter(|is_copy| *is_copy).count();
+fn check_copies<T>(
+    section: &Section<'_>,
+    key: &str,
+    steps: &[(Value<'_>, T)],
+    is_copy: impl Fn(&T) -> bool,
+) -> Read<()> {
+    let copies = steps.iter().filter(|(_, step)| is_copy(step)).count();
     if copies > MAX_COPY_STEPS {
         let allowed = format!("at most {MAX_COPY_STEPS} of them in a change");
         return Err(section.problem(key, &format!("{copies} steps with copy"), &allowed));
@@ -122,15 +142,15 @@ fn check_copies(section: &Section<'_>, key: &str, steps: impl Iterator<Item = bo
 
 /// Reports the keys of a step that what it does has no use for.
 fn check_companions(section: &Section<'_>, key: &str, wanted: &[&str]) -> Read<()> {
-    let mut unwanted = COMPANIONS.into_iter().filter(|one| !wanted.contains(one));
-    match unwanted.find(|one| section.has(one)) {
+    let mut unwanted = COMPANIONS.into_iter().filter(|key| !wanted.contains(key));
+    match unwanted.find(|key| section.has(key)) {
         None => Ok(()),
-        Some(one) => {
+        Some(unwanted) => {
             let allowed = match wanted {
                 [] => "no other key".to_owned(),
                 wanted => wanted.join(", "),
             };
-            Err(section.problem(one, &format!("it beside {key}"), &allowed))
+            Err(section.problem(unwanted, &format!("it beside {key}"), &allowed))
         }
     }
 }
@@ -149,10 +169,13 @@ fn content_type(text: &str) -> Option<Box<str>> {
 /// `404`, or `4xx` for all of a class.
 fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
     if let Some(class) = text.strip_suffix("xx") {
-        let class: u16 = class.parse().ok().filter(|one| (2..=5).contains(one))?;
+        let class: u16 = class.parse().ok().filter(|class| (2..=5).contains(class))?;
         return Some(class * 100..=class * 100 + 99);
     }
-    let status: u16 = text.parse().ok().filter(|one| (200..=599).contains(one))?;
+    let status: u16 = text
+        .parse()
+        .ok()
+        .filter(|status| (200..=599).contains(status))?;
     Some(status..=status)
 }
 
@@ -162,162 +185,205 @@ enum ResponseStep {
     Status(u16),
 }
 
-/// A key that says what a step does, and the keys that it needs beside it.
-type StepKey = (&'static str, &'static [&'static str]);
+/// A kind of step: the key that names it, the keys that it needs beside that, and what it does.
+type StepKind<T> = (
+    &'static str,
+    &'static [&'static str],
+    fn(&Beside<'_, '_>) -> Read<T>,
+);
 
-/// Reads the one of these keys that a step has, and its value.
-fn read_step<T>(
-    section: &mut Section<'_>,
-    keys: &[StepKey],
-    mut read: impl FnMut(&mut Section<'_>, &str) -> Read<Option<T>>,
-) -> Read<Option<(StepKey, T)>> {
-    let all: Vec<_> = keys
-        .iter()
-        .map(|key| Ok(read(section, key.0)?.map(|value| (*key, value))))
-        .collect();
-    let mut found = None;
-    for one in all {
-        let one: Option<(StepKey, T)> = one?;
-        match (&found, one) {
-            (_, None) => {}
-            (None, one) => found = one,
-            (Some((first, _)), Some((second, _))) => {
-                let both = format!("it beside {}", first.0);
-                return Err(section.problem(second.0, &both, ONE_KEY));
-            }
+/// The closed list of steps of a request; `path` is one more.
+const REQUEST_STEPS: [StepKind<ParamEffect>; 6] = [
+    ("rename", &["to"], |beside| {
+        let to = beside.to_as(PARAMETER, parameter)?;
+        Ok(ParamEffect::Rename { to })
+    }),
+    ("copy", &["to"], |beside| {
+        let to = beside.to_as(PARAMETER, parameter)?;
+        Ok(ParamEffect::Copy { to })
+    }),
+    ("remove", &[], |_| Ok(ParamEffect::Remove)),
+    ("default", &["value"], |beside| {
+        let value = beside.value()?.into();
+        Ok(ParamEffect::Default { value })
+    }),
+    ("constant", &["value"], |beside| {
+        let value = beside.value()?.into();
+        Ok(ParamEffect::Constant { value })
+    }),
+    ("map", &["values"], |beside| {
+        let values = beside.values()?.into();
+        Ok(ParamEffect::Map { values })
+    }),
+];
+
+/// The closed list of steps of a response's body.
+const RESPONSE_STEPS: [StepKind<Effect>; 11] = [
+    ("rename", &["to"], |beside| {
+        let to = beside.to()?.to_owned();
+        Ok(Effect::Rename { to })
+    }),
+    ("move", &["to"], |beside| {
+        let to = beside.to_as(ParsePathError::ALLOWED, |to| to.parse().ok())?;
+        Ok(Effect::Move { to })
+    }),
+    ("copy", &["to"], |beside| {
+        let to = beside.to_as(ParsePathError::ALLOWED, |to| to.parse().ok())?;
+        Ok(Effect::Copy { to })
+    }),
+    ("remove", &[], |_| Ok(Effect::Remove)),
+    ("default", &["value"], |beside| {
+        let value = beside.value()?.to_owned();
+        Ok(Effect::Default { value })
+    }),
+    ("constant", &["value"], |beside| {
+        let value = beside.value()?.to_owned();
+        Ok(Effect::Constant { value })
+    }),
+    ("map", &["values"], |beside| {
+        let values = beside.values()?.iter();
+        let values = values.map(|(from, to)| (from.to_string(), json_text(to)));
+        let values = values.collect();
+        Ok(Effect::Map { values })
+    }),
+    ("to_text", &[], |_| Ok(Effect::ToText)),
+    ("to_number", &[], |_| Ok(Effect::ToNumber)),
+    ("wrap", &["in"], |beside| {
+        let within = beside.within()?;
+        Ok(Effect::Wrap { within })
+    }),
+    ("unwrap", &["in"], |beside| {
+        let within = beside.within()?;
+        Ok(Effect::Unwrap { within })
+    }),
+];
+
+/// What a step has beside the key that says what it does.
+struct Beside<'s, 'd> {
+    section: &'s Section<'d>,
+    to: Option<String>,
+    within: Option<Container>,
+    value: Option<String>,
+    values: Vec<(Box<str>, Box<str>)>,
+    /// What is allowed where `to` is missing, and where `value` or `in` is.
+    allowed: [&'static str; 2],
+}
+
+impl Beside<'_, '_> {
+    fn to(&self) -> Read<&str> {
+        let missing = || self.section.missing("to", self.allowed[0]);
+        self.to.as_deref().ok_or_else(missing)
+    }
+
+    fn to_as<T>(&self, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Read<T> {
+        let to = self.to()?;
+        let invalid = || self.section.problem("to", &format!("\"{to}\""), allowed);
+        parse(to).ok_or_else(invalid)
+    }
+
+    fn value(&self) -> Read<&str> {
+        let missing = || self.section.missing("value", self.allowed[1]);
+        self.value.as_deref().ok_or_else(missing)
+    }
+
+    fn values(&self) -> Read<&[(Box<str>, Box<str>)]> {
+        match &*self.values {
+            [] => Err(self.section.missing("values", VALUES)),
+            values => Ok(values),
         }
     }
-    Ok(found)
+
+    fn within(&self) -> Read<Container> {
+        let missing = || self.section.missing("in", self.allowed[1]);
+        self.within.clone().ok_or_else(missing)
+    }
+}
+
+/// Reads the key that says what a step does, and its value.
+fn read_step<S, T>(
+    section: &mut Section<'_>,
+    kinds: &'static [StepKind<T>],
+    mut read: impl FnMut(&mut Section<'_>, &str) -> Read<Option<S>>,
+) -> Read<Option<(&'static StepKind<T>, S)>> {
+    // All keys are read before the first problem ends this.
+    let steps: Vec<_> = kinds
+        .iter()
+        .map(|kind| Ok(read(section, kind.0)?.map(|value| (kind, value))))
+        .collect();
+    let steps: Vec<_> = steps
+        .into_iter()
+        .filter_map(Result::transpose)
+        .collect::<Read<_>>()?;
+    if let [(first, _), (second, _), ..] = &*steps {
+        return Err(section.problem(second.0, &format!("it beside {}", first.0), ONE_KEY));
+    }
+    Ok(steps.into_iter().next())
 }
 
 /// Reports that a step has no key that says what it does.
-fn no_step(section: &Section<'_>, keys: &[StepKey], others: &str) -> Invalid {
-    let names: Vec<_> = keys.iter().map(|key| key.0).collect();
+fn no_step<T>(section: &Section<'_>, kinds: &[StepKind<T>], others: &str) -> Invalid {
+    let names: Vec<_> = kinds.iter().map(|kind| kind.0).collect();
     section.missing(names[0], &format!("one of {others}{}", names.join(", ")))
 }
 
 fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
-    const KEYS: [StepKey; 6] = [
-        ("rename", &["to"]),
-        ("copy", &["to"]),
-        ("remove", &[]),
-        ("default", &["value"]),
-        ("constant", &["value"]),
-        ("map", &["values"]),
-    ];
-    let from = section.optional_by(
-        "path",
-        "the beginning of a path, for example \"/user\"",
-        path,
-    );
-    let step = read_step(section, &KEYS, |section, key| {
+    let allowed = "the beginning of a path, for example \"/user\"";
+    let from = section.optional_by("path", allowed, path);
+    let step = read_step(section, &REQUEST_STEPS, |section, key| {
         section.optional_by(key, PARAMETER, parameter)
     });
-    let to = section.optional_by("to", "the new name, or the new path", |text| {
-        (!text.is_empty()).then(|| Box::<str>::from(text))
+    let to = section.optional_by("to", "the new name, or the new path", not_empty);
+    let value = read_value(section, "a string", |value| {
+        value.as_str().map(str::to_owned)
     });
-    let value = section.find("value", "a string");
-    let value = match &value {
-        Some(value) => value
-            .as_str()
-            .map(Box::<str>::from)
-            .ok_or_else(|| value.invalid("a string")),
-        None => Ok("".into()),
-    };
-    let has_value = section.has("value");
     let values = section.list("values", &[], VALUES, pair);
-    let (path_from, step, to, value, values) = (from?, step?, to?, value?, values?);
-    let to = |section: &Section<'_>| {
-        to.clone()
-            .ok_or_else(|| section.missing("to", "the new name"))
+    let (from, step) = (from?, step?);
+    let beside = Beside {
+        to: to?,
+        within: None,
+        value: value?,
+        values: values?,
+        allowed: ["the new name", "a string"],
+        section,
     };
-    if let Some(from) = path_from {
+    if let Some(from) = from {
         check_companions(section, "path", &["to"])?;
-        let to = to(section)?;
-        // Otherwise what follows `from` would make an empty segment.
-        let fits = from.ends_with('/') || !to.ends_with('/');
-        let (Some(to), None, true) = (path(&to), step, fits) else {
-            return Err(section.problem(
-                "to",
-                &format!("\"{to}\""),
-                "a path, in a step of its own, with \"/\" at its end only if path has it",
-            ));
-        };
+        let allowed = "a path, in a step of its own, with \"/\" at its end only if path has it";
+        let to = beside.to_as(allowed, |to| {
+            // Otherwise what follows `from` would make an empty segment.
+            let fits = from.ends_with('/') || !to.ends_with('/');
+            path(to).filter(|_| fits && step.is_none())
+        })?;
         let (from, to) = (from.into(), to.into());
         return Ok(RequestChange::Path { from, to });
     }
-    let ((key, companions), name) = step.ok_or_else(|| no_step(section, &KEYS, "path, "))?;
+    let ((key, companions, effect), name) =
+        step.ok_or_else(|| no_step(section, &REQUEST_STEPS, "path, "))?;
     check_companions(section, key, companions)?;
-    let new_name = |section: &Section<'_>| {
-        let to = to(section)?;
-        parameter(&to).ok_or_else(|| section.problem("to", &format!("\"{to}\""), PARAMETER))
-    };
-    let value = |section: &Section<'_>| match has_value {
-        true => Ok(value.clone()),
-        false => Err(section.missing("value", "a string")),
-    };
-    Ok(match key {
-        "rename" => RequestChange::Rename {
-            name,
-            to: new_name(section)?,
-        },
-        "copy" => RequestChange::Copy {
-            name,
-            to: new_name(section)?,
-        },
-        "remove" => RequestChange::Remove { name },
-        "default" => RequestChange::Default {
-            name,
-            value: value(section)?,
-        },
-        "constant" => RequestChange::Constant {
-            name,
-            value: value(section)?,
-        },
-        _ => RequestChange::Map {
-            name,
-            values: required_values(section, values)?,
-        },
-    })
+    let effect = effect(&beside)?;
+    Ok(RequestChange::Param { name, effect })
 }
 
 fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
-    const KEYS: [StepKey; 11] = [
-        ("rename", &["to"]),
-        ("move", &["to"]),
-        ("copy", &["to"]),
-        ("remove", &[]),
-        ("default", &["value"]),
-        ("constant", &["value"]),
-        ("map", &["values"]),
-        ("to_text", &[]),
-        ("to_number", &[]),
-        ("wrap", &["in"]),
-        ("unwrap", &["in"]),
-    ];
     let status = section.optional_number("status", &(200..=599));
-    let step = read_step(section, &KEYS, |section, key| {
+    let step = read_step(section, &RESPONSE_STEPS, |section, key| {
         section.optional::<JsonPath>(key, ParsePathError::ALLOWED)
     });
-    let to = section.optional_by(
-        "to",
-        "a name in the same object; of move and copy a path",
-        |text| (!text.is_empty()).then(|| text.to_owned()),
-    );
-    let within = section.optional_by(
-        "in",
-        "\"[]\", an array, or the name of an object's member",
-        |text| {
-            (!text.is_empty()).then(|| match text {
-                "[]" => Container::Array,
-                name => Container::Object(name.to_owned()),
-            })
-        },
-    );
-    let value = read_value(section);
+    let allowed = "a name in the same object; of move and copy a path";
+    let to = section.optional_by("to", allowed, not_empty);
+    let allowed = "\"[]\", an array, or the name of an object's member";
+    let within = section.optional_by("in", allowed, container);
+    let value = read_value(section, VALUE, json_value);
     let values = section.list("values", &[], VALUES, pair);
     let (status, step) = (status?, step?);
-    let (to, within, value, values) = (to?, within?, value?, values?);
+    let beside = Beside {
+        to: to?,
+        within: within?,
+        value: value?,
+        values: values?,
+        allowed: ["what the step needs"; 2],
+        section,
+    };
     if let Some(status) = status {
         if step.is_some() {
             return Err(section.problem("status", "it beside another one", ONE_KEY));
@@ -325,82 +391,46 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
         check_companions(section, "status", &[])?;
         return Ok(ResponseStep::Status(status));
     }
-    let ((key, companions), path) = step.ok_or_else(|| no_step(section, &KEYS, ""))?;
+    let ((key, companions, effect), path) =
+        step.ok_or_else(|| no_step(section, &RESPONSE_STEPS, ""))?;
     check_companions(section, key, companions)?;
-    let missing = |section: &Section<'_>, key: &str| section.missing(key, "what the step needs");
     let shown = path.to_string();
-    let to_path = |section: &Section<'_>| -> Read<JsonPath> {
-        let to = to.as_deref().ok_or_else(|| missing(section, "to"))?;
-        to.parse()
-            .map_err(|_| section.problem("to", &format!("\"{to}\""), ParsePathError::ALLOWED))
-    };
-    let operation = match key {
-        "rename" => Operation::Rename {
-            path,
-            to: to.ok_or_else(|| missing(section, "to"))?,
-        },
-        "move" => Operation::Move {
-            path,
-            to: to_path(section)?,
-        },
-        "copy" => Operation::Copy {
-            path,
-            to: to_path(section)?,
-        },
-        "remove" => Operation::Remove { path },
-        "default" => Operation::Default {
-            path,
-            value: value.ok_or_else(|| missing(section, "value"))?,
-        },
-        "constant" => Operation::Constant {
-            path,
-            value: value.ok_or_else(|| missing(section, "value"))?,
-        },
-        "to_text" => Operation::ToText { path },
-        "to_number" => Operation::ToNumber { path },
-        "unwrap" => Operation::Unwrap {
-            path,
-            within: within.ok_or_else(|| missing(section, "in"))?,
-        },
-        "wrap" => Operation::Wrap {
-            path,
-            within: within.ok_or_else(|| missing(section, "in"))?,
-        },
-        _ => {
-            let values = required_values(section, values)?.into_vec().into_iter();
-            let values = values.map(|(from, to)| (from.into(), json_text(&to)));
-            Operation::Map {
-                path,
-                values: values.collect(),
-            }
-        }
-    };
+    let effect = effect(&beside)?;
+    let operation = Operation { path, effect };
     match operation.check() {
         Ok(()) => Ok(ResponseStep::Body(operation)),
         Err(why) => Err(section.problem(key, &shown, why)),
     }
 }
 
-/// Reads `value` as JSON.
-fn read_value(section: &mut Section<'_>) -> Read<Option<String>> {
-    let Some(value) = section.find("value", VALUE) else {
+fn read_value(
+    section: &mut Section<'_>,
+    allowed: &str,
+    read: impl Fn(&Value<'_>) -> Option<String>,
+) -> Read<Option<String>> {
+    let Some(value) = section.find("value", allowed) else {
         return Ok(None);
     };
-    let text = value.as_str().filter(|text| text.len() <= MAX_VALUE);
-    let text = text.map(json_text);
-    let number = || value.as_integer().map(|number| number.to_string());
-    let flag = || value.as_bool().map(|flag| flag.to_string());
-    text.or_else(number)
-        .or_else(flag)
-        .map(Some)
-        .ok_or_else(|| value.invalid(VALUE))
+    read(&value).map(Some).ok_or_else(|| value.invalid(allowed))
 }
 
-fn required_values<T>(section: &Section<'_>, values: Vec<T>) -> Read<Box<[T]>> {
-    match values.is_empty() {
-        true => Err(section.missing("values", VALUES)),
-        false => Ok(values.into()),
-    }
+/// `value` as JSON.
+fn json_value(value: &Value<'_>) -> Option<String> {
+    let text = value.as_str().filter(|text| text.len() <= MAX_VALUE);
+    let number = || value.as_integer().map(|number| number.to_string());
+    let flag = || value.as_bool().map(|flag| flag.to_string());
+    text.map(json_text).or_else(number).or_else(flag)
+}
+
+fn not_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn container(text: &str) -> Option<Container> {
+    not_empty(text).map(|name| match &*name {
+        "[]" => Container::Array,
+        _ => Container::Object(name),
+    })
 }
 
 fn json_text(text: &str) -> String {

@@ -41,21 +41,25 @@ pub struct Change {
 pub enum RequestChange {
     /// The path, or its beginning, is replaced.
     Path { from: Box<str>, to: Box<str> },
-    /// A parameter gets another name.
-    Rename { name: Box<str>, to: Box<str> },
-    /// A parameter is sent under another name, too.
-    Copy { name: Box<str>, to: Box<str> },
-    /// A parameter is left out.
-    Remove { name: Box<str> },
-    /// A parameter gets this value, if it is absent.
-    Default { name: Box<str>, value: Box<str> },
-    /// A parameter gets this value.
-    Constant { name: Box<str>, value: Box<str> },
-    /// The values of a parameter are replaced, each by another one.
-    Map {
-        name: Box<str>,
-        values: Box<[(Box<str>, Box<str>)]>,
-    },
+    /// What happens to a parameter.
+    Param { name: Box<str>, effect: ParamEffect },
+}
+
+/// How a step changes a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParamEffect {
+    /// It gets another name.
+    Rename { to: Box<str> },
+    /// It is sent under another name, too.
+    Copy { to: Box<str> },
+    /// It is left out.
+    Remove,
+    /// It gets this value, if it is absent.
+    Default { value: Box<str> },
+    /// It gets this value.
+    Constant { value: Box<str> },
+    /// Its values are replaced, each by another one.
+    Map { values: Box<[(Box<str>, Box<str>)]> },
 }
 
 impl Changes {
@@ -82,7 +86,7 @@ impl Changes {
 
     /// Those of the requests with this method and path, as the client sends them.
     pub fn of<'c>(&'c self, method: Method, path: &'c str) -> impl Iterator<Item = &'c Change> {
-        self.iter().filter(move |one| one.takes(method, path))
+        self.iter().filter(move |change| change.takes(method, path))
     }
 
     /// The path at the other version; `None` if it is the same.
@@ -95,7 +99,7 @@ impl Changes {
                 let rest = before.strip_prefix(&**from);
                 rest.map(|rest| format!("{to}{rest}")).or(changed)
             }
-            _ => changed,
+            RequestChange::Param { .. } => changed,
         })
     }
 
@@ -146,6 +150,8 @@ impl Change {
     /// Whether it passes content of this type unchanged. The type is in lower case, without parameters.
     #[must_use]
     pub(crate) fn passes_type(&self, content_type: &str) -> bool {
-        self.pass_types.iter().any(|one| **one == *content_type)
+        self.pass_types
+            .iter()
+            .any(|passed| **passed == *content_type)
     }
 }

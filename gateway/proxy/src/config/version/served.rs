@@ -131,38 +131,22 @@ impl ServedVersion {
         // `Versions` reports an invalid name.
         let name = Arc::new(name?);
         let of_routes = unsigned.of_routes(reading.gateway.unsigned);
-        let mut destinations = Vec::new();
-        let (mut canaries, mut sticky_by) = (Vec::new(), StickyBy::Client);
-        let mut add = |part, upstream, account, secret, unsigned| {
-            let index = BackendIndex::next(&destinations);
-            let version = Some(Arc::clone(&name));
-            let name = BackendName { version, part };
-            let backend = reading.add(name, upstream, account, secret);
-            destinations.push(Destination { backend, unsigned });
-            index
+        let mut numbering = Numbering {
+            version: Arc::clone(&name),
+            reading,
+            destinations: Vec::new(),
         };
-        if let Some(own) = own {
-            let account = AccountRules::LOGIN;
-            add(
-                Part::Own,
-                own.upstream,
-                account,
-                own.secret.clone(),
-                unsigned,
-            );
-            let mut end = 0;
-            for canary in own.canaries {
-                end += canary.percent;
-                let secret = canary.secret.or_else(|| own.secret.clone());
-                let part = Part::Canary(canary.name);
-                canaries.push((end, add(part, canary.upstream, account, secret, unsigned)));
-            }
-            sticky_by = own.sticky_by;
-        }
+        let sticky_by = own.as_ref().map_or(StickyBy::Client, |own| own.sticky_by);
+        let canaries = own.map(|own| numbering.add_own(own, unsigned));
         let routes = routes.into_iter().map(|route| {
             let part = Part::Route(route.path.clone());
             let unsigned = route.unsigned.unwrap_or(of_routes);
-            let index = add(part, route.upstream, route.account, route.secret, unsigned);
+            let index = numbering.add(
+                part,
+                route.upstream,
+                (route.account, unsigned),
+                route.secret,
+            );
             (route.path, index)
         });
         let routes = routes.collect();
@@ -175,9 +159,9 @@ impl ServedVersion {
             name,
             number: 0,
             life_cycle,
-            destinations,
+            destinations: numbering.destinations,
             routes,
-            canaries,
+            canaries: canaries.unwrap_or_default(),
             sticky_by,
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
             unsigned,
@@ -218,9 +202,9 @@ impl ServedVersion {
             return;
         };
         // A request that is rejected at the other version is rejected here, too.
-        let served = other.destinations.iter().map(|one| Destination {
-            backend: Arc::clone(&one.backend),
-            unsigned: one.unsigned.max(self.unsigned),
+        let served = other.destinations.iter().map(|served| Destination {
+            backend: Arc::clone(&served.backend),
+            unsigned: served.unsigned.max(self.unsigned),
         });
         let own = std::mem::take(&mut self.destinations);
         self.destinations = served.chain(own).collect();
@@ -264,8 +248,8 @@ impl ServedVersion {
     /// The backends that accept unsigned requests though no key says so.
     pub(super) fn accepting_by_default(&self) -> impl Iterator<Item = &Arc<Backend>> {
         let destinations = self.destinations.iter();
-        let accepting = destinations.filter(|one| one.unsigned == Unsigned::Unset);
-        accepting.map(|one| &one.backend)
+        let accepting = destinations.filter(|destination| destination.unsigned == Unsigned::Unset);
+        accepting.map(|destination| &destination.backend)
     }
 
     /// The fixed headers of its responses: the gateway's and its own.
@@ -322,7 +306,9 @@ impl ServedVersion {
 
     /// All of its backends: its own, its canaries, and those of its routes. Other versions have those of common routes, too.
     pub fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.destinations.iter().map(|one| &one.backend)
+        self.destinations
+            .iter()
+            .map(|destination| &destination.backend)
     }
 
     /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
@@ -413,6 +399,44 @@ fn routed(routes: &[(PathPattern, BackendIndex)], path: &str) -> Option<BackendI
     let mut routes = routes.iter();
     let found = routes.find(|(pattern, _)| pattern.takes(path));
     found.map(|(_, index)| *index)
+}
+
+/// Numbers the backends of a version.
+struct Numbering<'r, 'g> {
+    version: Arc<Version>,
+    reading: &'r mut Reading<'g>,
+    destinations: Vec<Destination>,
+}
+
+impl Numbering<'_, '_> {
+    fn add(
+        &mut self,
+        part: Part,
+        upstream: Upstream,
+        (account, unsigned): (AccountRules, Unsigned),
+        secret: Option<Secret>,
+    ) -> BackendIndex {
+        let index = BackendIndex::next(&self.destinations);
+        let version = Some(Arc::clone(&self.version));
+        let name = BackendName { version, part };
+        let backend = self.reading.add(name, upstream, account, secret);
+        self.destinations.push(Destination { backend, unsigned });
+        index
+    }
+
+    /// Adds the version's own backend, then its canaries. Returns these with the ends of their shares.
+    fn add_own(&mut self, own: OwnBackends, unsigned: Unsigned) -> Vec<(u8, BackendIndex)> {
+        let rules = (AccountRules::LOGIN, unsigned);
+        self.add(Part::Own, own.upstream, rules, own.secret.clone());
+        let mut end = 0;
+        let canaries = own.canaries.into_iter().map(|canary| {
+            end += canary.percent;
+            let secret = canary.secret.or_else(|| own.secret.clone());
+            let part = Part::Canary(canary.name);
+            (end, self.add(part, canary.upstream, rules, secret))
+        });
+        canaries.collect()
+    }
 }
 
 /// A version's own backend, and its canaries.

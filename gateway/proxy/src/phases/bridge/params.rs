@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use signpost_protocol::sign::{SIGN, TIME};
 use url::form_urlencoded::{byte_serialize, parse};
 
-use crate::config::RequestChange;
+use crate::config::{ParamEffect, RequestChange};
 
 /// The pairs of query and form, in order.
 pub(super) struct Pairs<'r> {
@@ -55,38 +55,40 @@ impl<'r> Pairs<'r> {
     ///
     /// It does not apply: why, without a value of the request.
     pub(super) fn apply(&mut self, step: &RequestChange) -> Result<(), String> {
-        match step {
-            // Before the request had its backend.
-            RequestChange::Path { .. } => {}
-            RequestChange::Rename { name, to } => {
+        // Paths were changed before the request had its backend.
+        let RequestChange::Param { name, effect } = step else {
+            return Ok(());
+        };
+        match effect {
+            ParamEffect::Rename { to } => {
                 self.check_absent(to)?;
                 for pair in self.named_mut(name) {
                     *pair = pair.renamed(to);
                 }
             }
-            RequestChange::Copy { name, to } => {
+            ParamEffect::Copy { to } => {
                 self.check_absent(to)?;
                 let copied = self.all.iter().filter(|pair| pair.is_named(name));
                 let copied: Vec<_> = copied.map(|pair| pair.renamed(to)).collect();
                 self.all.extend(copied);
             }
-            RequestChange::Remove { name } => self.all.retain(|pair| !pair.is_named(name)),
-            RequestChange::Default { name, value } => {
+            ParamEffect::Remove => self.all.retain(|pair| !pair.is_named(name)),
+            ParamEffect::Default { value } => {
                 if self.check_absent(name).is_ok() {
                     self.add(name, value);
                 }
             }
-            RequestChange::Constant { name, value } => {
+            ParamEffect::Constant { value } => {
                 self.all.retain(|pair| !pair.is_named(name));
                 self.add(name, value);
             }
-            RequestChange::Map { name, values } => {
+            ParamEffect::Map { values } => {
                 for pair in self.named_mut(name) {
                     let (_, value) = decoded(&pair.wire);
                     let mut values = values.iter();
-                    let found = values.find(|(from, _)| **from == *value);
+                    let entry = values.find(|(from, _)| **from == *value);
                     let (_, to) =
-                        found.ok_or_else(|| format!("{name} has a value without an entry"))?;
+                        entry.ok_or_else(|| format!("{name} has a value without an entry"))?;
                     pair.wire = Cow::Owned(format!("{}={}", pair.key(), encoded(to)));
                 }
             }

@@ -5,8 +5,7 @@ use http::{HeaderName, HeaderValue, Method, Request};
 use login::Routes;
 use signpost_protocol::{
     header::{HeaderNames, X_GATEWAY_VERSION},
-    login_state::version_of,
-    version::{Version, VersionSource},
+    version::{Version, VersionSource, version_of},
 };
 
 /// All versions of this process, the default route first.

@@ -72,11 +72,11 @@ impl Language {
                 .any(|known| subtag.eq_ignore_ascii_case(known.as_bytes()))
         };
         if !is(primary, &["zh", "cmn", "yue"]) {
-            let is_primary = |one: &Self| is(primary, &[one.tag()]);
+            let is_primary = |language: &Self| is(primary, &[language.tag()]);
             let named = [Self::En, Self::Ja, Self::Ko].into_iter().find(is_primary);
             return named.or_else(|| (primary == b"*").then(Self::default));
         }
-        let mut found = is(primary, &["yue"]).then_some(Self::ZhTw);
+        let mut chosen = is(primary, &["yue"]).then_some(Self::ZhTw);
         // A single character begins extensions, which do not say how the text is written.
         for subtag in subtags.take_while(|subtag| subtag.len() > 1) {
             if is(subtag, &["hans", "cn", "sg", "my"]) {
@@ -86,10 +86,10 @@ impl Language {
                 return Some(Self::ZhTw);
             }
             if is(subtag, &["yue"]) {
-                found = Some(Self::ZhTw);
+                chosen = Some(Self::ZhTw);
             }
         }
-        found.or(Some(Self::ZhCn))
+        chosen.or(Some(Self::ZhCn))
     }
 }
 

@@ -12,7 +12,6 @@
 //! | [`app`] | an application's public ident and internal id |
 //! | [`credential`] | the credential of a logged-in user, and its hash |
 //! | [`version`] | version names, and the source of a version |
-//! | [`login_state`] | the version that issued a login's token or `state` |
 //! | [`challenge`] | whom the ticket of a login is for |
 //! | [`cookies`] | Signpost's own cookies, and which backends have them |
 //! | [`language`] | the five languages, and how one is selected |
@@ -33,7 +32,6 @@ pub mod form;
 pub mod header;
 pub mod language;
 pub mod log_text;
-pub mod login_state;
 pub mod malformed;
 pub mod param;
 pub mod problem;

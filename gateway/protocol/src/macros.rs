@@ -30,12 +30,13 @@ macro_rules! label_enum {
 }
 
 /// Defines the codes of problems: an enum of words, each with the status of its responses. A page at `/problems/` has its name.
+/// Where each code also has one, `retry` says whether the same call can succeed later.
 #[macro_export]
 macro_rules! codes {
     (
         $(#[$attribute:meta])*
         $visibility:vis enum $name:ident {
-            $($(#[$doc:meta])* $variant:ident = $code:literal, $status:ident;)*
+            $($(#[$doc:meta])* $variant:ident = $code:literal, $status:ident $(, $retry:ident)?;)*
         }
     ) => {
         $(#[$attribute])*
@@ -64,6 +65,18 @@ macro_rules! codes {
             #[must_use]
             $visibility const fn type_uri(self) -> &'static str {
                 match self { $(Self::$variant => concat!("/problems/", $code),)* }
+            }
+        }
+
+        $crate::codes! { @retry $name { $($variant $(, $retry)?;)* } }
+    };
+    (@retry $name:ident { $($variant:ident;)* }) => {};
+    (@retry $name:ident { $($variant:ident, $retry:ident;)* }) => {
+        impl $name {
+            /// Whether the same call can succeed later.
+            #[must_use]
+            pub const fn retry(self) -> Retry {
+                match self { $(Self::$variant => Retry::$retry,)* }
             }
         }
     };

@@ -174,11 +174,11 @@ impl<'a> Params<'a> {
     /// The key appears more than once.
     #[inline]
     pub fn single(&self, key: &str) -> Result<Option<&Param<'a>>, DuplicatedParam> {
-        let mut found = self
+        let mut matching = self
             .pairs
             .iter()
             .filter(|param| param.is_named(key.as_bytes()));
-        match (found.next(), found.next()) {
+        match (matching.next(), matching.next()) {
             (one, None) => Ok(one),
             _ => Err(DuplicatedParam),
         }
@@ -354,6 +354,9 @@ pub enum ParamsError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the parameter appears more than once")]
 pub struct DuplicatedParam;
+
+/// The parameters that have a meaning in a callback, each at most once. Any others are ignored. CONTRACT 3.
+pub const CALLBACK_PARAMS: [&str; 6] = ["state", "code", "error", "confirm", "iss", "provider"];
 
 #[cfg(test)]
 mod tests {

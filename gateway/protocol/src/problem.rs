@@ -18,136 +18,120 @@ pub use self::about::About;
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-macro_rules! problem_codes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal, $status:ident, $retry:ident;)*) => {
-        codes! {
-            /// What went wrong, as a stable word that a client can switch on.
-            pub enum ProblemCode {
-                $($(#[doc = $doc])* $variant = $code, $status;)*
-            }
-        }
-
-        impl ProblemCode {
-            /// Whether the same call can succeed later.
-            #[must_use]
-            pub const fn retry(self) -> Retry {
-                match self { $(Self::$variant => Retry::$retry,)* }
-            }
-        }
-    };
-}
-
-problem_codes! {
-    /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`. Arguments: those of
-    /// [`Malformed`](crate::malformed::Malformed).
-    TargetInvalid = "target_invalid", BAD_REQUEST, No;
-    /// A backend may take the path for another one. Arguments: the same.
-    TargetAmbiguous = "target_ambiguous", BAD_REQUEST, No;
-    /// A broken escape in a query or form, or bytes that are not UTF-8. Arguments: the same.
-    ParamsMalformed = "params_malformed", BAD_REQUEST, No;
-    /// More parameters than allowed.
-    ParamsTooMany = "params_too_many", BAD_REQUEST, No;
-    /// A required parameter is missing. Argument: `name`.
-    ParamMissing = "param_missing", BAD_REQUEST, No;
-    /// A parameter's value is not one it can have. Arguments: `name`, `rule`, `allowed`;
-    /// the rules are the variants of the text.
-    ParamInvalid = "param_invalid", BAD_REQUEST, No;
-    /// Two `time`, two `sign`, or a parameter of a callback twice. Argument: `name`.
-    ParamDuplicated = "param_duplicated", BAD_REQUEST, No;
-    /// A convention header twice. Argument: `name`.
-    HeaderDuplicated = "header_duplicated", BAD_REQUEST, No;
-    /// A GET with a body.
-    BodyNotAllowed = "body_not_allowed", BAD_REQUEST, No;
-    /// No application header in multi-application mode. Argument: `name`, the header's.
-    AppMissing = "app_missing", BAD_REQUEST, No;
-    /// The version in the header does not exist. Argument: `versions`.
-    VersionUnknown = "version_unknown", BAD_REQUEST, No;
-    /// `time` is not milliseconds since the epoch.
-    TimeInvalid = "time_invalid", BAD_REQUEST, No;
-    /// The browser is not the one that began or confirmed the login.
-    LoginMismatch = "login_mismatch", BAD_REQUEST, NewLogin;
-    /// No credential. Argument: `name`, the header's; also of the next two.
-    AuthorizationMissing = "authorization_missing", UNAUTHORIZED, LogIn;
-    /// The credential is unknown, expired, revoked, or another application's.
-    AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED, LogIn;
-    /// What the header has is no credential.
-    AuthorizationMalformed = "authorization_malformed", UNAUTHORIZED, No;
-    /// Parameters, but no `time`.
-    TimeMissing = "time_missing", FORBIDDEN, No;
-    /// `time` is too far from the gateway's clock. Argument: `window`, seconds.
-    TimeOutOfWindow = "time_out_of_window", FORBIDDEN, Yes;
-    /// Parameters, but no `sign`; or a request that must be signed without parameters.
-    SignMissing = "sign_missing", FORBIDDEN, No;
-    /// The signature does not match the parameters and the key.
-    SignMismatch = "sign_mismatch", FORBIDDEN, No;
-    /// A browser prefetches a page of a login.
-    PrefetchRefused = "prefetch_refused", FORBIDDEN, Yes;
-    /// A signature, a credential or a form by plain HTTP.
-    HttpsRequired = "https_required", FORBIDDEN, No;
-    /// The application is disabled.
-    AppDisabled = "app_disabled", FORBIDDEN, No;
-    /// The user denied the login at the provider.
-    LoginDenied = "login_denied", FORBIDDEN, NewLogin;
-    /// The browser is not in the network where the login was begun.
-    NetworkMismatch = "network_mismatch", FORBIDDEN, NewLogin;
-    /// The return address does not have a registered origin.
-    ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN, No;
-    /// The request to a backend lacks the gateway's secret.
-    GatewayRequired = "gateway_required", FORBIDDEN, No;
-    /// No application has that ident.
-    AppNotFound = "app_not_found", NOT_FOUND, No;
-    /// No endpoint has that path.
-    NotFound = "not_found", NOT_FOUND, No;
-    /// No such login, or another application's.
-    LoginUnknown = "login_unknown", NOT_FOUND, NewLogin;
-    /// Neither GET nor POST, or not the method of the path. Arguments: `methods`, `scope` (`gateway` or `path`).
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, No;
-    /// Head or body did not arrive in time.
-    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, Yes;
-    /// The same signature was used already.
-    RequestReplayed = "request_replayed", CONFLICT, Yes;
-    /// The login is not finished yet.
-    LoginPending = "login_pending", CONFLICT, Yes;
-    /// A second callback, or a ticket that was used already.
-    LoginUsed = "login_used", CONFLICT, NewLogin;
-    /// The idempotency key was used for other content.
-    IdempotencyConflict = "idempotency_conflict", CONFLICT, No;
-    /// The version is past its sunset. Argument: `versions`, or `none`.
-    VersionRetired = "version_retired", GONE, No;
-    /// The login expired before it was finished.
-    LoginExpired = "login_expired", GONE, NewLogin;
-    /// The form is larger than allowed. Argument: `limit`, bytes.
-    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, No;
-    /// The query is longer than allowed. Argument: `limit`, bytes.
-    UriTooLong = "uri_too_long", URI_TOO_LONG, No;
-    /// A body that is not a UTF-8 form.
-    ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE, No;
-    /// Too many requests, or too many logins in progress.
-    RateLimited = "rate_limited", TOO_MANY_REQUESTS, Yes;
-    /// The head is larger than allowed.
-    HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, No;
-    /// A bug or failure of Signpost itself.
-    Internal = "internal", INTERNAL_SERVER_ERROR, Yes;
-    /// `Upgrade` asks for another protocol.
-    UpgradeNotSupported = "upgrade_not_supported", NOT_IMPLEMENTED, No;
-    /// The version's backend refused or closed the connection.
-    BackendUnreachable = "backend_unreachable", BAD_GATEWAY, Yes;
-    /// A change between two versions does not apply. Argument: `change`, its name.
-    BridgeFailed = "bridge_failed", BAD_GATEWAY, No;
-    /// The provider's response is not valid.
-    ProviderFailed = "provider_failed", BAD_GATEWAY, NewLogin;
-    /// No backend of the version is healthy.
-    NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE, Yes;
-    /// The version is switched off for a while, before its sunset. Argument: `versions`, or `none`.
-    VersionBrownout = "version_brownout", SERVICE_UNAVAILABLE, Yes;
-    /// The store cannot be reached.
-    StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, Yes;
-    /// The version's backend did not answer in time.
-    BackendTimeout = "backend_timeout", GATEWAY_TIMEOUT, Yes;
-    /// A stop of the gateway cut the request off.
-    GatewayStopping = "gateway_stopping", GATEWAY_TIMEOUT, Yes;
-    /// The provider did not answer in time.
-    ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT, NewLogin;
+codes! {
+    /// What went wrong, as a stable word that a client can switch on.
+    pub enum ProblemCode {
+        /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`. Arguments: those of
+        /// [`Malformed`](crate::malformed::Malformed).
+        TargetInvalid = "target_invalid", BAD_REQUEST, No;
+        /// A backend may take the path for another one. Arguments: the same.
+        TargetAmbiguous = "target_ambiguous", BAD_REQUEST, No;
+        /// A broken escape in a query or form, or bytes that are not UTF-8. Arguments: the same.
+        ParamsMalformed = "params_malformed", BAD_REQUEST, No;
+        /// More parameters than allowed.
+        ParamsTooMany = "params_too_many", BAD_REQUEST, No;
+        /// A required parameter is missing. Argument: `name`.
+        ParamMissing = "param_missing", BAD_REQUEST, No;
+        /// A parameter's value is not one it can have. Arguments: `name`, `rule`, `allowed`;
+        /// the rules are the variants of the text.
+        ParamInvalid = "param_invalid", BAD_REQUEST, No;
+        /// Two `time`, two `sign`, or a parameter of a callback twice. Argument: `name`.
+        ParamDuplicated = "param_duplicated", BAD_REQUEST, No;
+        /// A convention header twice. Argument: `name`.
+        HeaderDuplicated = "header_duplicated", BAD_REQUEST, No;
+        /// A GET with a body.
+        BodyNotAllowed = "body_not_allowed", BAD_REQUEST, No;
+        /// No application header in multi-application mode. Argument: `name`, the header's.
+        AppMissing = "app_missing", BAD_REQUEST, No;
+        /// The version in the header does not exist. Argument: `versions`.
+        VersionUnknown = "version_unknown", BAD_REQUEST, No;
+        /// `time` is not milliseconds since the epoch.
+        TimeInvalid = "time_invalid", BAD_REQUEST, No;
+        /// The browser is not the one that began or confirmed the login.
+        LoginMismatch = "login_mismatch", BAD_REQUEST, NewLogin;
+        /// No credential. Argument: `name`, the header's; also of the next two.
+        AuthorizationMissing = "authorization_missing", UNAUTHORIZED, LogIn;
+        /// The credential is unknown, expired, revoked, or another application's.
+        AuthorizationInvalid = "authorization_invalid", UNAUTHORIZED, LogIn;
+        /// What the header has is no credential.
+        AuthorizationMalformed = "authorization_malformed", UNAUTHORIZED, No;
+        /// Parameters, but no `time`.
+        TimeMissing = "time_missing", FORBIDDEN, No;
+        /// `time` is too far from the gateway's clock. Argument: `window`, seconds.
+        TimeOutOfWindow = "time_out_of_window", FORBIDDEN, Yes;
+        /// Parameters, but no `sign`; or a request that must be signed without parameters.
+        SignMissing = "sign_missing", FORBIDDEN, No;
+        /// The signature does not match the parameters and the key.
+        SignMismatch = "sign_mismatch", FORBIDDEN, No;
+        /// A browser prefetches a page of a login.
+        PrefetchRefused = "prefetch_refused", FORBIDDEN, Yes;
+        /// A signature, a credential or a form by plain HTTP.
+        HttpsRequired = "https_required", FORBIDDEN, No;
+        /// The application is disabled.
+        AppDisabled = "app_disabled", FORBIDDEN, No;
+        /// The user denied the login at the provider.
+        LoginDenied = "login_denied", FORBIDDEN, NewLogin;
+        /// The browser is not in the network where the login was begun.
+        NetworkMismatch = "network_mismatch", FORBIDDEN, NewLogin;
+        /// The return address does not have a registered origin.
+        ReturnToNotAllowed = "return_to_not_allowed", FORBIDDEN, No;
+        /// The request to a backend lacks the gateway's secret.
+        GatewayRequired = "gateway_required", FORBIDDEN, No;
+        /// No application has that ident.
+        AppNotFound = "app_not_found", NOT_FOUND, No;
+        /// No endpoint has that path.
+        NotFound = "not_found", NOT_FOUND, No;
+        /// No such login, or another application's.
+        LoginUnknown = "login_unknown", NOT_FOUND, NewLogin;
+        /// Neither GET nor POST, or not the method of the path. Arguments: `methods`, `scope` (`gateway` or `path`).
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, No;
+        /// Head or body did not arrive in time.
+        RequestTimeout = "request_timeout", REQUEST_TIMEOUT, Yes;
+        /// The same signature was used already.
+        RequestReplayed = "request_replayed", CONFLICT, Yes;
+        /// The login is not finished yet.
+        LoginPending = "login_pending", CONFLICT, Yes;
+        /// A second callback, or a ticket that was used already.
+        LoginUsed = "login_used", CONFLICT, NewLogin;
+        /// The idempotency key was used for other content.
+        IdempotencyConflict = "idempotency_conflict", CONFLICT, No;
+        /// The version is past its sunset. Argument: `versions`, or `none`.
+        VersionRetired = "version_retired", GONE, No;
+        /// The login expired before it was finished.
+        LoginExpired = "login_expired", GONE, NewLogin;
+        /// The form is larger than allowed. Argument: `limit`, bytes.
+        BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, No;
+        /// The query is longer than allowed. Argument: `limit`, bytes.
+        UriTooLong = "uri_too_long", URI_TOO_LONG, No;
+        /// A body that is not a UTF-8 form.
+        ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE, No;
+        /// Too many requests, or too many logins in progress.
+        RateLimited = "rate_limited", TOO_MANY_REQUESTS, Yes;
+        /// The head is larger than allowed.
+        HeadersTooLarge = "headers_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, No;
+        /// A bug or failure of Signpost itself.
+        Internal = "internal", INTERNAL_SERVER_ERROR, Yes;
+        /// `Upgrade` asks for another protocol.
+        UpgradeNotSupported = "upgrade_not_supported", NOT_IMPLEMENTED, No;
+        /// The version's backend refused or closed the connection.
+        BackendUnreachable = "backend_unreachable", BAD_GATEWAY, Yes;
+        /// A change between two versions does not apply. Argument: `change`, its name.
+        BridgeFailed = "bridge_failed", BAD_GATEWAY, No;
+        /// The provider's response is not valid.
+        ProviderFailed = "provider_failed", BAD_GATEWAY, NewLogin;
+        /// No backend of the version is healthy.
+        NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE, Yes;
+        /// The version is switched off for a while, before its sunset. Argument: `versions`, or `none`.
+        VersionBrownout = "version_brownout", SERVICE_UNAVAILABLE, Yes;
+        /// The store cannot be reached.
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, Yes;
+        /// The version's backend did not answer in time.
+        BackendTimeout = "backend_timeout", GATEWAY_TIMEOUT, Yes;
+        /// A stop of the gateway cut the request off.
+        GatewayStopping = "gateway_stopping", GATEWAY_TIMEOUT, Yes;
+        /// The provider did not answer in time.
+        ProviderTimeout = "provider_timeout", GATEWAY_TIMEOUT, NewLogin;
+    }
 }
 
 /// Whether the same call can succeed later. CONTRACT 7.

@@ -64,6 +64,18 @@ impl FromStr for VersionSource {
     }
 }
 
+/// Returns the name of the version that issued a login's token or `state`: both are `<version>.<base64url>`. CONTRACT 8. Such a
+/// version need not exist.
+///
+/// The provider's redirect cannot carry the gateway's headers, so its version is found in `state`. Only the login service knows
+/// what the rest of the value means.
+///
+/// The last dot separates: a version's name may contain dots, base64url does not.
+#[must_use]
+pub fn version_of(state_or_token: &str) -> Option<&str> {
+    state_or_token.rsplit_once('.').map(|(version, _)| version)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +110,12 @@ mod tests {
             VersionSource::State
         );
         assert!("State".parse::<VersionSource>().is_err());
+    }
+
+    #[test]
+    fn the_version_precedes_the_last_dot() {
+        assert_eq!(version_of("v1.AbC-_"), Some("v1"));
+        assert_eq!(version_of("v1.2.AbC"), Some("v1.2"));
+        assert_eq!(version_of("AbC"), None);
     }
 }

@@ -25,7 +25,7 @@ use self::{
 };
 pub use self::{
     given::GivenSign,
-    slip::{Change, OtherHash, Respelling, ShortText, Slip},
+    slip::{OtherHash, Respelling, ShortText, Slip, StringChange},
 };
 use super::{AppKey, SignAlgorithm, SignCover, SignProfile};
 use crate::param::{Param, Params};
@@ -164,12 +164,12 @@ impl<'a> Search<'a> {
 
     /// What the form of `sign` says, if it is not plain hex.
     fn form(&self) -> Option<Slip> {
-        let found = match self.given {
+        let form = match self.given {
             given if given.is_base64 => "base64",
             given if given.is_cut() => "cut",
             _ => return None,
         };
-        Some(Slip::SignForm(other_hash(self.profile, found)))
+        Some(Slip::SignForm(other_hash(self.profile, form)))
     }
 
     /// The start itself, or one departure from it. Otherwise returns the frequent departures that have a string of their

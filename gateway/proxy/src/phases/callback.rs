@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 
 use signpost_protocol::{
-    login_state::{CALLBACK_PARAMS, version_of},
+    param::CALLBACK_PARAMS,
     sign::{SIGN, TIME},
+    version::version_of,
 };
 use url::form_urlencoded::parse;
 

@@ -12,9 +12,8 @@ use http::{
 };
 use signpost_protocol::{
     form::BodyType,
-    login_state::CALLBACK_PARAMS,
     malformed::Malformed,
-    param::{Params, ParamsError},
+    param::{CALLBACK_PARAMS, Params, ParamsError},
 };
 
 use crate::error::{LoginError, ParamRule};

@@ -6,7 +6,10 @@
 
 use std::{fmt, str::FromStr};
 
-use signpost_protocol::{challenge::Challenge, login_state::version_of, version::Version};
+use signpost_protocol::{
+    challenge::Challenge,
+    version::{Version, version_of},
+};
 use zeroize::Zeroizing;
 
 use crate::{

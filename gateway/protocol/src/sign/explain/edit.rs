@@ -2,7 +2,7 @@
 
 use super::{
     encoding::ENCODERS,
-    recipe::{Head, KeyForm, Order, Place, Recipe, Spelling},
+    recipe::{Head, KeyForm, KeyPlace, Order, Recipe, Spelling},
     sent::{MISSING, Sent},
 };
 use crate::sign::{SIGN, SignProfile, TIME};
@@ -13,13 +13,13 @@ pub(super) enum Edit<'a> {
     Order(Order),
     Spelling(Spelling),
     DropEmpty(bool),
-    Joined(bool, Place),
+    Joined(bool, KeyPlace),
     Json,
     BodyOnly,
     Without(&'a [u8]),
     With(&'a [u8]),
     Head(Option<Head>),
-    Place(Place),
+    Place(KeyPlace),
     KeyForm(KeyForm),
     Around(&'static str, &'static str),
     Tail(&'static str),
@@ -74,46 +74,12 @@ impl<'a> Departures<'a> {
     ) -> Self {
         let is_hmac = start.hash.is_hmac();
         let mut usual = Self { all: Vec::new() };
-        let (spelling, label) = (
-            match start.spelling {
-                Spelling::Decoded => Spelling::Sent,
-                _ => Spelling::Decoded,
-            },
-            match start.place {
-                Place::Labelled if is_hmac => Place::Nowhere,
-                Place::Labelled => Place::End,
-                _ if is_hmac => Place::End,
-                _ => Place::Labelled,
-            },
-        );
-        let head = match start.head {
-            Some(_) => None,
-            None => Some(Head::RIGHT),
-        };
-        usual.in_pairs([
-            Edit::Order(Order::AsSent),
-            Edit::DropEmpty(!start.is_dropping_empty),
-            Edit::Spelling(spelling),
-            Edit::Place(label),
-            Edit::Without(TIME.as_bytes()),
-            Edit::Tail("\n"),
-            Edit::Head(head),
-            Edit::BodyOnly,
-        ]);
-        if spelling == Spelling::Decoded {
-            let of_sent = [
-                Spelling::LowerEscapes,
-                Spelling::UpperEscapes,
-                Spelling::SpaceAsEscape,
-                Spelling::SpaceAsPlus,
-            ];
-            usual.in_pairs(of_sent.map(Edit::Spelling));
-        }
+        usual.frequent(start);
         let places = match is_hmac {
-            true => [Place::Nowhere, Place::Labelled, Place::End],
-            false => [Place::End, Place::Labelled, Place::Both],
+            true => [KeyPlace::Nowhere, KeyPlace::Labelled, KeyPlace::End],
+            false => [KeyPlace::End, KeyPlace::Labelled, KeyPlace::Both],
         };
-        usual.alone([Edit::Place(Place::Front), Edit::Tail("\r\n")]);
+        usual.alone([Edit::Place(KeyPlace::Front), Edit::Tail("\r\n")]);
         for is_joined in [!start.is_joined, start.is_joined] {
             usual.alone(places.map(|place| Edit::Joined(is_joined, place)));
         }
@@ -135,11 +101,43 @@ impl<'a> Departures<'a> {
         usual
     }
 
+    /// The opposite of each rule, and how escapes are written.
+    fn frequent(&mut self, start: &Recipe<'a>) {
+        let spelling = match start.spelling {
+            Spelling::Decoded => Spelling::Sent,
+            _ => Spelling::Decoded,
+        };
+        let label = match (start.place, start.hash.is_hmac()) {
+            (KeyPlace::Labelled, true) => KeyPlace::Nowhere,
+            (KeyPlace::Labelled, false) | (_, true) => KeyPlace::End,
+            _ => KeyPlace::Labelled,
+        };
+        self.in_pairs([
+            Edit::Order(Order::AsSent),
+            Edit::DropEmpty(!start.is_dropping_empty),
+            Edit::Spelling(spelling),
+            Edit::Place(label),
+            Edit::Without(TIME.as_bytes()),
+            Edit::Tail("\n"),
+            Edit::Head(start.head.is_none().then_some(Head::RIGHT)),
+            Edit::BodyOnly,
+        ]);
+        if spelling == Spelling::Decoded {
+            let of_sent = [
+                Spelling::LowerEscapes,
+                Spelling::UpperEscapes,
+                Spelling::SpaceAsEscape,
+                Spelling::SpaceAsPlus,
+            ];
+            self.in_pairs(of_sent.map(Edit::Spelling));
+        }
+    }
+
     /// Adds the other departures, each tried alone.
     pub(super) fn add_rare(&mut self, start: &Recipe<'a>, sent: &Sent<'a>) {
         /// More keys are not tried one by one.
         const MAX_KEYS: usize = 16;
-        self.alone([Place::Both, Place::Nowhere].map(Edit::Place));
+        self.alone([KeyPlace::Both, KeyPlace::Nowhere].map(Edit::Place));
         self.alone([Edit::Spelling(Spelling::Twice)]);
         let forms = [
             KeyForm::With("", "\r\n"),
@@ -155,7 +153,9 @@ impl<'a> Departures<'a> {
         self.alone(Order::ALL[2..].iter().copied().map(Edit::Order));
         let signed = start.signed(sent);
         self.alone(signed.take(MAX_KEYS).map(|pair| Edit::Without(pair.key)));
-        self.alone([("&", ""), ("", "&"), ("?", "")].map(|(one, other)| Edit::Around(one, other)));
+        self.alone(
+            [("&", ""), ("", "&"), ("?", "")].map(|(before, after)| Edit::Around(before, after)),
+        );
         self.alone([Edit::With(SIGN.as_bytes()), Edit::Around("", "&sign=")]);
         if let Some(head) = start.head {
             self.alone(other_heads(head).map(|head| Edit::Head(Some(head))));

@@ -3,9 +3,9 @@
 use super::{
     edit::Edit,
     encoding::ENCODERS,
-    recipe::{Head, KeyForm, Order, Place, Recipe, Spelling},
+    recipe::{Head, KeyForm, KeyPlace, Order, Recipe, Spelling},
     sent::{MISSING, Sent},
-    slip::{Change, Respelling, ShortText, Slip},
+    slip::{Respelling, ShortText, Slip, StringChange},
 };
 use crate::sign::{SIGN, TIME};
 
@@ -17,10 +17,10 @@ pub(super) fn second_slip(
     rule: &Recipe<'_>,
     sent: &Sent<'_>,
 ) -> Option<Slip> {
-    let found = edit.apply(start);
+    let written = edit.apply(start);
     let is_joining = matches!(edit, Edit::Place(_) | Edit::Joined(..));
-    let is_right = is_joining && found.joining() == rule.joining();
-    (!is_right).then(|| named(edit, &found, rule, sent))
+    let is_right = is_joining && written.joining() == rule.joining();
+    (!is_right).then(|| named(edit, &written, rule, sent))
 }
 
 /// The mistake that `edit` of `rule` is. Where two have the same string, the slip that is true of both.
@@ -28,15 +28,15 @@ pub(super) fn slip(edit: &Edit<'_>, rule: &Recipe<'_>, sent: &Sent<'_>) -> Slip 
     named(edit, &edit.apply(rule), rule, sent)
 }
 
-/// The mistake that `edit` is, with which `found` came about.
-fn named(edit: &Edit<'_>, found: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
+/// The mistake that `edit` is, with which `written` came about.
+fn named(edit: &Edit<'_>, written: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
     match *edit {
         Edit::Order(Order::AsSent) => Slip::Unsorted,
         Edit::Order(order) => Slip::Order(order.as_str()),
         Edit::Spelling(spelling) => respelled(spelling, rule, sent),
         Edit::DropEmpty(true) => Slip::EmptyDropped,
         Edit::DropEmpty(false) => Slip::EmptyKept,
-        Edit::Joined(..) | Edit::Place(_) => joined(found, rule),
+        Edit::Joined(..) | Edit::Place(_) => joined(written, rule),
         Edit::Json => Slip::Json,
         Edit::BodyOnly => Slip::QueryLeftOut,
         Edit::Without(key) if key == TIME.as_bytes() => Slip::TimeNotSigned,
@@ -60,21 +60,21 @@ fn named(edit: &Edit<'_>, found: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'_>
     }
 }
 
-fn joined(found: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
-    let slip = match (found.place, rule.place) {
-        _ if found.is_joined != rule.is_joined => Slip::Layout,
+fn joined(written: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
+    let slip = match (written.place, rule.place) {
+        _ if written.is_joined != rule.is_joined => Slip::Layout,
         // Without the layout: anyone can make this signature, and needs no key.
-        (Place::Nowhere, _) if !found.hash.is_hmac() => return Slip::KeyMissing,
-        (Place::Nowhere | Place::End, Place::Labelled) => Slip::KeyNotLabelled,
-        (Place::Front | Place::Both, Place::Labelled) => Slip::KeyInFront,
+        (KeyPlace::Nowhere, _) if !written.hash.is_hmac() => return Slip::KeyMissing,
+        (KeyPlace::Nowhere | KeyPlace::End, KeyPlace::Labelled) => Slip::KeyNotLabelled,
+        (KeyPlace::Front | KeyPlace::Both, KeyPlace::Labelled) => Slip::KeyInFront,
         _ if rule.hash.is_hmac() => Slip::KeyInText,
-        (Place::Labelled, _) => Slip::KeyLabelled,
-        (Place::Front | Place::Both, Place::End) => Slip::KeyInFront,
+        (KeyPlace::Labelled, _) => Slip::KeyLabelled,
+        (KeyPlace::Front | KeyPlace::Both, KeyPlace::End) => Slip::KeyInFront,
         _ => Slip::Layout,
     };
-    slip(Change {
+    slip(StringChange {
         rule: rule.joining(),
-        found: found.joining(),
+        found: written.joining(),
     })
 }
 
@@ -82,7 +82,7 @@ fn respelled(spelling: Spelling, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
     let is_wire = start.spelling == Spelling::Sent;
     let missing = |signed: &'static [u8], sent: &'static [u8]| {
         let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
-        Slip::MissingValue(Change {
+        Slip::MissingValue(StringChange {
             rule: text(sent),
             found: text(signed),
         })

@@ -46,7 +46,7 @@ pub(super) enum Spelling {
 
 /// Where the key stands in the string.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum KeyPlace {
     Nowhere,
     End,
     Labelled,
@@ -81,7 +81,7 @@ pub(super) struct Recipe<'a> {
     /// A key that is signed although it is left out by rule.
     pub(super) with: Option<&'a [u8]>,
     pub(super) head: Option<Head>,
-    pub(super) place: Place,
+    pub(super) place: KeyPlace,
     pub(super) key_form: KeyForm,
     /// What stands around the pairs.
     pub(super) around: (&'static str, &'static str),
@@ -147,16 +147,16 @@ impl<'a> Recipe<'a> {
     /// How pairs and key are joined, as an example.
     pub(super) const fn joining(&self) -> &'static str {
         match (self.is_joined, self.place) {
-            (false, Place::Nowhere) => "a=1&b=2",
-            (false, Place::End) => "a=1&b=2KEY",
-            (false, Place::Labelled) => "a=1&b=2&key=KEY",
-            (false, Place::Front) => "KEYa=1&b=2",
-            (false, Place::Both) => "KEYa=1&b=2KEY",
-            (true, Place::Nowhere) => "a1b2",
-            (true, Place::End) => "a1b2KEY",
-            (true, Place::Labelled) => "a1b2&key=KEY",
-            (true, Place::Front) => "KEYa1b2",
-            (true, Place::Both) => "KEYa1b2KEY",
+            (false, KeyPlace::Nowhere) => "a=1&b=2",
+            (false, KeyPlace::End) => "a=1&b=2KEY",
+            (false, KeyPlace::Labelled) => "a=1&b=2&key=KEY",
+            (false, KeyPlace::Front) => "KEYa=1&b=2",
+            (false, KeyPlace::Both) => "KEYa=1&b=2KEY",
+            (true, KeyPlace::Nowhere) => "a1b2",
+            (true, KeyPlace::End) => "a1b2KEY",
+            (true, KeyPlace::Labelled) => "a1b2&key=KEY",
+            (true, KeyPlace::Front) => "KEYa1b2",
+            (true, KeyPlace::Both) => "KEYa1b2KEY",
         }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Recipe<'a> {
         if let Some(head) = first {
             head.write(sent, out);
         }
-        if matches!(self.place, Place::Front | Place::Both) {
+        if matches!(self.place, KeyPlace::Front | KeyPlace::Both) {
             out.extend_from_slice(key);
         }
         out.extend_from_slice(self.around.0.as_bytes());
@@ -181,11 +181,14 @@ impl<'a> Recipe<'a> {
         if let Some(head) = last {
             head.write(sent, out);
         }
-        if self.place == Place::Labelled {
+        if self.place == KeyPlace::Labelled {
             let label: &[u8] = if has_pairs { b"&key=" } else { b"key=" };
             out.extend_from_slice(label);
         }
-        if matches!(self.place, Place::End | Place::Labelled | Place::Both) {
+        if matches!(
+            self.place,
+            KeyPlace::End | KeyPlace::Labelled | KeyPlace::Both
+        ) {
             out.extend_from_slice(key);
         }
         out.extend_from_slice(self.tail.as_bytes());
@@ -284,12 +287,12 @@ impl<'a> Recipe<'a> {
 const TWICE: usize = 4;
 
 /// The place of the key with this layout: with HMAC, only `pairs-key` has it in the string.
-fn place_of(layout: SignLayout, hash: Hash) -> Place {
+fn place_of(layout: SignLayout, hash: Hash) -> KeyPlace {
     match layout {
-        SignLayout::PairsKey => Place::Labelled,
-        _ if hash.is_hmac() => Place::Nowhere,
-        SignLayout::Pairs | SignLayout::Concat => Place::End,
-        SignLayout::ConcatBoth => Place::Both,
+        SignLayout::PairsKey => KeyPlace::Labelled,
+        _ if hash.is_hmac() => KeyPlace::Nowhere,
+        SignLayout::Pairs | SignLayout::Concat => KeyPlace::End,
+        SignLayout::ConcatBoth => KeyPlace::Both,
     }
 }
 

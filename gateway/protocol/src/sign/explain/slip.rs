@@ -18,23 +18,23 @@ label_enum! {
         /// Encoded once in one of the two, and twice in the other.
         EncodedTwice = "hint_encoded_twice",
         /// An empty value was signed as `null` or the like, or the reverse.
-        MissingValue(Change = Change::NONE) = "hint_missing_value",
+        MissingValue(StringChange = StringChange::NONE) = "hint_missing_value",
         /// Sorted by another rule.
         Order(&'static str = "") = "hint_order",
         /// `&key=` preceded the key, but must not.
-        KeyLabelled(Change = Change::NONE) = "hint_key_labelled",
+        KeyLabelled(StringChange = StringChange::NONE) = "hint_key_labelled",
         /// `&key=` is missing before the key.
-        KeyNotLabelled(Change = Change::NONE) = "hint_key_not_labelled",
+        KeyNotLabelled(StringChange = StringChange::NONE) = "hint_key_not_labelled",
         /// The key was at the start of the string.
-        KeyInFront(Change = Change::NONE) = "hint_key_in_front",
+        KeyInFront(StringChange = StringChange::NONE) = "hint_key_in_front",
         /// With HMAC, the string contained the key.
-        KeyInText(Change = Change::NONE) = "hint_key_in_text",
+        KeyInText(StringChange = StringChange::NONE) = "hint_key_in_text",
         /// The string had no key.
         KeyMissing = "hint_key_missing",
         /// The key was decoded, or written in another way.
         KeyForm(&'static str = "") = "hint_key_form",
         /// Keys and values were joined in another layout.
-        Layout(Change = Change::NONE) = "hint_layout",
+        Layout(StringChange = StringChange::NONE) = "hint_layout",
         /// A line break followed the string or the key.
         TrailingNewline = "hint_trailing_newline",
         /// A superfluous `?` or `&`.
@@ -123,14 +123,14 @@ impl Slip {
 
 /// What was signed, and what had to be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct StringChange {
     /// The form that the profile, or the request, asks for.
     pub rule: &'static str,
     /// The form that was signed.
     pub found: &'static str,
 }
 
-impl Change {
+impl StringChange {
     const NONE: Self = Self {
         rule: "",
         found: "",

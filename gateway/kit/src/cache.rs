@@ -29,7 +29,7 @@ pub use self::{
     freshness::{BACK_OFF, DEFAULT_STALE, MAX_STALE},
 };
 use self::{
-    freshness::{Freshness, ReadAt, State},
+    freshness::{EntryState, Freshness, ReadAt},
     in_flight::InFlight,
     values::{Entry, Values},
 };
@@ -267,25 +267,25 @@ where
     ) -> LookupResult<V, E> {
         if let Some(entry) = self.cache.get(&key) {
             match self.freshness.check(entry.read_at, self.now()) {
-                State::Usable => {
+                EntryState::Usable => {
                     self.count_hit();
                     return Ok(entry.value);
                 }
-                State::Stale => {
+                EntryState::Stale => {
                     // One caller reads while all others use the stale value. If the store does not answer, the reader
                     // uses it, too.
                     let lookup = self.lookup(key, read);
-                    let Some(found) = self.in_flight.find_first(key, lookup).await else {
+                    let Some(result) = self.in_flight.find_first(key, lookup).await else {
                         self.count_hit();
                         return Ok(entry.value);
                     };
-                    return self.found_or_cached(key, found);
+                    return self.result_or_cached(key, result);
                 }
-                State::Unconfirmed => {
-                    let found = self.in_flight.find(key, self.lookup(key, read)).await;
-                    return self.found_or_cached(key, found);
+                EntryState::Unconfirmed => {
+                    let result = self.in_flight.find(key, self.lookup(key, read)).await;
+                    return self.result_or_cached(key, result);
                 }
-                State::Expired => {}
+                EntryState::Expired => {}
             }
         }
         self.lookups.count(Lookup::Miss);
@@ -294,10 +294,10 @@ where
 
     /// The result of a lookup, or the cached value if the store did not answer. Taken from the cache again: it may have
     /// been invalidated meanwhile.
-    fn found_or_cached(&self, key: K, found: LookupResult<V, E>) -> LookupResult<V, E> {
-        let Err(error) = found else {
+    fn result_or_cached(&self, key: K, result: LookupResult<V, E>) -> LookupResult<V, E> {
+        let Err(error) = result else {
             self.lookups.count(Lookup::Miss);
-            return found;
+            return result;
         };
         let now = self.now();
         let cached = if error.is_unavailable() {

@@ -11,7 +11,6 @@
 //! | `value` | one value, as written |
 //! | `settings` | the values of a file, and the changes from one file to the next |
 //! | [`keys`] | a description of all keys, for the command `keys` |
-//! | `fields` | structs whose fields are keys |
 //! | `error` | the problems of a file |
 //! | `secret_files` | warnings about files with secrets that other users may read |
 //! | [`shared_keys`] | the keys that all programs share |
@@ -20,7 +19,6 @@
 
 mod document;
 mod error;
-mod fields;
 pub mod keys;
 pub mod origin;
 mod secret_files;
@@ -124,6 +122,18 @@ pub fn uncommented(line: &str) -> Option<&str> {
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let is_key = !key.is_empty() && key.bytes().all(is_of_key);
     (is_key || line.starts_with('[')).then_some(line)
+}
+
+/// Creates a struct from the results of reading its fields. All are read before the first [`Invalid`](crate::config::Invalid)
+/// ends this, so that every problem is reported. A field without an expression is a result that was read before.
+#[macro_export]
+macro_rules! read_all {
+    ($struct:ident { $($field:ident $(: $read:expr)?),* $(,)? }) => {{
+        $($(let $field = $read;)?)*
+        let all_read = move || Ok($struct { $($field: $field?),* });
+        let read: $crate::config::Read<_> = all_read();
+        read
+    }};
 }
 
 #[cfg(test)]

@@ -8,15 +8,14 @@
 //! | `lines` | the lines in both formats |
 //! | `writer` | the queue and the thread that writes |
 //! | `reopening` | files are reopened on SIGUSR1 |
-//! | `sampling` | which requests have an access line |
 
 mod lines;
 pub mod once_a_minute;
 mod reopening;
-mod sampling;
 pub mod writer;
 
 use std::{
+    cell::Cell,
     error::Error,
     io::IsTerminal,
     path::Path,
@@ -32,8 +31,8 @@ use tracing::Subscriber;
 use tracing_log::LogTracer;
 use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, reload};
 
+pub use self::reopening::ReopenSignals;
 use self::writer::{CANNOT_OPEN, LogWriter, Output, USABLE, log_panics};
-pub use self::{reopening::ReopenSignals, sampling::has_access_line};
 use crate::config::{
     ConfigError, Settings,
     shared_keys::{Log, LogFormat, LogOutput},
@@ -237,6 +236,30 @@ impl Style {
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::try_new(format!("{LIBRARY_LEVELS},{configured}")).context("log.filter")
+}
+
+thread_local! {
+    /// Successes of this thread since the last one that was logged.
+    static SKIPPED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a request has an access line, by `log.access_sample`: each failure, and one success in `one_in`. 0: none has.
+#[must_use]
+pub fn has_access_line(one_in: u32, is_failure: bool) -> bool {
+    one_in > 0 && (is_failure || is_sampled(one_in))
+}
+
+/// Whether a success is logged if one in `one_in` is: each thread's first one, and then every so many. Costs a few
+/// instructions, and no thread waits for another. Failures are always logged, and do not count here.
+fn is_sampled(one_in: u32) -> bool {
+    if one_in <= 1 {
+        return true;
+    }
+    SKIPPED.with(|skipped| {
+        let before = skipped.get();
+        skipped.set(if before + 1 >= one_in { 0 } else { before + 1 });
+        before == 0
+    })
 }
 
 /// A subscriber that writes plain lines, for the tests of the writer.

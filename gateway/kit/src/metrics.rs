@@ -7,13 +7,11 @@
 //! | --- | --- |
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
 //! | [`exposition`] | the response to a scrape, in the format that the scraper asks for |
-//! | [`labels`] | values of labels |
 //! | [`process`] | the process and its build |
 //! | [`store`] | the store, its pool and its change feed |
 
 pub mod cells;
 pub mod exposition;
-pub mod labels;
 pub mod process;
 pub mod store;
 
@@ -28,10 +26,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::{
-    cells::{LabelCounters, Observed},
-    labels::Label,
-};
+use self::cells::{Label, LabelCounters, Observed};
 
 /// The sources of a program.
 #[derive(Debug, Default)]

@@ -69,19 +69,16 @@ impl Task {
 
     /// Logs an outcome, for a task with a loop of its own.
     pub fn log(&mut self, outcome: Outcome) {
-        let (failing, Some(succeeding)) = (self.failing, self.succeeding) else {
-            if let Err(error) = outcome {
-                tracing::debug!(cause = %error.in_short(), "{}", self.failing);
-            }
-            return;
-        };
-        match outcome {
-            Err(error) if self.failures.count(Instant::now()).is_some() => {
+        match (outcome, self.succeeding) {
+            (Err(error), None) => tracing::debug!(cause = %error.in_short(), "{}", self.failing),
+            (Err(error), Some(_)) if self.failures.count(Instant::now()).is_some() => {
                 self.is_failing = true;
                 let cause = anyhow::Error::new(error);
-                tracing::warn!(cause = %format_args!("{cause:#}"), "{failing}");
+                tracing::warn!(cause = %format_args!("{cause:#}"), "{}", self.failing);
             }
-            Ok(true) if std::mem::take(&mut self.is_failing) => tracing::info!("{succeeding}"),
+            (Ok(true), Some(succeeding)) if std::mem::take(&mut self.is_failing) => {
+                tracing::info!("{succeeding}");
+            }
             _ => {}
         }
     }

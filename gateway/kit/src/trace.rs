@@ -9,19 +9,17 @@
 //! | [`context`] | `traceparent`: read and written |
 //! | [`span`] | a finished span and its attributes |
 //! | [`recording`] | the spans of a sampled request |
-//! | `sampler` | the decision without a parent |
 //! | `exporter` | the queue and the thread that exports |
 
 pub mod context;
 mod exporter;
 pub mod recording;
-mod sampler;
 pub mod span;
 
 use std::{fmt, sync::Arc};
 
+use self::exporter::Exporter;
 pub use self::exporter::FLUSH_TIMEOUT;
-use self::{exporter::Exporter, sampler::Sampler};
 use crate::{
     config::shared_keys::{Collector, TracingSettings},
     metrics::{Scrape, cells::LabelCounters},
@@ -120,6 +118,36 @@ pub type SpanCounters = LabelCounters<SpanResult>;
 /// Those of `scrape`.
 pub fn write_spans(scrape: &mut Scrape<'_>, spans: &SpanCounters) -> fmt::Result {
     scrape.label_counters(SPANS, "result", spans)
+}
+
+/// A million: all requests.
+const MILLION: u128 = 1_000_000;
+
+/// The decision without a parent: samples a share of the requests, by the last digits of the trace id.
+#[derive(Clone, Copy, Debug)]
+struct Sampler {
+    /// Digits below it are sampled. Hex digits in lower case are ordered as their numbers, so that none is decoded.
+    below: [u8; 16],
+    samples_all: bool,
+}
+
+impl Sampler {
+    fn new(per_million: u32) -> Self {
+        let below = (u128::from(per_million) << 64) / MILLION;
+        let mut digits = [b'0'; 16];
+        let samples_all = u64::try_from(below).is_err();
+        let below = u64::try_from(below).unwrap_or(u64::MAX).to_be_bytes();
+        hex::encode_to_slice(below, &mut digits).expect("two digits a byte");
+        Self {
+            below: digits,
+            samples_all,
+        }
+    }
+
+    /// Whether a trace whose id ends in these hex digits is sampled.
+    fn samples(&self, digits: [u8; 16]) -> bool {
+        u128::from_be_bytes(digits) < u128::from_be_bytes(self.below) || self.samples_all
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,7 @@ use std::{
 };
 
 use http::StatusCode;
-use signpost_kit::metrics::{
-    cells::{Buckets, Counters, Histogram},
-    labels::{STATUS_CLASSES, status_class},
-};
+use signpost_kit::metrics::cells::{Buckets, Counters, Histogram, STATUS_CLASSES, status_class};
 
 /// The endpoint of a request to a path without a route.
 const OTHER: &str = "other";

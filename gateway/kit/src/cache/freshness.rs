@@ -47,7 +47,7 @@ pub(super) struct ReadAt {
 
 /// What a caller may do with a cached value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum EntryState {
     /// Use it without reading.
     Usable,
     /// Refresh it; use it if that fails. Others may use it meanwhile.
@@ -117,14 +117,14 @@ impl Freshness {
         }
     }
 
-    /// Checks a value; [`State::Stale`] and [`State::Unconfirmed`] may claim the next refresh.
-    pub(super) fn check(&self, read_at: ReadAt, now: Duration) -> State {
+    /// Checks a value; [`EntryState::Stale`] and [`EntryState::Unconfirmed`] may claim the next refresh.
+    pub(super) fn check(&self, read_at: ReadAt, now: Duration) -> EntryState {
         match self.trust(read_at, now) {
-            Trust::Expired => State::Expired,
-            Trust::Current if self.is_young(read_at, now) => State::Usable,
-            _ if !self.claim_refresh(now) => State::Usable,
-            Trust::Current => State::Stale,
-            Trust::Unconfirmed => State::Unconfirmed,
+            Trust::Expired => EntryState::Expired,
+            Trust::Current if self.is_young(read_at, now) => EntryState::Usable,
+            _ if !self.claim_refresh(now) => EntryState::Usable,
+            Trust::Current => EntryState::Stale,
+            Trust::Unconfirmed => EntryState::Unconfirmed,
         }
     }
 
@@ -237,14 +237,14 @@ mod tests {
     fn a_fresh_value_is_used_and_a_stale_one_is_read_again() {
         let freshness = Freshness::new(LIFETIME);
         let young = freshness.begin_read(NOW.saturating_sub(LIFETIME));
-        assert_eq!(freshness.check(young, NOW), State::Usable);
+        assert_eq!(freshness.check(young, NOW), EntryState::Usable);
         let old = freshness.begin_read(young.time - MILLI);
         for _ in 0..2 {
-            assert_eq!(freshness.check(old, NOW), State::Stale);
+            assert_eq!(freshness.check(old, NOW), EntryState::Stale);
         }
         // Read by another thread, which took the time a moment later.
         let later = freshness.begin_read(NOW + MILLI);
-        assert_eq!(freshness.check(later, NOW), State::Usable);
+        assert_eq!(freshness.check(later, NOW), EntryState::Usable);
     }
 
     #[test]
@@ -252,8 +252,11 @@ mod tests {
         let freshness = Freshness::new(LIFETIME);
         let old = freshness.begin_read(Duration::ZERO);
         freshness.back_off(NOW);
-        assert_eq!(freshness.check(old, NOW + BACK_OFF - MILLI), State::Usable);
-        assert_eq!(freshness.check(old, NOW + BACK_OFF), State::Stale);
+        assert_eq!(
+            freshness.check(old, NOW + BACK_OFF - MILLI),
+            EntryState::Usable
+        );
+        assert_eq!(freshness.check(old, NOW + BACK_OFF), EntryState::Stale);
     }
 
     #[test]
@@ -261,12 +264,15 @@ mod tests {
         let freshness = Freshness::new(LIFETIME);
         let old = freshness.begin_read(Duration::ZERO);
         freshness.mark_feed_lost(NOW);
-        let reads = |now| freshness.check(old, now) == State::Stale;
+        let reads = |now| freshness.check(old, now) == EntryState::Stale;
         assert!(reads(NOW) && !reads(NOW) && !reads(NOW + BACK_OFF - MILLI));
         assert!(reads(NOW + BACK_OFF) && !reads(NOW + BACK_OFF));
         freshness.mark_feed_restored(NOW + BACK_OFF);
         for _ in 0..2 {
-            assert_eq!(freshness.check(old, NOW + BACK_OFF), State::Unconfirmed);
+            assert_eq!(
+                freshness.check(old, NOW + BACK_OFF),
+                EntryState::Unconfirmed
+            );
         }
     }
 
@@ -277,16 +283,16 @@ mod tests {
         freshness.mark_feed_lost(NOW);
         freshness.mark_feed_lost(NOW + MILLI);
         let end = NOW + DEFAULT_STALE;
-        assert_eq!(freshness.check(before, end), State::Usable);
+        assert_eq!(freshness.check(before, end), EntryState::Usable);
         // However recently it was read.
         for read_at in [before, freshness.begin_read(end)] {
-            assert_eq!(freshness.check(read_at, end + MILLI), State::Expired);
+            assert_eq!(freshness.check(read_at, end + MILLI), EntryState::Expired);
         }
         freshness.mark_feed_restored(end);
         let after = freshness.begin_read(end);
-        assert_eq!(freshness.check(after, end + MILLI), State::Usable);
-        assert_eq!(freshness.check(before, end), State::Unconfirmed);
-        assert_eq!(freshness.check(before, end + MILLI), State::Expired);
+        assert_eq!(freshness.check(after, end + MILLI), EntryState::Usable);
+        assert_eq!(freshness.check(before, end), EntryState::Unconfirmed);
+        assert_eq!(freshness.check(before, end + MILLI), EntryState::Expired);
     }
 
     #[test]
@@ -304,9 +310,9 @@ mod tests {
             freshness.mark_feed_restored(restored_at);
             for (read_at, lost_at) in &read {
                 let expected = if restored_at <= *lost_at + DEFAULT_STALE {
-                    State::Unconfirmed
+                    EntryState::Unconfirmed
                 } else {
-                    State::Expired
+                    EntryState::Expired
                 };
                 assert_eq!(freshness.check(*read_at, restored_at), expected);
                 assert!(!freshness.is_fresh(*read_at, restored_at));

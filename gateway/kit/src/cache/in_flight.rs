@@ -37,10 +37,10 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
             match self.lead(key) {
                 Ok(leader) => return leader.run(lookup).await,
                 Err(mut result) => {
-                    if let Ok(found) = result.wait_for(Option::is_some).await
-                        && let Some(found) = &*found
+                    if let Ok(outcome) = result.wait_for(Option::is_some).await
+                        && let Some(outcome) = &*outcome
                     {
-                        return found.clone();
+                        return outcome.clone();
                     }
                     // The leader was cancelled because its client disconnected: try to lead.
                 }
@@ -83,9 +83,9 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
 
 impl<K: Copy + Eq + Hash, T: Clone> Leader<'_, K, T> {
     async fn run(self, lookup: impl Future<Output = T>) -> T {
-        let found = lookup.await;
-        self.result.send_replace(Some(found.clone()));
-        found
+        let outcome = lookup.await;
+        self.result.send_replace(Some(outcome.clone()));
+        outcome
     }
 }
 

@@ -21,20 +21,20 @@ pub(super) struct Document<'d> {
     pub(super) settings: RefCell<Settings>,
     pub(super) secrets: RefCell<SecretFiles>,
     /// Every key that a reader asked for.
-    known: RefCell<Vec<Key>>,
-    unknown: RefCell<Vec<(Key, usize)>>,
+    known: RefCell<Vec<NamedKey>>,
+    unknown: RefCell<Vec<(NamedKey, usize)>>,
     /// Whether the readers run to describe their keys, without a file.
     pub(super) is_described: bool,
 }
 
 /// A key: the path of its section, its name, and what its reader allows.
-struct Key {
+struct NamedKey {
     section: String,
     name: String,
     allowed: String,
 }
 
-impl Key {
+impl NamedKey {
     fn new(section: &str, name: &str, allowed: &str) -> Self {
         Self {
             section: section.to_owned(),
@@ -101,7 +101,7 @@ impl<'d> Document<'d> {
     /// Notes that a reader asked for a key; the first one says what is allowed.
     pub(super) fn note_known(&self, section: &str, name: &str, allowed: &str) {
         if !self.is_known(section, name) {
-            let key = Key::new(section, name, allowed);
+            let key = NamedKey::new(section, name, allowed);
             self.known.borrow_mut().push(key);
         }
     }
@@ -120,7 +120,7 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn note_unknown(&self, section: &str, name: &str, line: usize) {
-        let key = Key::new(section, name, "");
+        let key = NamedKey::new(section, name, "");
         self.unknown.borrow_mut().push((key, line));
     }
 
@@ -163,22 +163,22 @@ impl<'d> Document<'d> {
 }
 
 /// The known key, dotted, that is most similar to an unknown one.
-fn suggestion(key: &Key, known: &[Key]) -> Option<String> {
+fn suggestion(key: &NamedKey, known: &[NamedKey]) -> Option<String> {
     let nearest = known
         .iter()
-        .filter(|one| one.section == key.section)
-        .map(|one| (strsim::osa_distance(&one.name, &key.name), one))
+        .filter(|known| known.section == key.section)
+        .map(|known| (strsim::osa_distance(&known.name, &key.name), known))
         .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(LETTERS_PER_TYPO))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, one)| one);
     // The right name in the wrong section.
-    let is_elsewhere = |one: &&Key| one.name == key.name && one.section != key.section;
+    let is_elsewhere = |known: &&NamedKey| known.name == key.name && known.section != key.section;
     let elsewhere = || known.iter().find(is_elsewhere);
-    nearest.or_else(elsewhere).map(Key::dotted)
+    nearest.or_else(elsewhere).map(NamedKey::dotted)
 }
 
 /// The message about an unknown key. Its value is not shown: the key may be the misspelled one of a secret.
-fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
+fn unknown_key(key: &NamedKey, meant: Option<String>, known: &[NamedKey]) -> String {
     match meant {
         Some(meant) => {
             let section = format!("{}.", key.section);
@@ -193,8 +193,8 @@ fn unknown_key(key: &Key, meant: Option<String>, known: &[Key]) -> String {
             }
         }
         None => {
-            let here = known.iter().filter(|one| one.section == key.section);
-            let names: Vec<_> = here.map(|one| one.name.as_str()).collect();
+            let here = known.iter().filter(|known| known.section == key.section);
+            let names: Vec<_> = here.map(|known| known.name.as_str()).collect();
             format!("unknown key; allowed: {}", names.join(", "))
         }
     }

@@ -74,7 +74,8 @@ pub fn keys<T>(
         meaning: meaning(&key, &explained).unwrap_or_default(),
         unit: (UNITS.iter().find(|unit| key.ends_with(*unit))).map(|unit| unit.replace('_', " ")),
         allowed,
-        default: (defaults.iter()).find_map(|one| (one.key == key).then(|| one.shown.clone())),
+        default: (defaults.iter())
+            .find_map(|setting| (setting.key == key).then(|| setting.shown.clone())),
         // The second is for a table whose keys all need a new process.
         reload: !needs_restart(&key) && !needs_restart(&format!("{key}.")),
         key,
@@ -129,8 +130,8 @@ fn explained(text: &str) -> Vec<Explained<'_>> {
 
 /// What the examples say of a key; `None` if they do not have it.
 fn meaning(key: &str, explained: &[Explained<'_>]) -> Option<String> {
-    let found = |key: &str| explained.iter().find(|one| is_named(key, &one.key));
-    if let Some(own) = found(key) {
+    let explanation = |key: &str| explained.iter().find(|named| is_named(key, &named.key));
+    if let Some(own) = explanation(key) {
         return Some(own.meaning.clone());
     }
     // A table in a list of tables can have keys of the table around the list.
@@ -141,8 +142,8 @@ fn meaning(key: &str, explained: &[Explained<'_>]) -> Option<String> {
     }
     // An explained list of the same name in another table has the same keys.
     let nested = format!(".{list}");
-    let mut lists = explained.iter().map(|one| &*one.key);
-    if found(list).is_some()
+    let mut lists = explained.iter().map(|named| &*named.key);
+    if explanation(list).is_some()
         && let Some(elsewhere) = lists.find(|key| key.ends_with(&nested))
         && let Some(meaning) = meaning(&format!("{elsewhere}[].{name}"), explained)
     {
@@ -150,7 +151,7 @@ fn meaning(key: &str, explained: &[Explained<'_>]) -> Option<String> {
     }
     // A list of tables in one line explains their keys.
     let (list, name) = key.rsplit_once("[].")?;
-    let list = found(list).filter(|list| list.value.contains(&format!("{name} = ")));
+    let list = explanation(list).filter(|list| list.value.contains(&format!("{name} = ")));
     list.map(|list| list.meaning.clone())
 }
 

@@ -30,7 +30,7 @@ impl SecretFiles {
 
     pub(super) fn remove(&mut self, key: &str) {
         for (_, keys) in &mut self.all {
-            keys.retain(|one| one != key);
+            keys.retain(|other| other != key);
         }
     }
 

@@ -69,12 +69,15 @@ impl<'d> Value<'d> {
             Some(self.line()),
             Some(table),
         );
-        let read = read(&mut section);
+        let outcome = read(&mut section);
         section.close();
-        read
+        outcome
     }
 }
 
+/// A reader fails if its value is invalid, or missing though required. It has reported that then, and the caller reads on: every
+/// problem of a file is shown at once.
+#[expect(clippy::missing_errors_doc, reason = "above, for all readers")]
 impl<'d> Section<'d> {
     pub(super) const fn root(document: &'d Document<'d>, table: &'d DeTable<'d>) -> Self {
         Self::new(document, String::new(), None, Some(table))
@@ -142,10 +145,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads the table of that name. If the file has none, an empty one is read.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a table, or `read` fails.
     pub fn section<T>(
         &mut self,
         key: &str,
@@ -158,10 +157,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads the table of that name, if the file has one.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::section`].
     pub fn optional_section<T>(
         &mut self,
         key: &str,
@@ -174,10 +169,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads each table in the table of that name, in the order of their names. An invalid one is `None`.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a table.
     pub fn sections<T>(
         &mut self,
         key: &str,
@@ -200,11 +191,6 @@ impl<'d> Section<'d> {
 
     /// Reads a list of tables, `[[…]]`, of at most `max`; none if the file has none. Returns each with its value, for
     /// problems between them.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a list, is too long, or `read` fails for one. All are read before, so that every problem is
-    /// reported.
     pub fn tables<T>(
         &mut self,
         key: &str,
@@ -233,10 +219,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads `true` or `false`.
-    ///
-    /// # Errors
-    ///
-    /// The value is neither.
     pub fn flag(&mut self, key: &str, default: bool) -> Read<bool> {
         const ALLOWED: &str = "true or false";
         let flag = match self.find(key, ALLOWED) {
@@ -250,10 +232,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads a whole number in an inclusive range.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a whole number, or out of range.
     pub fn number<T: Number>(
         &mut self,
         key: &str,
@@ -268,10 +246,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads a whole number in an inclusive range, if the file has the key.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::number`].
     pub fn optional_number<T: Number>(
         &mut self,
         key: &str,
@@ -281,38 +255,31 @@ impl<'d> Section<'d> {
         let Some(value) = self.find(key, &allowed) else {
             return Ok(None);
         };
-        let found = value.as_integer();
         // Anything else may be a secret in the wrong place.
-        let found = found.ok_or_else(|| value.invalid_unshown(&allowed))?;
-        let number = T::try_from(found).ok().filter(|one| range.contains(one));
+        let integer = value.as_integer();
+        let integer = integer.ok_or_else(|| value.invalid_unshown(&allowed))?;
+        let number = T::try_from(integer).ok();
+        let number = number.filter(|number| range.contains(number));
         let number = number.ok_or_else(|| value.invalid(&allowed))?;
         self.set(key, number.to_string());
         Ok(Some(number))
     }
 
     /// Reads a whole number in an inclusive range. It has no default.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::number`], or the key is missing.
     pub fn required_number<T: Number>(&mut self, key: &str, range: &RangeInclusive<T>) -> Read<T> {
         let number = self.optional_number(key, range)?;
         number.ok_or_else(|| self.missing(key, &numbers(range)))
     }
 
     /// Reads a share in percent, with decimals.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a number from 0 to 100.
     pub fn percent(&mut self, key: &str, default: f64) -> Read<f64> {
         const ALLOWED: &str = "a number from 0 to 100, for example 0.5";
         let percent = match self.find(key, ALLOWED) {
             None => default,
             Some(value) => {
-                let found = value.as_decimal();
-                let found = found.ok_or_else(|| value.invalid_unshown(ALLOWED))?;
-                let percent = Some(found).filter(|one| (0.0..=100.0).contains(one));
+                let decimal = value.as_decimal();
+                let decimal = decimal.ok_or_else(|| value.invalid_unshown(ALLOWED))?;
+                let percent = Some(decimal).filter(|share| (0.0..=100.0).contains(share));
                 percent.ok_or_else(|| value.invalid(ALLOWED))?
             }
         };
@@ -321,10 +288,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads a duration in whole seconds.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::number`].
     pub fn seconds(
         &mut self,
         key: &str,
@@ -381,8 +344,8 @@ impl<'d> Section<'d> {
     }
 
     fn report(&self, key: &str, text: String, is_missing: bool) -> Invalid {
-        let found = self.table.and_then(|table| table.get_key_value(key));
-        let line = found.map(|(key, _)| self.document.line(&key.span()));
+        let present = self.table.and_then(|table| table.get_key_value(key));
+        let line = present.map(|(key, _)| self.document.line(&key.span()));
         let problem = Problem::new(line.or(self.line), self.key(key), text);
         self.document.problems.borrow_mut().push(Problem {
             is_missing,

@@ -146,7 +146,7 @@ impl Settings {
             let is_same = before.map_or(setting.is_default(), |before| before.is_same(setting));
             (!is_same).then(|| Change::between(before, Some(setting)))
         });
-        let is_removed = |one: &&Setting| !one.is_default() && new.find(&one.key).is_none();
+        let is_removed = |old: &&Setting| !old.is_default() && new.find(&old.key).is_none();
         let removed = self.all.iter().filter(is_removed);
         let removed = removed.map(|setting| Change::between(Some(setting), None));
         changed.chain(removed).flatten().collect()
@@ -163,9 +163,9 @@ impl Settings {
 
     /// Passes all keys with their values to a keyed hash: secrets are among them. Keys that `is_left_out` selects do not count.
     pub fn digest(&self, is_left_out: impl Fn(&str) -> bool, mut update: impl FnMut(&[u8])) {
-        let all = self.all.iter().filter(|one| !is_left_out(&one.key));
+        let all = self.all.iter().filter(|setting| !is_left_out(&setting.key));
         let mut all: Vec<_> = all.collect();
-        all.sort_unstable_by_key(|one| &one.key);
+        all.sort_unstable_by_key(|setting| &setting.key);
         for Setting {
             key, shown, secret, ..
         } in all

@@ -117,7 +117,7 @@ impl RateTable {
         let is_known = !slot.is_new
             && noted
                 .as_deref()
-                .is_some_and(|one| one.is_some_and(|one| is_noted(&one)));
+                .is_some_and(|last| last.is_some_and(|entry| is_noted(&entry)));
         if !is_known {
             // Only other processes use more than the burst of the rate that this one counts by.
             slot.reduce(pace, now);

@@ -271,3 +271,19 @@ fn an_invalid_filter_is_rejected() {
     filter("info,login=debug").unwrap();
     filter("login=loud").unwrap_err();
 }
+
+#[test]
+fn a_failure_is_not_sampled_away_unless_no_request_has_a_line() {
+    assert!(has_access_line(1, false) && has_access_line(1_000_000, true));
+    assert!(!has_access_line(0, true) && !has_access_line(0, false));
+}
+
+#[test]
+fn one_success_in_so_many_is_logged_also_after_a_change() {
+    let logged = |one_in, of| (0..of).filter(|_| is_sampled(one_in)).count();
+    assert_eq!(logged(10, 1000), 100);
+    assert_eq!(logged(1, 7), 7);
+    assert_eq!(logged(1_000_000, 900_000), 1);
+    // The counter is above the new rate, and begins again.
+    assert!((99..=100).contains(&logged(10, 1000)));
+}

@@ -77,7 +77,7 @@ impl fmt::Debug for ManagementTls {
 
 /// The client of a connection.
 #[derive(Clone, Copy)]
-struct Client {
+struct ManagementClient {
     address: SocketAddr,
     /// Whether it lacks a certificate that it needs.
     is_unknown: bool,
@@ -88,10 +88,10 @@ impl ManagementTls {
         &self,
         stream: TcpStream,
         address: SocketAddr,
-    ) -> io::Result<(TlsStream<TcpStream>, Client)> {
+    ) -> io::Result<(TlsStream<TcpStream>, ManagementClient)> {
         let stream = TlsAcceptor::from((self.server)()).accept(stream).await?;
         let has_certificate = stream.get_ref().1.peer_certificates().is_some();
-        let client = Client {
+        let client = ManagementClient {
             address,
             is_unknown: self.needs_certificate && !has_certificate,
         };
@@ -163,7 +163,7 @@ impl<R: Readiness> Management<R> {
         let establish = move |stream, address| {
             let management = Arc::clone(&of_connections);
             async move {
-                let client = Client {
+                let client = ManagementClient {
                     address,
                     is_unknown: false,
                 };
@@ -176,7 +176,7 @@ impl<R: Readiness> Management<R> {
                 }
             }
         };
-        let response = move |request: Request<Incoming>, client: Client| {
+        let response = move |request: Request<Incoming>, client: ManagementClient| {
             let (management, phase) = (Arc::clone(&management), own_phase.clone());
             async move { management.response(request, client, &phase).await }
         };
@@ -186,7 +186,7 @@ impl<R: Readiness> Management<R> {
     async fn response(
         &self,
         request: Request<Incoming>,
-        client: Client,
+        client: ManagementClient,
         phase: &watch::Receiver<Phase>,
     ) -> Response<Body> {
         let (path, headers) = (request.uri().path(), request.headers());

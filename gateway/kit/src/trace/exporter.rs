@@ -116,13 +116,13 @@ impl Exporter {
 
 /// Calls a collector. The library reports each failed call as "network error"; this client keeps the cause. Clones share it.
 #[derive(Clone, Debug)]
-struct Client {
+struct CollectorClient {
     client: reqwest::Client,
     failure: Arc<Mutex<Option<String>>>,
 }
 
 #[async_trait]
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let response = self.client.send_bytes(request).await;
         // An error's own text is little more than the URL.
@@ -155,7 +155,7 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
     let client = match &collector.ca {
         Some(pem) => {
             let authorities = pem::certificates(pem)?.into_iter();
-            let authorities = authorities.map(|one| reqwest::Certificate::from_der(&one));
+            let authorities = authorities.map(|der| reqwest::Certificate::from_der(&der));
             client.tls_certs_only(authorities.collect::<Result<Vec<_>, _>>()?)
         }
         // A machine without authorities can still export in clear text.
@@ -168,7 +168,7 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
 /// The exporter of the library, with an HTTP client of ours.
 fn span_exporter(
     collector: &Collector,
-    client: Client,
+    client: CollectorClient,
     service: ServiceName,
 ) -> anyhow::Result<SpanExporter> {
     let mut exporter = SpanExporter::builder()
@@ -191,7 +191,7 @@ fn span_exporter(
 /// What the thread needs.
 struct Worker {
     exporter: SpanExporter,
-    client: Client,
+    client: CollectorClient,
     scope: InstrumentationScope,
     timeout: Duration,
     endpoint: String,
@@ -239,7 +239,7 @@ impl Worker {
         service: ServiceName,
         counters: &Arc<SpanCounters>,
     ) -> anyhow::Result<Self> {
-        let client = Client {
+        let client = CollectorClient {
             client: client(collector)?,
             failure: Arc::default(),
         };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    context::new_span_id,
+    context::{new_span_id, new_trace_id},
     recording::Recording,
     span::{Kind, Span},
     *,
@@ -164,4 +164,31 @@ fn response(mut stream: TcpStream) {
     }
     let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     stream.write_all(response).unwrap();
+}
+
+fn sampled(per_million: u32, requests: usize) -> usize {
+    let sampler = Sampler::new(per_million);
+    let is_sampled = |_: &usize| {
+        let mut digits = [0; 16];
+        hex::encode_to_slice(&new_trace_id()[8..], &mut digits).unwrap();
+        sampler.samples(digits)
+    };
+    (0..requests).filter(is_sampled).count()
+}
+
+#[test]
+fn the_share_is_the_one_of_the_setting() {
+    assert_eq!(sampled(0, 10_000), 0);
+    assert_eq!(sampled(1_000_000, 10_000), 10_000);
+    let one_in_ten = sampled(100_000, 100_000);
+    assert!((9_000..11_000).contains(&one_in_ten), "{one_in_ten}");
+}
+
+#[test]
+fn the_edges_are_exact() {
+    let half = Sampler::new(500_000);
+    assert!(half.samples(*b"7fffffffffffffff"));
+    assert!(!half.samples(*b"8000000000000000"));
+    assert!(Sampler::new(1_000_000).samples(*b"ffffffffffffffff"));
+    assert!(!Sampler::new(0).samples(*b"0000000000000000"));
 }

@@ -5,7 +5,7 @@ mod naive;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    explain::{Change, GivenSign, Slip, explain},
+    explain::{GivenSign, Slip, StringChange, explain},
     *,
 };
 
@@ -281,7 +281,7 @@ fn slips(preset: &str, rule: SignAlgorithm, by: SignAlgorithm, string: &str) -> 
 #[test]
 fn a_hint_about_the_joining_shows_that_of_the_profile() {
     use SignAlgorithm::{HmacSha256 as Hmac, Md5};
-    let change = |found, rule| Change { rule, found };
+    let change = |found, rule| StringChange { rule, found };
     let label = "&key=";
     let text = "a=1&b=2&time=3";
     let [end, labelled, front] = ["a=1&b=2KEY", "a=1&b=2&key=KEY", "KEYa=1&b=2"];

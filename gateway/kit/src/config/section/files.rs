@@ -14,12 +14,11 @@ use crate::{
 /// Allowed values of a file's path, for messages.
 const FILE: &str = "a file path";
 
+/// A reader fails if its value is invalid, or missing though required. It has reported that then, and the caller reads on: every
+/// problem of a file is shown at once.
+#[expect(clippy::missing_errors_doc, reason = "above, for all readers")]
 impl Section<'_> {
     /// Reads a file path, if the file has the key.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or empty.
     pub fn path(&mut self, key: &str) -> Read<Option<PathBuf>> {
         self.optional_by(key, FILE, |text| {
             (!text.is_empty()).then(|| PathBuf::from(text))
@@ -28,10 +27,6 @@ impl Section<'_> {
 
     /// Reads a file by its path, if the configuration has the key. The file is watched, and its content is compared at a
     /// reload, but never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or empty, or the file cannot be read.
     pub fn file(&mut self, key: &str) -> Read<Option<NamedFile>> {
         let Some(value) = self.find(key, FILE) else {
             return Ok(None);
@@ -56,10 +51,6 @@ impl Section<'_> {
     }
 
     /// Reads a secret from its source, if the file has the key. The secret is never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or the variable or file that it names has no secret.
     pub fn secret(&mut self, key: &str) -> Read<Option<Secret>> {
         self.secret_source(key, SECRET)?
             .map(|source| self.fetch(key, source, SECRET))
@@ -67,19 +58,11 @@ impl Section<'_> {
     }
 
     /// Reads a required secret from its source.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::secret`], or the key is missing.
     pub fn required_secret(&mut self, key: &str) -> Read<Secret> {
         self.secret(key)?.ok_or_else(|| self.missing(key, SECRET))
     }
 
     /// Reads where a secret comes from, if the file has the key. The value is never shown.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string.
     pub fn secret_source(&mut self, key: &str, allowed: &str) -> Read<Option<SecretSource>> {
         let Some(value) = self.find(key, allowed) else {
             return Ok(None);
@@ -90,10 +73,6 @@ impl Section<'_> {
     }
 
     /// Fetches a secret, lists it as a setting, and records the file that holds it.
-    ///
-    /// # Errors
-    ///
-    /// The source has no secret.
     pub fn fetch(&mut self, key: &str, source: SecretSource, allowed: &str) -> Read<Secret> {
         if let SecretSource::Literal(_) = source {
             self.note_secret(key, None);

@@ -8,12 +8,11 @@ use crate::config::{
     value::Value,
 };
 
+/// A reader fails if its value is invalid, or missing though required. It has reported that then, and the caller reads on: every
+/// problem of a file is shown at once.
+#[expect(clippy::missing_errors_doc, reason = "above, for all readers")]
 impl Section<'_> {
     /// Reads one of a few words.
-    ///
-    /// # Errors
-    ///
-    /// The value is none of them.
     pub fn choice<T: Copy + PartialEq>(
         &mut self,
         key: &str,
@@ -35,19 +34,11 @@ impl Section<'_> {
     }
 
     /// Reads a string and parses it, if the file has the key.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
     pub fn optional<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<Option<T>> {
         self.optional_by(key, allowed, |text| text.parse().ok())
     }
 
     /// As [`Self::optional`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
     pub fn optional_by<T>(
         &mut self,
         key: &str,
@@ -64,20 +55,12 @@ impl Section<'_> {
         Ok(Some(parsed))
     }
 
-    /// Reads a string and parses it, or the default.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse. The default must parse.
+    /// Reads a string and parses it, or the default, which must parse.
     pub fn parsed<T: FromStr>(&mut self, key: &str, default: &str, allowed: &str) -> Read<T> {
         self.parsed_by(key, default, allowed, |text| text.parse().ok())
     }
 
     /// As [`Self::parsed`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a string, or does not parse.
     pub fn parsed_by<T>(
         &mut self,
         key: &str,
@@ -95,19 +78,11 @@ impl Section<'_> {
     }
 
     /// Reads a required string and parses it.
-    ///
-    /// # Errors
-    ///
-    /// The value is missing, is not a string, or does not parse.
     pub fn required<T: FromStr>(&mut self, key: &str, allowed: &str) -> Read<T> {
         self.required_by(key, allowed, |text| text.parse().ok())
     }
 
     /// As [`Self::required`], with a parser of the caller's.
-    ///
-    /// # Errors
-    ///
-    /// The value is missing, is not a string, or does not parse.
     pub fn required_by<T>(
         &mut self,
         key: &str,
@@ -119,19 +94,11 @@ impl Section<'_> {
     }
 
     /// Reads an IP address and a port.
-    ///
-    /// # Errors
-    ///
-    /// The value is anything else.
     pub fn address(&mut self, key: &str, default: &str) -> Read<SocketAddr> {
         self.parsed(key, default, ADDRESS)
     }
 
     /// Reads a list of strings and parses each.
-    ///
-    /// # Errors
-    ///
-    /// The value is not a list of strings, or one of them does not parse.
     pub fn list<T>(
         &mut self,
         key: &str,

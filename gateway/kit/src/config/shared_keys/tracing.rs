@@ -44,8 +44,12 @@ pub struct Collector {
 /// Equal ones can share an exporter.
 impl PartialEq for Collector {
     fn eq(&self, other: &Self) -> bool {
-        let authorization =
-            |one: &Self| one.authorization.as_ref().map(|it| it.expose().to_owned());
+        let authorization = |collector: &Self| {
+            collector
+                .authorization
+                .as_ref()
+                .map(|it| it.expose().to_owned())
+        };
         self.endpoint == other.endpoint
             && self.ca == other.ca
             && authorization(self) == authorization(other)

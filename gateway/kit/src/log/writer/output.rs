@@ -46,7 +46,7 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Wakes the writer thread.
     work: Condvar,
     /// Wakes callers that wait for a flush.
@@ -55,7 +55,7 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     batch: Batch,
     /// Dropped lines that were not reported yet.
     unreported: u64,
@@ -196,7 +196,7 @@ impl Drop for Output {
 }
 
 impl Queue {
-    fn wake(&self, state: &State) {
+    fn wake(&self, state: &QueueState) {
         if state.is_idle {
             self.work.notify_one();
         }
@@ -240,7 +240,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     fn has_work(&self) -> bool {
         !self.batch.is_empty() || self.must_report()
     }

@@ -13,7 +13,11 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, header::CONNECTION};
 use http_body::Body;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{HttpService, service_fn},
+};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -110,13 +114,14 @@ pub(super) async fn serve_connection<S, H, F, B>(
     let first_deadline = Instant::now() + timeouts().head;
     let progress = Arc::new(Progress::new(timeouts, place));
     let stream = WatchedStream::new(stream, first, &progress);
-    let mut closing = phase.clone();
+    let closing = phase.clone();
     let service = service_fn(|request| {
         progress.begin_request();
         let response = handler(request);
         let (progress, phase) = (Arc::clone(&progress), phase.clone());
         async move {
             let mut response = response.await;
+            // Until the last byte is written: hyper drops the response's parts with the head.
             progress.state.lock().held = response.extensions_mut().remove();
             let mut response = response.map(|body| WatchedBody::new(body, progress));
             announce_close(response.headers_mut(), *phase.borrow());
@@ -126,7 +131,28 @@ pub(super) async fn serve_connection<S, H, F, B>(
     let mut connection = http1::Builder::new()
         .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    let mut closing = pin!(closing.wait_for(|phase| *phase >= Phase::Closing));
+    let ended = until_ended(&mut connection, &progress, closing, first_deadline).await;
+    finish(
+        ended,
+        &progress,
+        connection.into_parts().io.into_inner().stream,
+    )
+    .await;
+}
+
+/// Drives a connection until it closes, or until something else ends it.
+async fn until_ended<T, S, B>(
+    connection: &mut http1::Connection<T, S>,
+    progress: &Progress,
+    mut phase: watch::Receiver<Phase>,
+    first_deadline: Instant,
+) -> Ended
+where
+    T: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: HttpService<Incoming, ResBody = B, Error = Infallible>,
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
+    let mut closing = pin!(phase.wait_for(|phase| *phase >= Phase::Closing));
     let mut stop = Stop::NotYet;
     let mut alarm = pin!(sleep_until(first_deadline));
     let mut is_place_needed = pin!(progress.place.is_needed());
@@ -137,14 +163,13 @@ pub(super) async fn serve_connection<S, H, F, B>(
             stage != Stage::Serving && (has_begun || !progress.place.is_beyond_limit());
         is_without_request && is_place_needed.as_mut().poll(context).is_ready()
     };
-    let ended = poll_fn(|context| {
-        let (_, has_begun) = progress.stage();
+    poll_fn(|context| {
         // Its place is taken, even if a first request arrives now: otherwise a network could exceed its share.
-        if !has_begun && makes_room(context) {
+        if !progress.stage().1 && makes_room(context) {
             return Poll::Ready(Ended::WhileIdle);
         }
         // Polled first: a request that has arrived is served before a stop closes idle connections.
-        if Pin::new(&mut connection).poll(context).is_ready() {
+        if Pin::new(&mut *connection).poll(context).is_ready() {
             return Poll::Ready(Ended::Closed);
         }
         progress.release_sent();
@@ -156,21 +181,15 @@ pub(super) async fn serve_connection<S, H, F, B>(
         match stop.poll(closing.as_mut(), is_idle, has_begun, context) {
             Poll::Ready(Ending::AtOnce) => return Poll::Ready(Ended::WhileIdle),
             Poll::Ready(Ending::WithRequest) => {
-                Pin::new(&mut connection).graceful_shutdown();
+                Pin::new(&mut *connection).graceful_shutdown();
                 // Polls the connection again.
                 context.waker().wake_by_ref();
             }
             Poll::Pending => {}
         }
-        poll_deadline(&progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
+        poll_deadline(progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })
-    .await;
-    finish(
-        ended,
-        &progress,
-        connection.into_parts().io.into_inner().stream,
-    )
-    .await;
+    .await
 }
 
 /// During a stop, asks the client to close the connection.

@@ -15,14 +15,14 @@ use crate::limits::Network;
 /// The places of a listener.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    state: Mutex<State>,
+    state: Mutex<PlacesState>,
     of_networks: Arc<Shares>,
     /// A place is free, or its connection is without a request.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PlacesState {
     taken: usize,
     next_number: u64,
     /// The connections without a request, by when that began.
@@ -42,6 +42,7 @@ impl Places {
             let (_, close) = state.offered.remove(&number)?;
             close.notify_one();
         }
+        // Beyond its share for a moment: the connection that makes room still has its own.
         let share = share.or_else(|| self.of_networks.take(network, usize::MAX))?;
         state.taken += 1;
         drop(state);
@@ -141,6 +142,7 @@ impl Place {
         state.next_number += 1;
         let offered = (share.network, Arc::clone(&self.close));
         state.offered.insert(number, offered);
+        // Under the lock of the places: a new connection may take this place as soon as that is released.
         *self.number.lock() = Some(number);
         drop(state);
         places.freed.notify_one();
@@ -164,6 +166,7 @@ impl Drop for Place {
         self.withdraw();
         if let Some((places, share)) = self.of.take() {
             places.state.lock().taken -= 1;
+            // Before those that wait are woken: they need the network's share, too.
             drop(share);
             places.freed.notify_one();
         }

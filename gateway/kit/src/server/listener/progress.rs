@@ -9,11 +9,11 @@ use super::{HttpTimeouts, UntilSent, places::Place};
 pub(super) struct Progress {
     timeouts: Box<dyn Fn() -> HttpTimeouts + Send + Sync>,
     pub(super) place: Place,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<ProgressState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ProgressState {
     pub(super) stage: Stage,
     /// Set while the client takes no bytes of a response.
     send_deadline: Option<Instant>,
@@ -46,7 +46,7 @@ impl Progress {
         Self {
             timeouts: Box::new(timeouts),
             place,
-            state: Mutex::new(State {
+            state: Mutex::new(ProgressState {
                 stage: Stage::Idle { until },
                 send_deadline: None,
                 saw_end: false,

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpSocket,
 };
 
-use super::*;
+use super::{admission::SPARE_CONNECTIONS, *};
 
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(3600);

@@ -1,6 +1,6 @@
 //! The values of labels, from fixed lists, and their indices in the cells.
 
-pub(crate) use signpost_kit::metrics::labels::{STATUS_CLASSES, status_class};
+pub(crate) use signpost_kit::metrics::cells::{STATUS_CLASSES, status_class};
 use signpost_protocol::{
     problem::ProblemCode,
     sign::{SIGN, TIME, TimeSlip, explain::Slip},

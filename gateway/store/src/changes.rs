@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use signpost_protocol::label_enum;
 use tokio::sync::oneshot;
 
-use crate::{StoreError, audit::Audit};
+use crate::audit::Audit;
 
 label_enum! {
     /// The kind of thing that changed.
@@ -119,11 +119,8 @@ impl Watch {
 pub(crate) type WatchEnd = oneshot::Receiver<Infallible>;
 
 /// Logs that no changes are reported until the store answers.
-pub(crate) fn log_lost(cause: &StoreError) {
-    tracing::warn!(
-        cause = %cause.in_short(),
-        "the store's change feed is lost until the store answers again"
-    );
+pub(crate) fn log_lost(cause: &str) {
+    tracing::warn!(%cause, "the store's change feed is lost until the store answers again");
 }
 
 /// Logs that changes are reported again.

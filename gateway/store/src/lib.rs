@@ -34,7 +34,17 @@ pub mod sqlite;
 pub mod statements;
 pub mod statistics;
 pub mod store;
-pub mod tables;
+pub mod tables {
+    //! Tables that several programs read: statements, rows and their types.
+
+    pub mod accounts;
+    pub mod applications;
+    pub mod audit;
+    pub mod credentials;
+    pub mod ended_logins;
+    pub mod idempotency;
+    pub mod sealed_keys;
+}
 #[doc(hidden)]
 pub mod testing;
 pub mod time;

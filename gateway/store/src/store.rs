@@ -43,16 +43,11 @@ impl Store {
     ///
     /// The database cannot be opened, or a migration fails.
     pub async fn open(settings: &StoreSettings) -> Result<Self, OpenError> {
-        match &settings.address {
-            StoreAddress::Sqlite(path) => {
-                SqliteDatabase::open(path, &settings.program).map(Self::Sqlite)
-            }
-            StoreAddress::Postgres(address) => {
-                let opened =
-                    PostgresDatabase::open(address, &settings.postgres, &settings.program).await;
-                opened.map(Self::Postgres)
-            }
+        let store = Self::open_later(settings)?;
+        if let Self::Postgres(database) = &store {
+            database.finish_opening().await?;
         }
+        Ok(store)
     }
 
     /// A store that is opened once it answers, by the thread of [`Self::watch`]. Until then each call fails. For Postgres:

@@ -118,11 +118,11 @@ impl<'c> Target<'c> {
     ) -> Result<(), CopyError> {
         for column in columns {
             let sequence = "SELECT pg_get_serial_sequence($1, $2)";
-            let found = self
+            let serial = self
                 .transaction
                 .query_one(sequence, &[&table, column])
                 .await?;
-            let Some(sequence) = found.try_get::<_, Option<String>>(0)? else {
+            let Some(sequence) = serial.try_get::<_, Option<String>>(0)? else {
                 continue;
             };
             let last = source.last(table, column)?;

@@ -9,10 +9,8 @@
 //! a process that cannot notify marks its records, and listening processes also poll the marked records.
 
 mod clock;
-mod listen;
-mod poll;
+mod feed;
 mod recorded;
-mod sweep;
 mod watcher;
 
 use tokio_postgres::{Client, error::SqlState};
@@ -22,7 +20,7 @@ pub(crate) use self::watcher::watch;
 #[cfg(test)]
 pub(super) use self::{
     clock::{Clock, compare},
-    sweep::sweep,
+    recorded::sweep,
 };
 use crate::{StoreError, Topic, postgres::PostgresDatabase};
 

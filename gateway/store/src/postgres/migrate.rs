@@ -91,7 +91,7 @@ pub(super) async fn migrate(
 }
 
 /// A server that accepts connections may still not answer.
-async fn within<T, E: Into<StoreError>>(
+pub(super) async fn within<T, E: Into<StoreError>>(
     limit: Duration,
     call: impl Future<Output = Result<T, E>>,
 ) -> Result<T, StoreError> {
@@ -145,7 +145,7 @@ async fn try_migrate(
     }
 }
 
-fn is_in_use(cause: &StoreError) -> bool {
+pub(super) fn is_in_use(cause: &StoreError) -> bool {
     matches!(cause, StoreError::Postgres(cause) if cause.sql_state() == Some(&SqlState::LOCK_NOT_AVAILABLE))
 }
 

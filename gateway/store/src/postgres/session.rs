@@ -134,6 +134,7 @@ impl Session {
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, StoreError> {
         let begun_at = Instant::now();
+        // Only the first call of a session has waited for its connection.
         let waited = Duration::from_micros(self.waited.swap(0, Ordering::Relaxed));
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let done = timeout(self.statement + GRACE, work).await;
@@ -141,6 +142,7 @@ impl Session {
         self.statistics
             .count_call(waited + begun_at.elapsed(), is_success);
         let Ok(done) = done else {
+            // Its response may still come, and the next statement would wait for it.
             self.is_unusable.store(true, Ordering::Relaxed);
             return Err(StoreError::TimedOut);
         };

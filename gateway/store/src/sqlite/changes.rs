@@ -83,14 +83,14 @@ impl Watcher {
 
     fn poll(&mut self, on_change: &mut impl FnMut(Change)) {
         let begun_at = Instant::now();
-        let read = self.read_new_records(on_change);
-        if read.is_ok() {
+        let outcome = self.read_new_records(on_change);
+        if outcome.is_ok() {
             self.database.counters().feed_was_read(begun_at);
         }
-        if let Err(cause) = read {
+        if let Err(cause) = outcome {
             // The file may have been replaced: start over. Changes since the last read are not reported.
             if self.pooled.take().is_some() {
-                log_lost(&cause.into());
+                log_lost(&cause.to_string());
                 on_change(Change::Lost);
             }
             if let Ok(restarted) = Self::start(self.database.clone()) {

@@ -82,8 +82,8 @@ fn apply(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(StoreError::from)?;
-    let read = |query| rows(&transaction, query, Vec::new());
-    let before = read(OBJECTS)?;
+    let objects = |query| rows(&transaction, query, Vec::new());
+    let before = objects(OBJECTS)?;
     for (migration, number) in missing.iter().zip(applied + 1..) {
         let failed = |cause| SchemaError::failed(schema.owner, migration.name, cause);
         transaction
@@ -105,7 +105,7 @@ fn apply(
             )
             .map_err(failed)?;
     }
-    schema.check(before, read(OBJECTS)?, &read(COLUMNS)?)?;
+    schema.check(before, objects(OBJECTS)?, &objects(COLUMNS)?)?;
     let broken = rows::<(String,)>(&transaction, BROKEN_REFERENCES, Vec::new())?;
     if let Some((table,)) = broken.into_iter().next() {
         return Err(SchemaError::References { table });

@@ -85,6 +85,7 @@ impl Pool {
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let waiting = Arc::clone(&self.waiting);
+        // Before the permit: a writer that waits for its turn must not keep a connection from readers.
         let turn = match access {
             Access::Write => Some(acquire(&self.writer, deadline).await?),
             Access::Read => None,
@@ -95,6 +96,7 @@ impl Pool {
         let pool = Arc::clone(self);
         // No await between the permit and here: if the caller is dropped, the permit stays with the work.
         tokio::task::spawn_blocking(move || {
+            // The blocking threads may all be busy: time has passed since the permit.
             let outcome = if sender.is_closed() {
                 Err(StoreError::Interrupted)
             } else if Instant::now() >= deadline {
@@ -137,6 +139,7 @@ impl Pool {
     fn take(&self, deadline: Instant) -> rusqlite::Result<Pooled> {
         let now = FileIdentity::read(&self.path).map_err(|_| missing_file())?;
         let mut idle = self.idle();
+        // Closed here, not when they are put back: idle ones would keep a deleted file's space.
         idle.retain(|pooled| pooled.file == now);
         let pooled = idle.pop();
         drop(idle);

@@ -174,6 +174,7 @@ fn run_batch<T: FromRow>(connection: &Connection, batch: &Batch) -> Result<Vec<T
     let sql = batch.sql.replace(GIVEN, &given);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut all = Vec::new();
+    // SQLite has no arrays, and no round trips that they would save.
     for row in &batch.rows {
         run_prepared(&mut statement, row, &mut all)?;
     }

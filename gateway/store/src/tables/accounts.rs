@@ -88,6 +88,6 @@ pub async fn find_id(
     username: &Username,
 ) -> Result<Option<AccountId>, StoreError> {
     let find = "SELECT id FROM accounts WHERE provider = $1 AND username = $2";
-    let found = store.row(find, values![provider, username.as_str()]);
-    Ok(found.await?.map(|(id,)| AccountId(id)))
+    let account = store.row(find, values![provider, username.as_str()]);
+    Ok(account.await?.map(|(id,)| AccountId(id)))
 }

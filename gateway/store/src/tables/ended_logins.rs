@@ -91,12 +91,7 @@ async fn end_kind(
         (Whose::Account(..), Some(within)) => within,
         _ => "TRUE",
     };
-    let Kind {
-        table,
-        key,
-        is_open,
-        ..
-    } = kind;
+    let (table, key, is_open) = (kind.table, kind.key, kind.is_open);
     let find = format!(
         "SELECT {key} AS key, {is_whose} AND {is_open} AS is_open FROM {table} WHERE {within} AND {key} > $2 \
          ORDER BY {key} LIMIT {BATCH}"
@@ -107,11 +102,11 @@ async fn end_kind(
         let mut values = values![open_at, after];
         values.extend(ids.clone());
         // Without a lock: of the rows that change meanwhile, the statement that ends them decides again.
-        let found: Vec<Found> = store.rows(&find, values).await?;
-        let is_last = found.len() < BATCH;
-        after = found.last().map(|one| one.key.clone()).unwrap_or_default();
-        let open = found.into_iter().filter(|one| one.is_open == Some(true));
-        let rows: Vec<_> = open.map(|one| values![one.key, now]).collect();
+        let page: Vec<LoginRow> = store.rows(&find, values).await?;
+        let is_last = page.len() < BATCH;
+        after = page.last().map(|row| row.key.clone()).unwrap_or_default();
+        let open = page.into_iter().filter(|row| row.is_open == Some(true));
+        let rows: Vec<_> = open.map(|row| values![row.key, now]).collect();
         let ends_some = !rows.is_empty();
         if ends_some {
             let batch = Batch {
@@ -133,13 +128,13 @@ async fn end_kind(
     }
 }
 
-struct Found {
+struct LoginRow {
     key: Vec<u8>,
     /// Null if a time that is compared is null.
     is_open: Option<bool>,
 }
 
-from_row!(Found { key, is_open });
+from_row!(LoginRow { key, is_open });
 
 impl Whose {
     /// The condition for their rows, and its values from `$3` on.

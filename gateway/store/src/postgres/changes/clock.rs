@@ -5,12 +5,8 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::{StoreError, postgres::PostgresDatabase};
 
-/// Time between two comparisons. Clocks drift slowly, and one that is set wrong should be noticed within a minute.
-const INTERVAL: Duration = Duration::from_secs(60);
 /// Larger differences are logged. With NTP, clocks differ by milliseconds, so 1 s means that one is not synchronized.
 /// The shortest times that one process writes and another checks are much longer (ticket 60 s, claim 30 s).
 const MAX_DIFFERENCE: Duration = Duration::from_secs(1);
@@ -20,38 +16,12 @@ const SERVER_TIME: &str = "SELECT CAST(extract(epoch FROM now()) * 1000 AS BIGIN
 /// Returns the time since the Unix epoch.
 pub(crate) type Clock = std::sync::Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Compares the clocks once a minute.
-pub(super) struct ClockCheck {
-    clock: Clock,
-    due: Instant,
-}
-
-impl ClockCheck {
-    /// Creates a check that is due immediately.
-    pub(super) fn new(clock: Clock) -> Self {
-        Self {
-            clock,
-            due: Instant::now(),
-        }
-    }
-
-    /// Compares in the background, if a comparison is due.
-    pub(super) fn begin_if_due(&mut self, database: &PostgresDatabase) {
-        if Instant::now() < self.due {
-            return;
-        }
-        self.due = Instant::now() + INTERVAL;
-        let (database, clock) = (database.clone(), self.clock.clone());
-        tokio::spawn(async move {
-            match compare(&database, &clock).await {
-                Ok(Some(difference)) => tracing::warn!("{}", warning(difference)),
-                Ok(None) => {}
-                // Only debug: the change feed reports that the store does not answer.
-                Err(error) => {
-                    tracing::debug!(cause = %error.in_short(), "cannot compare the clocks");
-                }
-            }
-        });
+pub(super) async fn compare_and_log(database: PostgresDatabase, clock: Clock) {
+    match compare(&database, &clock).await {
+        Ok(Some(difference)) => tracing::warn!("{}", warning(difference)),
+        Ok(None) => {}
+        // Only debug: the change feed reports that the store does not answer.
+        Err(error) => tracing::debug!(cause = %error.in_short(), "cannot compare the clocks"),
     }
 }
 

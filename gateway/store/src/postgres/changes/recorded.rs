@@ -1,10 +1,10 @@
-//! Finding the recorded changes that were not seen before.
+//! The recorded changes: finding those that were not seen before, and removing old ones, which every process has seen.
 
 use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
-use crate::{Change, StoreError, Topic};
+use crate::{Change, StoreError, Topic, postgres::PostgresDatabase};
 
 /// All recent records. A change may be committed, and so become visible, later than its `changed_at`. So the window is
 /// longer than the longest configurable statement, by a second or two.
@@ -17,6 +17,13 @@ pub(super) const NOT_NOTIFIED: &str = "SELECT id, topic, key FROM changes \
 /// sequence counts there. 62 bits: a million records collide in one of a million installations.
 pub(super) const NOT_NOTIFIED_ID: &str = "-1 - CAST(floor(random() * 2147483648) AS BIGINT) * 2147483648 \
     - CAST(floor(random() * 2147483648) AS BIGINT)";
+/// Removes a batch, small enough for a short statement. Always the oldest records, by the index: concurrent sweeps lock
+/// rows in the same order, so they cannot deadlock.
+const SWEEP: &str = "DELETE FROM changes WHERE id IN (SELECT id FROM changes \
+    WHERE changed_at < now() - interval '10 minutes' ORDER BY changed_at LIMIT 500)";
+const BATCH: u64 = 500;
+/// Limit on batches per sweep: enough for more than a thousand changes a second.
+const MAX_BATCHES: usize = 200;
 
 /// Ids of the records that were seen in the window.
 ///
@@ -52,4 +59,22 @@ fn change(row: &Row) -> Result<Change, StoreError> {
         // From a newer release.
         None => Change::Everything,
     })
+}
+
+pub(super) async fn sweep_and_log(database: PostgresDatabase) {
+    if let Err(error) = sweep(&database).await {
+        // Only debug: the next sweep, or another process, removes them.
+        tracing::debug!(cause = %error.in_short(), "cannot remove old records of changes");
+    }
+}
+
+/// Removes all old records, up to the limit.
+pub(in crate::postgres) async fn sweep(database: &PostgresDatabase) -> Result<(), StoreError> {
+    for _ in 0..MAX_BATCHES {
+        let session = database.session().await?;
+        if session.execute(SWEEP, &[]).await? < BATCH {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -2,9 +2,12 @@
 
 use std::{sync::mpsc, thread, time::Duration};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use super::{clock::Clock, listen::Listener, poll::Poller};
+use super::{
+    clock::Clock,
+    feed::{Feed, Sharing},
+};
 use crate::{
     Change, StoreError,
     changes::{Watch, log_lost, log_restored},
@@ -16,8 +19,6 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// After a loss, pooled connections are used only from this time on. A server that shuts down may refuse new
 /// connections before it closes the pooled ones, which looks like a lack of connections.
 const SHARING_DELAY: Duration = Duration::from_secs(1);
-/// Time between two attempts to listen, while the feed polls only because it got no separate connection.
-const LISTEN_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Watches until the watch is dropped; returns once no change can be missed any more.
 pub(crate) fn watch(
@@ -25,6 +26,7 @@ pub(crate) fn watch(
     clock: Clock,
     mut on_change: impl FnMut(Change) + Send + 'static,
 ) -> Result<Watch, StoreError> {
+    // A runtime of its own: if those of requests were busy, the feed would be late, and caches outdated.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -64,27 +66,19 @@ pub(crate) fn watch(
     Ok(watch)
 }
 
-/// Opens a database that did not answer at the start, and begins its feed. Logs an error only if it differs from the last
-/// one.
+/// Opens a database that did not answer at the start, and begins its feed.
 async fn first_feed(database: &PostgresDatabase, clock: &Clock) -> Feed {
-    let mut logged = String::new();
-    loop {
-        let error = match database.finish_opening().await {
-            Ok(()) => match Feed::begin(database, clock, Sharing::Allowed).await {
-                Ok(feed) => {
-                    log_restored();
-                    return feed;
-                }
-                Err(error) => error.in_short(),
-            },
-            Err(error) => error.in_short(),
-        };
-        if error != logged {
-            tracing::warn!(cause = %error, "the store cannot be opened yet");
-            logged = error;
-        }
-        tokio::time::sleep(RETRY_INTERVAL).await;
-    }
+    let begin = || async {
+        let opened = database.finish_opening().await;
+        opened.map_err(|error| error.in_short())?;
+        let feed = Feed::begin(database, clock, Sharing::Allowed).await;
+        feed.map_err(|error| error.in_short())
+    };
+    retry(
+        begin,
+        |cause| tracing::warn!(%cause, "the store cannot be opened yet"),
+    )
+    .await
 }
 
 /// Follows the feed and restarts it after failures; never returns.
@@ -100,21 +94,21 @@ async fn follow(
     loop {
         let changed = async {
             while server() == last {
-                tokio::time::sleep(RETRY_INTERVAL).await;
+                sleep(RETRY_INTERVAL).await;
             }
         };
         let next = tokio::select! {
-            next = feed.run(clock, on_change) => next,
+            next = feed.run(on_change) => next,
             // Its connection may be to another server than those of calls now.
             () = changed => Err(StoreError::Disconnected),
         };
         feed = match next {
             Ok(next) => next,
             Err(error) => {
-                // What changes while it restarts counts.
+                // Read before the restart: if calls find another server meanwhile, the new feed may be at the old one.
                 last = server();
                 on_change(Change::Lost);
-                let restarted = restart(database, clock, error).await;
+                let restarted = restart(database, clock, &error).await;
                 on_change(Change::Restored);
                 restarted
             }
@@ -122,104 +116,45 @@ async fn follow(
     }
 }
 
-/// Retries until a feed begins. Logs an error only if it differs from the last one.
-async fn restart(database: &PostgresDatabase, clock: &Clock, error: StoreError) -> Feed {
+/// Begins another feed after a failure, which is logged before the first attempt.
+async fn restart(database: &PostgresDatabase, clock: &Clock, error: &StoreError) -> Feed {
     let lost_at = Instant::now();
-    let mut logged = String::new();
-    let mut cause = error;
-    loop {
-        let text = cause.in_short();
-        if text != logged {
-            log_lost(&cause);
-            logged = text;
+    let mut cause = Some(error.in_short());
+    let begin = || {
+        let cause = cause.take();
+        async move {
+            if let Some(cause) = cause {
+                return Err(cause);
+            }
+            let sharing = match lost_at.elapsed() < SHARING_DELAY {
+                true => Sharing::TooSoon,
+                false => Sharing::Allowed,
+            };
+            let feed = Feed::begin(database, clock, sharing).await;
+            feed.map_err(|error| error.in_short())
         }
-        tokio::time::sleep(RETRY_INTERVAL).await;
-        let sharing = if lost_at.elapsed() < SHARING_DELAY {
-            Sharing::TooSoon
-        } else {
-            Sharing::Allowed
-        };
-        match Feed::begin(database, clock, sharing).await {
+    };
+    retry(begin, log_lost).await
+}
+
+/// Retries until a feed begins. Logs an error only if it differs from the last one.
+async fn retry<F: Future<Output = Result<Feed, String>>>(
+    mut begin: impl FnMut() -> F,
+    log: impl Fn(&str),
+) -> Feed {
+    let mut logged = String::new();
+    loop {
+        match begin().await {
             Ok(feed) => {
                 log_restored();
                 return feed;
             }
-            Err(error) => cause = error,
+            Err(error) if error != logged => {
+                log(&error);
+                logged = error;
+            }
+            Err(_) => {}
         }
-    }
-}
-
-/// Whether pooled connections may be used if a separate one cannot be opened.
-#[derive(PartialEq, Eq)]
-enum Sharing {
-    Allowed,
-    TooSoon,
-}
-
-/// The two kinds of feed.
-enum Feed {
-    Listening(Listener),
-    Polling { poller: Poller, may_listen: bool },
-}
-
-impl Feed {
-    async fn begin(
-        database: &PostgresDatabase,
-        clock: &Clock,
-        sharing: Sharing,
-    ) -> Result<Self, StoreError> {
-        let (poller, may_listen) = match database.connect().await {
-            Ok((client, notifications)) if database.can_notify() => {
-                let listener = Listener::begin(database, client, notifications, clock).await?;
-                match listener {
-                    Ok(listener) => return Ok(Self::Listening(listener)),
-                    Err(client) => (Poller::begin(database, Some(client), clock).await?, false),
-                }
-            }
-            Ok((client, _)) => (Poller::begin(database, Some(client), clock).await?, false),
-            Err(cause) if sharing == Sharing::TooSoon => return Err(cause),
-            // The server may be healthy, but at its connection limit.
-            Err(cause) => {
-                let poller = Poller::begin(database, None, clock).await;
-                (poller.map_err(|_| cause)?, true)
-            }
-        };
-        if may_listen {
-            tracing::info!(
-                "no connection is available for LISTEN: the store's changes are polled until there is one"
-            );
-        } else {
-            tracing::info!("the store does not support LISTEN: its changes are polled instead");
-        }
-        Ok(Self::Polling { poller, may_listen })
-    }
-
-    /// Reports changes until the server does not answer, or until listening becomes possible.
-    async fn run(
-        &mut self,
-        clock: &Clock,
-        on_change: &mut impl FnMut(Change),
-    ) -> Result<Self, StoreError> {
-        let (poller, may_listen) = match self {
-            Self::Listening(listener) => {
-                return listener.run(on_change).await.map(|never| match never {});
-            }
-            Self::Polling { poller, may_listen } => (poller, *may_listen),
-        };
-        loop {
-            let retry_at = Instant::now() + LISTEN_RETRY_INTERVAL;
-            poller.run_until(retry_at, on_change).await?;
-            if may_listen && poller.database().can_notify() {
-                let database = poller.database().clone();
-                if let Ok((client, notifications)) = database.connect().await
-                    && let Ok(listener) =
-                        Listener::begin(&database, client, notifications, clock).await?
-                {
-                    // What changed before the listener began.
-                    poller.poll(on_change).await?;
-                    return Ok(Self::Listening(listener));
-                }
-            }
-        }
+        sleep(RETRY_INTERVAL).await;
     }
 }

@@ -1,6 +1,6 @@
 //! The management API, `/api/v1` on the management listener: operators' actions over HTTP. `conf/guides/management-api.md`.
 //!
-//! It only translates: what is allowed is decided by [`directory`](signpost_proxy::directory), as for the commands. It never runs on a
+//! It only translates: what is allowed is decided by [`administration`](crate::administration), as for the commands. It never runs on a
 //! worker's thread.
 
 mod accounts;

@@ -135,7 +135,8 @@ fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) 
     let (mut parameters, mut body) = (Vec::new(), None);
     parameters.extend(T::PARAMETER.map(|(name, schema)| {
         let parameter = ParameterBuilder::new().name(name).schema(Some(schema()));
-        parameter.parameter_in(ParameterIn::Path).build()
+        let parameter = parameter.parameter_in(ParameterIn::Path);
+        parameter.required(Required::True).build()
     }));
     let (method, status) = match route.kind {
         Kind::Read => (HttpMethod::Get, "200"),
@@ -187,7 +188,7 @@ fn query(schema: RefOr<Schema>) -> impl Iterator<Item = Parameter> {
                 // A query has no null.
                 if let SchemaType::Array(types) = &member.schema_type {
                     let of_value = types.iter().find(|kind| **kind != Type::Null);
-                    member.schema_type = of_value.cloned().into_iter().collect();
+                    member.schema_type = of_value.cloned().unwrap_or_default().into();
                 }
             }
             let is_required = match required.contains(&name) {

@@ -283,7 +283,7 @@ fn new_of(fields: &Fields) -> Result<NewAppInput, ApiError> {
             _ => None,
         },
         default_version: fields.value("default_version")?,
-        rate_limit: fields.value("rate_limit")?,
+        rate_limit: fields.value("rate_limit")?.map(Change::This),
         reason: fields.value("reason")?,
     })
 }

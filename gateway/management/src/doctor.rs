@@ -165,13 +165,14 @@ impl Patient<'_> {
         let Ok(app) = app else {
             return (findings, None);
         };
-        let params = read_params(target, body, self.rules.limits);
+        let mut params = Params::default();
+        let filled = read_params(&mut params, target, body, self.rules.limits);
         findings
             .steps
-            .push(step(StepName::Params, params.as_ref().map(drop)));
-        let Ok(params) = params else {
+            .push(step(StepName::Params, filled.as_ref().map(|()| ())));
+        if filled.is_err() {
             return (findings, None);
-        };
+        }
         let now = self.rules.now.into();
         if params.is_empty() {
             let verified = verifier.verify(Arc::clone(&app), method, target, &params, now);

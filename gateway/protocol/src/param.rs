@@ -145,10 +145,25 @@ impl<'a> Params<'a> {
     #[inline]
     pub fn parse(query: &'a [u8], body: &'a [u8], limit: usize) -> Result<Self, ParamsError> {
         let mut params = Self::default();
-        params.read(query, limit)?;
-        params.in_query = params.pairs.len();
-        params.read(body, limit)?;
+        params.fill(query, body, limit)?;
         Ok(params)
+    }
+
+    /// As [`Self::parse`], into parameters that are empty: to move them would cost more than to read those of most requests.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline]
+    pub fn fill(
+        &mut self,
+        query: &'a [u8],
+        body: &'a [u8],
+        limit: usize,
+    ) -> Result<(), ParamsError> {
+        self.read(query, limit)?;
+        self.in_query = self.pairs.len();
+        self.read(body, limit)
     }
 
     /// Whether there are no pairs.

@@ -39,8 +39,8 @@ pub(crate) use self::{
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned},
     version::{
-        AccountCheck, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle, ParamEffect,
-        RequestChange, StickyBy,
+        AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle,
+        ParamEffect, RequestChange, StickyBy,
     },
 };
 pub(crate) use self::{
@@ -231,93 +231,114 @@ impl Config {
     /// Warnings about risky or useless settings. They are logged, and `signpost check` prints them.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let when = |applies: bool, text: &str| applies.then(|| text.to_owned());
-        let upstreams = || self.versions.backends().map(|backend| &backend.upstream);
-        let remote = |has_secret: bool, is_affected: fn(&Upstream) -> bool| {
-            let affected = self.versions.backends().filter(|backend| {
-                let upstream = &backend.upstream;
-                backend.secret.is_some() == has_secret
-                    && upstream.is_remote()
-                    && is_affected(upstream)
-            });
-            let names: Vec<_> = affected.map(|backend| backend.name.to_string()).collect();
-            (!names.is_empty()).then(|| names.join(", "))
-        };
-        let is_single = matches!(self.applications, Applications::Single(_));
-        let has_useless_snapshot = match &self.applications {
-            Applications::Multi(multi) => {
-                multi.snapshot.is_some() && self.store.address.file().is_some()
-            }
-            Applications::Single(_) => false,
-        };
         let now = SystemClock.now();
+        let is_single = matches!(self.applications, Applications::Single(_));
         let mut warnings = self.sign.warnings();
-        warnings.extend(when(
-            has_useless_snapshot,
-            "applications.snapshot is for a start without a Postgres; with SQLite it is not written",
-        ));
+        warnings.extend(self.snapshot_warning());
         warnings.extend(self.store.address.weakness().map(str::to_owned));
-        warnings.extend(remote(false, |_| true).map(|names| {
-            format!(
-                "gateway_secret is not set for {names}, on another machine: such a backend must refuse to start without it"
-            )
-        }));
-        warnings.extend(remote(true, |upstream| !upstream.has_tls()).map(|names| {
-            format!(
-                "gateway_secret crosses the network in clear text to {names}: use https, or a network that only the \
-                 gateway and its backends can reach"
-            )
-        }));
+        warnings.extend(self.secret_warnings_of_backends());
         warnings.extend(self.versions.unsigned_warning(&self.sign));
         warnings.extend(self.grace_warning());
         warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
         if is_single {
-            warnings.extend(when(
-                upstreams().any(Upstream::balances_by_app),
-                "balance = \"hash-app\" with a single application sends all requests to one address",
-            ));
-            let split = self.versions.iter().filter(|one| one.splits_by_app());
-            warnings.extend(split.map(|version| {
-                format!(
-                    "versions.{}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
-                     to none",
-                    version.name()
-                )
-            }));
+            warnings.extend(self.single_application_warnings());
         }
         warnings.extend(self.rate_limits.warnings(!is_single));
-        let open = self.listeners.iter().find(|one| one.is_open());
-        // With an https public_url, something in front of the gateway ends TLS: then only its machine should get here.
-        let is_behind_proxy = self.public_url.is_https() && !self.trusted_proxies.is_empty();
-        warnings.extend(open.filter(|_| !is_behind_proxy).map(|open| {
-            format!(
-                "listen: {} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS in \
-                 front of the gateway and set public_url and trusted_proxies",
-                open.address
-            )
-        }));
-        let shared = self
-            .management
-            .shared_host(&self.public_url.to_url(), &self.listeners);
-        warnings.extend(shared.map(|host| {
-            format!(
-                "management.console and the clients' listeners share the host {host}: browsers send cookies to every port of a \
-                 host, and scripts of any page there can set them; open the console by a name or an address of its own"
-            )
-        }));
-        let is_reachable = |one: &ListenerSettings| !one.address.ip().is_loopback();
-        warnings.extend(when(
-            self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable),
-            "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
-             browser_paths",
-        ));
+        warnings.extend(self.listener_warnings());
         let tls = self.listeners.iter().filter_map(|one| one.tls.as_ref());
         let tls = tls.chain(&self.management.tls);
         warnings.extend(tls.flat_map(|tls| tls.loaded().warnings(now)));
         warnings.extend(self.tracing.warnings());
         warnings.extend_from_slice(&self.secret_warnings);
         warnings
+    }
+
+    /// A warning if a snapshot is configured that is never written.
+    fn snapshot_warning(&self) -> Option<String> {
+        let text = "applications.snapshot is for a start without a Postgres; with SQLite it is not written";
+        let is_useless = match &self.applications {
+            Applications::Multi(multi) => {
+                multi.snapshot.is_some() && self.store.address.file().is_some()
+            }
+            Applications::Single(_) => false,
+        };
+        is_useless.then(|| text.to_owned())
+    }
+
+    /// Warnings about backends on other machines: without a secret anyone there can pose as the gateway, without TLS anyone on
+    /// the way can read the secret.
+    fn secret_warnings_of_backends(&self) -> impl Iterator<Item = String> {
+        let remote = |is_affected: fn(&Backend) -> bool| {
+            let backends = self.versions.backends();
+            let affected =
+                backends.filter(|backend| backend.upstream.is_remote() && is_affected(backend));
+            let names: Vec<_> = affected.map(|backend| backend.name.to_string()).collect();
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        let without = remote(|backend| backend.secret.is_none()).map(|names| {
+            format!(
+                "gateway_secret is not set for {names}, on another machine: such a backend must refuse to start without it"
+            )
+        });
+        let in_clear = remote(|backend| backend.secret.is_some() && !backend.upstream.has_tls()).map(|names| {
+            format!(
+                "gateway_secret crosses the network in clear text to {names}: use https, or a network that only the \
+                 gateway and its backends can reach"
+            )
+        });
+        without.into_iter().chain(in_clear)
+    }
+
+    /// Warnings about keys that share out requests by application, of which there is only one.
+    fn single_application_warnings(&self) -> impl Iterator<Item = String> {
+        let mut backends = self.versions.backends();
+        let balances = backends.any(|backend| backend.upstream.balances_by_app());
+        let balances = balances.then(|| {
+            "balance = \"hash-app\" with a single application sends all requests to one address"
+                .to_owned()
+        });
+        let split = self
+            .versions
+            .iter()
+            .filter(|version| version.splits_by_app());
+        let split = split.map(|version| {
+            format!(
+                "versions.{}.sticky_by = \"app\" with a single application sends all requests to the same canary, or \
+                 to none",
+                version.name()
+            )
+        });
+        balances.into_iter().chain(split)
+    }
+
+    /// Warnings about what strangers can do at the listeners.
+    fn listener_warnings(&self) -> impl Iterator<Item = String> {
+        // With an https public_url, something in front of the gateway ends TLS: then only its machine should get here.
+        let is_behind_proxy = self.public_url.is_https() && !self.trusted_proxies.is_empty();
+        let mut listeners = self.listeners.iter();
+        let open = listeners.find(|listener| listener.is_open() && !is_behind_proxy).map(|open| {
+            format!(
+                "listen: {} has no tls: credentials and signatures can be read in transit; set tls, or terminate TLS in \
+                 front of the gateway and set public_url and trusted_proxies",
+                open.address
+            )
+        });
+        let public_url = self.public_url.to_url();
+        let shared = self.management.shared_host(&public_url, &self.listeners).map(|host| {
+            format!(
+                "management.console and the clients' listeners share the host {host}: browsers send cookies to every port of a \
+                 host, and scripts of any page there can set them; open the console by a name or an address of its own"
+            )
+        });
+        let is_reachable = |listener: &ListenerSettings| !listener.address.ip().is_loopback();
+        let is_flooded = self.limits.unsigned.is_none() && self.listeners.iter().any(is_reachable);
+        let unlimited = is_flooded.then(|| {
+            "limits.unsigned.per_second is 0: strangers can send any number of unsigned requests to callback_paths and \
+             browser_paths"
+                .to_owned()
+        });
+        [open, shared, unlimited].into_iter().flatten()
     }
 
     /// A warning if a stop cuts off requests that still have time for their backend.

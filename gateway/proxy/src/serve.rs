@@ -137,7 +137,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         return Box::pin(serve_own_page(gateway, page, peer, &mut request, client)).await;
     }
     match receive(gateway, peer, &mut request, client).await {
-        Ok(accepted) => forward(gateway, &mut request, accepted, client).await,
+        Ok(accepted) => forward(gateway, &mut request, &accepted, client).await,
         Err(rejected) => {
             request.timing.end_step();
             // Trusted proxies determine the client even if the request was not admitted.

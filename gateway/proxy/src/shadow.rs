@@ -91,18 +91,18 @@ impl Default for Shadows {
 
 /// A place for a copy. The comparison frees it.
 #[derive(Debug)]
-pub struct Place {
+pub struct CopyPlace {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Shadows {
     /// A place for a copy; `None` if there is none, which is counted.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CopyPlace> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
         if permit.is_err() {
             self.counts.count(CopyResult::Dropped);
         }
-        permit.ok().map(|permit| Place { _permit: permit })
+        permit.ok().map(|permit| CopyPlace { _permit: permit })
     }
 
     /// Has a copy sent and compared. Starts the thread with the first one.

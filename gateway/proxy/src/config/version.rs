@@ -22,9 +22,9 @@ use signpost_kit::{
 };
 use signpost_protocol::{header::HeaderNames, version::Version};
 
-use self::{backend::AccountRules, routes::read_common_routes};
+use self::routes::{CommonRoute, read_common_routes};
 pub(crate) use self::{
-    backend::{AccountCheck, BackendName, Balance, HealthChecks},
+    backend::{AccountCheck, AccountRules, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
     changes::{ParamEffect, RequestChange},
     life_cycle::LifeCycle,
@@ -126,6 +126,33 @@ impl Reading<'_> {
         self.warnings
             .push(format!("{table}.{key} has no effect: {why}"));
     }
+
+    /// Warns of common routes that no version takes.
+    fn warn_of_useless_routes(&mut self, all: &[Arc<ServedVersion>], common: &[CommonRoute]) {
+        for (index, route) in common.iter().enumerate() {
+            let mut backends = all.iter().flat_map(|version| version.backends());
+            if !backends.any(|backend| backend.number == route.backend.number) {
+                self.warnings.push(format!(
+                    "routes[{index}] has no effect: each of its versions has its own route for {}",
+                    route.path
+                ));
+            }
+        }
+    }
+
+    /// Warns of versions whose backends may resolve a path to another one than the gateway's rules were for.
+    fn warn_of_paths(&mut self, all: &[Arc<ServedVersion>], always_signs: bool) {
+        let passing = all
+            .iter()
+            .filter(|version| version.has_rules_to_pass(always_signs));
+        self.warnings.extend(passing.map(|version| {
+            format!(
+                "versions.{}.paths is as_sent: a path such as \"//orders\" passes always_signed, and account and unsigned \
+                 of routes, if a backend resolves it; prefer canonical",
+                version.name()
+            )
+        }));
+    }
 }
 
 impl Versions {
@@ -149,30 +176,9 @@ impl Versions {
         let tables = root.sections("versions", |name, section| {
             ServedVersion::read(name, section, &mut reading)
         })?;
-        // Includes tables with an invalid address: that is reported on its own.
-        let mut named = Vec::new();
-        for (name, _) in &tables {
-            match name.parse::<Version>() {
-                Ok(version) => named.push(version),
-                Err(error) => {
-                    let found = format!("[versions.{name}]");
-                    let _ = root.problem("versions", &found, &error.to_string());
-                }
-            }
-        }
-        named.sort();
+        let named = names(&tables, root);
         let common = read_common_routes(root, &named, &mut reading);
-        let default = default?;
-        if !named.contains(&default) {
-            let known: Vec<_> = named.iter().map(Version::as_str).collect();
-            let allowed = if known.is_empty() {
-                "a version with a [versions.NAME] table that has a backend".to_owned()
-            } else {
-                known.join(", ")
-            };
-            let found = format!("\"{default}\", which has no [versions.{default}]");
-            return Err(root.problem("default_version", &found, &allowed));
-        }
+        let default = default.and_then(|default| check_default(default, &named, root))?;
         let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
         let mut all = all.ok_or(Invalid)?;
         all.sort_by(|one, other| one.name().cmp(other.name()));
@@ -182,23 +188,8 @@ impl Versions {
         let complete =
             numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
         let all = bridged(complete.collect(), root)?;
-        for (index, route) in common.iter().enumerate() {
-            let mut backends = all.iter().flat_map(|version| version.backends());
-            if !backends.any(|backend| backend.number == route.backend.number) {
-                reading.warnings.push(format!(
-                    "routes[{index}] has no effect: each of its versions has its own route for {}",
-                    route.path
-                ));
-            }
-        }
-        let passed = all.iter().filter(|one| one.has_rules_to_pass(always_signs));
-        reading.warnings.extend(passed.map(|version| {
-            format!(
-                "versions.{}.paths is as_sent: a path such as \"//orders\" passes always_signed, and account and unsigned \
-                 of routes, if a backend resolves it; prefer canonical",
-                version.name()
-            )
-        }));
+        reading.warn_of_useless_routes(&all, &common);
+        reading.warn_of_paths(&all, always_signs);
         if secret?.is_some() && !reading.uses_secret {
             let warning = "gateway_secret has no effect: every backend has one in its own table";
             reading.warnings.push(warning.to_owned());
@@ -286,6 +277,37 @@ impl Versions {
         let mut backends = self.backends();
         backends.any(|backend| backend.account.check != AccountCheck::None)
     }
+}
+
+/// The names of all tables, sorted; reports those that are no names of versions. Tables with an invalid address count: that is
+/// reported on its own.
+fn names<T>(tables: &[(String, T)], root: &Section<'_>) -> Vec<Version> {
+    let mut names = Vec::new();
+    for (name, _) in tables {
+        match name.parse::<Version>() {
+            Ok(version) => names.push(version),
+            Err(error) => {
+                let found = format!("[versions.{name}]");
+                let _ = root.problem("versions", &found, &error.to_string());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// The version of the default route, if it has a table.
+fn check_default(default: Version, named: &[Version], root: &Section<'_>) -> Read<Version> {
+    if named.contains(&default) {
+        return Ok(default);
+    }
+    let known: Vec<_> = named.iter().map(Version::as_str).collect();
+    let allowed = match known[..] {
+        [] => "a version with a [versions.NAME] table that has a backend".to_owned(),
+        _ => known.join(", "),
+    };
+    let found = format!("\"{default}\", which has no [versions.{default}]");
+    Err(root.problem("default_version", &found, &allowed))
 }
 
 /// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
-    config::Config,
+    config::{AccountRules, Config},
     request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
     wire::syntax::field::{ConnectionOptions, connection_options},
 };
@@ -78,25 +78,15 @@ pub struct Admitted<'a> {
     pub has_own_cookies: bool,
     /// The client's address, scheme and host, as reported by trusted proxies.
     pub origin: Origin,
-    /// The headers that are passed to the backend unchanged, by their index in the head.
+    /// The headers that are passed to backends unchanged, by their index in the head; also the credential, which some backends
+    /// do not get.
     pub passed_fields: PassedFields,
 }
 
 impl Admitted<'_> {
-    /// Withholds the user's credential from the backend.
-    pub(crate) fn withhold_authorization(&mut self) {
-        if let Some(index) = self.authorization {
-            self.passed_fields.retain(|passed| *passed != index);
-        }
-    }
-
-    /// Passes the credential on, which may have been withheld from another backend.
-    pub(crate) fn pass_authorization(&mut self) {
-        if let Some(index) = self.authorization
-            && !self.passed_fields.contains(&index)
-        {
-            self.passed_fields.push(index);
-        }
+    /// The index in the head of the user's credential, if a backend with these rules does not get it.
+    pub(crate) fn withheld_from(&self, rules: AccountRules) -> Option<u16> {
+        self.authorization.filter(|_| !rules.passes_authorization)
     }
 }
 
@@ -135,16 +125,9 @@ pub fn admit<'a>(
     let app = found.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
     });
-    let traceparent = found
-        .traceparent
-        .filter(|_| peer.is_trusted && found.traceparents == 1);
-    let traceparent = traceparent.and_then(|given| {
-        let context = TraceContext::parse(given)?;
-        // Of a later version, only what this one has is known: W3C Trace Context section 4.3.
-        let is_known = given.starts_with(b"00");
-        let known = context.to_header();
-        HeaderValue::from_bytes(if is_known { given } else { &known }).ok()
-    });
+    let traceparent = found.traceparent;
+    let traceparent = traceparent.filter(|_| peer.is_trusted && found.traceparents == 1);
+    let traceparent = traceparent.and_then(known_traceparent);
     let mut passed_fields = found.passed_fields;
     // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
     if traceparent.is_some() {
@@ -170,6 +153,15 @@ pub fn admit<'a>(
         ),
         passed_fields,
     })
+}
+
+/// A proxy's `traceparent`, as this version of the standard knows it: W3C Trace Context section 4.3.
+fn known_traceparent(given: &[u8]) -> Option<HeaderValue> {
+    let context = TraceContext::parse(given)?;
+    // Of a later version, only what this one has is known.
+    let is_known = given.starts_with(b"00");
+    let known = context.to_header();
+    HeaderValue::from_bytes(if is_known { given } else { &known }).ok()
 }
 
 fn text(value: Option<&[u8]>) -> Option<&str> {

@@ -2,7 +2,7 @@
 //!
 //! They are written as lines of a head, so that the client's headers are passed on byte for byte.
 
-use std::io::Write;
+use std::{io::Write, slice};
 
 use http::{
     HeaderName,
@@ -25,6 +25,7 @@ use signpost_protocol::{
 use super::{
     admit::Admitted,
     bridge::BridgedRequest,
+    origin::Origin,
     route::{Route, RoutedRequest},
 };
 use crate::{
@@ -120,17 +121,19 @@ fn write_passed(
 ) {
     // The parser has checked that names and values contain no line ends.
     let has_own_cookies = admitted.has_own_cookies;
-    let fields = head.at(&admitted.passed_fields);
-    if to.copy_of.is_none() && !changes_response && !has_own_cookies {
+    let withheld = admitted.withheld_from(to.backend.account);
+    if to.copy_of.is_none() && !changes_response && !has_own_cookies && withheld.is_none() {
         // Most requests: nothing is looked at.
+        let fields = head.at(&admitted.passed_fields);
         return fields.for_each(|(name, value)| write_line(lines, name, value));
     }
-    for (name, value) in fields {
-        // The copy is no part of the trace of the request.
+    let indices = admitted.passed_fields.iter();
+    let indices = indices.filter(|index| Some(**index) != withheld);
+    for (name, value) in indices.flat_map(|index| head.at(slice::from_ref(index))) {
         if to.copy_of.is_some() && is_named(name, &STATE_OF_TRACE) {
             continue;
         }
-        if changes_response && OF_FORM.iter().any(|one| is_named(name, one)) {
+        if changes_response && OF_FORM.iter().any(|known| is_named(name, known)) {
             continue;
         }
         if has_own_cookies && is_named(name, &COOKIE) {
@@ -186,11 +189,27 @@ pub(crate) fn write_backend_headers(
     let source = routed.route().source;
     own(X_GATEWAY_VERSION_SOURCE, source.as_str().as_bytes());
     own(X_REQUEST_ID, request_id.as_bytes());
-    match &admitted.traceparent {
-        Some(theirs) => own(TRACEPARENT, theirs.as_bytes()),
-        None => own(TRACEPARENT, &ids.traceparent(request_id)),
+    match (&admitted.traceparent, to.copy_of) {
+        (Some(theirs), None) => own(TRACEPARENT, theirs.as_bytes()),
+        (None, None) => own(TRACEPARENT, &ids.traceparent(request_id)),
+        // The copy is no part of the trace of the request.
+        (_, Some(_)) => own(TRACEPARENT, &ids.traceparent(&ids.next())),
     }
-    let origin = &admitted.origin;
+    write_origin(&admitted.origin, head, lines);
+    if let Some(account) = account {
+        write_account(account, lines);
+    }
+    if let Some(app) = routed.app() {
+        // Writing to a Vec cannot fail.
+        let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
+    }
+}
+
+/// Writes where the request comes from: the client's certificate, the addresses that it passed, its scheme and host.
+fn write_origin(origin: &Origin, head: &Head, lines: &mut Vec<u8>) {
+    let mut own = |name: HeaderName, value: &[u8]| {
+        write_line(lines, name.as_str().as_bytes(), value);
+    };
     if let Some(subject) = &origin.certificate_subject {
         own(X_GATEWAY_CLIENT_CERT_SUBJECT, subject.as_bytes());
     }
@@ -201,13 +220,6 @@ pub(crate) fn write_backend_headers(
     own(X_FORWARDED_PROTO, origin.proto.as_bytes());
     for (_, host) in head.at(&[origin.host]) {
         own(X_FORWARDED_HOST, host);
-    }
-    if let Some(account) = account {
-        write_account(account, lines);
-    }
-    if let Some(app) = routed.app() {
-        // Writing to a Vec cannot fail.
-        let _ = write!(lines, "{X_GATEWAY_APP_ID}: {}\r\n", app.id.get());
     }
 }
 

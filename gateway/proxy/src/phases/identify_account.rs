@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::credential::{Credential, CredentialHash};
+use signpost_protocol::{app::AppId, credential::Credential};
 
 use super::{admit::Admitted, route::RoutedRequest};
 use crate::{
@@ -24,24 +24,21 @@ impl RequestAccount {
     }
 }
 
-/// Checks the credential of a routed request, if its route asks for that, and withholds it from a backend that does not
-/// get it. `accounts` is `None` only if no route asks for accounts.
+/// Checks the credential of a routed request, if its route asks for that. `accounts` is `None` only if no route asks for
+/// accounts.
 ///
 /// # Errors
 ///
 /// The credential is missing or invalid, or the store is unavailable.
 pub(crate) async fn identify_account(
     routed: &RoutedRequest,
-    admitted: &mut Admitted<'_>,
+    admitted: &Admitted<'_>,
     headers: &(impl Headers + ?Sized),
     accounts: Option<&AccountDirectory>,
     now: impl FnOnce() -> Timestamp,
 ) -> Result<RequestAccount, Rejection> {
-    let rules = routed.route().backend().account;
-    if !rules.passes_authorization {
-        admitted.withhold_authorization();
-    }
-    let index = match (rules.check, admitted.authorization) {
+    let check = routed.route().backend().account.check;
+    let index = match (check, admitted.authorization) {
         (AccountCheck::None, _) | (AccountCheck::Optional, None) => {
             return Ok(RequestAccount(None));
         }
@@ -51,45 +48,41 @@ pub(crate) async fn identify_account(
     let accounts = accounts.ok_or(Rejection::Internal("the store is not open".into()))?;
     let sent = headers.each().nth(usize::from(index));
     let sent = sent.map_or(&b""[..], |(_, value)| value);
-    let now = now();
-    if let Some(claims) = accounts.cached(sent) {
-        return valid(claims, routed, now);
-    }
-    let Ok(hash) = Credential::try_from(sent).map(|sent| sent.hash()) else {
-        return Err(Rejection::AuthorizationMalformed);
-    };
-    // Boxed, and no more than that is held meanwhile: a connection has no room for what it rarely needs.
-    Box::pin(look_up(hash, routed, admitted.origin.client, accounts, now)).await
+    // A callback has no application. It takes no route, so its credential is not checked.
+    let app = routed.app().map(|app| app.id);
+    let claims = check_credential(sent, app, admitted.origin.client, accounts, now()).await?;
+    Ok(RequestAccount(Some(claims)))
 }
 
-async fn look_up(
-    hash: CredentialHash,
-    routed: &RoutedRequest,
+/// What a credential, as a client of an application sent it, proves.
+///
+/// # Errors
+///
+/// It is invalid, or the store is unavailable.
+pub(crate) async fn check_credential(
+    sent: &[u8],
+    app: Option<AppId>,
     client: IpAddr,
     accounts: &AccountDirectory,
     now: Timestamp,
-) -> Result<RequestAccount, Rejection> {
-    match accounts.find(hash, client, now).await {
-        Ok(Some(claims)) => valid(claims, routed, now),
-        Ok(None) => Err(Rejection::AuthorizationInvalid),
-        Err(cause) => Err(Rejection::StoreUnavailable(Box::new(cause))),
-    }
-}
-
-/// The account, if its credential is of the request's application and has not expired. The clock decides, not the cache:
-/// an entry may be older than the credential's end.
-fn valid(
-    claims: Arc<CredentialClaims>,
-    routed: &RoutedRequest,
-    now: Timestamp,
-) -> Result<RequestAccount, Rejection> {
-    // A callback has no application. It takes no route, so its credential is not checked.
-    let app = routed.app().map(|app| app.id);
-    if app == Some(claims.application) && claims.expires_at > now {
-        Ok(RequestAccount(Some(claims)))
-    } else {
-        Err(Rejection::AuthorizationInvalid)
-    }
+) -> Result<Arc<CredentialClaims>, Rejection> {
+    let claims = match accounts.cached(sent) {
+        Some(claims) => claims,
+        None => {
+            let Ok(credential) = Credential::try_from(sent) else {
+                return Err(Rejection::AuthorizationMalformed);
+            };
+            // Boxed: a connection has no room for what it rarely needs.
+            let lookup = Box::pin(accounts.find(credential.hash(), client, now)).await;
+            let claims = lookup.map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?;
+            claims.ok_or(Rejection::AuthorizationInvalid)?
+        }
+    };
+    // The clock decides, not the cache: an entry may be older than the credential's end.
+    let is_valid = app == Some(claims.application) && claims.expires_at > now;
+    is_valid
+        .then_some(claims)
+        .ok_or(Rejection::AuthorizationInvalid)
 }
 
 #[cfg(test)]

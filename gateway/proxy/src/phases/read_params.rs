@@ -10,18 +10,20 @@ use crate::{
     request::{Target, rejection::Rejection},
 };
 
-/// Parses the parameters of target and body.
+/// Parses the parameters of target and body into `params`, which are empty.
 ///
 /// # Errors
 ///
 /// The parameters are malformed, or too many.
 pub fn read_params<'a>(
+    params: &mut Params<'a>,
     target: Target<'a>,
     body: &'a [u8],
     limits: &Limits,
-) -> Result<Params<'a>, Rejection> {
+) -> Result<(), Rejection> {
     let query = target.query.as_bytes();
-    Params::parse(query, body, limits.params).map_err(|error| match error {
+    let filled = params.fill(query, body, limits.params);
+    filled.map_err(|error| match error {
         ParamsError::Malformed => {
             Rejection::ParamsMalformed(Malformed::of_params(query, body).into())
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use signpost_protocol::request_id::RequestId;
 
 use crate::{
-    config::Changes,
+    config::{AccountCheck, Changes},
     directory::apps::App,
     observe::outcome::Learnt,
     phases::{
@@ -104,27 +104,35 @@ impl Accepted<'_> {
         }
     }
 
-    /// Writes the head for the backend.
+    /// The head for its backend.
     #[must_use]
     pub fn backend_head(&self, id: &RequestId, ids: &RequestIds) -> Vec<u8> {
+        let to = To::route(self.route());
+        let mut head = self.head_without_end(to, self.outgoing.bridged(), id, ids);
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+
+    /// The head for a backend without its closing empty line, of the request as it is or as a bridge made it.
+    pub(super) fn head_without_end(
+        &self,
+        to: To<'_>,
+        bridged: Option<&BridgedRequest>,
+        id: &RequestId,
+        ids: &RequestIds,
+    ) -> Vec<u8> {
         let mut out = Vec::new();
-        let bridged = self.outgoing.bridged();
         let target = bridged.map(|bridged| &*bridged.target);
-        write_request_line(self.head, target, self.outgoing.form(), &mut out);
-        write_backend_headers(
-            Identified {
-                routed: &self.routed,
-                to: To::route(self.route()),
-                account: self.account.account(),
-                bridged,
-            },
-            self.head,
-            &self.admitted,
-            id,
-            ids,
-            &mut out,
-        );
-        out.extend_from_slice(b"\r\n");
+        let form = bridged.map_or(self.outgoing.form(), |bridged| &bridged.form);
+        write_request_line(self.head, target, form, &mut out);
+        let account = self.account.account();
+        let identified = Identified {
+            routed: &self.routed,
+            to,
+            account: account.filter(|_| to.backend.account.check != AccountCheck::None),
+            bridged,
+        };
+        write_backend_headers(identified, self.head, &self.admitted, id, ids, &mut out);
         out
     }
 }

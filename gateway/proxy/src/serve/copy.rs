@@ -1,20 +1,20 @@
 //! Copies a request to the version that shadows its own. CONTRACT 5.
 
-use std::{mem, sync::Arc};
+use std::sync::Arc;
 
-use http::HeaderValue;
 use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
-    config::{AccountCheck, Backend, BackendIndex, Paths, ServedVersion, Shadow, Unsigned},
+    config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
     phases::{
-        backend_headers::{Identified, To, write_backend_headers, write_request_line},
+        backend_headers::To,
         bridge::{BridgedRequest, changed},
+        route::check_path,
     },
     request::{Head, Headers as _, Method, recorder::WholeResponse, rejection::Rejection},
     shadow::{
-        CopyResult, Place,
+        CopyPlace, CopyResult,
         copied::{Copied, Entry, GivenCredential, NotCopied},
         is_chosen,
         send::CopyRequest,
@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Chosen {
     shadow: Arc<Shadow>,
     route: String,
-    place: Place,
+    place: CopyPlace,
 }
 
 /// Chooses some of the requests that a version has copied, as long as there are places. A callback is never copied: it
@@ -46,7 +46,9 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     let patterns = changes
         .into_iter()
         .flat_map(|changes| changes.patterns(method, path));
-    let paths = patterns.chain([entry]).min_by_key(|one| one.precedence())?;
+    let paths = patterns
+        .chain([entry])
+        .min_by_key(|pattern| pattern.precedence())?;
     Some(Chosen {
         route: format!("{} {paths}", method.as_str()),
         shadow: Arc::clone(shadow),
@@ -58,27 +60,19 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
 pub(super) fn copy(
     gateway: &Gateway,
     request: &Received<'_, Head>,
-    mut accepted: Accepted<'_>,
+    accepted: &Accepted<'_>,
     chosen: Chosen,
     response: Option<WholeResponse>,
 ) {
     let shadows = &gateway.state.shadows;
     // What broke off says nothing. A response that is too large does: it is not compared, and the copy is not sent.
-    let response = response.filter(|kept| kept.is_complete);
-    let copied = response.and_then(|response| {
-        let other = chosen.shadow.to.as_str().as_bytes();
-        let other = gateway.policy.backends.versions.named(other)?;
-        Some(copied(
-            gateway,
-            request,
-            &mut accepted,
-            other,
-            chosen,
-            response,
-        ))
-    });
-    match copied {
-        Some(copied) => shadows.submit(copied),
+    let response = response.filter(|response| response.is_complete);
+    let other = chosen.shadow.to.as_str().as_bytes();
+    let other = gateway.policy.backends.versions.named(other);
+    match response.zip(other) {
+        Some((response, other)) => {
+            shadows.submit(copied(gateway, request, accepted, other, chosen, response));
+        }
         None => shadows.counts.count(CopyResult::Skipped),
     }
 }
@@ -86,7 +80,7 @@ pub(super) fn copy(
 fn copied(
     gateway: &Gateway,
     request: &Received<'_, Head>,
-    accepted: &mut Accepted<'_>,
+    accepted: &Accepted<'_>,
     other: &ServedVersion,
     chosen: Chosen,
     response: WholeResponse,
@@ -96,40 +90,23 @@ fn copied(
         route,
         place,
     } = chosen;
-    let version = Arc::clone(&accepted.route().version);
-    let method = accepted.method();
-    let changes = version.changes();
+    let version = &accepted.route().version;
+    let (method, changes) = (accepted.method(), version.changes());
     let again = (method == Method::Get && is_chosen(shadow.noise_per_million)).then(|| {
-        let backend = Arc::clone(accepted.route().backend());
-        request_of(gateway, request, accepted, (&version, &backend), None)
+        let backend = accepted.route().backend();
+        copy_request(gateway, request, accepted, (version, backend), None)
     });
-    let mut credential = None;
-    let copy = changed_request(gateway, request, accepted).and_then(|changed| {
-        if response.is_too_large {
-            return Err(NotCopied::TooLarge);
-        }
-        if request.target.ambiguity().is_some() && other.paths() == Paths::Canonical {
-            return Err(NotCopied::Rejected(ProblemCode::TargetAmbiguous));
-        }
-        let path = request.target.compared();
-        let changed_path = changes.and_then(|changes| changes.path(method, path));
-        let index = other.routed(changed_path.as_deref().unwrap_or(path));
-        let index = index.unwrap_or(BackendIndex::OWN);
-        let is_unsigned = accepted.routed.verified().is_unsigned();
-        if is_unsigned && other.unsigned(index) == Unsigned::Reject {
-            return Err(NotCopied::Rejected(ProblemCode::SignMissing));
-        }
-        let backend = shadow.backend.as_ref().unwrap_or(other.backend(index));
-        credential = prepare_account(gateway, accepted, backend)?;
-        let (to, changed) = ((other, backend), changed.as_ref());
-        Ok(request_of(gateway, request, accepted, to, changed))
-    });
+    let (copy, credential) =
+        match copy_to_other(gateway, request, accepted, (other, &shadow), &response) {
+            Ok((copy, credential)) => (Ok(copy), credential),
+            Err(not_copied) => (Err(not_copied), None),
+        };
     Copied {
         entry: Entry {
             version: version.name().to_string(),
             to: other.name().to_string(),
             route,
-            changes: changes.map_or_else(String::new, |all| all.digest().to_owned()),
+            changes: changes.map_or_else(String::new, |changes| changes.digest().to_owned()),
         },
         changes: changes.map(Arc::clone),
         shadow,
@@ -146,49 +123,57 @@ fn copied(
     }
 }
 
-/// The request as a bridge would change it; `None` if the version has no changes.
-fn changed_request(
+/// The request as the other version gets it, and the credential whose account is still to be looked up. What that version
+/// would reject is rejected here, so that its backend never gets what its own clients could not send.
+fn copy_to_other(
     gateway: &Gateway,
     request: &Received<'_, Head>,
     accepted: &Accepted<'_>,
-) -> Result<Option<BridgedRequest>, NotCopied> {
-    if accepted.route().version.changes().is_none() {
-        return Ok(None);
+    (other, shadow): (&ServedVersion, &Shadow),
+    response: &WholeResponse,
+) -> Result<(CopyRequest, Option<GivenCredential>), NotCopied> {
+    let (method, target) = (accepted.method(), request.target);
+    let changes = accepted.route().version.changes();
+    let (form, sign) = (accepted.outgoing.form(), gateway.policy.verifier.config());
+    let change = |_| changed(&accepted.routed, method, target, form, sign);
+    let bridged = changes.map(change).transpose()?;
+    if response.is_too_large {
+        return Err(NotCopied::TooLarge);
     }
-    let (method, form) = (accepted.method(), accepted.outgoing.form());
-    let sign = gateway.policy.verifier.config();
-    let changed = changed(&accepted.routed, method, request.target, form, sign);
-    changed.map(Some).map_err(|rejection| match rejection {
-        Rejection::BridgeFailed { change, .. } => NotCopied::NotChanged(change),
-        other => NotCopied::Rejected(other.code().unwrap_or(ProblemCode::Internal)),
-    })
+    check_path(target, other)?;
+    let path = changes.and_then(|changes| changes.path(method, target.compared()));
+    let index = other.routed(path.as_deref().unwrap_or(target.compared()));
+    let index = index.unwrap_or(BackendIndex::OWN);
+    let is_unsigned = accepted.routed.verified().is_unsigned();
+    if is_unsigned && other.unsigned(index) == Unsigned::Reject {
+        return Err(Rejection::SignMissing.into());
+    }
+    let backend = shadow.backend.as_ref().unwrap_or(other.backend(index));
+    let credential = credential_to_check(gateway, accepted, backend)?;
+    let to = (other, backend);
+    let copy = copy_request(gateway, request, accepted, to, bridged.as_ref());
+    Ok((copy, credential))
 }
 
-/// Passes the credential to a backend that gets it, and to no other. Returns the one to look up, if the backend needs an
-/// account that the request's own version has not asked for.
-fn prepare_account(
+/// The credential to look up, if a backend needs an account that the request's own version has not asked for.
+fn credential_to_check(
     gateway: &Gateway,
-    accepted: &mut Accepted<'_>,
+    accepted: &Accepted<'_>,
     backend: &Backend,
 ) -> Result<Option<GivenCredential>, NotCopied> {
-    let rules = backend.account;
-    match rules.passes_authorization {
-        true => accepted.admitted.pass_authorization(),
-        false => accepted.admitted.withhold_authorization(),
-    }
-    if rules.check == AccountCheck::None || accepted.account.account().is_some() {
+    let check = backend.account.check;
+    if check == AccountCheck::None || accepted.account.account().is_some() {
         return Ok(None);
     }
-    let missing = NotCopied::Rejected(ProblemCode::AuthorizationMissing);
     let Some(index) = accepted.admitted.authorization else {
-        return match rules.check {
-            AccountCheck::Required => Err(missing),
+        return match check {
+            AccountCheck::Required => Err(Rejection::AuthorizationMissing.into()),
             AccountCheck::Optional | AccountCheck::None => Ok(None),
         };
     };
     let sent = accepted.head.each().nth(usize::from(index));
     let (Some((_, sent)), Some(app)) = (sent, accepted.app()) else {
-        return Err(missing);
+        return Err(Rejection::AuthorizationMissing.into());
     };
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.ok_or(NotCopied::Rejected(ProblemCode::StoreUnavailable))?;
@@ -200,46 +185,24 @@ fn prepare_account(
 }
 
 /// The request to a backend of a version.
-fn request_of(
+fn copy_request(
     gateway: &Gateway,
     request: &Received<'_, Head>,
-    accepted: &mut Accepted<'_>,
+    accepted: &Accepted<'_>,
     (version, backend): (&ServedVersion, &Arc<Backend>),
-    changed: Option<&BridgedRequest>,
+    bridged: Option<&BridgedRequest>,
 ) -> CopyRequest {
-    let form = changed.map_or(accepted.outgoing.form(), |changed| &changed.form);
-    let target = changed.map(|changed| &*changed.target);
-    let mut head = Vec::new();
-    write_request_line(accepted.head, target, form, &mut head);
-    // The copy is no part of the trace of the request.
-    let ids = &gateway.state.ids;
-    let new_trace = HeaderValue::from_bytes(&ids.traceparent(&ids.next())).ok();
-    let traceparent = mem::replace(&mut accepted.admitted.traceparent, new_trace);
-    let account = accepted.account.account();
-    write_backend_headers(
-        Identified {
-            routed: &accepted.routed,
-            to: To {
-                backend,
-                version: version.name(),
-                copy_of: Some(accepted.route().version.name()),
-            },
-            account: account.filter(|_| backend.account.check != AccountCheck::None),
-            bridged: changed,
-        },
-        accepted.head,
-        &accepted.admitted,
-        &request.id,
-        ids,
-        &mut head,
-    );
-    let form = form.to_vec();
-    accepted.admitted.traceparent = traceparent;
+    let to = To {
+        backend,
+        version: version.name(),
+        copy_of: Some(accepted.route().version.name()),
+    };
+    let form = bridged.map_or(accepted.outgoing.form(), |bridged| &bridged.form);
     let target = gateway.policy.backends.target(backend);
     CopyRequest {
-        headers: head,
+        headers: accepted.head_without_end(to, bridged, &request.id, &gateway.state.ids),
         id: request.id,
-        form,
+        form: form.to_vec(),
         is_get: accepted.method() == Method::Get,
         backend: Arc::clone(backend),
         balancer: target.balancer.as_ref().map(Arc::clone),

@@ -1,4 +1,5 @@
-//! Forwards an accepted request to its backend.
+//! Forwards an accepted request to its backend: the one way of requests whose response passes, is changed by a bridge, or is
+//! compared with another version's.
 
 use std::{
     pin::pin,
@@ -32,84 +33,99 @@ use crate::{
 pub(super) async fn forward<C: Client>(
     gateway: &Gateway,
     request: &mut Received<'_, Head>,
-    accepted: Accepted<'_>,
-    client: &mut C,
-) {
-    if let Some(changes) = accepted.response_changes() {
-        let changes = Arc::clone(changes);
-        // Boxed, as the others: a connection has no room for what it rarely needs.
-        return Box::pin(forward_over_bridge(
-            gateway, request, accepted, &changes, client,
-        ))
-        .await;
-    }
-    if let Some(chosen) = choose(gateway, &accepted, request.target.compared()) {
-        return Box::pin(forward_and_copy(gateway, request, accepted, chosen, client)).await;
-    }
-    let mut sent = Sent::default();
-    let forwarded = send_and_relay(gateway, request, &accepted, client, &mut sent).await;
-    end(gateway, request, &accepted, sent, forwarded, client).await;
-}
-
-/// Forwards a request, and copies it once its client has the response.
-async fn forward_and_copy<C: Client>(
-    gateway: &Gateway,
-    request: &mut Received<'_, Head>,
-    accepted: Accepted<'_>,
-    chosen: Chosen,
+    accepted: &Accepted<'_>,
     client: &mut C,
 ) {
     let mut sent = Sent::default();
-    let mut recorder = Recorder::new(
-        client,
-        shadow::MAX_BODY,
-        |_: &ResponseHead<'_>, _: &[u8]| Keep::Copy,
-    );
-    let forwarded = send_and_relay(gateway, request, &accepted, &mut recorder, &mut sent).await;
-    let kept = recorder.kept();
-    end(gateway, request, &accepted, sent, forwarded, client).await;
-    copy(gateway, request, accepted, chosen, kept);
-}
-
-/// Forwards a request whose response may have to be changed: then it is held until it is complete.
-async fn forward_over_bridge<C: Client>(
-    gateway: &Gateway,
-    request: &mut Received<'_, Head>,
-    accepted: Accepted<'_>,
-    changes: &Arc<Changes>,
-    client: &mut C,
-) {
-    let of_request = (accepted.method(), request.target.compared());
-    let (held, from) = (OnceLock::new(), request.client);
-    let keep = |head: &ResponseHead<'_>, content_type: &[u8]| {
-        if !applies(changes, of_request, head.status, content_type) {
-            return Keep::Nothing;
-        }
-        match held.get_or_init(|| Held::begin(from)) {
-            Some(_) => Keep::Whole,
-            None => Keep::Refuse,
+    let mut recording = Recording::of(gateway, request, accepted);
+    let forwarded = match &mut recording {
+        None => send_and_relay(gateway, request, accepted, client, &mut sent).await,
+        Some(recording) => {
+            let recorded = recording.forward(gateway, request, accepted, client, &mut sent);
+            // Boxed, as the others: a connection has no room for what it rarely needs.
+            Box::pin(recorded).await
         }
     };
-    let mut sent = Sent::default();
-    let mut recorder = Recorder::new(client, MAX_BODY, keep);
-    let forwarded = send_and_relay(gateway, request, &accepted, &mut recorder, &mut sent).await;
-    let forwarded = match (forwarded, recorder.kept()) {
-        // Too large a response was broken off here, not by the client.
-        (Ok(()) | Err(Rejection::ClientDisconnected), Some(kept))
-            if kept.is_complete || kept.is_too_large =>
-        {
-            match change_held(changes, of_request, kept).await {
-                Ok(changed) => {
-                    let held = held.into_inner().flatten();
-                    let _waits = held.and_then(|held| held.changed(changed.body.len(), from));
-                    respond(changed, client, &mut sent).await
-                }
-                Err(failed) => Err(failed),
+    end(gateway, request, accepted, sent, forwarded, client).await;
+    // Only now: a copy never makes its request slower.
+    if let Some(Recording::ForCopy(chosen, response)) = recording.map(|recording| *recording) {
+        copy(gateway, request, accepted, chosen, response);
+    }
+}
+
+/// What a response is recorded for. Most are not.
+enum Recording {
+    /// A bridge may have to change it, so it is held until it is complete.
+    ForBridge(Arc<Changes>),
+    /// It is compared with another version's: it passes, and this is what was kept.
+    ForCopy(Chosen, Option<WholeResponse>),
+}
+
+impl Recording {
+    /// `None` if the response only passes.
+    fn of(
+        gateway: &Gateway,
+        request: &Received<'_, Head>,
+        accepted: &Accepted<'_>,
+    ) -> Option<Box<Self>> {
+        if let Some(changes) = accepted.response_changes() {
+            return Some(Box::new(Self::ForBridge(Arc::clone(changes))));
+        }
+        let chosen = choose(gateway, accepted, request.target.compared())?;
+        Some(Box::new(Self::ForCopy(chosen, None)))
+    }
+
+    /// Forwards a request whose response is recorded.
+    async fn forward<C: Client>(
+        &mut self,
+        gateway: &Gateway,
+        request: &mut Received<'_, Head>,
+        accepted: &Accepted<'_>,
+        client: &mut C,
+        sent: &mut Sent,
+    ) -> Result<(), Rejection> {
+        let of_request = (accepted.method(), request.target.compared());
+        let (place, from) = (OnceLock::new(), request.client);
+        let keep = |head: &ResponseHead<'_>, content_type: &[u8]| match &*self {
+            Self::ForCopy(..) => Keep::Copy,
+            Self::ForBridge(changes)
+                if !applies(changes, of_request, head.status, content_type) =>
+            {
+                Keep::Nothing
             }
+            Self::ForBridge(_) => match place.get_or_init(|| Held::begin(from)) {
+                Some(_) => Keep::Whole,
+                None => Keep::Refuse,
+            },
+        };
+        let limit = match &*self {
+            Self::ForBridge(_) => MAX_BODY,
+            Self::ForCopy(..) => shadow::MAX_BODY,
+        };
+        let mut recorder = Recorder::new(client, limit, keep);
+        let forwarded = send_and_relay(gateway, request, accepted, &mut recorder, sent).await;
+        let recorded = recorder.kept();
+        let changes = match self {
+            Self::ForCopy(_, response) => {
+                *response = recorded;
+                return forwarded;
+            }
+            Self::ForBridge(changes) => changes,
+        };
+        match (forwarded, recorded) {
+            // Too large a response was broken off here, not by the client.
+            (Ok(()) | Err(Rejection::ClientDisconnected), Some(response))
+                if response.is_complete || response.is_too_large =>
+            {
+                let changed = change_held(changes, of_request, response).await?;
+                let place = place.into_inner().flatten();
+                // Until the client has it all: a slow client could otherwise have any number of large responses waiting.
+                let _waits = place.and_then(|place| place.changed(changed.body.len(), from));
+                respond(changed, client, sent).await
+            }
+            (forwarded, _) => forwarded,
         }
-        (forwarded, _) => forwarded,
-    };
-    end(gateway, request, &accepted, sent, forwarded, client).await;
+    }
 }
 
 /// Sends a whole response.

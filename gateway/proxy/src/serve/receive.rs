@@ -3,6 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Instant};
 
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::param::Params;
 
 use super::{
     Gateway,
@@ -65,23 +66,9 @@ pub async fn receive<'h, C: Client>(
     let (verified, form, now) = match callback {
         Some(callback) => (verifier.pass_callback(callback), Vec::new(), None),
         None => {
-            let app = find_app(gateway, &admitted, request).await?;
-            let claimed = |rejection| Rejected::by_claimed(&app, rejection);
-            let form = if admitted.must_be_empty {
-                Ok(Vec::new())
-            } else {
-                read_form(gateway, &admitted, request, client).await
-            };
-            let form = form.map_err(claimed)?;
-            let now = clock.now();
-            match verify(gateway, &admitted, &app, &form, now, request) {
-                Ok(verified) => (verified, form, Some(now)),
-                Err(rejection) => {
-                    let mut rejected = claimed(rejection);
-                    rejected.form = form;
-                    return Err(rejected);
-                }
-            }
+            let (verified, form, now) =
+                find_and_verify(gateway, &admitted, request, client).await?;
+            (verified, form, Some(now))
         }
     };
     let quotas = count_app(gateway, &verified, target.compared(), &admitted);
@@ -89,7 +76,7 @@ pub async fn receive<'h, C: Client>(
     let now = || now.unwrap_or_else(|| clock.now());
     let routed = choose_route(gateway, verified, &admitted, target, now);
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
-    let account = find_account(gateway, &routed, &mut admitted, now, request).await;
+    let account = find_account(gateway, &routed, &admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     let bridged = bridge(&routed, admitted.method, target, &form, sign);
     let bridged = bridged.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
@@ -101,6 +88,32 @@ pub async fn receive<'h, C: Client>(
         outgoing: Outgoing::new(form, bridged),
         quotas,
     })
+}
+
+/// Finds the application, reads the form and verifies the request. Also returns when it was verified.
+async fn find_and_verify<C: Client>(
+    gateway: &Gateway,
+    admitted: &Admitted<'_>,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) -> Result<(VerifiedRequest, Vec<u8>, Timestamp), Box<Rejected>> {
+    let app = find_app(gateway, admitted, request).await?;
+    let claimed = |rejection| Rejected::by_claimed(&app, rejection);
+    // Also if the head announces no body: over HTTP/2, one may follow nevertheless, and is rejected.
+    let form = match admitted.must_be_empty {
+        true => Ok(Vec::new()),
+        false => read_form(gateway, admitted, request, client).await,
+    };
+    let form = form.map_err(claimed)?;
+    let now = gateway.state.clock.now();
+    match verify(gateway, admitted, &app, &form, now, request) {
+        Ok(verified) => Ok((verified, form, now)),
+        Err(rejection) => {
+            let mut rejected = claimed(rejection);
+            rejected.form = form;
+            Err(rejected)
+        }
+    }
 }
 
 /// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and before
@@ -194,7 +207,8 @@ fn verify(
 ) -> Result<VerifiedRequest, Rejection> {
     let (policy, target) = (&gateway.policy, request.target);
     request.timing.begin_step(Step::Verify);
-    let params = read_params(target, form, &policy.bounds.requests)?;
+    let mut params = Params::default();
+    read_params(&mut params, target, form, &policy.bounds.requests)?;
     let (app, method) = (Arc::clone(app), admitted.method);
     let verifier = &policy.verifier;
     let verified = verifier.verify(app, method, target, &params, now.into())?;
@@ -249,7 +263,7 @@ fn choose_route(
 async fn find_account(
     gateway: &Gateway,
     routed: &RoutedRequest,
-    admitted: &mut Admitted<'_>,
+    admitted: &Admitted<'_>,
     now: impl FnOnce() -> Timestamp,
     request: &mut Received<'_, Head>,
 ) -> Result<RequestAccount, Rejection> {

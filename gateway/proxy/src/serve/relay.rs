@@ -36,12 +36,29 @@ pub(super) async fn relay_response<C: Client>(
     client: &mut C,
     sent: &mut Sent,
 ) -> Result<(), FailedResponse> {
-    let (rules, route) = (&gateway.policy.rules, accepted.route());
-    let quotas = accepted.quotas.to_fields();
     request.timing.begin_response();
     response.check_id(&request.id)?;
+    begin_response(gateway, request, accepted, &response, client, sent)?;
+    let idle_seconds = accepted.route().backend().upstream.idle_seconds;
+    let backends = &gateway.policy.backends.client;
+    let relayed = backends.relay(response, idle_seconds, client, &mut sent.size);
+    relayed.await.map_err(FailedResponse::from)
+}
+
+/// Begins the client's response by the head of the backend's. Not async: what it needs would have room in the future of
+/// every request.
+fn begin_response<C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, Head>,
+    accepted: &Accepted<'_>,
+    response: &Response,
+    client: &mut C,
+    sent: &mut Sent,
+) -> Result<(), FailedResponse> {
+    let (rules, route) = (&gateway.policy.rules, accepted.route());
     let (head, bytes) = response.head();
-    note_secret_rejected(&gateway.state.secret_rejections, route, &response)?;
+    let quotas = accepted.quotas.to_fields();
+    note_secret_rejected(&gateway.state.secret_rejections, route, response)?;
     sent.problem = backend_problem(head, bytes);
     let names = &rules.admission.names;
     let life_cycle = route.version.life_cycle();
@@ -57,24 +74,19 @@ pub(super) async fn relay_response<C: Client>(
         .filter(|(name, _)| passes_to_client(name, &nominated, names))
         .filter(|field| !sets_own_cookie(kind, field))
         .filter(|(name, _)| rules.cors.is_none() || !is_of_cors(name))
-        .filter(|(name, _)| life_cycle.is_none_or(|one| !one.replaces(name)))
+        .filter(|(name, _)| life_cycle.is_none_or(|life_cycle| !life_cycle.replaces(name)))
         .filter(|(name, _)| !fixed.replaces(name));
+    let own = own_fields(&request.id, Some(route), names, &quotas);
+    let cors = cors_fields(rules, request.headers);
     let response_head = ResponseHead {
         status: head.status,
         reason: head.reason(bytes),
         body: head.body.into(),
     };
-    let own = own_fields(&request.id, Some(route), names, &quotas);
-    let cors = cors_fields(rules, request.headers);
     sent.status = head.status;
     let fields = own.chain(cors).chain(passed).chain(fixed.fields());
     client.begin(response_head, fields);
-    drop((nominated, quotas));
-    let idle_seconds = route.backend().upstream.idle_seconds;
-    let backends = &gateway.policy.backends.client;
-    let relayed = backends.relay(response, idle_seconds, client, &mut sent.size);
-    let relayed = relayed.await;
-    relayed.map_err(FailedResponse::from)
+    Ok(())
 }
 
 /// Turns a backend's rejection of the gateway's secret into one of the request: the client did nothing wrong. CONTRACT 9.

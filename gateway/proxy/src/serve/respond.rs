@@ -13,11 +13,12 @@ use crate::{
     phases::{
         cors::CorsRules,
         error_format::error_format,
-        error_response::{error_response, reason},
+        error_response::{OwnResponse, error_response, reason},
         origin::{Peer, client_address},
         own_page::{OwnPage, own_page},
         redirect::{https_location, is_redirected},
         response::{FixedHeaders, own_fields},
+        route::Route,
     },
     request::{
         BodyLength, Head, Headers, RawHeaders, Target,
@@ -202,47 +203,56 @@ pub(super) async fn reject<H: Headers, C: Client>(
         mut sent,
     } = failed;
     sent.problem = None;
+    // Nobody reads a response any more.
     if !matches!(rejection, Rejection::ClientDisconnected) {
-        let rules = &gateway.policy.rules;
-        let format = error_format(
-            request.method,
-            request.target.compared(),
-            request.headers,
-            &rules.error_format,
-        );
-        let response = error_response(rejection, format, &rules.error_format.names, &request.id);
-        let head = ResponseHead {
-            status: response.status.as_u16(),
-            reason: reason(response.status),
-            body: BodyLength::Known(response.body.len() as u64),
-        };
-        let quotas = match rejection {
-            Rejection::RateLimited {
-                limit,
-                quota: Some(quota),
-                ..
-            } => Quotas::one(*limit, *quota),
-            _ => quotas,
-        };
-        let quotas = quotas.to_fields();
-        // A request that is not HTTP gets a bare 400.
-        let own = rejection.code().map(|_| {
-            let names = &rules.error_format.names;
-            let own = own_fields(&request.id, learnt.route, names, &quotas);
-            let fixed = FixedHeaders::new(&rules.response_headers, learnt.route, request.hsts);
-            // What an error itself says prevails, for example that no cache stores it.
-            let fixed = fixed.fields().filter(|(name, _)| !response.has(name));
-            own.chain(cors_fields(rules, request.headers)).chain(fixed)
-        });
-        client.begin(head, own.into_iter().flatten().chain(response.fields()));
-        drop(quotas);
+        let error = begin_error(gateway, request, learnt.route, quotas, rejection, client);
         request.timing.begin_own_response();
         // Ignored: the request is recorded even if the client has disconnected.
-        let _ = client.finish(&response.body).await;
-        (sent.status, sent.size) = (head.status, response.body.len() as u64);
+        let _ = client.finish(&error.body).await;
+        (sent.status, sent.size) = (error.status.as_u16(), error.body.len() as u64);
     }
     let outcome = request.outcome(learnt, sent, Some(rejection));
     record(gateway, request, &outcome);
+}
+
+/// Begins the response to a rejected request, and returns what it says.
+fn begin_error<H: Headers, C: Client>(
+    gateway: &Gateway,
+    request: &Received<'_, H>,
+    route: Option<&Route>,
+    quotas: Quotas,
+    rejection: &Rejection,
+    client: &mut C,
+) -> OwnResponse {
+    let rules = &gateway.policy.rules;
+    let (path, headers) = (request.target.compared(), request.headers);
+    let format = error_format(request.method, path, headers, &rules.error_format);
+    let names = &rules.error_format.names;
+    let response = error_response(rejection, format, names, &request.id);
+    let head = ResponseHead {
+        status: response.status.as_u16(),
+        reason: reason(response.status),
+        body: BodyLength::Known(response.body.len() as u64),
+    };
+    let quotas = match rejection {
+        Rejection::RateLimited {
+            limit,
+            quota: Some(quota),
+            ..
+        } => Quotas::one(*limit, *quota),
+        _ => quotas,
+    };
+    let quotas = quotas.to_fields();
+    // A request that is not HTTP gets a bare 400.
+    let own = rejection.code().map(|_| {
+        let own = own_fields(&request.id, route, names, &quotas);
+        let fixed = FixedHeaders::new(&rules.response_headers, route, request.hsts);
+        // What an error itself says prevails, for example that no cache stores it.
+        let fixed = fixed.fields().filter(|(name, _)| !response.has(name));
+        own.chain(cors_fields(rules, headers)).chain(fixed)
+    });
+    client.begin(head, own.into_iter().flatten().chain(response.fields()));
+    response
 }
 
 /// The fields that let a page of another origin read a response; none if CORS is off.

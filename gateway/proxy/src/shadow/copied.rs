@@ -4,11 +4,11 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use signpost_protocol::{app::AppId, problem::ProblemCode};
 
-use super::{Place, send::CopyRequest};
+use super::{CopyPlace, send::CopyRequest};
 use crate::{
     config::{Changes, Shadow},
     directory::{accounts::directory::AccountDirectory, apps::App},
-    request::{Method, recorder::WholeResponse},
+    request::{Method, recorder::WholeResponse, rejection::Rejection},
 };
 
 /// A copied request. It has all that it needs: the request itself has ended.
@@ -38,7 +38,7 @@ pub struct Copied {
     /// The response that the client got.
     pub response: WholeResponse,
     /// Its place among all copies.
-    pub _place: Place,
+    pub _place: CopyPlace,
 }
 
 // Prints no content, which includes credentials.
@@ -53,6 +53,15 @@ pub enum NotCopied {
     Rejected(ProblemCode),
     /// The response that the client got is too large to be compared.
     TooLarge,
+}
+
+impl From<Rejection> for NotCopied {
+    fn from(rejection: Rejection) -> Self {
+        match rejection {
+            Rejection::BridgeFailed { change, .. } => Self::NotChanged(change),
+            other => Self::Rejected(other.code().unwrap_or(ProblemCode::Internal)),
+        }
+    }
 }
 
 /// A credential that the gateway has not checked: its request's own version does not ask for it.

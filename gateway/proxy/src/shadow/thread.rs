@@ -1,10 +1,9 @@
 //! The thread that sends copies, and has them compared.
 
-use std::{io, net::IpAddr, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{
-    credential::Credential,
     header::{REFUSED_SHADOW, X_GATEWAY_REFUSED},
     problem::ProblemCode,
 };
@@ -20,7 +19,8 @@ use super::{
     send::{CopyClient, CopyRequest},
 };
 use crate::{
-    config::Timeouts, directory::accounts::Account, phases::backend_headers::write_account,
+    config::Timeouts,
+    phases::{backend_headers::write_account, identify_account::check_credential},
     request::recorder::WholeResponse,
 };
 
@@ -116,25 +116,18 @@ async fn add_account(copied: &mut Copied) {
     let Some(given) = copied.credential.take() else {
         return;
     };
-    let found = find_account(&given, copied.client).await;
-    match (found, &mut copied.copy) {
-        (Ok(account), Ok(request)) => write_account(&account, &mut request.headers),
-        (Err(code), copy) => *copy = Err(NotCopied::Rejected(code)),
+    let GivenCredential {
+        sent,
+        app,
+        accounts,
+    } = given;
+    let now = SystemClock.now();
+    let checked = check_credential(&sent, Some(app), copied.client, &accounts, now).await;
+    match (checked, &mut copied.copy) {
+        (Ok(claims), Ok(request)) => write_account(&claims.account, &mut request.headers),
+        (Err(rejection), copy) => *copy = Err(rejection.into()),
         (Ok(_), Err(_)) => {}
     }
-}
-
-async fn find_account(given: &GivenCredential, client: IpAddr) -> Result<Account, ProblemCode> {
-    let credential = Credential::try_from(&given.sent[..]);
-    let hash = credential
-        .map_err(|_| ProblemCode::AuthorizationMalformed)?
-        .hash();
-    let now = SystemClock.now();
-    let found = given.accounts.find(hash, client, now).await;
-    let claims = found.map_err(|_| ProblemCode::StoreUnavailable)?;
-    let claims = claims.filter(|claims| claims.application == given.app && claims.expires_at > now);
-    let claims = claims.ok_or(ProblemCode::AuthorizationInvalid)?;
-    Ok(claims.account.clone())
 }
 
 /// Compares the responses, and adds up what differs.

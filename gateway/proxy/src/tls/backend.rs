@@ -2,13 +2,7 @@
 //!
 //! The certificate is always verified, by rustls: its chain, its dates, and its name.
 
-use std::{
-    fmt,
-    hash::{Hash, Hasher},
-    io,
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::{fmt, io, net::SocketAddr, sync::Arc};
 
 use ::ring::digest::{Context as Digest, SHA256};
 use rustls::{
@@ -30,7 +24,7 @@ pub struct TlsPeer {
 }
 
 /// A hash of all settings of a [`TlsPeer`]: peers with the same id trust the same servers, and show the same certificate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TlsId([u8; 32]);
 
 /// The settings that all peers of a version share.
@@ -191,17 +185,15 @@ impl Endpoint {
     pub const fn plain(address: SocketAddr) -> Self {
         Self { address, tls: None }
     }
-}
 
-impl Hash for Endpoint {
-    /// A plain endpoint costs no more than its address.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.address.hash(state);
-        if let Some(tls) = &self.tls {
-            tls.id.hash(state);
-        }
+    /// What equal endpoints have in common. Comparing it costs much less than hashing it would.
+    pub(crate) fn id(&self) -> EndpointId {
+        (self.address, self.tls.as_ref().map(|tls| tls.id))
     }
 }
+
+/// The identity of an [`Endpoint`].
+pub(crate) type EndpointId = (SocketAddr, Option<TlsId>);
 
 impl PartialEq for TlsPeer {
     fn eq(&self, other: &Self) -> bool {

@@ -63,10 +63,11 @@ pub(crate) fn write_head<'f>(
     out.extend_from_slice(head.reason);
     out.extend_from_slice(b"\r\n");
     let mut has_date = false;
-    for (name, value) in fields {
+    // Not a loop: it would ask each part of the chain anew for every field.
+    fields.for_each(|(name, value)| {
         has_date |= name.eq_ignore_ascii_case(b"date");
         write_line(out, name, value);
-    }
+    });
     if !has_date {
         write_line(out, b"Date", get_cached_date().as_bytes());
     }

@@ -161,46 +161,16 @@ pub(crate) fn change_response(
     let status = response.status;
     let mut is_changed = false;
     for change in applying(changes, request, status, &content_type) {
-        let failed = |why: String| Rejection::BridgeFailed {
+        let changed = apply_change(change, &mut response, &content_type);
+        is_changed |= changed.map_err(|why| Rejection::BridgeFailed {
             change: change.name.clone(),
             why,
-        };
-        if response.is_too_large {
-            return Err(failed(format!(
-                "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held, or a quarter of them for this network"
-            )));
-        }
-        if let Some(status) = change.status {
-            let had_body = !response.body.is_empty();
-            set_status(&mut response, status);
-            is_changed |= had_body && response.body.is_empty();
-        }
-        if change.response.is_empty() || response.body.is_empty() {
-            continue;
-        }
-        if let Some(encoding) = response.value("content-encoding")
-            && !encoding.eq_ignore_ascii_case(b"identity")
-        {
-            return Err(failed("the body has a Content-Encoding".to_owned()));
-        }
-        if !is_json(&content_type) {
-            return Err(failed(
-                "the body is not JSON by its Content-Type".to_owned(),
-            ));
-        }
-        let body = apply(&change.response, &response.body);
-        response.body = body.map_err(|not_applied| failed(not_applied.to_string()))?;
-        if response.body.len() > MAX_CHANGED {
-            return Err(failed(format!(
-                "the changed body is larger than {MAX_CHANGED} bytes"
-            )));
-        }
-        is_changed = true;
+        })?;
     }
     if is_changed {
         let is_one_of = |name: &[u8], fields: &[&str]| {
             let mut fields = fields.iter();
-            fields.any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+            fields.any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
         };
         let has_body = response.has_body;
         response.fields.retain(|(name, _)| {
@@ -208,6 +178,41 @@ pub(crate) fn change_response(
         });
     }
     Ok(response)
+}
+
+/// Applies a change to a response. Returns whether its body is another one now; an error says why the change does not apply.
+fn apply_change(
+    change: &Change,
+    response: &mut WholeResponse,
+    content_type: &str,
+) -> Result<bool, String> {
+    if response.is_too_large {
+        return Err(format!(
+            "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held, or a quarter of them for this network"
+        ));
+    }
+    let had_body = !response.body.is_empty();
+    if let Some(status) = change.status {
+        set_status(response, status);
+    }
+    if change.response.is_empty() || response.body.is_empty() {
+        return Ok(had_body && response.body.is_empty());
+    }
+    let encoding = response.value("content-encoding");
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+        return Err("the body has a Content-Encoding".to_owned());
+    }
+    if !is_json(content_type) {
+        return Err("the body is not JSON by its Content-Type".to_owned());
+    }
+    let body = apply(&change.response, &response.body);
+    response.body = body.map_err(|not_applied| not_applied.to_string())?;
+    if response.body.len() > MAX_CHANGED {
+        return Err(format!(
+            "the changed body is larger than {MAX_CHANGED} bytes"
+        ));
+    }
+    Ok(true)
 }
 
 /// Whether a type of content is JSON. RFC 6839 section 3.1.

@@ -104,20 +104,16 @@ impl Fixture {
         .unwrap();
         let rules = rules();
         let peer = Peer::new(&ConnectionInfo::plain(CLIENT), &[]);
-        let mut admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
-        let found = identify_account(
-            &routed,
-            &mut admitted,
-            headers,
-            Some(&self.accounts),
-            || now,
-        )
-        .await?;
+        let admitted = admit(b"GET", headers, BodyLength::None, &peer, &rules).unwrap();
+        let found =
+            identify_account(&routed, &admitted, headers, Some(&self.accounts), || now).await?;
         let is_credential = |index: &u16| {
             let (name, _) = headers[usize::from(*index)];
             name.eq_ignore_ascii_case("Acme-X-Authorization")
         };
-        let is_passed = admitted.passed_fields.iter().any(is_credential);
+        let withheld = admitted.withheld_from(routed.route().backend().account);
+        let mut passed = admitted.passed_fields.iter();
+        let is_passed = passed.any(|index| Some(*index) != withheld && is_credential(index));
         let id = found.account().map(|account| account.id.to_string());
         Ok((id, is_passed))
     }

@@ -7,7 +7,7 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::BTreeMap,
     future::poll_fn,
     pin::{Pin, pin},
     sync::{
@@ -25,7 +25,10 @@ use tokio::{
 };
 
 use super::stream::BackendStream;
-use crate::{tls::backend::Endpoint, wire::io::Stream};
+use crate::{
+    tls::backend::{Endpoint, EndpointId},
+    wire::io::Stream,
+};
 
 /// Limit of idle connections for each thread. If it is reached, the oldest of the endpoint that has the most is closed.
 const MAX_IDLE: usize = 1024;
@@ -58,7 +61,7 @@ pub(crate) fn take(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStre
 
 /// As [`take`], after the runtime has polled the kernel for closed connections. For requests that cannot be retried.
 pub(crate) async fn take_checked(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStream> {
-    if !POOL.with_borrow(|pool| pool.idle.contains_key(endpoint)) {
+    if !POOL.with_borrow(|pool| pool.idle.contains_key(&endpoint.id())) {
         return None;
     }
     // The runtime polls the kernel for events before it resumes a task that yielded.
@@ -100,7 +103,7 @@ async fn sweep() {
 
 /// The idle connections of one thread.
 struct Pool<S> {
-    idle: HashMap<Endpoint, Vec<Idle<S>>>,
+    idle: BTreeMap<EndpointId, Vec<Idle<S>>>,
     len: usize,
     /// The same as `len`, for other threads. Written with a plain store: only this thread does so.
     shown_len: Arc<AtomicUsize>,
@@ -119,7 +122,7 @@ struct Idle<S> {
 impl<S> Default for Pool<S> {
     fn default() -> Self {
         Self {
-            idle: HashMap::new(),
+            idle: BTreeMap::new(),
             len: 0,
             shown_len: Arc::default(),
             is_swept: false,
@@ -142,7 +145,7 @@ impl<S: Stream> Pool<S> {
     }
 
     fn take(&mut self, endpoint: &Endpoint, idle_seconds: u16, now: Instant) -> Option<S> {
-        let idle = self.idle.get_mut(endpoint)?;
+        let idle = self.idle.get_mut(&endpoint.id())?;
         let mut taken = None;
         while let Some(mut one) = idle.pop() {
             self.len -= 1;
@@ -163,7 +166,7 @@ impl<S: Stream> Pool<S> {
                 self.len -= 1;
             }
         }
-        self.idle.entry(endpoint).or_default().push(idle);
+        self.idle.entry(endpoint.id()).or_default().push(idle);
         self.len += 1;
         self.show_len();
     }

@@ -91,47 +91,44 @@ impl BackendClient {
                 was_repeated,
             );
             let connected = connected.await;
-            let is_reused = connected.as_ref().is_ok_and(|one| one.is_reused);
-            let exchanged = match connected {
+            let is_reused = connected
+                .as_ref()
+                .is_ok_and(|connected| connected.is_reused);
+            let failed = match connected {
                 Ok(Connection { mut stream, .. }) => {
                     // An idle connection shows that the address is healthy only once it brings a response.
                     if !is_reused {
                         destination.restore();
                     }
-                    let received = exchange(&mut stream, request, client, self.timeouts).await;
-                    received.map(|received| (received, stream))
+                    match exchange(&mut stream, request, client, self.timeouts).await {
+                        Ok(received) => {
+                            if is_reused {
+                                destination.restore();
+                            }
+                            return Ok(Response {
+                                received,
+                                stream,
+                                endpoint,
+                            });
+                        }
+                        Err(failed) => failed,
+                    }
                 }
-                Err(failure) => Err(ExchangeFailure {
+                Err(failure) => ExchangeFailure {
                     failure,
                     has_response: false,
-                }),
+                },
             };
-            let ExchangeFailure {
-                failure,
-                has_response,
-            } = match exchanged {
-                Ok((received, stream)) => {
-                    if is_reused {
-                        destination.restore();
-                    }
-                    return Ok(Response {
-                        received,
-                        stream,
-                        endpoint,
-                    });
-                }
-                Err(failed) => failed,
-            };
-            note_failure(destination, &failure);
+            note_failure(destination, &failed.failure);
             let attempt = Attempt {
                 is_get: request.is_get,
                 is_reused,
-                has_response,
+                has_response: failed.has_response,
                 has_another: destination.has_another(),
                 was_repeated,
             };
-            match retry(&failure, attempt) {
-                Retry::No => return Err(failure.into()),
+            match retry(&failed.failure, attempt) {
+                Retry::No => return Err(failed.failure.into()),
                 Retry::OtherAddress => endpoint = destination.choose()?,
                 Retry::SameAddress => was_repeated = true,
             }

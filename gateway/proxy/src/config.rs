@@ -117,11 +117,11 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// Worker threads. Default: one per processor.
+    /// Worker threads.
     pub threads: usize,
     /// Delays of a graceful shutdown.
     pub shutdown: ShutdownSettings,
-    /// Applications with counts of their own at `/metrics`: the busiest. 0 to 1000, default 20.
+    /// Applications with counts of their own at `/metrics`: the busiest.
     pub(crate) counted_applications: usize,
     /// Level, filter and format of the log.
     pub log: Log,
@@ -175,13 +175,20 @@ impl Config {
                 Err(Invalid) => (Err(Invalid), Err(Invalid)),
             };
         let listeners = ListenerSettings::read_all(root);
-        let own: Vec<_> = listeners.iter().flatten().map(|one| one.address).collect();
+        let own: Vec<_> = listeners
+            .iter()
+            .flatten()
+            .map(|listener| listener.address)
+            .collect();
         let public_url = public_url(root, listeners.as_deref());
         let has_store = root.has("applications");
         let management = root.section("management", |section| {
             Management::read(section, &own, has_store)
         });
-        let addresses = management.iter().map(|one| one.settings.listen);
+        let addresses = management
+            .iter()
+            .map(|management| management.settings.listen);
+        // A backend at one of these would be this gateway itself.
         let own: Vec<_> = own.into_iter().chain(addresses).collect();
         let connections = root.section("connections", ConnectionLimits::read);
         let store = shared_keys::store(root).map(|mut store| {
@@ -190,14 +197,8 @@ impl Config {
         });
         let sign = root.section("sign", SignConfig::read);
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
-        let rules = GatewayRules {
-            own: &own,
-            unsigned: sign.as_ref().map_or(Unsigned::Unset, |sign| sign.unsigned),
-            always_signs: sign.as_ref().is_ok_and(SignConfig::always_signs),
-            names: headers.as_ref().ok(),
-            response_headers: response_headers.as_ref().ok().cloned().unwrap_or_default(),
-            has_store,
-        };
+        let names = (headers.as_ref().ok(), response_headers.as_ref().ok());
+        let rules = GatewayRules::new(&own, sign.as_ref().ok(), names, has_store);
         let versions = Versions::read(root, rules);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
         read_all!(Self {
@@ -246,7 +247,10 @@ impl Config {
         }
         warnings.extend(self.rate_limits.warnings(!is_single));
         warnings.extend(self.listener_warnings());
-        let tls = self.listeners.iter().filter_map(|one| one.tls.as_ref());
+        let tls = self
+            .listeners
+            .iter()
+            .filter_map(|listener| listener.tls.as_ref());
         let tls = tls.chain(&self.management.tls);
         warnings.extend(tls.flat_map(|tls| tls.loaded().warnings(now)));
         warnings.extend(self.tracing.warnings());

@@ -19,11 +19,11 @@ use crate::wire::syntax::{
 /// Limits of a request's head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadLimits {
-    /// Bytes, with request line and closing empty line. Default 32 KiB.
+    /// Bytes, with request line and closing empty line.
     pub bytes: usize,
-    /// Header fields. Default 100.
+    /// Header fields.
     pub headers: usize,
-    /// Bytes of the query, without `?`. Default 8 KiB.
+    /// Bytes of the query, without `?`.
     pub query: usize,
 }
 

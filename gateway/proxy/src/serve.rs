@@ -118,6 +118,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         peer,
         client.protocol(),
     );
+    // Before the redirect: authorities ask by plain HTTP. RFC 8555 section 8.3.
     if let Some(name) = match_challenge(request.target.path)
         && let Some(webroot) = gateway.policy.acme_webroot(peer)
     {

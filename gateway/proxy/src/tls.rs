@@ -97,13 +97,17 @@ impl LoadedTls {
     /// What to say about certificates that expire soon, or have expired, and about their chains.
     pub fn warnings(&self, now: Timestamp) -> Vec<String> {
         let warnings = self.certificates.iter();
-        let warnings = warnings.flat_map(|one| [one.expiry_warning(now), one.chain_warning()]);
+        let warnings = warnings
+            .flat_map(|certificate| [certificate.expiry_warning(now), certificate.chain_warning()]);
         warnings.flatten().collect()
     }
 
     /// Whether a certificate has this very name, in any letter case.
     pub fn has_name(&self, name: &str) -> bool {
-        let mut names = self.certificates.iter().flat_map(|one| &one.names);
+        let mut names = self
+            .certificates
+            .iter()
+            .flat_map(|certificate| &certificate.names);
         names.any(|own| own.eq_ignore_ascii_case(name))
     }
 
@@ -115,9 +119,9 @@ impl LoadedTls {
     pub fn load(settings: &TlsSettings, files: &mut Vec<ReadFile>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let mut loaded = Vec::with_capacity(settings.certificates.len());
-        for (number, one) in settings.certificates.iter().enumerate() {
-            let one = one.load(&provider, files);
-            loaded.push(one.map_err(|error| TlsError::Certificate(number, error))?);
+        for (number, certificate) in settings.certificates.iter().enumerate() {
+            let certificate = certificate.load(&provider, files);
+            loaded.push(certificate.map_err(|error| TlsError::Certificate(number, error))?);
         }
         let (verifier, clients) = match &settings.clients {
             None => (None, None),
@@ -138,7 +142,11 @@ impl LoadedTls {
             .with_no_client_auth();
         let names = ServerNames::new(&loaded).expect("a listener with TLS has a certificate");
         let mut server = builder.with_cert_resolver(Arc::new(names));
-        server.alpn_protocols = settings.protocols.iter().map(|one| one.to_vec()).collect();
+        server.alpn_protocols = settings
+            .protocols
+            .iter()
+            .map(|protocol| protocol.to_vec())
+            .collect();
         // Sessions are in the clients' tickets: nothing is stored here. Early data stays off, since it can be replayed.
         server.session_storage = Arc::new(NoServerSessionStorage {});
         if let Some(ticketer) = ticketer() {
@@ -159,6 +167,7 @@ impl LoadedTls {
             return Arc::clone(&self.server);
         };
         let shared = &self.server;
+        // For each connection another one: it notes when the certificate of this client ends.
         let session = ClientSession::new(Arc::clone(verifier), Arc::clone(&shared.ticketer));
         let session = Arc::new(session);
         let mut server = ServerConfig::builder_with_provider(Arc::clone(shared.crypto_provider()))

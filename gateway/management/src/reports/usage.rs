@@ -159,7 +159,7 @@ impl Summary {
             application,
             versions: configured
                 .iter()
-                .map(|one| (**one.name()).clone())
+                .map(|version| (**version.name()).clone())
                 .collect(),
         });
         let usage = usage_rows::read(store, last.minus(days - 1), last, only.as_ref()).await?;
@@ -170,7 +170,7 @@ impl Summary {
     pub fn new(usage: &StoredUsage, days: u16, now: Timestamp, configured: &Versions) -> Self {
         let last = Day::at(now);
         let counted = usage.counts.iter().map(|count| &*count.version);
-        let configured_names = configured.iter().map(|one| one.name().as_str());
+        let configured_names = configured.iter().map(|version| version.name().as_str());
         let names: BTreeSet<_> = counted.chain(configured_names).collect();
         let (began, first) = (usage.began_at, last.minus(days - 1));
         Self {
@@ -196,7 +196,7 @@ impl VersionSummary {
             requests.entry(count.application).or_default().add(count);
         }
         let mut clients: BTreeMap<i64, Vec<&StoredClient>> = BTreeMap::new();
-        for client in usage.clients.iter().filter(|one| one.version == name) {
+        for client in usage.clients.iter().filter(|client| client.version == name) {
             clients.entry(client.application).or_default().push(client);
         }
         let known_apps: BTreeMap<_, _> =
@@ -225,7 +225,7 @@ impl VersionSummary {
             version: name.to_owned(),
             is_configured: version.is_some(),
             is_default: configured.default().name().as_str() == name,
-            is_retired: version.is_some_and(|one| one.stage(now) == Stage::Retired),
+            is_retired: version.is_some_and(|version| version.stage(now) == Stage::Retired),
             requests: all,
             retiring: Retiring::new(&applications, pinned),
             applications,
@@ -287,7 +287,7 @@ impl AppUsage {
         let state = known.map_or(DELETED, |app| &app.state).to_owned();
         let mut by_signature = clients
             .iter()
-            .filter(|one| requests.signed == 0 || one.is_signed);
+            .filter(|client| requests.signed == 0 || client.is_signed);
         let client = by_signature.find_map(|client| ClientUsage::from_stored(client));
         Self {
             kind,

@@ -30,13 +30,13 @@ pub enum Applications {
 pub struct MultiApplications {
     /// Encrypts the applications' keys.
     pub master_key: MasterKey,
-    /// Also opens the applications' keys, while `signpost master-key rotate` replaces the master key. Default: none.
+    /// Also opens the applications' keys, while `signpost master-key rotate` replaces the master key.
     pub previous_master_key: Option<Secret>,
-    /// Limit of cached applications; unknown idents have places of their own. 1 to 10,000,000, default 10,000.
+    /// Limit of cached applications; unknown idents have places of their own.
     pub cache_entries: u64,
-    /// Where the applications are also written, for a start without a Postgres. Default: nowhere.
+    /// Where the applications are also written, for a start without a Postgres.
     pub snapshot: Option<PathBuf>,
-    /// How long the audit is kept; `None`: for ever. In the file 1 to 36,500 days, default 0: for ever.
+    /// How long the audit is kept; `None`: for ever.
     pub audit_retention: Option<Duration>,
 }
 

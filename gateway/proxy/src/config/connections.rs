@@ -34,17 +34,16 @@ const HANDSHAKE_BURST: u32 = 10;
 /// Limits of clients' connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Open connections in all. 1 to 1,000,000, default 50,000; in force at most what the file descriptors allow.
+    /// Open connections in all; at most what the file descriptors allow.
     pub max: usize,
-    /// Open connections of one IPv4 address or IPv6 /64. 1 to 1,000,000, default 1,000; in force at most a quarter of
+    /// Open connections of one IPv4 address or IPv6 /64; at most a quarter of
     /// all. An IPv6 /48 has four times as many, at most half of all.
     pub per_address: usize,
-    /// Requests of one connection. 1 to 1,000,000,000, default 10,000.
+    /// Requests of one connection.
     pub requests: u64,
-    /// Smallest rate at which heads and forms must arrive, and responses be taken, in bytes per second. 1 to 1,000,000,
-    /// default 100.
+    /// Smallest rate at which heads and forms must arrive, and responses be taken, in bytes per second.
     pub min_rate: NonZeroU32,
-    /// TLS handshakes of one IPv4 address or IPv6 /64, per second: 1 to 1,000,000, default 50. At once ten times as many. An
+    /// TLS handshakes of one IPv4 address or IPv6 /64, per second. At once ten times as many. An
     /// IPv6 /48 has four times as many.
     pub handshakes: Rate,
 }

@@ -18,7 +18,7 @@ const MAX_NAMES: usize = 64;
 pub struct Cors {
     /// The origins of pages that may call.
     pub origins: AllowedOrigins,
-    /// Whether such pages may send cookies, and use answers to requests with cookies. Default: no.
+    /// Whether such pages may send cookies, and use answers to requests with cookies.
     pub credentials: bool,
     /// Answer headers that pages may read, in addition to Signpost's own.
     pub expose_headers: Vec<HeaderName>,

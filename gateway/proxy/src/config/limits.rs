@@ -27,11 +27,11 @@ const UNSIGNED_BURST: u32 = 500;
 pub struct Limits {
     /// Limits of a request's head.
     pub head: HeadLimits,
-    /// Bytes of a form body. 64 B to 64 KiB, default 64 KiB.
+    /// Bytes of a form body.
     pub body: usize,
-    /// Parameters of query and body together. 2 to 10,000, default 256.
+    /// Parameters of query and body together.
     pub params: usize,
-    /// Rate of unsigned requests of each client address; `None`: unlimited. Default 20 per second, burst 500. CONTRACT 3
+    /// Rate of unsigned requests of each client address; `None`: unlimited. CONTRACT 3
     /// and 8.
     pub unsigned: Option<Rate>,
 }
@@ -65,22 +65,22 @@ impl Limits {
     }
 }
 
-/// Timeouts, each 1 s to 3600 s.
+/// Timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// For the whole head, from its first byte; before it, for the PROXY header and the TLS handshake together. Default 10 s.
+    /// For the whole head, from its first byte; before it, for the PROXY header and the TLS handshake together.
     pub head: Duration,
-    /// For the whole body. Default 10 s.
+    /// For the whole body.
     pub body: Duration,
-    /// For an idle client connection, between two requests. Default 60 s.
+    /// For an idle client connection, between two requests.
     pub idle: Duration,
-    /// For connecting to a backend. Default 2 s.
+    /// For connecting to a backend.
     pub connect: Duration,
-    /// For each write of a request to a backend. Default 10 s.
+    /// For each write of a request to a backend.
     pub forward: Duration,
-    /// For each read of a backend's response; must exceed the longest long poll. Default 60 s.
+    /// For each read of a backend's response; must exceed the longest long poll.
     pub response: Duration,
-    /// For each write of a response to a client. Default 60 s.
+    /// For each write of a response to a client.
     pub send: Duration,
 }
 

@@ -89,6 +89,7 @@ impl ListenerSettings {
         const KEY: &str = "listen";
         let allowed = format!("{ADDRESS}, or 1 to {MAX_LISTENERS} [[listen]] tables");
         let value = root.find(KEY, &allowed);
+        // A text is the address of the only listener.
         let Some(value) = value.filter(|value| value.items().is_some()) else {
             root.describe_item(KEY, Self::read);
             let plain = Self {
@@ -108,12 +109,12 @@ impl ListenerSettings {
             return Err(value.problem(&format!("{} tables", items.len()), &allowed));
         }
         let listeners = each(&items, |item| item.section(Self::read))?;
-        let addresses = listeners.iter().map(|one| one.address);
+        let addresses = listeners.iter().map(|listener| listener.address);
         check_unique(items.iter().zip(addresses), "each address once")?;
-        let clash = |(index, one): (usize, &Self)| {
+        let clash = |(index, listener): (usize, &Self)| {
             let mut before = listeners[..index].iter();
-            let other = before.find(|other| overlap(one.address, other.address))?;
-            let found = format!("\"{}\" beside \"{}\"", one.address, other.address);
+            let other = before.find(|other| overlap(listener.address, other.address))?;
+            let found = format!("\"{}\" beside \"{}\"", listener.address, other.address);
             Some(items[index].problem(
                 &found,
                 "one of the two, or another port: the other takes its connections",
@@ -122,8 +123,10 @@ impl ListenerSettings {
         if let Some(problem) = listeners.iter().enumerate().find_map(clash) {
             return Err(problem);
         }
-        let serves_https = listeners.iter().any(|one| one.tls.is_some());
-        if let Some(index) = listeners.iter().position(|one| one.redirects_to_https)
+        let serves_https = listeners.iter().any(|listener| listener.tls.is_some());
+        if let Some(index) = listeners
+            .iter()
+            .position(|listener| listener.redirects_to_https)
             && !serves_https
             && !root.has("public_url")
         {
@@ -247,6 +250,7 @@ pub(super) fn read_tls(
     };
     let mut files = Vec::new();
     let loaded = LoadedTls::load(&settings, &mut files);
+    // Also those that cannot be used: once one of them changes, the configuration is read again.
     files.into_iter().for_each(|file| section.record_file(file));
     let loaded = loaded.map_err(|error| report(section, &settings, &error))?;
     Ok(Tls::new(settings, loaded))

@@ -79,8 +79,8 @@ impl FromStr for Role {
     type Err = ParseRoleError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|role| role.as_str() == word);
-        found.ok_or(ParseRoleError)
+        let role = Self::ALL.into_iter().find(|role| role.as_str() == word);
+        role.ok_or(ParseRoleError)
     }
 }
 
@@ -113,17 +113,19 @@ impl Management {
         }
         // Certificates for tests have "localhost", too.
         let is_certified = |name: &&str| {
-            let mut tls = listeners.iter().filter_map(|one| one.tls.as_ref());
+            let mut tls = listeners
+                .iter()
+                .filter_map(|listener| listener.tls.as_ref());
             *name != "localhost" && tls.any(|tls| tls.loaded().has_name(name))
         };
         if let Some(name) = self.settings.hosts.names().find(is_certified) {
             return Some(name.to_owned());
         }
         // Behind a proxy on the machine itself, browsers open public_url alone.
-        let is_open = |one: IpAddr| {
-            !one.is_loopback() && (one == own || one.is_unspecified() || own.is_unspecified())
+        let is_open = |ip: IpAddr| {
+            !ip.is_loopback() && (ip == own || ip.is_unspecified() || own.is_unspecified())
         };
-        let mut addresses = listeners.iter().map(|one| one.address.ip());
+        let mut addresses = listeners.iter().map(|listener| listener.address.ip());
         let is_shared = !own.is_loopback() && addresses.any(is_open);
         is_shared.then(|| own.to_string())
     }
@@ -185,13 +187,13 @@ fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
         let accounts = accounts.into_iter();
         let accounts = accounts.map(|(_, account)| account.ok_or(Invalid));
         let accounts = accounts.collect::<Read<Vec<_>>>()?;
-        for (place, one) in accounts.iter().enumerate() {
-            let before = accounts[..place].iter();
-            if before
-                .into_iter()
-                .any(|other| (&other.provider, &other.username) == (&one.provider, &one.username))
+        let key = |account: &ConsoleAccount| (account.provider.clone(), account.username.clone());
+        for (place, account) in accounts.iter().enumerate() {
+            if accounts[..place]
+                .iter()
+                .any(|other| key(other) == key(account))
             {
-                return Err(section.problem("accounts", &one.name, "each account once"));
+                return Err(section.problem("accounts", &account.name, "each account once"));
             }
         }
         let application = application?;

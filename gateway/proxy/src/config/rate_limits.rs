@@ -81,7 +81,7 @@ impl RateLimits {
                 By::Application => &mut limits.paths_by_application,
                 By::Address => &mut limits.paths_by_address,
             };
-            if earlier.iter().any(|one| one.covers(&limit)) {
+            if earlier.iter().any(|before| before.covers(&limit)) {
                 limits.unreachable.push(format!(
                     "rate_limits.paths[{index}] has no effect: an earlier entry limits {} by the same key, and only the \
                      first one counts",
@@ -167,7 +167,7 @@ fn read_rate(section: &mut Section<'_>) -> Read<Rate> {
 
 fn rule_number(method: Option<Method>, path: &str, by: By) -> u64 {
     let method = method.map_or("", Method::as_str);
-    let by = BY.iter().find(|(_, one)| *one == by);
+    let by = BY.iter().find(|(_, kind)| *kind == by);
     let by = by.map_or("", |(word, _)| word);
     let text = format!("{by} {method} {path}");
     let digest = digest::digest(&digest::SHA256, text.as_bytes());

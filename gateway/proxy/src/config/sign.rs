@@ -21,7 +21,7 @@ const DEFAULT_REPLAY_ENTRIES: usize = 60_000;
 pub struct SignConfig {
     /// The profile of applications without one of their own.
     pub profile: SignProfile,
-    /// The accepted deviation of `time`, either way. 1 s to 300 s, default 60 s.
+    /// The accepted deviation of `time`, either way.
     pub window: Window,
     /// Whether requests without parameters must be signed, unless their version or route has a rule of its own.
     pub unsigned: Unsigned,
@@ -33,7 +33,7 @@ pub struct SignConfig {
     pub browser_paths: Vec<String>,
     /// Whether keys under 128 bits are accepted.
     pub allows_weak_keys: bool,
-    /// Live signatures stored per application under `replay = "reject"`. 100 to 10,000,000, default 60,000.
+    /// Live signatures stored per application under `replay = "reject"`.
     pub(crate) replay_entries: usize,
 }
 

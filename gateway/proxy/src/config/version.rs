@@ -83,6 +83,26 @@ pub(super) struct GatewayRules<'a> {
     pub has_store: bool,
 }
 
+impl<'a> GatewayRules<'a> {
+    /// The rules of the tables that are valid. The others are reported already: the defaults take their place, so that one run
+    /// reports all problems.
+    pub(super) fn new(
+        own: &'a [SocketAddr],
+        sign: Option<&SignConfig>,
+        (names, response_headers): (Option<&'a HeaderNames>, Option<&ResponseHeaders>),
+        has_store: bool,
+    ) -> Self {
+        Self {
+            own,
+            unsigned: sign.map_or(Unsigned::Unset, |sign| sign.unsigned),
+            always_signs: sign.is_some_and(SignConfig::always_signs),
+            names,
+            response_headers: response_headers.cloned().unwrap_or_default(),
+            has_store,
+        }
+    }
+}
+
 /// What the versions of a file share while they are read.
 struct Reading<'a> {
     gateway: GatewayRules<'a>,
@@ -177,6 +197,7 @@ impl Versions {
             ServedVersion::read(name, section, &mut reading)
         })?;
         let named = names(&tables, root);
+        // After all names are known: a common route may name versions.
         let common = read_common_routes(root, &named, &mut reading);
         let default = default.and_then(|default| check_default(default, &named, root))?;
         let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
@@ -312,7 +333,7 @@ fn check_default(default: Version, named: &[Version], root: &Section<'_>) -> Rea
 
 /// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.
 fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVersion>>> {
-    let (mut read, mut all) = (Ok(()), all);
+    let (mut joined, mut all) = (Ok(()), all);
     for index in 0..all.len() {
         let (bridge, shadow) = (all[index].bridge(), all[index].shadow());
         let (key, to) = match (bridge, shadow) {
@@ -320,24 +341,23 @@ fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVe
             (None, Some(shadow)) => ("shadow.to", shadow.to.clone()),
             (None, None) => continue,
         };
-        let with_backend = |one: &&ServedVersion| one.bridge().is_none();
-        let others = all.iter().filter(with_backend);
-        let others = others.filter(|one| **one.name() != **all[index].name());
-        if !others.clone().any(|one| **one.name() == to) {
-            let names: Vec<_> = others.map(|one| one.name().as_str()).collect();
+        let others = all.iter().filter(|version| version.bridge().is_none());
+        let others = others.filter(|version| **version.name() != **all[index].name());
+        if !others.clone().any(|version| **version.name() == to) {
+            let names: Vec<_> = others.map(|version| version.name().as_str()).collect();
             let key = format!("versions.{}.{key}", all[index].name());
             let allowed = format!("a version with a backend of its own: {}", names.join(", "));
-            read = Err(root.problem(&key, &format!("\"{to}\""), &allowed));
+            joined = Err(root.problem(&key, &format!("\"{to}\""), &allowed));
             continue;
         }
         if key == "bridge"
-            && let Some(other) = all.iter().position(|one| **one.name() == to)
+            && let Some(other) = all.iter().position(|version| **version.name() == to)
             && let Ok([version, other]) = all.get_disjoint_mut([index, other])
         {
             version.bridge_to(other);
         }
     }
-    read.map(|()| all.into_iter().map(Arc::new).collect())
+    joined.map(|()| all.into_iter().map(Arc::new).collect())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) struct Current<'c> {
 impl Snapshot {
     fn new(gateway: &Arc<Gateway>, connection: &ConnectionInfo) -> Arc<Self> {
         let policy = &gateway.policy;
-        let is_open = |id| policy.listeners.iter().any(|one| one.id == id);
+        let is_open = |id| policy.listeners.iter().any(|listener| listener.id == id);
         Arc::new(Self {
             gateway: Arc::clone(gateway),
             peer: Peer::new(connection, &policy.rules.admission.trusted_proxies),

@@ -33,7 +33,7 @@ use tokio::{
 use self::{
     not_established::{NotEstablished, is_probe},
     pause::AcceptPause,
-    proxy_protocol::read_header,
+    proxy_protocol::{ProxyHeader, read_header},
 };
 use crate::{
     config::{ConnectionLimits, ListenerSettings, Protocols},
@@ -117,6 +117,7 @@ impl Clients {
         };
         tokio::pin!(closing);
         loop {
+            // `biased`: a flood of connections must not keep a stop waiting.
             let accepted = tokio::select! {
                 biased;
                 () = &mut closing => break,
@@ -124,6 +125,7 @@ impl Clients {
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    // It is accepted, and its client may have sent a request: a stop that begins now serves it, too.
                     let is_closing = tokio::select! {
                         biased;
                         () = self.pause.wait_for_room() => false,
@@ -150,6 +152,7 @@ impl Clients {
     /// has it, they stay.
     fn begin(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, settings: &mut Arc<Listener>) {
         let gateway = self.current.load();
+        // The loop outlives reloads, and so do connections in the backlog.
         if let Some(current) = gateway.policy.listener(settings.address)
             && !Arc::ptr_eq(current, settings)
         {
@@ -237,23 +240,11 @@ impl Clients {
         } = accepted;
         if has_proxy_header {
             let header = read_header(&mut stream).await?;
-            client.is_tls = header.is_tls;
-            client.tls_version = header.is_tls.then_some(TLS_OF_BALANCER);
-            client.redirects_to_https &= !header.is_tls;
-            if let Some(address) = header.client {
-                client.address = address.to_canonical();
-                let gateway = self.current.load();
-                let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
-                if !is_in(trusted_proxies, client.address) {
-                    let limits = &gateway.policy.bounds.connections;
-                    let counted = count_client(open, client.address, limits, settings);
-                    let Some(counted) = counted else {
-                        refuse(stream);
-                        return Ok(());
-                    };
-                    open = counted;
-                }
-            }
+            let Some(counted) = self.take_header(&header, &mut client, open, settings) else {
+                refuse(stream);
+                return Ok(());
+            };
+            open = counted;
         }
         let Some(tls) = &settings.tls else {
             match settings.protocols {
@@ -275,6 +266,39 @@ impl Clients {
             _ => self.serve_http_1(stream, client, open),
         }
         Ok(())
+    }
+
+    /// Takes what a PROXY header says of the client, and counts the connection for it; `None` if it has too many.
+    fn take_header(
+        &self,
+        header: &ProxyHeader,
+        client: &mut ConnectionInfo,
+        open: OpenConnection,
+        settings: &ListenerSettings,
+    ) -> Option<OpenConnection> {
+        client.is_tls = header.is_tls;
+        client.tls_version = header.is_tls.then_some(TLS_OF_BALANCER);
+        // The balancer has ended TLS: for the client, the connection is encrypted.
+        client.redirects_to_https &= !header.is_tls;
+        // Otherwise the balancer speaks for itself, for example to check the gateway.
+        let Some(address) = header.client else {
+            return Some(open);
+        };
+        client.address = address.to_canonical();
+        let gateway = self.current.load();
+        // Only now is the client known, so only now can its connections be counted.
+        match is_in(
+            &gateway.policy.rules.admission.trusted_proxies,
+            client.address,
+        ) {
+            true => Some(open),
+            false => count_client(
+                open,
+                client.address,
+                &gateway.policy.bounds.connections,
+                settings,
+            ),
+        }
     }
 
     fn serve_http_1<S: Stream + 'static>(
@@ -332,6 +356,7 @@ impl Clients {
                 return;
             };
             let (read, write) = stream.into_split();
+            // What was read to tell the versions apart is read again by the one that serves.
             let stream = io::join(Cursor::new(prefix).chain(read), write);
             if is_http_2 {
                 clients.serve_http_2(stream, client, open);

@@ -46,15 +46,15 @@ impl ListeningSockets {
     /// Closes the sockets at all addresses but these. Returns what was closed.
     pub fn keep(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let mut sockets = self.lock();
-        let closed = sockets.extract_if(.., |one| !addresses.contains(&one.address));
-        closed.map(|one| one.address).collect()
+        let closed = sockets.extract_if(.., |open| !addresses.contains(&open.address));
+        closed.map(|open| open.address).collect()
     }
 
     /// Lets the kernel begin no more connections, as [`backlog::hold`], but to `management`: it serves until the process ends.
     pub fn hold(&self, management: SocketAddr) {
         let open = self.lock();
-        let held = open.iter().filter(|one| one.address != management);
-        for socket in held.flat_map(|one| &one.sockets) {
+        let held = open.iter().filter(|sockets| sockets.address != management);
+        for socket in held.flat_map(|held| &held.sockets) {
             backlog::hold(socket);
         }
     }
@@ -66,7 +66,7 @@ impl ListeningSockets {
 
     /// The addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.lock().iter().map(|one| one.address).collect()
+        self.lock().iter().map(|open| open.address).collect()
     }
 
     /// All sockets.

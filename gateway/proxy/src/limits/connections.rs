@@ -21,7 +21,7 @@ use signpost_kit::{
 use self::{counts::ConnectionCounts, networks::Refusals};
 pub(crate) use self::{
     counts::Held,
-    networks::{Client, Max},
+    networks::{CountedClient, Max},
 };
 pub(crate) use self::{counts::RefusalCause, networks::Networks};
 use crate::config::ConnectionLimits;
@@ -48,7 +48,7 @@ pub struct OpenConnections {
 #[derive(Debug)]
 pub struct OpenConnection {
     all: Arc<OpenConnections>,
-    client: Option<Client>,
+    client: Option<CountedClient>,
 }
 
 /// The streams of an HTTP/2 connection. Those beyond its first one count as its address' until they have ended, or this
@@ -56,7 +56,7 @@ pub struct OpenConnection {
 #[derive(Debug)]
 pub struct OpenStreams {
     all: Arc<OpenConnections>,
-    client: Option<Client>,
+    client: Option<CountedClient>,
     /// The streams that count as the address'.
     taken: usize,
     open: usize,
@@ -89,7 +89,7 @@ impl OpenConnections {
         Self {
             counts: ConnectionCounts::default(),
             open: AtomicUsize::new(0),
-            networks: Networks::new(),
+            networks: Networks::default(),
             descriptors,
             refused: OnceAMinute::new(),
             refused_of_client: Refusals::default(),
@@ -103,6 +103,7 @@ impl OpenConnections {
     /// client's. `None` if there are too many connections.
     pub fn begin(self: &Arc<Self>, limits: &ConnectionLimits) -> Option<OpenConnection> {
         let max = self.descriptors.connection_limit(limits.max);
+        // Counted before it is compared: threads that accept at the same time must not exceed the limit together.
         if self.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.open.fetch_sub(1, Ordering::Relaxed);
             self.counts.refused.count(RefusalCause::Max);
@@ -162,6 +163,7 @@ impl OpenConnections {
     /// Connections of one address and of one IPv6 /48 that are allowed.
     fn max_of(&self, limits: &ConnectionLimits) -> Max {
         let max = self.descriptors.connection_limit(limits.max);
+        // Whatever is configured: no network may have so many that the others get none.
         let share = Max::share_of(max);
         let network = limits.per_address.min(share.network);
         let site = (network * SITE_FACTOR.get() as usize).min(share.site);
@@ -246,6 +248,7 @@ impl OpenStreams {
     /// Whether a stream may be open beside `open` others. An address may have as many streams, beyond the first of each
     /// connection, as connections. The streams of proxies and balancers are not limited by address.
     pub(crate) fn has_room(&mut self, open: usize, limits: &ConnectionLimits) -> bool {
+        // The first stream needs no place: its connection has one.
         let Some(client) = self.client.as_ref().filter(|_| open > self.taken) else {
             return true;
         };

@@ -105,6 +105,7 @@ impl ReplayMemory {
             self.hash,
         );
         let after = signs.len();
+        // An insertion also removes what has expired, so there may be fewer than before.
         apps.stored = apps.stored + after - before;
         inserted
     }

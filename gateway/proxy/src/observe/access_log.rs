@@ -32,8 +32,11 @@ pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
     let hint = rejection.and_then(Rejection::hint).map(Hint::name);
     let limit = rejection.and_then(Rejection::limit);
     // What the problem code does not say.
-    let error = rejection
-        .filter(|one| one.failure().is_some() || one.code().is_none() || one.malformed().is_some());
+    let error = rejection.filter(|rejection| {
+        rejection.failure().is_some()
+            || rejection.code().is_none()
+            || rejection.malformed().is_some()
+    });
     let (host, user_agent) = (
         facts.host.map(log_text::host),
         facts.user_agent.map(log_text::user_agent),

@@ -7,11 +7,11 @@ use signpost_kit::log::once_a_minute::OnceAMinute;
 use signpost_protocol::log_text;
 
 use super::outcome::Outcome;
-use crate::request::rejection::Failure;
+use crate::request::rejection::FailureKind;
 
 /// Counts failed requests by kind, and logs them.
 #[derive(Debug, Default)]
-pub struct FailureLog([OnceAMinute; Failure::COUNT]);
+pub struct FailureLog([OnceAMinute; FailureKind::COUNT]);
 
 impl FailureLog {
     /// Counts a request that failed, and logs a line if one is due.

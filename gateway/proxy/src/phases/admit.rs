@@ -119,35 +119,35 @@ pub fn admit<'a>(
 ) -> Result<Admitted<'a>, Rejection> {
     let allowed = Method::ALL;
     let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
-    let found = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
-    let must_be_empty = check_body(method, body, &found, rules)?;
+    let collected = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
+    let must_be_empty = check_body(method, body, &collected, rules)?;
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
-    let app = found.app.map_or(AppHeader::Absent, |sent| {
+    let app = collected.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
     });
-    let traceparent = found.traceparent;
-    let traceparent = traceparent.filter(|_| peer.is_trusted && found.traceparents == 1);
+    let traceparent = collected.traceparent;
+    let traceparent = traceparent.filter(|_| peer.is_trusted && collected.traceparents == 1);
     let traceparent = traceparent.and_then(known_traceparent);
-    let mut passed_fields = found.passed_fields;
+    let mut passed_fields = collected.passed_fields;
     // W3C Trace Context section 3.3: `tracestate` is meaningless without its `traceparent`.
     if traceparent.is_some() {
-        passed_fields.extend(found.tracestates);
+        passed_fields.extend(collected.tracestates);
     }
     Ok(Admitted {
         method,
-        expects_continue: found.expects_continue,
+        expects_continue: collected.expects_continue,
         must_be_empty,
-        asks_upgrade: found.asks_upgrade,
+        asks_upgrade: collected.asks_upgrade,
         app,
-        version: found.version.unwrap_or_default(),
-        authorization: found.authorization.map(|_| found.authorization_index),
-        request_id: trusted(found.request_id).and_then(|id| id.parse().ok()),
+        version: collected.version.unwrap_or_default(),
+        authorization: (collected.authorization).map(|_| collected.authorization_index),
+        request_id: trusted(collected.request_id).and_then(|id| id.parse().ok()),
         traceparent,
-        has_own_cookies: found.has_own_cookies,
+        has_own_cookies: collected.has_own_cookies,
         origin: Origin::new(
             peer,
-            &found.proxy,
-            found.host,
+            &collected.proxy,
+            collected.host,
             rules.scheme,
             &rules.trusted_proxies,
         ),
@@ -181,14 +181,14 @@ pub(crate) const fn refused_body(method: Method) -> Rejection {
 fn check_body(
     method: Method,
     body: BodyLength,
-    found: &CollectedHeaders<'_>,
+    collected: &CollectedHeaders<'_>,
     rules: &AdmissionRules,
 ) -> Result<bool, Rejection> {
     let limit = rules.max_body;
     match body {
         BodyLength::None => Ok(false),
-        _ if method == Method::Get || !found.body_type.is_form() => match body {
-            BodyLength::Unknown if !found.expects_continue => Ok(true),
+        _ if method == Method::Get || !collected.body_type.is_form() => match body {
+            BodyLength::Unknown if !collected.expects_continue => Ok(true),
             _ => Err(refused_body(method)),
         },
         BodyLength::Known(length) if length > limit as u64 => {
@@ -226,7 +226,8 @@ impl<'a> CollectedHeaders<'a> {
         is_from_trusted_proxy: bool,
         rules: &AdmissionRules,
     ) -> Result<Self, Rejection> {
-        let mut found = Self::default();
+        let mut collected = Self::default();
+        // Before the other fields: `Connection` may stand behind those that it names.
         let nominated = ConnectionOptions::from_fields(headers.each());
         if nominated.is_too_many() {
             let HeadLimits { bytes, headers, .. } = rules.limits;
@@ -236,21 +237,21 @@ impl<'a> CollectedHeaders<'a> {
             let role = rules.names.role_of(name);
             let is_nominated = nominated.includes(name) && !is_essential(role);
             if !(is_nominated && is_absent_if_connection_option(role)) {
-                found.take(role, index, value, &rules.names)?;
+                collected.take(role, index, value, &rules.names)?;
             }
             if is_nominated {
-                found.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
+                collected.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
                 continue;
             }
             // Always fits: a head has fewer fields than bytes, at most 65,535.
             let index = u16::try_from(index).ok();
             if role.passes(is_from_trusted_proxy) {
-                found.passed_fields.extend(index);
+                collected.passed_fields.extend(index);
             } else if role == HeaderRole::Tracestate {
-                found.tracestates.extend(index);
+                collected.tracestates.extend(index);
             }
         }
-        Ok(found)
+        Ok(collected)
     }
 
     fn take(
@@ -260,7 +261,7 @@ impl<'a> CollectedHeaders<'a> {
         value: &'a [u8],
         names: &HeaderNames,
     ) -> Result<(), Rejection> {
-        let once = |known: &HeaderName, found: &mut Option<&'a [u8]>| match found.replace(value) {
+        let once = |known: &HeaderName, sent: &mut Option<&'a [u8]>| match sent.replace(value) {
             None => Ok(()),
             Some(_) => Err(Rejection::HeaderDuplicated {
                 name: names.spelled(known),

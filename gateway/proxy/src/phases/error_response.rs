@@ -74,6 +74,7 @@ pub(crate) fn error_response(
         let headers = page::headers(format.language);
         (headers.to_vec(), page.into_bytes())
     } else if arguments.is_empty() && rejection.hint().is_none() {
+        // Most rejections have nothing to fill in.
         let body = problem::plain_json(code, format.language, request_id);
         (json_headers(format.language), body)
     } else {
@@ -143,15 +144,10 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
         Rejection::MethodNotAllowed { allowed } => {
-            let scope = if *allowed == Method::ALL {
-                "gateway"
-            } else {
-                "path"
-            };
-            vec![
-                ("methods", (*allowed).to_owned()),
-                ("scope", scope.to_owned()),
-            ]
+            let is_everywhere = *allowed == Method::ALL;
+            let scope = if is_everywhere { "gateway" } else { "path" };
+            let methods = (*allowed).to_owned();
+            vec![("methods", methods), ("scope", scope.to_owned())]
         }
         Rejection::AuthorizationMissing
         | Rejection::AuthorizationMalformed
@@ -172,12 +168,8 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
         Rejection::BridgeFailed { change, .. } => vec![("change", change.to_string())],
         Rejection::VersionUnknown { known } => vec![("versions", known.clone())],
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
-            let versions = &*migration.versions;
-            let versions = if versions.is_empty() {
-                "none"
-            } else {
-                versions
-            };
+            let is_any = !migration.versions.is_empty();
+            let versions = if is_any { &*migration.versions } else { "none" };
             vec![("versions", versions.to_owned())]
         }
         _ => rejection

@@ -123,6 +123,7 @@ impl RequestLimiter {
         let paths = self.tables.table(RequestLimit::Path, now);
         let counted = paths.count_client(limit.rule, client, limit.rate, now);
         counted.map(drop).map_err(|exceeded| {
+            // A rejected request counts nowhere: one limit must not use up another.
             if let Some(rate) = self.limits.address {
                 let addresses = self.tables.table(RequestLimit::Address, now);
                 addresses.give_back_client(ADDRESS_RULE, client, rate);
@@ -172,6 +173,7 @@ impl RequestLimiter {
         {
             let counted = count(RequestLimit::Path, *rule, *of_path);
             quotas.0[1] = Some(counted.map_err(|exceeded| {
+                // As above: what one limit rejects, no other counts.
                 if let Some(rate) = rate {
                     let applications = self.tables.table(RequestLimit::Application, now);
                     applications.give_back(&app_key(app, APPLICATION_RULE), rate);

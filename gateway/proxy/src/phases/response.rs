@@ -105,7 +105,7 @@ fn is_of_cache((name, _): NameAndValue<'_>) -> bool {
 /// Whether a value of `Cache-Control` has this directive.
 fn has_no_store(value: &[u8]) -> bool {
     let mut directives = value.split(|byte| *byte == b',');
-    directives.any(|one| one.trim_ascii().eq_ignore_ascii_case(b"no-store"))
+    directives.any(|directive| directive.trim_ascii().eq_ignore_ascii_case(b"no-store"))
 }
 
 /// Whether a field of a backend's response is passed to the client: not if it is internal, hop-by-hop, or set by the

@@ -154,6 +154,7 @@ pub fn route(
     {
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
+    // Before a backend is chosen: resolved, the path could be one of another route.
     if let Err(rejection) = check_path(wanted.target, version) {
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }

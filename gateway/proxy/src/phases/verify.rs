@@ -248,6 +248,7 @@ impl Verifier {
             Some(previous) => (None, Some(&previous.key)),
             None => (None, None),
         };
+        // The current key first: soon all clients have it.
         if matches(&app.key) || overlapping.is_some_and(matches) {
             return Ok(given);
         }

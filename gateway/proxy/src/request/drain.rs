@@ -2,6 +2,7 @@
 
 use std::{
     future::poll_fn,
+    ops::Deref,
     pin::Pin,
     sync::{
         Arc,
@@ -37,18 +38,19 @@ pub struct Drain {
     closing: Notify,
 }
 
-/// A request in flight, until this guard is dropped.
+/// Counts as in flight until it is dropped.
 #[derive(Debug)]
-pub struct InFlight<'d>(&'d Drain);
+pub struct Guard<D: Deref<Target = Drain>, const WHAT: u64>(D);
 
-/// An HTTP/1.1 connection that serves a request, until this guard is dropped. It is in flight, too.
-#[derive(Debug)]
-pub(crate) struct Serving<'d>(&'d Drain);
+/// A request in flight.
+pub(crate) type InFlight<'d> = Guard<&'d Drain, OTHER>;
 
-/// A connection that has not sent its first request yet, until this guard is dropped. A stop waits for it: its client
-/// may have sent the request already. Also a call of the management API.
-#[derive(Debug)]
-pub struct Beginning(Arc<Drain>);
+/// An HTTP/1.1 connection that serves a request. It is in flight, too.
+pub(crate) type Serving<'d> = Guard<&'d Drain, SERVING>;
+
+/// A connection that has not sent its first request yet. A stop waits for it: its client may have sent the request already.
+/// Also a call of the management API.
+pub type Beginning = Guard<Arc<Drain>, OTHER>;
 
 impl Drain {
     /// Creates a state without requests, in the phase `Serving`.
@@ -64,21 +66,21 @@ impl Drain {
     }
 
     /// Counts a request until the guard is dropped.
-    pub fn begin(&self) -> InFlight<'_> {
+    pub(crate) fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(OTHER, Ordering::SeqCst);
-        InFlight(self)
+        Guard(self)
     }
 
     /// Counts an HTTP/1.1 connection that serves a request until the guard is dropped.
     pub(crate) fn begin_serving(&self) -> Serving<'_> {
         self.in_flight.fetch_add(SERVING, Ordering::SeqCst);
-        Serving(self)
+        Guard(self)
     }
 
     /// Counts a new connection like a request, until the guard is dropped.
     pub fn begin_connection(self: &Arc<Self>) -> Beginning {
         self.in_flight.fetch_add(OTHER, Ordering::SeqCst);
-        Beginning(Arc::clone(self))
+        Guard(Arc::clone(self))
     }
 
     /// The number of requests in flight.
@@ -184,21 +186,9 @@ impl Default for Drain {
     }
 }
 
-impl Drop for InFlight<'_> {
+impl<D: Deref<Target = Drain>, const WHAT: u64> Drop for Guard<D, WHAT> {
     fn drop(&mut self) {
-        self.0.end(OTHER);
-    }
-}
-
-impl Drop for Serving<'_> {
-    fn drop(&mut self) {
-        self.0.end(SERVING);
-    }
-}
-
-impl Drop for Beginning {
-    fn drop(&mut self) {
-        self.0.end(OTHER);
+        self.0.end(WHAT);
     }
 }
 

@@ -51,8 +51,8 @@ impl WholeResponse {
     #[must_use]
     pub fn value(&self, wanted: &str) -> Option<&[u8]> {
         let mut fields = self.fields.iter();
-        let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
-        found.map(|(_, value)| &**value)
+        let field = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
+        field.map(|(_, value)| &**value)
     }
 
     /// The type of the content in lower case, without parameters; empty if there is none.
@@ -98,6 +98,7 @@ impl<'c, C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep> Recorder<'c, C, D> 
 
     fn take(&mut self, piece: &[u8]) {
         if self.kept.is_too_large || piece.len() > self.limit - self.kept.body.len() {
+            // Dropped at once: of such a body, only that it was too large matters.
             self.kept.is_too_large = true;
             self.kept.body = Vec::new();
         } else {
@@ -136,6 +137,7 @@ impl<C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep + Send> Client for Recor
         head: ResponseHead<'_>,
         fields: impl Iterator<Item = NameAndValue<'f>>,
     ) {
+        // Read twice: to decide, and to be kept or passed on.
         let fields: Vec<_> = fields.collect();
         let is_type = |(name, _): &&NameAndValue<'_>| name.eq_ignore_ascii_case(b"content-type");
         let content_type = fields

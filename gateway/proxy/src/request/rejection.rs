@@ -311,7 +311,7 @@ rejections! {
 
 /// A failure of the gateway, a backend or the store. Each kind has log lines of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum FailureKind {
     /// The store does not respond.
     Store,
     /// The backend failed.
@@ -322,7 +322,7 @@ pub enum Failure {
     Internal,
 }
 
-impl Failure {
+impl FailureKind {
     /// The number of kinds.
     pub(crate) const COUNT: usize = Self::Internal as usize + 1;
 }
@@ -382,12 +382,14 @@ impl Rejection {
     /// The kind of failure, if it is logged as an error. Other server errors are logged elsewhere: by the balancer once if
     /// no address is healthy, by [`SecretRejections`](crate::upstream::secret_rejections::SecretRejections) once a minute.
     #[must_use]
-    pub const fn failure(&self) -> Option<Failure> {
+    pub const fn failure(&self) -> Option<FailureKind> {
         match self {
-            Self::StoreUnavailable(_) => Some(Failure::Store),
-            Self::BackendUnreachable { .. } | Self::BridgeFailed { .. } => Some(Failure::Backend),
-            Self::BackendTimeout => Some(Failure::BackendTimeout),
-            Self::Internal(_) => Some(Failure::Internal),
+            Self::StoreUnavailable(_) => Some(FailureKind::Store),
+            Self::BackendUnreachable { .. } | Self::BridgeFailed { .. } => {
+                Some(FailureKind::Backend)
+            }
+            Self::BackendTimeout => Some(FailureKind::BackendTimeout),
+            Self::Internal(_) => Some(FailureKind::Internal),
             _ => None,
         }
     }

@@ -125,6 +125,7 @@ impl Accepted<'_> {
         let target = bridged.map(|bridged| &*bridged.target);
         let form = bridged.map_or(self.outgoing.form(), |bridged| &bridged.form);
         write_request_line(self.head, target, form, &mut out);
+        // A copy may go to a backend that asks for no account, and must not learn of one.
         let account = self.account.account();
         let identified = Identified {
             routed: &self.routed,

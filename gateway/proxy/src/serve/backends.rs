@@ -98,8 +98,12 @@ impl Backends {
         for target in self.targets() {
             let name = target.backend.name.to_string();
             let drained = all.iter();
-            let drained = drained.filter(|one| one.backend == name && one.until > now);
-            target.drain(drained.map(|one| (one.address, one.is_forced)).collect());
+            let drained = drained.filter(|address| address.backend == name && address.until > now);
+            target.drain(
+                drained
+                    .map(|address| (address.address, address.is_forced))
+                    .collect(),
+            );
         }
     }
 
@@ -140,6 +144,7 @@ impl Target {
                 Balancer::counting(backend, known, fixed, &counts)
             }
         };
+        // An address keeps its requests in flight and its failures, whatever chooses it now.
         let states = before.map_or_else(Vec::new, Self::states);
         let fixed = backend.upstream.fixed.as_ref().and_then(|endpoint| {
             let mut states = states.iter();
@@ -162,7 +167,7 @@ impl Target {
         let mut states = self
             .balancer
             .as_ref()
-            .map_or_else(Vec::new, |one| one.states());
+            .map_or_else(Vec::new, |balancer| balancer.states());
         if let Some(endpoint) = &self.backend.upstream.fixed {
             states.push((endpoint.address, Arc::clone(&self.fixed)));
         }

@@ -136,6 +136,7 @@ fn copy_to_other(
     let changes = accepted.route().version.changes();
     let (form, sign) = (accepted.outgoing.form(), gateway.policy.verifier.config());
     let change = |_| changed(&accepted.routed, method, target, form, sign);
+    // First: that a change does not apply to a request counts, whatever its response was.
     let bridged = changes.map(change).transpose()?;
     if response.is_too_large {
         return Err(NotCopied::TooLarge);
@@ -192,6 +193,7 @@ fn copy_request(
     (version, backend): (&ServedVersion, &Arc<Backend>),
     bridged: Option<&BridgedRequest>,
 ) -> CopyRequest {
+    // Its backend must be able to tell it from the request, which it may have got, too.
     let to = To {
         backend,
         version: version.name(),
@@ -200,6 +202,7 @@ fn copy_request(
     let form = bridged.map_or(accepted.outgoing.form(), |bridged| &bridged.form);
     let target = gateway.policy.backends.target(backend);
     CopyRequest {
+        // Without the empty line: an account that is still to be looked up is appended.
         headers: accepted.head_without_end(to, bridged, &request.id, &gateway.state.ids),
         id: request.id,
         form: form.to_vec(),

@@ -11,7 +11,7 @@ use super::{
     accepted::Accepted,
     copy::{Chosen, choose, copy},
     record::record,
-    relay::{FailedResponse, relay_response},
+    relay::relay_response,
     request::Received,
     respond::{Failed, reject},
 };
@@ -68,6 +68,7 @@ impl Recording {
         request: &Received<'_, Head>,
         accepted: &Accepted<'_>,
     ) -> Option<Box<Self>> {
+        // Never both: the configuration allows no shadow beside a bridge.
         if let Some(changes) = accepted.response_changes() {
             return Some(Box::new(Self::ForBridge(Arc::clone(changes))));
         }
@@ -85,6 +86,7 @@ impl Recording {
         sent: &mut Sent,
     ) -> Result<(), Rejection> {
         let of_request = (accepted.method(), request.target.compared());
+        // Filled while the response arrives, by a closure that shares it.
         let (place, from) = (OnceLock::new(), request.client);
         let keep = |head: &ResponseHead<'_>, content_type: &[u8]| match &*self {
             Self::ForCopy(..) => Keep::Copy,
@@ -194,20 +196,11 @@ async fn send_and_relay<C: Client>(
         drain.cut_off(sending).await
     };
     sent.backend = destination.address();
+    let response = (response?, &destination);
     let relaying = pin!(relay_response(
-        gateway, request, accepted, response?, client, sent
+        gateway, request, accepted, response, client, sent
     ));
-    drain
-        .cut_off(relaying)
-        .await
-        .map_err(|failed| match failed {
-            FailedResponse::Rejected(rejection) => rejection,
-            // Failures before this are counted where they are retried.
-            FailedResponse::Failed(failure) => {
-                failure.cause().inspect(|cause| destination.count(*cause));
-                failure.into()
-            }
-        })
+    drain.cut_off(relaying).await
 }
 
 /// Sends the request and waits for the head of its response.

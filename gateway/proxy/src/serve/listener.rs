@@ -63,5 +63,7 @@ impl Deref for Listener {
 
 /// The listener at this address. There are few, so each new connection searches them all.
 pub(super) fn find(listeners: &[Arc<Listener>], address: SocketAddr) -> Option<&Arc<Listener>> {
-    listeners.iter().find(|one| one.address == address)
+    listeners
+        .iter()
+        .find(|listener| listener.address == address)
 }

@@ -119,14 +119,7 @@ impl Policy {
         if let Some(usage) = &state.records.usage {
             usage.show(config.counted_applications);
         }
-        let verifier = match before {
-            None => Verifier::new(config.sign.clone()),
-            Some(before) => {
-                let (now, in_flight) = (state.clock.now().into(), before.bounds.max_reception());
-                let verifier = &before.verifier;
-                verifier.with_config(config.sign.clone(), now, in_flight)
-            }
-        };
+        let verifier = verifier(&config, state, before);
         let tracer = before.and_then(|before| before.recording.tracer.as_deref());
         let recording = Recording {
             access_sample: config.log.access_sample,
@@ -135,6 +128,7 @@ impl Policy {
         let rules = Rules::new(&config);
         let before_backends = before.map(|before| &before.backends);
         let backends = Backends::new(config.versions, &config.timeouts, metrics, before_backends);
+        // Balancers that are new know nothing of what operators have drained.
         backends.drain(&state.drained.load(), state.clock.now());
         Ok(Self {
             generation: before.map_or(0, |before| before.generation + 1),
@@ -163,7 +157,7 @@ impl Policy {
     /// The folder with the ACME challenges of a connection's listener.
     pub(super) fn acme_webroot(&self, peer: &Peer) -> Option<&Path> {
         let id = peer.listener?;
-        let listener = self.listeners.iter().find(|one| one.id == id)?;
+        let listener = self.listeners.iter().find(|listener| listener.id == id)?;
         listener.acme_webroot.as_deref().map(PathBuf::as_path)
     }
 
@@ -215,10 +209,20 @@ impl Bounds {
 /// serves https.
 fn https_port(config: &Config) -> u16 {
     let mut listeners = config.listeners.iter();
-    let listener = listeners.find(|one| one.tls.is_some());
+    let listener = listeners.find(|listener| listener.tls.is_some());
     let port = config.public_url.https_port();
-    port.or(listener.map(|one| one.address.port()))
+    port.or(listener.map(|listener| listener.address.port()))
         .unwrap_or(HTTPS_PORT)
+}
+
+/// The verifier of a configuration. Signatures that were used stay used.
+fn verifier(config: &Config, state: &State, before: Option<&Policy>) -> Verifier {
+    let sign = config.sign.clone();
+    let Some(before) = before else {
+        return Verifier::new(sign);
+    };
+    let (now, in_flight) = (state.clock.now().into(), before.bounds.max_reception());
+    before.verifier.with_config(sign, now, in_flight)
 }
 
 /// The rate limits of a configuration. Only with a store can they be shared.

@@ -105,6 +105,7 @@ async fn find_and_verify<C: Client>(
         false => read_form(gateway, admitted, request, client).await,
     };
     let form = form.map_err(claimed)?;
+    // Read once: what verifies, routes and checks the account must not disagree about an edge.
     let now = gateway.state.clock.now();
     match verify(gateway, admitted, &app, &form, now, request) {
         Ok(verified) => Ok((verified, form, now)),

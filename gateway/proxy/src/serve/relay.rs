@@ -18,7 +18,8 @@ use crate::{
         rejection::Rejection,
     },
     upstream::{
-        backend::{backend_head::BackendHead, failure::Failure, upstream::Response},
+        backend::{backend_head::BackendHead, failure::BackendFailure, upstream::Response},
+        routing::destination::Destination,
         secret_rejections::SecretRejections,
     },
     wire::syntax::field::ConnectionOptions,
@@ -27,22 +28,31 @@ use crate::{
 /// Limit of a problem code of a backend that is logged, in bytes.
 const MAX_CODE_BYTES: usize = 64;
 
-/// Relays a response to the client.
+/// Relays a response to the client. A failure counts for its destination: those before are counted where they are retried.
 pub(super) async fn relay_response<C: Client>(
     gateway: &Gateway,
     request: &mut Received<'_, Head>,
     accepted: &Accepted<'_>,
-    mut response: Response,
+    (mut response, destination): (Response, &Destination<'_>),
     client: &mut C,
     sent: &mut Sent,
-) -> Result<(), FailedResponse> {
+) -> Result<(), Rejection> {
+    let failed = |failure: BackendFailure| {
+        failure.cause().inspect(|cause| destination.count(*cause));
+        Rejection::from(failure)
+    };
     request.timing.begin_response();
-    response.check_id(&request.id)?;
-    begin_response(gateway, request, accepted, &response, client, sent)?;
+    response.check_id(&request.id).map_err(failed)?;
+    note_secret_rejected(
+        &gateway.state.secret_rejections,
+        accepted.route(),
+        &response,
+    )?;
+    begin_response(gateway, request, accepted, &response, client, sent).map_err(failed)?;
     let idle_seconds = accepted.route().backend().upstream.idle_seconds;
     let backends = &gateway.policy.backends.client;
     let relayed = backends.relay(response, idle_seconds, client, &mut sent.size);
-    relayed.await.map_err(FailedResponse::from)
+    relayed.await.map_err(failed)
 }
 
 /// Begins the client's response by the head of the backend's. Not async: what it needs would have room in the future of
@@ -54,17 +64,18 @@ fn begin_response<C: Client>(
     response: &Response,
     client: &mut C,
     sent: &mut Sent,
-) -> Result<(), FailedResponse> {
+) -> Result<(), BackendFailure> {
     let (rules, route) = (&gateway.policy.rules, accepted.route());
     let (head, bytes) = response.head();
     let quotas = accepted.quotas.to_fields();
-    note_secret_rejected(&gateway.state.secret_rejections, route, response)?;
     sent.problem = backend_problem(head, bytes);
     let names = &rules.admission.names;
     let life_cycle = route.version.life_cycle();
     let nominated = ConnectionOptions::from_fields(head.fields(bytes));
     if nominated.is_too_many() {
-        return Err(Failure::Malformed("too many names in its Connection").into());
+        return Err(BackendFailure::Malformed(
+            "too many names in its Connection",
+        ));
     }
     let kind = route.backend().name.kind();
     let fixed = FixedHeaders::new(&rules.response_headers, Some(route), request.hsts);
@@ -109,27 +120,6 @@ fn note_secret_rejected(
         rejections.remove(backend, response.address());
     }
     Ok(())
-}
-
-/// Why a response whose head was read is not relayed, or not to its end.
-#[derive(Debug)]
-pub(super) enum FailedResponse {
-    /// It rejects the gateway.
-    Rejected(Rejection),
-    /// It is malformed or incomplete, or the client disconnected.
-    Failed(Failure),
-}
-
-impl From<Rejection> for FailedResponse {
-    fn from(rejection: Rejection) -> Self {
-        Self::Rejected(rejection)
-    }
-}
-
-impl From<Failure> for FailedResponse {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 /// The problem code in a backend's response: a word of `[a-z0-9_]`, at most [`MAX_CODE_BYTES`] long.

@@ -91,19 +91,19 @@ const fn is_whole(response: &WholeResponse) -> bool {
 
 fn compare_whole(copied: &Copied, response: &WholeResponse) -> Option<Comparison> {
     let original = &copied.response;
-    let (one, other) = (decoded(original)?, decoded(response)?);
+    let (here, there) = (decoded(original)?, decoded(response)?);
     let types = [original.content_type(), response.content_type()];
-    let are_json = types.iter().all(|one| is_json(one));
-    let mut pair = match are_json && !(one.is_empty() && other.is_empty()) {
-        true => signpost_bridge::compare(&one, &other, &copied.shadow.ignore),
+    let are_json = types.iter().all(|content_type| is_json(content_type));
+    let mut pair = match are_json && !(here.is_empty() && there.is_empty()) {
+        true => signpost_bridge::compare(&here, &there, &copied.shadow.ignore),
         false => {
             let mut pair = Comparison::default();
-            let shapes = [&one, &other].map(|body| format!("{} bytes", body.len()));
-            add_if(&mut pair, "body", one != other, &shapes);
+            let shapes = [&here, &there].map(|body| format!("{} bytes", body.len()));
+            add_if(&mut pair, "body", here != there, &shapes);
             pair
         }
     };
-    let statuses = [original, response].map(|one| one.status.to_string());
+    let statuses = [original, response].map(|response| response.status.to_string());
     add_if(&mut pair, "status", statuses[0] != statuses[1], &statuses);
     add_if(&mut pair, "content-type", types[0] != types[1], &types);
     for name in &copied.shadow.headers {
@@ -137,12 +137,12 @@ fn compare_header(
 ) {
     let values = |response: &WholeResponse| {
         let fields = response.fields.iter();
-        let named = fields.filter(|(one, _)| one.eq_ignore_ascii_case(name.as_bytes()));
+        let named = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
         named.map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
-    let [one, other] = [values(original), values(response)];
-    let kind = match (one.is_empty(), other.is_empty()) {
-        _ if one == other => return pair.see(&format!("header {name}")),
+    let [here, there] = [values(original), values(response)];
+    let kind = match (here.is_empty(), there.is_empty()) {
+        _ if here == there => return pair.see(&format!("header {name}")),
         (false, true) => Kind::Missing,
         (true, false) => Kind::Extra,
         _ => Kind::Value,
@@ -154,7 +154,7 @@ fn compare_header(
     pair.add(
         &format!("header {name}"),
         kind,
-        [&shape(&one), &shape(&other)],
+        [&shape(&here), &shape(&there)],
     );
 }
 

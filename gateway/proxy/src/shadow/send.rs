@@ -80,6 +80,7 @@ impl CopyClient {
         client: IpAddr,
         lasted: Duration,
     ) -> Option<WholeResponse> {
+        // A request that waits for an event takes as long at the other version.
         let limit = lasted.saturating_add(MARGIN).min(MAX_TIME);
         let sent = timeout(limit, self.exchange(request, app, client));
         sent.await.ok().flatten()

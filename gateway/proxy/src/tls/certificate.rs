@@ -121,7 +121,9 @@ impl CertificateFiles {
         let key = pem::private_key(&key_pem);
         let key = key.map_err(|error| CertificateFault::Pem(error).of(&self.key))?;
         let malformed = || CertificateFault::Malformed.of(&self.certificate);
-        let parsed = chain.iter().map(|one| Certificate::from_der(one));
+        let parsed = chain
+            .iter()
+            .map(|certificate| Certificate::from_der(certificate));
         let parsed = parsed.collect::<Result<Vec<_>, _>>();
         let parsed = parsed.map_err(|_| malformed())?;
         let leaf = parsed.first().ok_or_else(malformed)?;
@@ -228,8 +230,8 @@ pub(super) fn certificates(
 
 /// What is odd about a chain: most clients have the roots only, and put the certificates of a server in no other order.
 fn chain_warning(chain: &[Certificate]) -> Option<String> {
-    let is_issued = |one: &Certificate, by: &Certificate| {
-        one.tbs_certificate.issuer == by.tbs_certificate.subject
+    let is_issued = |issued: &Certificate, by: &Certificate| {
+        issued.tbs_certificate.issuer == by.tbs_certificate.subject
     };
     let (leaf, others) = chain.split_first()?;
     let issuer = &leaf.tbs_certificate.issuer;

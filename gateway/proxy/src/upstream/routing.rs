@@ -181,23 +181,26 @@ impl Balancer {
     /// Addresses that requests found unreachable and that no check can restore.
     pub fn unreachable(&self) -> Vec<(Endpoint, Arc<AddressState>)> {
         let addresses = self.addresses.load();
-        let found = addresses.iter().filter(|one| one.state.is_unreachable());
-        found
+        let unreachable = addresses
+            .iter()
+            .filter(|address| address.state.is_unreachable());
+        unreachable
             .filter(|_| self.checks.is_none())
-            .map(|one| (one.endpoint.clone(), Arc::clone(&one.state)))
+            .map(|address| (address.endpoint.clone(), Arc::clone(&address.state)))
             .collect()
     }
 
     /// The states of its addresses.
     pub fn states(&self) -> Vec<(SocketAddr, Arc<AddressState>)> {
         let addresses = self.addresses.load();
-        let state = |one: &Arc<Address>| (one.socket(), Arc::clone(&one.state));
+        let state = |address: &Arc<Address>| (address.socket(), Arc::clone(&address.state));
         addresses.iter().map(state).collect()
     }
 
     /// Resolves the names and updates the addresses.
     pub async fn resolve(&self) {
         let found = self.discovery.discover().await;
+        // Locked until the new addresses are stored: a draining in between would miss them.
         let drained = self.drained();
         let before = self.addresses.load();
         if !before.matches(&found) {
@@ -281,6 +284,7 @@ impl Balancer {
         let Some(address) = attempts.current() else {
             return;
         };
+        // The only address is always tried: to wait would help nobody.
         let is_ejected = self.addresses.load().len() > 1;
         if is_ejected {
             address.state.ejection.begin(self.now_ms());

@@ -33,7 +33,7 @@ pub struct SecretRejections {
 
 /// The readiness report about backends that reject it.
 #[derive(Debug)]
-pub struct Report {
+pub struct SecretReport {
     /// Names the backends and their addresses.
     pub text: String,
     /// Whether every address of every backend that decides rejects the secret.
@@ -119,7 +119,7 @@ impl SecretRejections {
         &self,
         now: Instant,
         mut backends: impl Iterator<Item = (&'b BackendName, usize)>,
-    ) -> Option<Report> {
+    ) -> Option<SecretReport> {
         let current = self.current(now);
         let rejecting = |name: &BackendName| {
             let name = name.to_string();
@@ -133,7 +133,7 @@ impl SecretRejections {
                 count => format!("{} at {count} addresses", all[0].0),
             })
             .collect();
-        (!named.is_empty()).then(|| Report {
+        (!named.is_empty()).then(|| SecretReport {
             text: format!("gateway_secret is rejected by {}", named.join(", ")),
             is_down: backends.all(|(name, addresses)| rejecting(name) >= addresses),
         })

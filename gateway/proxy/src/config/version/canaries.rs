@@ -52,7 +52,10 @@ pub(super) fn read_canaries(
     let names = canaries.iter().map(|(value, canary)| (value, &canary.name));
     check_unique(names, "each name once")?;
     let canaries: Vec<_> = canaries.into_iter().map(|(_, canary)| canary).collect();
-    let sum: u16 = canaries.iter().map(|one| u16::from(one.percent)).sum();
+    let sum: u16 = canaries
+        .iter()
+        .map(|canary| u16::from(canary.percent))
+        .sum();
     if sum > 100 {
         let found = format!("{sum} percent in all");
         return Err(section.problem(KEY, &found, "at most 100 percent in all"));

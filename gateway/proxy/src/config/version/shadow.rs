@@ -78,60 +78,81 @@ pub(super) fn read_shadow(
         let allowed = "a gateway with [applications]: what differs is kept in its store";
         return Err(section.problem("shadow", "it without a store", allowed));
     }
-    section.optional_section("shadow", |section| {
-        let to = section.required("to", "another version, which has a backend of its own");
-        let percent = section.percent("percent", 1.0);
-        let noise_percent = section.percent("noise_percent", 10.0);
-        let gets = read_paths(section, "paths");
-        let posts = read_paths(section, "post_paths");
-        let ignore = section.list("ignore", &[], ParsePathError::ALLOWED, |text| {
-            text.parse().ok()
-        });
-        let headers = section.list("headers", &[], "names of headers", |text| text.parse().ok());
-        let has_backend = section.has("backend") || section.has("backends");
-        let upstream =
-            has_backend.then(|| Upstream::read(section, DefaultChecks::IfSeveral, reading));
-        let account = AccountRules::read(section);
-        let secret = gateway_secret(section, GATEWAY_SECRET);
-        let (to, gets, posts): (Version, _, _) = (to?, gets?, posts?);
-        let (upstream, account, secret) = (upstream.transpose()?, account?, secret?);
-        let percent = percent?;
-        let share = per_million(percent);
-        if percent > 0.0 && share == 0 {
-            let found = percent.to_string();
-            return Err(section.problem("percent", &found, "0, or at least 0.0001"));
-        }
-        if gets.is_empty() && posts.is_empty() {
-            return Err(section.missing("paths", PathPattern::ALLOWED));
-        }
-        if !posts.is_empty() {
-            let table = section.table_path();
-            reading.warnings.push(format!(
-                "{table}.post_paths: {to} executes a share of these POSTs a second time"
-            ));
-        }
-        for key in [GATEWAY_SECRET, "account", "pass_authorization"] {
-            if upstream.is_none() && section.has(key) {
-                reading.has_no_effect(section, key, "copies have no backend of their own");
-            }
-        }
-        let backend = upstream.zip(name).map(|(upstream, name)| {
-            let part = Part::Shadow;
-            let version = Some(Arc::new(name.clone()));
-            let name = BackendName { version, part };
-            reading.add(name, upstream, account, secret)
-        });
-        Ok(Shadow {
-            to,
-            per_million: share,
-            noise_per_million: per_million(noise_percent?),
-            gets: gets.into(),
-            posts: posts.into(),
-            ignore: ignore?.into(),
-            headers: headers?.into(),
-            backend,
-        })
+    section.optional_section("shadow", |section| read_table(section, name, reading))
+}
+
+fn read_table(
+    section: &mut Section<'_>,
+    name: Option<&Version>,
+    reading: &mut Reading<'_>,
+) -> Read<Shadow> {
+    let to: Read<Version> =
+        section.required("to", "another version, which has a backend of its own");
+    let per_million = read_share(section);
+    let noise_percent = section.percent("noise_percent", 10.0);
+    let gets = read_paths(section, "paths");
+    let posts = read_paths(section, "post_paths");
+    if let (Ok(to), Ok([_, ..])) = (&to, posts.as_deref()) {
+        let table = section.table_path();
+        reading.warnings.push(format!(
+            "{table}.post_paths: {to} executes a share of these POSTs a second time"
+        ));
+    }
+    let ignore = section.list("ignore", &[], ParsePathError::ALLOWED, |text| {
+        text.parse().ok()
+    });
+    let headers = section.list("headers", &[], "names of headers", |text| text.parse().ok());
+    let backend = read_backend(section, name, reading);
+    if let (Ok([]), Ok([])) = (gets.as_deref(), posts.as_deref()) {
+        return Err(section.missing("paths", PathPattern::ALLOWED));
+    }
+    Ok(Shadow {
+        to: to?,
+        per_million: per_million?,
+        noise_per_million: to_per_million(noise_percent?),
+        gets: gets?.into(),
+        posts: posts?.into(),
+        ignore: ignore?.into(),
+        headers: headers?.into(),
+        backend: backend?,
     })
+}
+
+/// Reads `percent`: nothing, or at least one of a million requests.
+fn read_share(section: &mut Section<'_>) -> Read<u32> {
+    let percent = section.percent("percent", 1.0)?;
+    match to_per_million(percent) {
+        0 if percent > 0.0 => {
+            let allowed = "0, or at least 0.0001";
+            Err(section.problem("percent", &percent.to_string(), allowed))
+        }
+        share => Ok(share),
+    }
+}
+
+/// Reads the backend of the copies, if they have one of their own.
+fn read_backend(
+    section: &mut Section<'_>,
+    name: Option<&Version>,
+    reading: &mut Reading<'_>,
+) -> Read<Option<Arc<Backend>>> {
+    let has_backend = section.has("backend") || section.has("backends");
+    let upstream = has_backend.then(|| Upstream::read(section, DefaultChecks::IfSeveral, reading));
+    let account = AccountRules::read(section);
+    let secret = gateway_secret(section, GATEWAY_SECRET);
+    let (upstream, account, secret) = (upstream.transpose()?, account?, secret?);
+    for key in [GATEWAY_SECRET, "account", "pass_authorization"] {
+        if upstream.is_none() && section.has(key) {
+            reading.has_no_effect(section, key, "copies have no backend of their own");
+        }
+    }
+    Ok(upstream.zip(name).map(|(upstream, name)| {
+        let name = BackendName {
+            version: Some(Arc::new(name.clone())),
+            part: Part::Shadow,
+        };
+        reading.add(name, upstream, account, secret)
+    }))
 }
 
 fn read_paths(section: &mut Section<'_>, key: &str) -> Read<Vec<PathPattern>> {
@@ -145,7 +166,7 @@ fn read_paths(section: &mut Section<'_>, key: &str) -> Read<Vec<PathPattern>> {
 }
 
 /// The percentage has been read within its limits.
-fn per_million(percent: f64) -> u32 {
+fn to_per_million(percent: f64) -> u32 {
     // From 0 to a million: the cast cannot fail.
     (percent * 10_000.0).round() as u32
 }

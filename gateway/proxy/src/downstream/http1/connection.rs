@@ -49,6 +49,7 @@ pub(crate) async fn serve_connection<S: Stream>(
     let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
     let closing = pin!(state.drain.closing());
     let mut closing = ClosingWatch::new(&state.drain, closing);
+    // Before its first head, a connection has the time for heads; then that of idle connections.
     let mut is_first = true;
     let mut requests = 0;
     loop {
@@ -146,6 +147,7 @@ fn take_head<S: Stream>(
     match reading.scanner.scan(connection.ahead(), limits) {
         Ok(None) => Ok(None),
         Ok(Some(length)) => {
+            // What follows stays: the form, or the next request.
             let bytes = connection.take(length);
             let read = read_head(bytes, limits);
             read.map(Some).map_err(|(fault, received)| BadHead {

@@ -180,6 +180,7 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
         self.framing = self.recipient.framing(head.body);
         self.ends_early = !self.is_last && self.drain.is_draining();
         self.is_last |= !self.body_is_read || self.ends_early;
+        // Another response may have begun that no byte was sent of: an error takes its place.
         self.out.clear();
         self.held.clear();
         write_head(&mut self.out, head, fields, self.framing, !self.is_last);

@@ -101,6 +101,7 @@ impl<S: Stream> ClientConnection<S> {
         if expected <= USUAL_READ {
             return self.receive(deadline).await;
         }
+        // Into its place: over the stack, a large form would take many reads.
         self.ahead.reserve(expected);
         let Self {
             stream,

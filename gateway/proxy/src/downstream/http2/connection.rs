@@ -24,8 +24,8 @@ use tokio::time::{Instant, timeout_at};
 use self::ending::Deadlines;
 use super::{
     bounds::{GOAWAY_TIMEOUT, MAX_IDLE_TIMERS, MAX_LATE_REQUESTS, settings},
-    exchange::{Http2Exchange, RequestFacts},
-    head::{JudgedHead, StreamHead},
+    exchange::Http2Exchange,
+    head::StreamHead,
     meter::Meter,
     stream::MeteredStream,
 };
@@ -63,6 +63,7 @@ pub(crate) async fn serve_connection<S: Stream + 'static>(
     let head_limits = &bounds.requests.head;
     let stream = MeteredStream::new(stream, Arc::clone(&meter), head_limits);
     let handshake = settings(head_limits).handshake(stream);
+    // A connection that lasts must not keep the configuration that it began with.
     drop(gateway);
     // Boxed, so that the space is free afterwards.
     let Ok(Ok(connection)) = Box::pin(timeout_at(first_request, handshake)).await else {
@@ -144,11 +145,10 @@ async fn serve_stream<'d>(
     let send = gateway.policy.bounds.send();
     let exchange = |method: &[u8], length| {
         let is_head = method == b"HEAD";
-        let facts = RequestFacts { length, is_head };
-        Http2Exchange::new(respond, body, facts, send, timer, meter)
+        Http2Exchange::new((respond, body), length, is_head, send, timer, meter)
     };
     let client = match head.judge(limits) {
-        Ok(JudgedHead { head, body }) => {
+        Ok((head, body)) => {
             let mut client = exchange(head.method(), body);
             serve(gateway, &head, peer, &mut client).await;
             client

@@ -56,21 +56,13 @@ enum Progress {
     Finished,
 }
 
-/// What an exchange knows of its request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestFacts {
-    /// The length of its body, by its head.
-    pub length: BodyLength,
-    /// Whether the method is HEAD.
-    pub is_head: bool,
-}
-
 impl<'c> Http2Exchange<'c> {
-    /// Creates the exchange of a stream whose head was read. `timer` may have been used by another stream.
+    /// Creates the exchange of a stream whose head was read: `length` is that of its body, by the head. `timer` may have been
+    /// used by another stream.
     pub(crate) fn new(
-        respond: SendResponse<Bytes>,
-        body: RecvStream,
-        request: RequestFacts,
+        (respond, body): (SendResponse<Bytes>, RecvStream),
+        length: BodyLength,
+        is_head: bool,
         send_limits: SendLimits,
         timer: Timer,
         meter: &'c Meter,
@@ -80,8 +72,8 @@ impl<'c> Http2Exchange<'c> {
             body,
             stream: None,
             head: None,
-            length: request.length,
-            is_head: request.is_head,
+            length,
+            is_head,
             has_body: false,
             progress: Progress::Waiting,
             send_limits,
@@ -116,6 +108,7 @@ impl<'c> Http2Exchange<'c> {
             let (pace, limits) = (&mut self.pace, self.send_limits);
             let capacity = capacity(stream, piece.len(), &mut self.timer, pace, limits).await?;
             self.pace.take(capacity, limits);
+            // Never more than the client accepts: the `h2` crate would hold the rest.
             let (now, later) = piece.split_at(capacity);
             let ends = is_last && later.is_empty();
             let sent = stream.send_data(Bytes::copy_from_slice(now), ends);
@@ -133,6 +126,13 @@ impl<'c> Http2Exchange<'c> {
             self.set_finished();
         }
         Ok(())
+    }
+
+    fn send_continue(&mut self) -> Result<(), Rejection> {
+        let mut response = Response::new(());
+        *response.status_mut() = StatusCode::CONTINUE;
+        let sent = self.respond.send_informational(response);
+        sent.map_err(|_| Rejection::ClientDisconnected)
     }
 
     fn set_finished(&mut self) {
@@ -190,10 +190,7 @@ impl Client for Http2Exchange<'_> {
             BodyLength::Unknown => Vec::new(),
         };
         if expects_continue {
-            let mut response = Response::new(());
-            *response.status_mut() = StatusCode::CONTINUE;
-            let sent = self.respond.send_informational(response);
-            sent.map_err(|_| Rejection::ClientDisconnected)?;
+            self.send_continue()?;
         }
         let limit = limits.timeout;
         let mut started = None;

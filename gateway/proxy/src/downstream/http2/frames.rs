@@ -40,7 +40,7 @@ const FIXED_BLOCK: [u8; 3] = [0x82, 0x86, 0x84];
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FramePlace {
     /// The head of a frame, of which this many bytes have arrived.
     Head(usize),
     /// So many bytes of a payload, or of the preface, which are passed on or dropped.
@@ -58,7 +58,7 @@ pub(super) struct To<'t, O> {
 /// The frames of a client.
 #[derive(Debug)]
 pub(super) struct Frames {
-    place: Place,
+    place: FramePlace,
     head: [u8; FRAME_HEAD],
     /// The payload of a header frame, until it is complete.
     payload: Vec<u8>,
@@ -75,7 +75,7 @@ impl Frames {
     /// The frames of a connection of which nothing was read.
     pub(super) fn new(limits: &HeadLimits) -> Self {
         Self {
-            place: Place::Payload {
+            place: FramePlace::Payload {
                 left: PREFACE.len(),
                 passes: true,
             },
@@ -96,20 +96,20 @@ impl Frames {
         let mut data = 0;
         while !bytes.is_empty() {
             let taken = match self.place {
-                Place::Head(filled) => self.take_head(filled, bytes, to),
-                Place::Payload { left, passes } => {
+                FramePlace::Head(filled) => self.take_head(filled, bytes, to),
+                FramePlace::Payload { left, passes } => {
                     let taken = left.min(bytes.len());
                     if passes {
                         to.out.put(&bytes[..taken]);
                         data += if self.head[3] == kind::DATA { taken } else { 0 };
                     }
                     self.place = match left - taken {
-                        0 => Place::Head(0),
-                        left => Place::Payload { left, passes },
+                        0 => FramePlace::Head(0),
+                        left => FramePlace::Payload { left, passes },
                     };
                     Ok(taken)
                 }
-                Place::Block(frame) => self.take_payload(frame, bytes, to),
+                FramePlace::Block(frame) => self.take_payload(frame, bytes, to),
             };
             match taken {
                 Ok(taken) => bytes = &bytes[taken..],
@@ -132,7 +132,7 @@ impl Frames {
     ) -> Result<usize, Reason> {
         let taken = (FRAME_HEAD - filled).min(bytes.len());
         self.head[filled..filled + taken].copy_from_slice(&bytes[..taken]);
-        self.place = Place::Head(filled + taken);
+        self.place = FramePlace::Head(filled + taken);
         if filled + taken == FRAME_HEAD {
             self.begin(FrameHead::parse(self.head), to)?;
         }
@@ -165,8 +165,8 @@ impl Frames {
                 to.out.put(&self.head);
             }
             self.place = match frame.length {
-                0 => Place::Head(0),
-                left => Place::Payload { left, passes },
+                0 => FramePlace::Head(0),
+                left => FramePlace::Payload { left, passes },
             };
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl Frames {
                 is_dropped: is_closing && is_new,
             });
         }
-        self.place = Place::Block(frame);
+        self.place = FramePlace::Block(frame);
         if frame.length == 0 {
             self.take_payload(frame, b"", to)?;
         }
@@ -228,7 +228,7 @@ impl Frames {
         payload: &[u8],
         to: &mut To<'_, impl Output>,
     ) -> Result<(), Reason> {
-        self.place = Place::Head(0);
+        self.place = FramePlace::Head(0);
         let fragment = fragment(frame, payload)?;
         let Some(block) = &mut self.block else {
             return Ok(());

@@ -46,22 +46,16 @@ pub(crate) enum StreamFault {
     Late,
 }
 
-/// A stream's head that is valid.
-#[derive(Debug)]
-pub(crate) struct JudgedHead {
-    /// The head.
-    pub head: Head,
-    /// The length of the body that must follow.
-    pub body: BodyLength,
-}
-
 impl StreamHead {
     /// Parses the head.
     ///
     /// # Errors
     ///
     /// The fault; with the head as written out.
-    pub(crate) fn judge(self, limits: &HeadLimits) -> Result<JudgedHead, (StreamFault, Vec<u8>)> {
+    pub(crate) fn judge(
+        self,
+        limits: &HeadLimits,
+    ) -> Result<(Head, BodyLength), (StreamFault, Vec<u8>)> {
         let Self {
             written,
             fault,
@@ -91,7 +85,7 @@ impl StreamHead {
             BodyLength::None if has_body && has_content_length => BodyLength::Known(0),
             length => length,
         };
-        Ok(JudgedHead { head, body })
+        Ok((head, body))
     }
 }
 

@@ -38,6 +38,7 @@ impl AcceptPause {
         if self.descriptors.has_room() {
             return;
         }
+        // Every thread pauses by itself; one of them logs it.
         let is_first = self.paused.fetch_add(1, Ordering::Relaxed) == 0;
         let pauses = is_first
             .then(|| self.pauses.count(Instant::now()))

@@ -24,7 +24,7 @@ const SHARE: usize = 4;
 const SITE_SHARE: usize = 2;
 
 /// The networks with open connections, or with anything else of which each may have a share. Others are not stored.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Networks {
     shards: [Mutex<HashMap<Network, Open>>; SHARDS],
     hasher: RandomState,
@@ -88,7 +88,7 @@ impl Refusals {
 
 /// The client of a counted connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct CountedClient {
     network: Member,
     /// `None`: an IPv4 address.
     site: Option<Member>,
@@ -102,17 +102,11 @@ struct Member {
 }
 
 impl Networks {
-    pub(crate) fn new() -> Self {
-        Self {
-            shards: Default::default(),
-            hasher: RandomState::new(),
-        }
-    }
-
     /// Counts a connection. A refused one counts nowhere.
-    pub(crate) fn add(&self, address: IpAddr, max: Max) -> Result<Client, Full> {
+    pub(crate) fn add(&self, address: IpAddr, max: Max) -> Result<CountedClient, Full> {
+        // One lock after the other, never both, so that no thread can wait for another in a circle.
         let (network, site) = Network::and_site(address);
-        let mut client = Client {
+        let mut client = CountedClient {
             network: self
                 .join(network, max.network)
                 .ok_or(max.network_full(network))?,
@@ -129,7 +123,7 @@ impl Networks {
     }
 
     /// A connection of the client has ended.
-    pub(crate) fn remove(&self, client: &Client) {
+    pub(crate) fn remove(&self, client: &CountedClient) {
         for member in client.members() {
             let mut networks = self.shard(&member.network);
             if let Some(open) = networks.get_mut(&member.network) {
@@ -198,7 +192,7 @@ impl Max {
     }
 }
 
-impl Client {
+impl CountedClient {
     /// Counts a stream. A refused one counts nowhere.
     pub(super) fn add_stream(&self, max: Max) -> Result<(), Full> {
         if !self.network.add_stream(max.network) {

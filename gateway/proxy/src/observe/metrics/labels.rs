@@ -105,5 +105,5 @@ pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
         },
         _ => return None,
     };
-    CAUSES.iter().position(|one| *one == cause)
+    CAUSES.iter().position(|known| *known == cause)
 }

@@ -30,8 +30,8 @@ impl<C: Default> Registry<C> {
 
     /// The cells of a name. One that the configuration does not have gets cells that nothing shows.
     pub(super) fn cells(&self, name: &str) -> Arc<C> {
-        let found = self.0.iter().find(|(known, _)| **known == *name);
-        found.map_or_else(Arc::default, |(_, cells)| Arc::clone(cells))
+        let known = self.0.iter().find(|(known, _)| **known == *name);
+        known.map_or_else(Arc::default, |(_, cells)| Arc::clone(cells))
     }
 
     /// All names and their cells, ordered by name.

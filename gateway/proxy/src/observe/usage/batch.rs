@@ -16,7 +16,7 @@ pub(super) const MAX_BATCH_KEYS: usize = 16_384;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
     pub counts: BTreeMap<RowKey, Counts>,
-    pub clients: BTreeMap<ClientKey, Client>,
+    pub clients: BTreeMap<ClientKey, LastClient>,
 }
 
 /// What counts have in common, but for their source.
@@ -37,7 +37,7 @@ pub(super) type ClientKey = (Version, i64, bool);
 
 /// The client of one of the last requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct LastClient {
     /// The application's ident, which is shown also after the application was deleted.
     pub ident: Option<AppIdent>,
     /// When the batch was closed that the request is in.
@@ -50,7 +50,7 @@ pub(super) struct Client {
 
 impl Batch {
     /// Adds requests.
-    pub(super) fn add(&mut self, mut key: RowKey, counts: &Counts, mut client: Client) {
+    pub(super) fn add(&mut self, mut key: RowKey, counts: &Counts, mut client: LastClient) {
         let is_new = !self.counts.contains_key(&key);
         let max = if key.is_signed {
             MAX_BATCH_KEYS

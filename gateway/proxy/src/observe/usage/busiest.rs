@@ -91,7 +91,7 @@ impl Busiest {
     /// all others.
     pub(super) fn scrape(&mut self) -> Vec<(Box<str>, ClassCounts)> {
         let mut candidates: Vec<_> = self.candidates.drain().collect();
-        candidates.sort_by_key(|(_, one)| std::cmp::Reverse(one.signed));
+        candidates.sort_by_key(|(_, candidate)| std::cmp::Reverse(candidate.signed));
         let mut candidates = candidates.into_iter();
         let free = self.limit.saturating_sub(self.shown.len());
         for (id, candidate) in candidates.by_ref().take(free) {
@@ -116,9 +116,9 @@ impl Busiest {
     /// is first.
     fn by_requests(&self) -> Vec<(i64, u64)> {
         let mut shown: Vec<_> = self.shown.iter().collect();
-        shown.sort_by_key(|(_, one)| (one.rank.signed, one.counts.iter().sum::<u64>()));
+        shown.sort_by_key(|(_, app)| (app.rank.signed, app.counts.iter().sum::<u64>()));
         let shown = shown.into_iter();
-        shown.map(|(id, one)| (*id, one.rank.signed)).collect()
+        shown.map(|(id, app)| (*id, app.rank.signed)).collect()
     }
 
     /// What was counted as other stays there, so that no request is counted twice.

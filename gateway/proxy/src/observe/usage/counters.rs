@@ -16,7 +16,7 @@ use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
     Counts, NO_APPLICATION, OTHER_APPLICATIONS,
-    batch::{Batch, Client, RowKey},
+    batch::{Batch, LastClient, RowKey},
     busiest::Busiest,
     day::Day,
 };
@@ -59,12 +59,12 @@ struct Collected {
     read_at: Timestamp,
 }
 
-type Slots = KeyMap<Key, Slot>;
+type Slots = KeyMap<UsageKey, Slot>;
 
 /// What is counted apart. Strangers can create few keys: an application exists in the store, and a version in the
 /// configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
+struct UsageKey {
     application: i64,
     /// The address of the [`Version`] in memory, which all backends of the version share. The slot keeps it there. 0 if the
     /// request has no route.
@@ -106,7 +106,7 @@ impl Usage {
             return;
         }
         let version = learnt.route.map(|route| route.version.name());
-        let key = Key {
+        let key = UsageKey {
             application: learnt.app.map_or(NO_APPLICATION, |app| app.id.get()),
             version: version.map_or(0, |version| Arc::as_ptr(version).addr()),
             is_signed: learnt.is_signed,
@@ -120,6 +120,7 @@ impl Usage {
         if let Some(route) = learnt.route {
             slot.by_source[route.source as usize] += 1;
         }
+        // One client between two collections is enough, and costs the other requests nothing.
         if slot.client.is_none() && slot.ident.is_some() {
             slot.client = Some(outcome.client);
             set_printable(&mut slot.user_agent, user_agent().unwrap_or_default());
@@ -199,7 +200,7 @@ impl Slot {
 }
 
 impl Collected {
-    fn add(&mut self, day: Day, now: Timestamp, key: Key, slot: Slot) {
+    fn add(&mut self, day: Day, now: Timestamp, key: UsageKey, slot: Slot) {
         match (slot.ident, key.application) {
             (Some(ident), id) => self.busiest.add(id, ident, key.is_signed, &slot.by_class),
             (None, OTHER_APPLICATIONS) => self.busiest.add_other(&slot.by_class),
@@ -212,7 +213,7 @@ impl Collected {
             application: key.application,
             is_signed: key.is_signed,
         };
-        let client = Client {
+        let client = LastClient {
             ident: slot.ident,
             last_seen: now,
             address: slot.client,
@@ -226,7 +227,7 @@ impl Collected {
 #[cold]
 fn add<'s>(
     slots: &'s mut Slots,
-    key: Key,
+    key: UsageKey,
     version: Option<&Arc<Version>>,
     outcome: &Outcome<'_>,
 ) -> &'s mut Slot {
@@ -237,7 +238,7 @@ fn add<'s>(
     };
     let is_full = slots.len() >= max && key.application != NO_APPLICATION;
     let (key, ident) = if is_full {
-        let other = Key {
+        let other = UsageKey {
             application: OTHER_APPLICATIONS,
             ..key
         };
@@ -266,7 +267,7 @@ fn set_printable(text: &mut String, sent: &[u8]) {
 }
 
 /// Two numbers, so that the hash is two multiplications.
-impl Hash for Key {
+impl Hash for UsageKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_i64(self.application << 1 | i64::from(self.is_signed));
         state.write_usize(self.version);

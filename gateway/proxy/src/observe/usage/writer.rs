@@ -146,6 +146,7 @@ impl UsageWriter {
         if self.unwritten.is_none() {
             let batch = self.usage.take_batch();
             if !batch.counts.is_empty() {
+                // Numbered once: a write whose outcome is unknown is repeated with the same number, and counts once.
                 self.sequence += 1;
                 self.last_keys = batch.counts.len();
                 self.unwritten = Some(Arc::new(batch));

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
     config::{Change, Changes},
-    limits::connections::{Client, Max, Networks},
+    limits::connections::{CountedClient, Max, Networks},
     request::{
         Method,
         recorder::{WholeResponse, media_type},
@@ -39,7 +39,10 @@ static WAITING: Places = Places::new();
 
 impl Places {
     const fn new() -> Self {
-        Self(Semaphore::const_new(MAX_HELD), LazyLock::new(Networks::new))
+        Self(
+            Semaphore::const_new(MAX_HELD),
+            LazyLock::new(Networks::default),
+        )
     }
 
     fn take(&'static self, client: IpAddr) -> Option<Held> {
@@ -56,7 +59,7 @@ impl Places {
 /// The place of a response, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    of: (&'static Networks, Client),
+    of: (&'static Networks, CountedClient),
     _permit: SemaphorePermit<'static>,
 }
 
@@ -144,7 +147,7 @@ fn applying<'c>(
     content_type: &'c str,
 ) -> impl Iterator<Item = &'c Change> {
     let changes = changes.of(method, path);
-    changes.filter(move |one| one.changes_status(status) && !one.passes_type(content_type))
+    changes.filter(move |change| change.changes_status(status) && !change.passes_type(content_type))
 }
 
 /// Changes a whole response. Only its body, its status and what is said of the body change.

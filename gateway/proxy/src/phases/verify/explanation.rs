@@ -56,7 +56,9 @@ impl SearchLimit {
         }
         let index = app.get().unsigned_abs() % APP_COUNTERS as u64;
         let counter = usize::try_from(index).map(|index| &self.of_apps[index]);
-        let counted = counter.ok().and_then(|one| one.count(MAX_OF_APP, now));
+        let counted = counter
+            .ok()
+            .and_then(|counter| counter.count(MAX_OF_APP, now));
         counted.is_some_and(|before| {
             let limit = if before < FIRST_OF_APP {
                 MAX_SEARCHES

@@ -15,7 +15,7 @@ use pingora::{
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    failure::Failure,
+    failure::BackendFailure,
     stream::{BackendStream, limit_receive_buffer},
 };
 use crate::tls::backend::{Endpoint, TlsPeer};
@@ -66,22 +66,26 @@ impl Connector {
     /// # Errors
     ///
     /// The connection cannot be established, or the handshake fails.
-    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<BackendStream, Failure> {
+    pub(crate) async fn connect(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<BackendStream, BackendFailure> {
         let Some(tls) = &endpoint.tls else {
             let connected = self.connect_tcp(endpoint.address).await;
             return connected.map(BackendStream::plain);
         };
+        // One deadline for both: the handshake gets what connecting has left.
         let deadline = Instant::now() + self.timeout;
         let stream = self.connect_tcp(endpoint.address).await?;
         handshake(tls, stream, deadline).await
     }
 
-    async fn connect_tcp(&self, address: SocketAddr) -> Result<TcpStream, Failure> {
+    async fn connect_tcp(&self, address: SocketAddr) -> Result<TcpStream, BackendFailure> {
         let mut peer = self.peer.clone();
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;
         let connected = connected.inspect(limit_receive_buffer);
-        connected.map_err(|error| Failure::NotConnected {
+        connected.map_err(|error| BackendFailure::NotConnected {
             is_backend_fault: is_backend_fault(error.etype()),
             is_tls: false,
             why: error_summary(&error),
@@ -94,12 +98,12 @@ async fn handshake(
     tls: &TlsPeer,
     stream: TcpStream,
     deadline: Instant,
-) -> Result<BackendStream, Failure> {
+) -> Result<BackendStream, BackendFailure> {
     let connected = timeout_at(deadline, tls.handshake(stream)).await;
     let timed_out = |_| Err("TLS: the handshake timed out".to_owned());
     match connected.unwrap_or_else(timed_out) {
         Ok(stream) => Ok(BackendStream::tls(stream)),
-        Err(why) => Err(Failure::NotConnected {
+        Err(why) => Err(BackendFailure::NotConnected {
             is_backend_fault: true,
             is_tls: true,
             why,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     backend_head::{BackendHead, ResponseScanner},
-    failure::Failure,
+    failure::BackendFailure,
 };
 use crate::{
     request::client::Client,
@@ -57,7 +57,7 @@ pub(crate) struct ReceivedHead {
 #[derive(Debug)]
 pub(crate) struct ExchangeFailure {
     /// The cause.
-    pub failure: Failure,
+    pub failure: BackendFailure,
     /// Whether any byte of a response arrived.
     pub has_response: bool,
 }
@@ -97,6 +97,7 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
     } = exchange;
     match head {
         Ok((head, length)) => Ok(ReceivedHead {
+            // A connection with only a part of a request on it can carry no other.
             keeps_alive: head.keeps_alive && matches!(sending, SendState::Done),
             head,
             length,
@@ -131,7 +132,7 @@ enum SendState {
 
 impl<S: Stream, C: Client> Exchange<'_, S, C> {
     /// Waits for the head of the response.
-    async fn receive_head(&mut self) -> Result<(BackendHead, usize), Failure> {
+    async fn receive_head(&mut self) -> Result<(BackendHead, usize), BackendFailure> {
         let mut interim = 0;
         let mut scanner = ResponseScanner::default();
         loop {
@@ -141,17 +142,19 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
                 let head = BackendHead::read(&self.received[..length])?;
                 if head.status == 101 {
                     // The gateway never forwards `Upgrade`.
-                    return Err(Failure::Malformed("a 101 without an upgrade request"));
+                    return Err(BackendFailure::Malformed(
+                        "a 101 without an upgrade request",
+                    ));
                 }
                 if head.is_interim() && !head.keeps_alive {
-                    return Err(Failure::Malformed("an interim response with a body"));
+                    return Err(BackendFailure::Malformed("an interim response with a body"));
                 }
                 if !head.is_interim() {
                     return Ok((head, length));
                 }
                 interim += 1;
                 if interim > MAX_INTERIM {
-                    return Err(Failure::Malformed("too many interim responses"));
+                    return Err(BackendFailure::Malformed("too many interim responses"));
                 }
                 self.received.drain(..length);
                 scanner = ResponseScanner::default();
@@ -161,7 +164,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
     }
 
     /// Sends what the backend accepts, until bytes of a response arrive.
-    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BackendFailure>> {
         while matches!(self.sending, SendState::InFlight) {
             match self.writer.poll_write(self.stream, context) {
                 Poll::Ready(Ok(0)) => (self.sending, self.deadline) = (SendState::Done, None),
@@ -172,6 +175,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
                 Poll::Pending => break,
             }
         }
+        // Also while the request is still being sent, or after that failed: a backend may have answered before it read all.
         match poll_receive(self.stream, context, &mut self.received) {
             Poll::Ready(Ok(1..)) => return Poll::Ready(Ok(())),
             Poll::Ready(Ok(0)) => return Poll::Ready(Err(self.ended())),
@@ -179,19 +183,21 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             Poll::Pending => {}
         }
         if self.client.poll_disconnected(context).is_ready() {
-            return Poll::Ready(Err(Failure::ClientDisconnected));
+            return Poll::Ready(Err(BackendFailure::ClientDisconnected));
         }
         self.poll_timeout(context)
     }
 
-    fn ended(&self) -> Failure {
+    fn ended(&self) -> BackendFailure {
         match &self.sending {
-            SendState::Failed(error) => Failure::ended(&error.to_string()),
-            SendState::InFlight | SendState::Done => Failure::ended("closed without a response"),
+            SendState::Failed(error) => BackendFailure::ended(&error.to_string()),
+            SendState::InFlight | SendState::Done => {
+                BackendFailure::ended("closed without a response")
+            }
         }
     }
 
-    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BackendFailure>> {
         let timeout = match self.sending {
             SendState::InFlight => self.timeouts.send,
             SendState::Done | SendState::Failed(_) => self.timeouts.receive,
@@ -200,7 +206,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             .deadline
             .get_or_insert_with(|| Instant::now() + timeout);
         let expired = self.client.poll_deadline(context, deadline);
-        expired.map(|()| Err(Failure::TimedOut))
+        expired.map(|()| Err(BackendFailure::TimedOut))
     }
 }
 

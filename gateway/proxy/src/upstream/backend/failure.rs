@@ -7,7 +7,7 @@ use crate::{request::rejection::Rejection, upstream::routing::counts::BackendEve
 
 /// Why a request got no response or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum BackendFailure {
     /// No connection could be established. Nothing was sent.
     NotConnected {
         /// Whether the backend refused it or did not respond; otherwise the cause is on this machine.
@@ -30,7 +30,7 @@ pub enum Failure {
     ClientDisconnected,
 }
 
-impl Failure {
+impl BackendFailure {
     /// Creates [`Self::Ended`]: the connection ended before the response did.
     #[must_use]
     pub fn ended(why: &str) -> Self {
@@ -53,13 +53,13 @@ impl Failure {
     }
 }
 
-impl From<MalformedResponse> for Failure {
+impl From<MalformedResponse> for BackendFailure {
     fn from(MalformedResponse(why): MalformedResponse) -> Self {
         Self::Malformed(why)
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for BackendFailure {
     fn from(error: io::Error) -> Self {
         Self::Ended {
             why: error.to_string(),
@@ -67,17 +67,17 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<Failure> for Rejection {
-    fn from(failure: Failure) -> Self {
+impl From<BackendFailure> for Rejection {
+    fn from(failure: BackendFailure) -> Self {
         match failure {
-            Failure::NotConnected { why, .. } | Failure::Ended { why } => {
+            BackendFailure::NotConnected { why, .. } | BackendFailure::Ended { why } => {
                 Self::BackendUnreachable { why }
             }
-            Failure::TimedOut => Self::BackendTimeout,
-            Failure::Malformed(why) => Self::BackendUnreachable {
+            BackendFailure::TimedOut => Self::BackendTimeout,
+            BackendFailure::Malformed(why) => Self::BackendUnreachable {
                 why: format!("malformed response: {why}"),
             },
-            Failure::ClientDisconnected => Self::ClientDisconnected,
+            BackendFailure::ClientDisconnected => Self::ClientDisconnected,
         }
     }
 }

@@ -61,6 +61,7 @@ pub(crate) fn take(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStre
 
 /// As [`take`], after the runtime has polled the kernel for closed connections. For requests that cannot be retried.
 pub(crate) async fn take_checked(endpoint: &Endpoint, idle_seconds: u16) -> Option<BackendStream> {
+    // To yield costs a turn of the runtime: not if there is nothing to check.
     if !POOL.with_borrow(|pool| pool.idle.contains_key(&endpoint.id())) {
         return None;
     }
@@ -135,22 +136,25 @@ impl<S: Stream> Pool<S> {
     fn shown() -> Self {
         let pool = Self::default();
         let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.retain(|one| one.strong_count() > 0);
+        // Threads end with their runtime, for example in tests.
+        shown.retain(|length| length.strong_count() > 0);
         shown.push(Arc::downgrade(&pool.shown_len));
         pool
     }
 
     fn show_len(&self) {
+        // Only this thread changes it; the others read it for the metrics.
         self.shown_len.store(self.len, Ordering::Relaxed);
     }
 
     fn take(&mut self, endpoint: &Endpoint, idle_seconds: u16, now: Instant) -> Option<S> {
         let idle = self.idle.get_mut(&endpoint.id())?;
         let mut taken = None;
-        while let Some(mut one) = idle.pop() {
+        // The newest first: after a burst, the others reach their limit of idle time, and the pool shrinks.
+        while let Some(mut newest) = idle.pop() {
             self.len -= 1;
-            if one.is_usable(idle_seconds, now) {
-                taken = Some(one.stream);
+            if newest.is_usable(idle_seconds, now) {
+                taken = Some(newest.stream);
                 break;
             }
         }
@@ -160,6 +164,7 @@ impl<S: Stream> Pool<S> {
 
     fn put(&mut self, endpoint: Endpoint, idle: Idle<S>) {
         if self.len == MAX_IDLE {
+            // Its oldest connection, so that a busy backend does not displace the connections of the others.
             let most = self.idle.values_mut().max_by_key(|idle| idle.len());
             if let Some(most) = most {
                 most.remove(0);
@@ -173,7 +178,7 @@ impl<S: Stream> Pool<S> {
 
     fn sweep(&mut self, now: Instant) {
         self.idle.retain(|_, idle| {
-            idle.retain_mut(|one| one.is_usable(one.idle_seconds, now));
+            idle.retain_mut(|idle| idle.is_usable(idle.idle_seconds, now));
             !idle.is_empty()
         });
         self.len = self.idle.values().map(Vec::len).sum();

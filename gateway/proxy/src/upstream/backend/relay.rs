@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{io::AsyncReadExt, time::Instant};
 
-use super::{backend_head::ResponseBody, exchange::ReceivedHead, failure::Failure};
+use super::{backend_head::ResponseBody, exchange::ReceivedHead, failure::BackendFailure};
 use crate::{
     request::client::{Client, Disconnected},
     wire::{
@@ -83,7 +83,7 @@ impl<S: Stream> Relay<S> {
         passed: &mut u64,
         piece_limit: impl Fn(&mut S, u64) -> usize,
         release: impl FnOnce(S),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), BackendFailure> {
         loop {
             let arrived = &self.received[self.start..];
             let Piece {
@@ -92,6 +92,7 @@ impl<S: Stream> Relay<S> {
                 has_surplus,
             } = self.body.take(arrived, &mut self.decoded)?;
             if is_last {
+                // Before the client has the rest: its next request may take this very connection.
                 if self.keeps_alive && !has_surplus {
                     release(self.stream);
                 }
@@ -110,30 +111,32 @@ impl<S: Stream> Relay<S> {
             if !self.receive(client).await? {
                 return match self.body {
                     Body::UntilClose => client.finish(b"").await.map_err(client_disconnected),
-                    _ => Err(Failure::ended("closed within the response's body")),
+                    _ => Err(BackendFailure::ended("closed within the response's body")),
                 };
             }
         }
     }
 
     /// Waits for more of the body. Returns `false` at the end of the connection.
-    async fn receive<C: Client>(&mut self, client: &mut C) -> Result<bool, Failure> {
+    async fn receive<C: Client>(&mut self, client: &mut C) -> Result<bool, BackendFailure> {
         let mut deadline = None;
         loop {
             let received = poll_fn(|context| {
                 match self.poll_read(context) {
-                    Poll::Ready(read) => return Poll::Ready(read.map(Some).map_err(Failure::from)),
+                    Poll::Ready(read) => {
+                        return Poll::Ready(read.map(Some).map_err(BackendFailure::from));
+                    }
                     // The client gets the head now, and need not wait for the body.
                     Poll::Pending if self.head_waits => return Poll::Ready(Ok(None)),
                     Poll::Pending => {}
                 }
                 if client.poll_disconnected(context).is_ready() {
-                    return Poll::Ready(Err(Failure::ClientDisconnected));
+                    return Poll::Ready(Err(BackendFailure::ClientDisconnected));
                 }
                 let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.timeout);
                 client
                     .poll_deadline(context, deadline)
-                    .map(|()| Err(Failure::TimedOut))
+                    .map(|()| Err(BackendFailure::TimedOut))
             });
             match received.await? {
                 Some(length) => return Ok(length > 0),
@@ -179,7 +182,7 @@ impl Body {
         &mut self,
         arrived: &'p [u8],
         decoded: &'p mut Vec<u8>,
-    ) -> Result<Piece<'p>, Failure> {
+    ) -> Result<Piece<'p>, BackendFailure> {
         Ok(match self {
             Self::None => Piece {
                 data: &[],
@@ -200,7 +203,9 @@ impl Body {
                 decoded.clear();
                 let used = decoder
                     .decode(arrived, decoded)
-                    .map_err(|MalformedChunks| Failure::Malformed("its chunks are malformed"))?;
+                    .map_err(|MalformedChunks| {
+                        BackendFailure::Malformed("its chunks are malformed")
+                    })?;
                 Piece {
                     data: decoded,
                     is_last: decoder.is_done(),
@@ -216,8 +221,8 @@ impl Body {
     }
 }
 
-fn client_disconnected(_: Disconnected) -> Failure {
-    Failure::ClientDisconnected
+fn client_disconnected(_: Disconnected) -> BackendFailure {
+    BackendFailure::ClientDisconnected
 }
 
 #[cfg(test)]

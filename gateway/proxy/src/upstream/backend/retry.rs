@@ -7,7 +7,7 @@
 //! | an idle connection was closed, and there is no other address | once, same address, new connection | no retry |
 //! | after the first byte of a response; malformed; the client disconnected | no retry | no retry |
 
-use super::failure::Failure;
+use super::failure::BackendFailure;
 
 /// A failed attempt; with the failure, it decides on the retry.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum Retry {
 
 /// Decides where a request is retried after a failed attempt.
 #[must_use]
-pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
+pub(crate) fn retry(failure: &BackendFailure, attempt: Attempt) -> Retry {
     let Attempt {
         is_get,
         is_reused,
@@ -47,11 +47,13 @@ pub(crate) fn retry(failure: &Failure, attempt: Attempt) -> Retry {
     } = attempt;
     let may_be_repeated = is_get && !has_response;
     match failure {
-        Failure::NotConnected { .. } if has_another => Retry::OtherAddress,
-        Failure::Ended { .. } | Failure::TimedOut if may_be_repeated && has_another => {
+        BackendFailure::NotConnected { .. } if has_another => Retry::OtherAddress,
+        BackendFailure::Ended { .. } | BackendFailure::TimedOut
+            if may_be_repeated && has_another =>
+        {
             Retry::OtherAddress
         }
-        Failure::Ended { .. } if may_be_repeated && is_reused && !was_repeated => {
+        BackendFailure::Ended { .. } if may_be_repeated && is_reused && !was_repeated => {
             Retry::SameAddress
         }
         _ => Retry::No,
@@ -82,8 +84,8 @@ mod tests {
         }
     }
 
-    fn not_connected() -> Failure {
-        Failure::NotConnected {
+    fn not_connected() -> BackendFailure {
+        BackendFailure::NotConnected {
             is_backend_fault: true,
             is_tls: false,
             why: "refused".to_owned(),
@@ -105,7 +107,7 @@ mod tests {
             has_response: true,
             ..another(GET)
         };
-        for failure in [Failure::ended("reset"), Failure::TimedOut] {
+        for failure in [BackendFailure::ended("reset"), BackendFailure::TimedOut] {
             assert_eq!(retry(&failure, another(GET)), Retry::OtherAddress);
             for attempt in [answered, another(POST)] {
                 assert_eq!(retry(&failure, attempt), Retry::No, "{attempt:?}");
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_get_on_a_closed_idle_connection_is_retried_once() {
-        let closed = Failure::ended("closed");
+        let closed = BackendFailure::ended("closed");
         assert_eq!(retry(&closed, GET), Retry::SameAddress);
         let on_new = Attempt {
             is_reused: false,
@@ -133,12 +135,15 @@ mod tests {
             assert_eq!(retry(&closed, attempt), Retry::No, "{attempt:?}");
         }
         // A timeout does not mean that the connection was closed.
-        assert_eq!(retry(&Failure::TimedOut, GET), Retry::No);
+        assert_eq!(retry(&BackendFailure::TimedOut, GET), Retry::No);
     }
 
     #[test]
     fn nothing_else_is_retried() {
-        for failure in [Failure::Malformed("x"), Failure::ClientDisconnected] {
+        for failure in [
+            BackendFailure::Malformed("x"),
+            BackendFailure::ClientDisconnected,
+        ] {
             for attempt in [another(GET), another(POST)] {
                 assert_eq!(retry(&failure, attempt), Retry::No, "{failure:?}");
             }

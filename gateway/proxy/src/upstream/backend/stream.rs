@@ -11,7 +11,7 @@ use pingora::protocols::{Stream as TcpStream, l4::ext::set_recv_buf};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-use super::{backend_head::BackendHead, failure::Failure};
+use super::{backend_head::BackendHead, failure::BackendFailure};
 
 /// Usual receive buffer, in bytes; Linux counts twice. A client that reads nothing can keep it full, and without a limit
 /// Linux lets it grow to 6 MiB or more.
@@ -118,13 +118,15 @@ impl BackendStream {
         response: &BackendHead,
         bytes: &[u8],
         id: &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), BackendFailure> {
         if !response.has_request_id {
             return Ok(());
         }
         match (self.0.ids, response.echoes(bytes, id)) {
             (ResponseIds::Echoed, false) => {
-                return Err(Failure::Malformed("it has another request's X-Request-Id"));
+                return Err(BackendFailure::Malformed(
+                    "it has another request's X-Request-Id",
+                ));
             }
             (ResponseIds::Unknown, true) => self.0.ids = ResponseIds::Echoed,
             (ResponseIds::Unknown, false) => self.0.ids = ResponseIds::Own,

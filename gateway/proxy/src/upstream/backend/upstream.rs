@@ -9,7 +9,7 @@ use super::{
     backend_head::BackendHead,
     connector::Connector,
     exchange::{BackendRequest, ExchangeFailure, ExchangeTimeouts, ReceivedHead, exchange},
-    failure::Failure,
+    failure::BackendFailure,
     pool,
     relay::Relay,
     retry::{Attempt, Retry, retry},
@@ -35,12 +35,6 @@ pub struct Response {
     received: ReceivedHead,
     stream: BackendStream,
     endpoint: Endpoint,
-}
-
-/// A connection for a request.
-struct Connection {
-    stream: BackendStream,
-    is_reused: bool,
 }
 
 impl BackendClient {
@@ -91,11 +85,9 @@ impl BackendClient {
                 was_repeated,
             );
             let connected = connected.await;
-            let is_reused = connected
-                .as_ref()
-                .is_ok_and(|connected| connected.is_reused);
+            let is_reused = matches!(connected, Ok((_, true)));
             let failed = match connected {
-                Ok(Connection { mut stream, .. }) => {
+                Ok((mut stream, _)) => {
                     // An idle connection shows that the address is healthy only once it brings a response.
                     if !is_reused {
                         destination.restore();
@@ -148,7 +140,7 @@ impl BackendClient {
         idle_seconds: u16,
         client: &mut C,
         passed: &mut u64,
-    ) -> impl Future<Output = Result<(), Failure>> {
+    ) -> impl Future<Output = Result<(), BackendFailure>> {
         // Not async itself: the future of every request would have room for this response twice.
         let endpoint = response.endpoint;
         let release = move |stream| pool::put(endpoint, stream, idle_seconds);
@@ -156,7 +148,7 @@ impl BackendClient {
         relay.run(client, passed, BackendStream::piece_limit, release)
     }
 
-    /// Takes an idle connection, or establishes a new one. A repeated request always gets a new one.
+    /// Takes an idle connection, or establishes a new one; returns whether it was idle. A repeated request always gets a new one.
     ///
     /// If the client disconnects, the attempt continues: its result shows whether the address is healthy.
     async fn connect(
@@ -165,7 +157,7 @@ impl BackendClient {
         idle_seconds: u16,
         is_get: bool,
         is_repeated: bool,
-    ) -> Result<Connection, Failure> {
+    ) -> Result<(BackendStream, bool), BackendFailure> {
         let idle = match (is_repeated, is_get) {
             (true, _) => None,
             (false, true) => pool::take(endpoint, idle_seconds),
@@ -173,10 +165,7 @@ impl BackendClient {
         };
         if let Some(stream) = idle {
             self.taken.count(Taken::Reused);
-            return Ok(Connection {
-                stream,
-                is_reused: true,
-            });
+            return Ok((stream, true));
         }
         // Boxed to keep the future of every request small: most need no new connection.
         let connected = Box::pin(self.connector.connect(endpoint)).await;
@@ -184,17 +173,14 @@ impl BackendClient {
             Ok(_) => Taken::New,
             Err(_) => Taken::Failed,
         });
-        Ok(Connection {
-            stream: connected?,
-            is_reused: false,
-        })
+        Ok((connected?, false))
     }
 }
 
 /// Counts a failed attempt, and marks its address as unreachable if that is at fault.
-fn note_failure(destination: &Destination<'_>, failure: &Failure) {
+fn note_failure(destination: &Destination<'_>, failure: &BackendFailure) {
     failure.cause().inspect(|cause| destination.count(*cause));
-    if let Failure::NotConnected {
+    if let BackendFailure::NotConnected {
         is_backend_fault: true,
         why,
         ..
@@ -229,7 +215,7 @@ impl Response {
     /// # Errors
     ///
     /// It belongs to another one.
-    pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), Failure> {
+    pub(crate) fn check_id(&mut self, id: &RequestId) -> Result<(), BackendFailure> {
         let ReceivedHead { head, bytes, .. } = &self.received;
         self.stream.check_id(head, bytes, id.as_bytes())
     }

@@ -138,7 +138,7 @@ impl Address {
 
     /// Whether its load, relative to its weight and with one more request, is lower than another's.
     pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
-        let load = |one: &Self, weight: usize| (one.in_flight() + 1).saturating_mul(weight);
+        let load = |address: &Self, weight: usize| (address.in_flight() + 1).saturating_mul(weight);
         load(self, other.backend.weight) < load(other, self.backend.weight)
     }
 }
@@ -344,6 +344,7 @@ impl Ejection {
 
     /// Ends the ejection.
     pub(super) fn end(&self) {
+        // Read first: most addresses are not ejected, and a write would take the line from other processors.
         if self.until_ms.load(Ordering::Relaxed) & !DRAINED != 0 {
             self.update(|_| 0);
         }

@@ -16,7 +16,7 @@ use crate::{
     tls::backend::Endpoint,
     upstream::backend::{
         backend_head::{BackendHead, ResponseScanner},
-        failure::Failure,
+        failure::BackendFailure,
         relay::Body,
     },
     wire::io::Stream,
@@ -101,19 +101,19 @@ async fn request(path: &PathAndQuery, mut stream: impl Stream) -> Result<(), Str
     match exchanged.await {
         Ok(200) => Ok(()),
         Ok(status) => Err(format!("answered {status}")),
-        Err(Failure::Ended { why }) => Err(why),
-        Err(Failure::Malformed(why)) => Err(format!("malformed response: {why}")),
+        Err(BackendFailure::Ended { why }) => Err(why),
+        Err(BackendFailure::Malformed(why)) => Err(format!("malformed response: {why}")),
         Err(other) => Err(Rejection::from(other).to_string()),
     }
 }
 
 /// Reads a response, and returns its status.
-async fn read_response(stream: &mut impl Stream) -> Result<u16, Failure> {
+async fn read_response(stream: &mut impl Stream) -> Result<u16, BackendFailure> {
     let (mut received, mut total) = (Vec::new(), 0);
     let mut scanner = ResponseScanner::default();
     let length = loop {
         if stream.read_buf(&mut received).await? == 0 {
-            return Err(Failure::ended("closed without a response"));
+            return Err(BackendFailure::ended("closed without a response"));
         }
         if let Some(length) = scanner.scan(&received)? {
             break length;
@@ -125,13 +125,13 @@ async fn read_response(stream: &mut impl Stream) -> Result<u16, Failure> {
     while !body.take(&received, &mut decoded)?.is_last {
         total += received.len();
         if total > MAX_RESPONSE {
-            return Err(Failure::Malformed("its body is too large"));
+            return Err(BackendFailure::Malformed("its body is too large"));
         }
         received.clear();
         if stream.read_buf(&mut received).await? == 0 {
             return match body {
                 Body::UntilClose => Ok(head.status),
-                _ => Err(Failure::ended("closed within the response's body")),
+                _ => Err(BackendFailure::ended("closed within the response's body")),
             };
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::request::scripted::{Script, Step};
 
-    async fn status(response: &str) -> Result<u16, Failure> {
+    async fn status(response: &str) -> Result<u16, BackendFailure> {
         let steps = [Step::Give(response.into()), Step::End];
         read_response(&mut Script::new(steps)).await
     }

@@ -7,7 +7,7 @@ use super::{
     address::{AddressState, FixedInFlight},
     attempts::Attempts,
     counts::{BackendCounts, BackendEvent},
-    key::Key,
+    key::HashKey,
 };
 use crate::{
     config::Backend, directory::apps::App, request::rejection::Rejection, tls::backend::Endpoint,
@@ -32,7 +32,7 @@ enum Choice<'g> {
     /// A balancer chooses.
     Balanced {
         balancer: &'g Balancer,
-        key: Key<'g>,
+        key: HashKey<'g>,
         attempts: Attempts,
     },
 }
@@ -60,7 +60,7 @@ impl<'g> Destination<'g> {
             },
             (None, Some(balancer)) => Choice::Balanced {
                 balancer,
-                key: Key::new(balancer.balance(), app, client),
+                key: HashKey::new(balancer.balance(), app, client),
                 attempts: Attempts::default(),
             },
             (None, None) => return Err(Rejection::Internal("a version without a balancer".into())),

@@ -6,7 +6,7 @@ use crate::{config::Balance, directory::apps::App};
 
 /// The key of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Key<'r> {
+pub(crate) enum HashKey<'r> {
     /// No key: all requests are equal.
     None,
     /// The application's ident.
@@ -15,7 +15,7 @@ pub(crate) enum Key<'r> {
     Client([u8; 16]),
 }
 
-impl<'r> Key<'r> {
+impl<'r> HashKey<'r> {
     /// The key of a request of `app`, sent by `client`. A callback has no application, so its key is the client.
     #[must_use]
     pub(crate) fn new(balance: Balance, app: Option<&'r App>, client: IpAddr) -> Self {
@@ -64,7 +64,7 @@ mod tests {
         };
         let client = "192.0.2.7".parse().unwrap();
         let mapped = "::ffff:192.0.2.7".parse().unwrap();
-        let key = |balance, app, client| Key::new(balance, app, client).as_bytes().to_vec();
+        let key = |balance, app, client| HashKey::new(balance, app, client).as_bytes().to_vec();
         let by_client = key(Balance::HashClient, Some(&app), client);
         assert_eq!(by_client.len(), 16);
         assert_eq!(key(Balance::HashClient, None, mapped), by_client);

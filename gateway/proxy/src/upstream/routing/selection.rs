@@ -97,7 +97,8 @@ impl Addresses {
 
     /// The states of all.
     pub(super) fn states(&self) -> impl Iterator<Item = (SocketAddr, &AddressState)> + Clone {
-        self.iter().map(|one| (one.socket(), &*one.state))
+        self.iter()
+            .map(|address| (address.socket(), &*address.state))
     }
 
     pub(super) const fn len(&self) -> usize {

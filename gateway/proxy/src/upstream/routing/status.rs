@@ -76,7 +76,7 @@ impl AddressHealth {
 /// Whether a backend with these addresses serves requests, as far as checks and connections tell; `None` if nothing does.
 #[must_use]
 pub fn availability(addresses: &[AddressStatus]) -> Option<bool> {
-    let has = |health| addresses.iter().any(|one| one.health == health);
+    let has = |health| addresses.iter().any(|address| address.health == health);
     match (
         has(AddressHealth::Healthy),
         has(AddressHealth::Unchecked) || has(AddressHealth::Unknown),

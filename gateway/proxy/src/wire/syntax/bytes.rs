@@ -75,6 +75,13 @@ pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     is_number.then(|| value.iter().fold(0, add))
 }
 
+/// `sub-delims` of RFC 3986.
+const SUB_DELIMS: &[u8] = b"!$&'()*+,;=";
+/// `unreserved` of RFC 3986, beside letters and digits.
+const UNRESERVED: &[u8] = b"-._~";
+/// `tchar` of RFC 9110, beside letters and digits.
+const TOKEN_SIGNS: &[u8] = b"!#$%&'*+-.^_`|~";
+
 const fn classes() -> [u8; 256] {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -82,49 +89,32 @@ const fn classes() -> [u8; 256] {
         #[expect(clippy::cast_possible_truncation, reason = "the loop ends at 255")]
         let letter = byte as u8;
         let is_alphanumeric = letter.is_ascii_alphanumeric();
-        let is_unreserved = is_alphanumeric || matches!(letter, b'-' | b'.' | b'_' | b'~');
-        let is_sub_delim = matches!(
-            letter,
-            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
-        );
-        let is_path = is_unreserved || is_sub_delim || matches!(letter, b':' | b'@' | b'/');
-        let is_token = is_alphanumeric
-            || matches!(
-                letter,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
-        let mut class = 0;
-        if is_token {
-            class |= TOKEN;
+        let is_part = is_alphanumeric || has(UNRESERVED, letter) || has(SUB_DELIMS, letter);
+        let is_path = is_part || has(b":@/", letter);
+        if is_alphanumeric || has(TOKEN_SIGNS, letter) {
+            classes[byte] |= TOKEN;
         }
         if is_path {
-            class |= PATH;
+            classes[byte] |= PATH;
         }
-        if is_path && !matches!(letter, b'/' | b';') {
-            class |= PLAIN;
+        if is_path && !has(b"/;", letter) {
+            classes[byte] |= PLAIN;
         }
-        if letter.is_ascii_graphic() && !matches!(letter, b'"' | b'#' | b'<' | b'>' | b'%') {
-            class |= QUERY;
+        if letter.is_ascii_graphic() && !has(b"\"#<>%", letter) {
+            classes[byte] |= QUERY;
         }
         // No comma: an intermediary may have joined two `Host` fields with one.
-        if (is_unreserved || is_sub_delim) && letter != b',' {
-            class |= HOST;
+        if is_part && letter != b',' {
+            classes[byte] |= HOST;
         }
-        classes[byte] = class;
         byte += 1;
     }
     classes
+}
+
+const fn has(bytes: &[u8], wanted: u8) -> bool {
+    match bytes {
+        [] => false,
+        [first, rest @ ..] => *first == wanted || has(rest, wanted),
+    }
 }

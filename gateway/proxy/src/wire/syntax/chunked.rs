@@ -13,7 +13,7 @@ const MAX_SIZE_DIGITS: u32 = 8;
 /// Decodes a chunked body as it arrives.
 #[derive(Debug)]
 pub struct ChunkDecoder {
-    state: State,
+    state: ChunkState,
     discarded: usize,
     trailers: u32,
     /// Whether the body is a backend's response: then the limit of discarded bytes is per chunk.
@@ -21,7 +21,7 @@ pub struct ChunkDecoder {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ChunkState {
     /// In the hex digits: how many were read, and the size so far.
     Size {
         digits: u32,
@@ -60,7 +60,7 @@ impl ChunkDecoder {
     #[must_use]
     pub const fn for_request() -> Self {
         Self {
-            state: State::Size { digits: 0, size: 0 },
+            state: ChunkState::Size { digits: 0, size: 0 },
             discarded: 0,
             trailers: 0,
             is_response: false,
@@ -81,7 +81,7 @@ impl ChunkDecoder {
     /// Whether the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ChunkState::Done)
     }
 
     /// Decodes `bytes` and appends the data to `data`. Returns how many bytes belong to this body: all, unless it ends
@@ -93,7 +93,7 @@ impl ChunkDecoder {
     pub fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, MalformedChunks> {
         let mut offset = 0;
         while offset < bytes.len() && !self.is_done() {
-            if let State::Data { left } = self.state {
+            if let ChunkState::Data { left } = self.state {
                 let here = usize::try_from(left)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len() - offset);
@@ -101,9 +101,9 @@ impl ChunkDecoder {
                 offset += here;
                 let left = left - here as u64;
                 self.state = if left == 0 {
-                    State::DataReturn
+                    ChunkState::DataReturn
                 } else {
-                    State::Data { left }
+                    ChunkState::Data { left }
                 };
             } else {
                 self.state = self.step(bytes[offset])?;
@@ -113,59 +113,59 @@ impl ChunkDecoder {
         Ok(offset)
     }
 
-    fn step(&mut self, byte: u8) -> Result<State, MalformedChunks> {
+    fn step(&mut self, byte: u8) -> Result<ChunkState, MalformedChunks> {
         Ok(match (self.state, byte) {
-            (State::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
+            (ChunkState::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
                 if digits == MAX_SIZE_DIGITS {
                     return Err(MalformedChunks);
                 }
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
-                State::Size {
+                ChunkState::Size {
                     digits: digits + 1,
                     size: size * 16 + digit,
                 }
             }
-            (State::Size { digits: 1.., size }, b'\r') => State::SizeLineFeed { size },
-            (State::Size { digits: 1.., size }, b';') => State::Extension { size },
-            (State::Extension { size }, b'\r') => State::SizeLineFeed { size },
-            (State::Extension { .. }, b'\t' | b' '..=b'~') => self.discard(self.state)?,
-            (State::SizeLineFeed { size: 0 }, b'\n') => State::TrailerStart,
-            (State::SizeLineFeed { size }, b'\n') => State::Data { left: size },
-            (State::DataReturn, b'\r') => {
+            (ChunkState::Size { digits: 1.., size }, b'\r') => ChunkState::SizeLineFeed { size },
+            (ChunkState::Size { digits: 1.., size }, b';') => ChunkState::Extension { size },
+            (ChunkState::Extension { size }, b'\r') => ChunkState::SizeLineFeed { size },
+            (ChunkState::Extension { .. }, b'\t' | b' '..=b'~') => self.discard(self.state)?,
+            (ChunkState::SizeLineFeed { size: 0 }, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::SizeLineFeed { size }, b'\n') => ChunkState::Data { left: size },
+            (ChunkState::DataReturn, b'\r') => {
                 if self.is_response {
                     self.discarded = 0;
                 }
-                State::DataLineFeed
+                ChunkState::DataLineFeed
             }
-            (State::DataLineFeed, b'\n') => State::Size { digits: 0, size: 0 },
-            (State::TrailerStart, b'\r') => State::EndLineFeed,
+            (ChunkState::DataLineFeed, b'\n') => ChunkState::Size { digits: 0, size: 0 },
+            (ChunkState::TrailerStart, b'\r') => ChunkState::EndLineFeed,
             // The grammar of a header field: a token, a colon directly after it, then a value without control
             // characters. A line that begins with white space would be an obsolete fold.
-            (State::TrailerStart, _) if is_in_class(byte, TOKEN) => self.trailer()?,
-            (State::TrailerName, b':') => self.discard(State::TrailerValue)?,
-            (State::TrailerName, _) if is_in_class(byte, TOKEN) => {
-                self.discard(State::TrailerName)?
+            (ChunkState::TrailerStart, _) if is_in_class(byte, TOKEN) => self.trailer()?,
+            (ChunkState::TrailerName, b':') => self.discard(ChunkState::TrailerValue)?,
+            (ChunkState::TrailerName, _) if is_in_class(byte, TOKEN) => {
+                self.discard(ChunkState::TrailerName)?
             }
-            (State::TrailerValue, b'\r') => State::TrailerLineFeed,
-            (State::TrailerValue, _) if is_field_value_byte(byte) => {
-                self.discard(State::TrailerValue)?
+            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerLineFeed,
+            (ChunkState::TrailerValue, _) if is_field_value_byte(byte) => {
+                self.discard(ChunkState::TrailerValue)?
             }
-            (State::TrailerLineFeed, b'\n') => State::TrailerStart,
-            (State::EndLineFeed, b'\n') => State::Done,
+            (ChunkState::TrailerLineFeed, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::EndLineFeed, b'\n') => ChunkState::Done,
             _ => return Err(MalformedChunks),
         })
     }
 
     /// Begins a trailer field.
-    fn trailer(&mut self) -> Result<State, MalformedChunks> {
+    fn trailer(&mut self) -> Result<ChunkState, MalformedChunks> {
         self.trailers += 1;
         if self.trailers > MAX_TRAILERS {
             return Err(MalformedChunks);
         }
-        self.discard(State::TrailerName)
+        self.discard(ChunkState::TrailerName)
     }
 
-    fn discard(&mut self, next: State) -> Result<State, MalformedChunks> {
+    fn discard(&mut self, next: ChunkState) -> Result<ChunkState, MalformedChunks> {
         self.discarded += 1;
         if self.discarded > MAX_DISCARDED {
             Err(MalformedChunks)

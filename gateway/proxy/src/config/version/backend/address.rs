@@ -27,7 +27,7 @@ const MAX_WEIGHT: u16 = 100;
 pub struct BackendAddress {
     /// Host and port.
     pub host_port: HostPort,
-    /// Its share of the requests relative to the others'. 1 to 100, default 1.
+    /// Its share of the requests relative to the others'.
     pub weight: u16,
     /// TLS; `None` for plain HTTP.
     pub tls: Option<Arc<TlsPeer>>,

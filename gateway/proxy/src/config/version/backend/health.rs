@@ -14,13 +14,13 @@ const ALLOWED_PATH: &str =
 /// Health checks: a GET to each address, which a healthy backend answers with 200.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthChecks {
-    /// Path, optionally with a query. Default `/healthz`.
+    /// Path, optionally with a query.
     pub path: PathAndQuery,
-    /// From the start of one check to the start of the next. 1 s to 3600 s, default 2 s.
+    /// From the start of one check to the start of the next.
     pub interval: Duration,
-    /// Timeout of a check. 1 s to 60 s, default 1 s.
+    /// Timeout of a check.
     pub timeout: Duration,
-    /// Consecutive failed checks that make an address unhealthy. 1 to 100, default 3.
+    /// Consecutive failed checks that make an address unhealthy.
     pub unhealthy_after: usize,
 }
 

@@ -53,9 +53,9 @@ pub struct Upstream {
     pub balance: Balance,
     /// Settings of health checks; `None`: no checks.
     pub checks: Option<HealthChecks>,
-    /// Longest ejection of an address after a failed connect. 1 s to 3600 s, default 2 s.
+    /// Longest ejection of an address after a failed connect.
     pub out: Duration,
-    /// A connection that was idle for this many seconds is not used again. 1 to 3600, default 90. Not a `Duration`, which needs
+    /// A connection that was idle for this many seconds is not used again. Not a `Duration`, which needs
     /// 16 bytes: the future of every request has it several times.
     pub idle_seconds: u16,
 }

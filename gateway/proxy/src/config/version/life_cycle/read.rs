@@ -138,15 +138,16 @@ fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<B
         return Err(value.problem(&format!("a list of {}", items.len()), &allowed));
     }
     let mut brownouts = each(&items, |item| brownout(item, sunset))?;
-    for (index, one) in brownouts.iter().enumerate() {
-        let overlaps = |other: &Brownout| one.start < other.end && other.start < one.end;
+    for (index, brownout) in brownouts.iter().enumerate() {
+        let overlaps = |other: &Brownout| brownout.start < other.end && other.start < brownout.end;
         if let Some(other) = brownouts[..index].iter().position(overlaps) {
             let found = format!("one that overlaps {KEY}[{other}]");
             return Err(items[index].problem(&found, "brown-outs that do not overlap"));
         }
     }
     brownouts.sort_by_key(|brownout| brownout.start);
-    let shown = |one: &Brownout| format!("{}/{}", rfc3339(one.start), rfc3339(one.end));
+    let shown =
+        |Brownout { start, end }: &Brownout| format!("{}/{}", rfc3339(*start), rfc3339(*end));
     let shown: Vec<_> = brownouts.iter().map(shown).collect();
     section.set(KEY, format!("[{}]", shown.join(", ")));
     Ok(brownouts)

@@ -29,7 +29,7 @@ async fn exchanged(steps: impl IntoIterator<Item = Step>) -> Result<ReceivedHead
     run(&mut Script::new(steps), &mut ScriptedClient::default()).await
 }
 
-async fn failure(steps: impl IntoIterator<Item = Step>) -> (Failure, bool) {
+async fn failure(steps: impl IntoIterator<Item = Step>) -> (BackendFailure, bool) {
     let ExchangeFailure {
         failure,
         has_response,
@@ -73,14 +73,17 @@ async fn interim_responses_are_skipped() {
     }
     let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(MAX_INTERIM + 1);
     let (failure, has_response) = failure([give(many.as_bytes())]).await;
-    assert!(matches!(failure, Failure::Malformed(_)) && has_response);
+    assert!(matches!(failure, BackendFailure::Malformed(_)) && has_response);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unsolicited_101_is_malformed() {
     let switching = b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n";
     let (failure, _) = failure([give(switching)]).await;
-    assert!(matches!(failure, Failure::Malformed(_)), "{failure:?}");
+    assert!(
+        matches!(failure, BackendFailure::Malformed(_)),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +112,10 @@ async fn a_connection_closed_at_any_byte_fails_and_reports_whether_a_response_be
             ];
             let steps = steps.into_iter().filter(|step| *step != give(b""));
             let (failure, has_response) = failure(steps).await;
-            assert!(matches!(failure, Failure::Ended { .. }), "{failure:?}");
+            assert!(
+                matches!(failure, BackendFailure::Ended { .. }),
+                "{failure:?}"
+            );
             assert_eq!(has_response, length > 0, "{length} {end:?}");
         }
     }
@@ -118,7 +124,7 @@ async fn a_connection_closed_at_any_byte_fails_and_reports_whether_a_response_be
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_reports_the_systems_error() {
     let (failure, has_response) = failure([Step::FailWrite, Step::Wait, Step::End]).await;
-    assert!(matches!(failure, Failure::Ended { why } if why.contains("pipe")));
+    assert!(matches!(failure, BackendFailure::Ended { why } if why.contains("pipe")));
     assert!(!has_response);
 }
 
@@ -132,7 +138,7 @@ async fn each_wait_ends_after_its_own_timeout() {
     ] {
         let start = Instant::now();
         let (failure, has_response) = failure(steps).await;
-        assert_eq!((failure, has_response), (Failure::TimedOut, began));
+        assert_eq!((failure, has_response), (BackendFailure::TimedOut, began));
         assert_eq!(start.elapsed().as_secs(), expected.as_secs());
     }
 }
@@ -145,7 +151,10 @@ async fn an_exchange_ends_when_the_client_disconnects() {
     };
     for steps in [vec![], vec![Step::HoldAlways], vec![give(b"HTTP/1.1 2")]] {
         let ended = run(&mut Script::new(steps), &mut client).await;
-        assert_eq!(ended.unwrap_err().failure, Failure::ClientDisconnected);
+        assert_eq!(
+            ended.unwrap_err().failure,
+            BackendFailure::ClientDisconnected
+        );
     }
 }
 
@@ -158,7 +167,7 @@ async fn anything_but_a_response_is_malformed() {
     ] {
         let (failure, has_response) = failure([give(bytes.as_bytes())]).await;
         assert!(
-            matches!(failure, Failure::Malformed(_)) && has_response,
+            matches!(failure, BackendFailure::Malformed(_)) && has_response,
             "{bytes:?}"
         );
     }

@@ -12,7 +12,7 @@ const MAX_PIECE: usize = 256 * 1024;
 /// The result of a relay.
 #[derive(Debug)]
 struct Relayed {
-    outcome: Result<(), Failure>,
+    outcome: Result<(), BackendFailure>,
     client: ScriptedClient,
     passed: u64,
     is_released: bool,
@@ -110,7 +110,7 @@ async fn a_body_truncated_at_any_byte_is_not_finished() {
             for end in [Step::End, Step::FailRead] {
                 let steps = vec![Step::Wait, end];
                 let relayed = relayed(head, &wire[..length], steps).await;
-                assert!(matches!(relayed.outcome, Err(Failure::Ended { .. })));
+                assert!(matches!(relayed.outcome, Err(BackendFailure::Ended { .. })));
                 assert!(!relayed.client.is_finished, "{head} {length}");
                 assert!(!relayed.is_released);
             }
@@ -156,7 +156,7 @@ async fn malformed_chunks_abort_the_response() {
     ] {
         let relayed = relayed(CHUNKED, wire.as_bytes(), vec![Step::End]).await;
         assert!(
-            matches!(relayed.outcome, Err(Failure::Malformed(_))),
+            matches!(relayed.outcome, Err(BackendFailure::Malformed(_))),
             "{wire:?}"
         );
         assert!(!relayed.client.is_finished && !relayed.is_released);
@@ -168,7 +168,7 @@ async fn a_stalled_body_ends_after_the_timeout() {
     let start = Instant::now();
     let steps = vec![Step::Wait, Step::Give(BODY[..3].into())];
     let relayed = relayed(LENGTH, b"", steps).await;
-    assert_eq!(relayed.outcome, Err(Failure::TimedOut));
+    assert_eq!(relayed.outcome, Err(BackendFailure::TimedOut));
     assert_eq!(relayed.passed, 3);
     assert_eq!(start.elapsed().as_secs(), TIMEOUT.as_secs());
 }
@@ -180,14 +180,14 @@ async fn a_relay_ends_when_the_client_disconnects() {
         ..ScriptedClient::default()
     };
     let waiting = relayed_to(disconnected, LENGTH, b"012", vec![]).await;
-    assert_eq!(waiting.outcome, Err(Failure::ClientDisconnected));
+    assert_eq!(waiting.outcome, Err(BackendFailure::ClientDisconnected));
     let limited = ScriptedClient {
         max_pieces: Some(1),
         ..ScriptedClient::default()
     };
     let steps = Script::giving(&BODY.as_bytes()[3..], 1);
     let stopped = relayed_to(limited, LENGTH, b"012", steps).await;
-    assert_eq!(stopped.outcome, Err(Failure::ClientDisconnected));
+    assert_eq!(stopped.outcome, Err(BackendFailure::ClientDisconnected));
     assert!(!stopped.client.is_finished && !stopped.is_released);
 }
 

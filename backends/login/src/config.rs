@@ -139,6 +139,7 @@ impl Config {
     fn read_shared(root: &mut Section<'_>) -> Read<Self> {
         let headers = shared_keys::headers(root);
         let listen = root.address("listen", LISTEN);
+        // Management must listen elsewhere.
         let own: Vec<_> = listen.iter().copied().collect();
         let login = Lifetimes::read(root);
         read_all!(Self {

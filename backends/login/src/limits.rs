@@ -115,6 +115,7 @@ impl Limits {
         client: IpAddr,
         now: Instant,
     ) -> Result<ProviderPermit, LoginError> {
+        // First the rate: a flood must not fill the queue for permits.
         self.count_callback_without_calls(client, now)?;
         let permit = self.provider_calls.begin(Network::from_site(client)).await;
         permit.ok_or_else(|| rate_limited("provider_calls", Duration::ZERO))

@@ -366,6 +366,7 @@ impl ProviderClients {
                 _ => None,
             })
         };
+        // Two providers can be clients of one issuer: they share what it publishes.
         let mut issuers = BTreeMap::new();
         let mut issuer = |name: &String| {
             let start = || Arc::new(Issuer::start(name.clone(), http.clone()));

@@ -64,6 +64,7 @@ impl Secret {
 /// `N` bytes from the system's random source.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
+    // Without random bytes nothing here is safe: better to fail.
     getrandom::fill(&mut bytes).expect("a running system has a random source");
     bytes
 }

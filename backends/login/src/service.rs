@@ -73,6 +73,7 @@ impl Service {
         providers: ProviderClients,
         tracer_before: Option<&Tracer>,
     ) -> Arc<Self> {
+        // The caches outlive a configuration, and their settings do not.
         state.set_stale(config.stale);
         let tracer = Tracer::new(&config.tracing, trace::SERVICE, &state.spans, tracer_before);
         Arc::new(Self {

@@ -140,6 +140,7 @@ pub(crate) async fn recorded<T, E>(
     url: &url::Url,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
+    // Most requests are not sampled, and then nothing is measured.
     let Ok(current) = CURRENT.try_with(Arc::clone) else {
         return work.await;
     };

@@ -68,6 +68,7 @@ impl<'t> Claims<'t> {
         }
         Ok(User {
             subject: self.subject()?,
+            // It is only shown: one of another type is no reason to refuse a login.
             name: self.0.get("name", ()).ok().flatten(),
         })
     }

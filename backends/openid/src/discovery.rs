@@ -135,6 +135,7 @@ impl Discovery {
             )?,
             allows_http: web_url::read(issuer).is_ok_and(|url| url.scheme() == "http"),
         };
+        // First: in a document of another issuer, nothing else matters.
         document.check_issuer(issuer)?;
         let discovery = Self {
             authorization_endpoint: document.required("authorization_endpoint")?,

@@ -29,6 +29,7 @@ impl<'d> Object<'d> {
             json.end().ok().map(|()| members)
         };
         let members = parse().ok_or(malformed)?;
+        // A map alone would take the last of two members, where another reader takes the first.
         let number = members.len();
         let unique: BTreeMap<_, _> = members.into_iter().collect();
         match unique.len() == number {

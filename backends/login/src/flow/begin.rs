@@ -65,6 +65,7 @@ pub(crate) async fn begin_redirect(
     if provider.is_none() && !can_choose {
         return Err(LoginError::NO_PROVIDER);
     }
+    // Checked now, so that no user logs in in vain; and once more at the end, since the origin may be gone by then.
     let allowed = &login_request.application.return_to;
     let parse = |text| return_to::parse(text, allowed).ok_or(LoginError::ReturnToNotAllowed);
     let return_to: Option<Url> = return_to.map(parse).transpose()?;
@@ -123,6 +124,7 @@ pub(crate) async fn begin_polling(
     client: IpAddr,
 ) -> Result<PollingLogin, LoginError> {
     let provider = requested_provider(service, login_request.provider)?;
+    // Before anything is stored: each login leaves a row for a while.
     let (application, instant) = (login_request.application.id, service.state.clock.instant());
     service.limits.count_start(application, instant)?;
     let (token, user_code) = (

@@ -47,6 +47,7 @@ impl BrowserRequest<'_> {
     ) -> Result<BrowserStep, LoginError> {
         let (config, now) = (&self.service.config, self.service.now());
         let login = &stored.login;
+        // A browser that has a cookie keeps it, so that the links of its other tabs stay valid.
         let cookie = stored.sent.unwrap_or_else(LoginCookie::generate);
         let fixed = match &login.provider {
             Choice::Fixed(name) => Some(name),
@@ -61,6 +62,7 @@ impl BrowserRequest<'_> {
             let provider = self.configured_provider(name)?;
             return self.redirect_to_provider(login, provider, &cookie).await;
         }
+        // The mark keeps this cookie if the browser has too many.
         let value = match login.is_bound_to(&cookie) {
             true => cookie.encode_confirmed(),
             false => cookie.encode(),
@@ -224,6 +226,7 @@ impl BrowserRequest<'_> {
         }
         let url = authorize_url(provider, (&login.state, cookie, &login.hints)).await?;
         let name = &provider.config.name;
+        // A fixed provider is in the row already. Written before the browser leaves: its callback must find the choice.
         let chosen = matches!(login.provider, Choice::Users(_)).then_some(name);
         self.bind(login, cookie, chosen).await?;
         if let Choice::Users(before) = &login.provider

@@ -95,6 +95,7 @@ pub(crate) async fn check(
         let (waiters, connections) = (&service.state.waiters, service.connection_limit());
         waiters.subscribe(token.hash(), application, connections)
     };
+    // Without a place among them the response is the present status, as without `wait`.
     let waiter = (!wait.is_zero()).then(subscribe).flatten();
     let mut deadline = tokio::time::Instant::now() + wait;
     loop {

@@ -106,12 +106,8 @@ impl BrowserRequest<'_> {
         let (limits, now) = (&self.service.limits, self.service.state.clock.instant());
         limits.count_callback_without_calls(self.client, now)?;
         log_refusal(self.service, provider, refusal);
-        let back = match &login.mode {
-            Mode::Redirect {
-                return_to: Some(url),
-            } => Some(failed_url(url, FailureReason::ProviderFailed)),
-            _ => None,
-        };
+        let return_to = login.mode.return_to();
+        let back = return_to.map(|url| failed_url(url, FailureReason::ProviderFailed));
         Ok(BrowserOutcome::TryAgain {
             state: login.state.encode(),
             application: Arc::clone(application),
@@ -179,6 +175,7 @@ async fn finish_once(
     grant: Grant,
 ) -> Result<Ended, LoginError> {
     let now = service.state.clock.instant();
+    // Outside of the task: a browser that leaves while it waits takes no permit.
     let permit = service.limits.count_callback(client, now).await?;
     let own = Arc::clone(service);
     let work = async move {

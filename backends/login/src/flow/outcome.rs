@@ -114,41 +114,30 @@ pub(super) fn outcome_again(
     if !request.wants_page || !cookie.is_some_and(|cookie| login.is_bound_to(cookie)) {
         return None;
     }
-    match (&login.status, &login.mode) {
-        (Status::Pending, _) => None,
-        (Status::Exchanging(claim), _) if now < claim.until => Some(BrowserOutcome::Finishing),
+    let return_to = login.mode.return_to();
+    let (application, allowed) = (Arc::clone(application), &application.return_to);
+    Some(match &login.status {
+        Status::Pending => return None,
+        Status::Exchanging(claim) if now < claim.until => BrowserOutcome::Finishing,
         // Checked again: the application may have lost the origin since the login ended.
-        (
-            _,
-            Mode::Redirect {
-                return_to: Some(url),
-            },
-        ) if !is_allowed(url, &application.return_to) => {
-            Some(BrowserOutcome::Problem(LoginError::ReturnToNotAllowed))
+        _ if return_to.is_some_and(|url| !is_allowed(url, allowed)) => {
+            BrowserOutcome::Problem(LoginError::ReturnToNotAllowed)
         }
-        (
-            Status::Complete(_),
-            Mode::Redirect {
-                return_to: Some(url),
-            },
-        ) => {
-            let origin = url.origin().ascii_serialization();
-            Some(BrowserOutcome::Finished(Arc::clone(application), origin))
-        }
-        (Status::Complete(_), _) => Some(BrowserOutcome::Close(Arc::clone(application))),
-        (Status::Failed { reason, .. }, mode) => Some(failed(mode, *reason)),
+        Status::Complete(_) => match return_to {
+            Some(url) => BrowserOutcome::Finished(application, url.origin().ascii_serialization()),
+            None => BrowserOutcome::Close(application),
+        },
+        Status::Failed { reason, .. } => failed(return_to, *reason),
         // No outcome can be stored after the claim has ended.
-        (Status::Exchanging(_), mode) => Some(failed(mode, FailureReason::ProviderFailed)),
-    }
+        Status::Exchanging(_) => failed(return_to, FailureReason::ProviderFailed),
+    })
 }
 
 /// The response to the browser of a login that failed.
-fn failed(mode: &Mode, reason: FailureReason) -> BrowserOutcome {
-    match mode {
-        Mode::Redirect {
-            return_to: Some(url),
-        } => BrowserOutcome::ReturnTo(failed_url(url, reason)),
-        _ => BrowserOutcome::Problem(reason.into()),
+fn failed(return_to: Option<&Url>, reason: FailureReason) -> BrowserOutcome {
+    match return_to {
+        Some(url) => BrowserOutcome::ReturnTo(failed_url(url, reason)),
+        None => BrowserOutcome::Problem(reason.into()),
     }
 }
 
@@ -218,7 +207,7 @@ pub(super) async fn store_failure(
         }
     };
     let is_stored = fail(service, login, reason).await?;
-    let outcome = failed(&login.mode, reason);
+    let outcome = failed(login.mode.return_to(), reason);
     Ok((Ended { outcome, is_stored }, reason.into()))
 }
 

@@ -75,6 +75,7 @@ impl Operation {
     /// It takes an [`AuthenticatedUser`](crate::request::AuthenticatedUser).
     pub fn user(self) -> Self {
         let mut operation = self.optional_user();
+        // The alternative without a credential.
         operation.security.remove(0);
         operation.problem(LoginError::AuthorizationMissing)
     }

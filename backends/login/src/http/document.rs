@@ -29,6 +29,7 @@ pub(super) fn document<V: Version>(
     own: &Endpoints<V>,
 ) -> Result<Value, EndpointsError> {
     let mut document = filled_template(config, V::NAME);
+    // There the template has the names of headers, until the common responses are written.
     let responses = Responses {
         headers: document["components"]["responses"].take(),
         common: common_problems(shared),
@@ -68,15 +69,15 @@ fn filled_template(config: &Config, version: &str) -> Value {
         ("<authorization>", names.spelled(&names.authorization)),
         ("<version header>", names.spelled(&names.version)),
         ("<version source>", names.spelled(&names.version_source)),
-        ("<languages>", languages.to_string()),
-        ("<sources>", sources.to_string()),
+        (r#""<languages>""#, languages.to_string()),
+        (r#""<sources>""#, sources.to_string()),
     ];
     let seconds = [
-        ("<login seconds>", lifetimes.login),
-        ("<claim seconds>", lifetimes.claim),
-        ("<ticket seconds>", lifetimes.ticket),
-        ("<credential seconds>", lifetimes.credential),
-        ("<renewal seconds>", lifetimes.renewal),
+        (r#""<login seconds>""#, lifetimes.login),
+        (r#""<claim seconds>""#, lifetimes.claim),
+        (r#""<ticket seconds>""#, lifetimes.ticket),
+        (r#""<credential seconds>""#, lifetimes.credential),
+        (r#""<renewal seconds>""#, lifetimes.renewal),
     ];
     let seconds = seconds.map(|(name, lifetime)| (name, lifetime.as_secs().to_string()));
     let filled = text
@@ -167,6 +168,7 @@ impl Responses {
             add(302, self.response(302, "The browser goes on.", json!({})));
         }
         for (status, codes) in by_status(self.common.union(&operation.problems)) {
+            // Common responses are referred to: with all of them written out, no person could read the document.
             let is_own = operation.problems.iter().any(|(own, _)| *own == status);
             let response = match is_own || operation.is_for_browsers {
                 true => with_page(self.problem(status, &codes)),

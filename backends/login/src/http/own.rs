@@ -203,6 +203,7 @@ impl<S: OwnSettings> Start<S> {
 
     /// Waits until the process stops: it accepts no more requests, and those in flight may finish.
     pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<S> {
+        // Only the state: the service is of the start, and a task must not keep its configuration.
         let state = Arc::clone(&self.service.state);
         async move { state.wait_until_closing().await }
     }

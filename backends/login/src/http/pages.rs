@@ -21,6 +21,7 @@ use crate::{
 /// cancels below.
 pub(crate) fn login(page: &Page, language: Language) -> Response {
     let application = page.application.name.as_str();
+    // The name is an operator's text, which `html!` escapes.
     let args = [("application", application)];
     let title = text(language, "page_confirm_title", &args);
     let begun = |polling: &PollingPage| {

@@ -57,6 +57,7 @@ pub(super) fn router<V: Version>(
     check::<V>(&endpoints)?;
     let paths = shared_paths::<V>().into_iter().chain(endpoints.paths());
     let requests = service.state.metrics.requests.of_version(V::NAME, paths);
+    // Wrong names end the start: the gateway could not route to them.
     let version = name_of::<V>()?;
     let document = document(&service.config, &of_all_versions(), &endpoints)?;
     let shared = Context {

@@ -128,6 +128,7 @@ type MadeRoutes = Pin<Box<dyn Future<Output = anyhow::Result<(VersionName, Route
 impl AnyVersion {
     fn of<V: Version>() -> Self {
         let has_settings = TypeId::of::<V::Settings>() != TypeId::of::<()>();
+        // Filled by the first configuration, and shared with all that follow.
         let process = Arc::new(OnceCell::new());
         let read_keys = move |outer: &mut Section<'_>, key: &str| {
             let settings = match has_settings {

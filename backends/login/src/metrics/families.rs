@@ -70,6 +70,7 @@ fn write_logins(
     other: &ProviderMetrics,
     scrape: &mut Scrape<'_>,
 ) -> fmt::Result {
+    // All others share one label: their names are another process' configuration.
     let known = providers
         .iter()
         .map(|(name, provider)| (name.as_str(), &**provider, 0));

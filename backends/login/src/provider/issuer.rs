@@ -179,6 +179,7 @@ async fn keep(
                 Err(fault) => fetched.fault = Some(Arc::new(fault)),
             }
         });
+        // However often requests ask: who begins logins must not make this service call the provider.
         sleep(pace.interval).await;
         let _ = timeout(pause, wanted.notified()).await;
     }

@@ -92,6 +92,16 @@ pub(crate) enum Mode {
     },
 }
 
+impl Mode {
+    /// Where the browser of a redirect login is redirected to at the end.
+    pub(crate) const fn return_to(&self) -> Option<&Url> {
+        match self {
+            Self::Redirect { return_to } => return_to.as_ref(),
+            Self::Polling { .. } => None,
+        }
+    }
+}
+
 /// When and from where a client began a polling login. RFC 10027.
 #[derive(Clone, Debug)]
 pub(crate) struct Begun {
@@ -269,8 +279,8 @@ impl Hints {
     pub(crate) const MAX_LOGIN_HINT: usize = 254;
 
     /// Adds the value of a parameter.
-    pub(crate) fn add(&mut self, parameter: PassedOn, value: &str) {
-        self.0.push((parameter, value.to_owned()));
+    pub(crate) fn add(&mut self, parameter: PassedOn, value: String) {
+        self.0.push((parameter, value));
     }
 
     /// The value of a parameter.
@@ -320,8 +330,8 @@ mod tests {
     fn hints_read_back() {
         assert_eq!(Hints::default().encode(), None);
         let mut hints = Hints::default();
-        hints.add(PassedOn::LoginHint, "ada+1@example.org & é");
-        hints.add(PassedOn::Prompt, "login");
+        hints.add(PassedOn::LoginHint, "ada+1@example.org & é".to_owned());
+        hints.add(PassedOn::Prompt, "login".to_owned());
         let back = Hints::decode(&hints.encode().unwrap());
         assert!(back == hints);
         assert_eq!(back.get(PassedOn::LoginHint), Some("ada+1@example.org & é"));

@@ -133,6 +133,7 @@ impl ProviderConfig {
         if is_sandbox {
             section.note_public("client_secret");
         }
+        // Its secret is public: with it, anyone who reaches the sandbox logs in as any user.
         let is_local_only = is_sandbox && allows_sandbox != Ok(true);
         let auths = ClientAuth::ALL.map(ClientAuth::as_str);
         let client_auth = section.optional_by("client_auth", &quoted(&auths), |text| {
@@ -238,6 +239,7 @@ fn protocol(
     scopes: &Read<Vec<String>>,
 ) -> Read<Protocol> {
     let (preset, given) = (preset?, given?);
+    // Fails below: until then, the other keys report their problems.
     let refused = refuse_other_kinds_keys(section, preset);
     let protocol = match &preset.protocol {
         preset::Protocol::OAuth(oauth) => oauth_settings(section, oauth, given, is_local_only)
@@ -337,6 +339,7 @@ fn endpoints(
     [authorize, token, user]: [Option<Address>; 3],
     is_local_only: bool,
 ) -> Read<Vec<Read<Url>>> {
+    // GitHub's API has a host of its own, and at a company's server a path.
     let own_user_url = preset.own_user_url.filter(|_| url.is_some());
     let user_url = own_user_url.or(preset.user_url);
     let endpoints = [
@@ -347,6 +350,7 @@ fn endpoints(
     let endpoints = endpoints
         .map(|(key, given, default)| (key, given.or_else(|| default.and_then(Address::parse))));
     let server = url.or_else(|| preset.url.and_then(base_url));
+    // One problem instead of three: every path lacks the same address.
     let mut addresses = endpoints.iter().map(|(_, address)| address);
     if server.is_none() && addresses.any(|address| matches!(address, Some(Address::Path(_)))) {
         return Err(section.missing("url", BASE));

@@ -8,13 +8,13 @@ use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
     header::{LOCATION, SET_COOKIE},
 };
-use signpost_protocol::{app::AppId, challenge::Challenge};
+use signpost_protocol::{app::AppId, challenge::Challenge, language::Language};
 use url::Url;
 
 use super::json;
 use crate::{
     config::PassedOn,
-    error::{LoginError, ParamRule},
+    error::LoginError,
     flow::{
         self, BrowserOutcome, BrowserRequest, BrowserStep, Callback, Grant, LoginRequest, Redirect,
         Refusal,
@@ -90,8 +90,14 @@ pub(crate) async fn login<V: Version>(
     parameters: Result<Parameters, LoginError>,
 ) -> Result<Response, LoginError> {
     let application = named_application(&headers, &context)?;
+    let browser = Browser {
+        context: &context,
+        info: &info,
+        headers: &headers,
+    };
+    // By the query alone, as the gateway tells a callback, which it lets pass unsigned.
     let Some(parameters) = Parameters::of_callback(uri.query().unwrap_or_default()) else {
-        return begin_redirect(&context, &info, application, &parameters?, &headers).await;
+        return browser.begin(application, &parameters?).await;
     };
     let request = BrowserRequest {
         service: &context.service,
@@ -111,116 +117,107 @@ pub(crate) async fn login<V: Version>(
         }
         Asked::Code(callback) | Asked::Error(callback) => request.finish(callback).await?,
     };
-    step_response::<V>(&context, &info, &headers, step)
+    browser.response::<V>(step)
 }
 
-/// The response to a step of a login.
-fn step_response<V: Version>(
-    context: &Context,
-    info: &RequestInfo,
-    headers: &HeaderMap,
-    step: BrowserStep,
-) -> Result<Response, LoginError> {
-    Ok(match step {
-        BrowserStep::Page(page) => {
-            let response = pages::login(&page, info.language);
-            match page.polling {
-                Some(polling) => with_cookie(context, headers, polling.set_cookie, response),
-                None => response,
+/// Writes the responses to a browser's request.
+struct Browser<'r> {
+    context: &'r Context,
+    info: &'r RequestInfo,
+    headers: &'r HeaderMap,
+}
+
+impl Browser<'_> {
+    /// `GET /login` (`provider`, `return_to`, `prompt`, `login_hint`): redirects the browser to the provider, or to the page
+    /// where the user chooses one.
+    async fn begin(
+        &self,
+        application: Option<AppId>,
+        parameters: &Parameters,
+    ) -> Result<Response, LoginError> {
+        let Self { context, info, .. } = self;
+        let application = required_application(context, application).await?;
+        let login_request = LoginRequest {
+            version: &client_version(self.headers, context)?,
+            application: &application,
+            provider: parameters.optional("provider")?,
+            hints: hints(context, parameters)?,
+        };
+        let return_to = parameters.optional("return_to")?;
+        let challenge =
+            parameters.of_form("code_challenge", Challenge::PATTERN, Challenge::decode)?;
+        // Without it RFC 7636 means `plain`: here it is always S256, and a client that means another cannot begin.
+        let is_s256 = |method: &str| (method == "S256").then_some(());
+        parameters.of_form("code_challenge_method", "S256", is_s256)?;
+        let ending = (return_to, challenge);
+        if return_to.is_none() && info.wants_page {
+            return Err(LoginError::NO_RETURN_TO);
+        }
+        let begun = flow::begin_redirect(&context.service, login_request, ending, info.wants_page);
+        self.begun(begun.await?)
+    }
+
+    /// The response to a step of a login.
+    fn response<V: Version>(&self, step: BrowserStep) -> Result<Response, LoginError> {
+        let language = self.info.language;
+        match step {
+            BrowserStep::Page(page) => {
+                let response = pages::login(&page, language);
+                Ok(match page.polling {
+                    Some(polling) => self.with_cookie(polling.set_cookie, response),
+                    None => response,
+                })
+            }
+            BrowserStep::Redirect(redirect) => self.begun(redirect),
+            BrowserStep::Again(url) => redirect_to(&url),
+            BrowserStep::Finished(outcome, set_cookie) => {
+                let mut response = outcome_response::<V>(outcome, language)?;
+                let set_cookie = set_cookie.map(|set_cookie| (SET_COOKIE, set_cookie));
+                response.headers_mut().extend(set_cookie);
+                Ok(response)
             }
         }
-        BrowserStep::Redirect(redirect) => begun_response(context, headers, redirect)?,
-        BrowserStep::Again(url) => redirect_to(&url)?,
-        BrowserStep::Finished(outcome, set_cookie) => {
-            let mut response = outcome_response::<V>(info, outcome)?;
-            let set_cookie = set_cookie.map(|set_cookie| (SET_COOKIE, set_cookie));
-            response.headers_mut().extend(set_cookie);
-            response
+    }
+
+    /// 302, with the login's cookie.
+    fn begun(&self, Redirect { url, set_cookie }: Redirect) -> Result<Response, LoginError> {
+        Ok(self.with_cookie(set_cookie, redirect_to(&url)?))
+    }
+
+    /// Adds the login's cookie; the oldest ones of too many go.
+    fn with_cookie(&self, set_cookie: HeaderValue, mut response: Response) -> Response {
+        let public_url = &self.context.service.config.public_url;
+        let removals = remove_oldest(self.headers, public_url, &set_cookie);
+        for cookie in [set_cookie].into_iter().chain(removals) {
+            response.headers_mut().append(SET_COOKIE, cookie);
         }
-    })
-}
-
-/// `GET /login` (`provider`, `return_to`, `prompt`, `login_hint`): redirects the browser to the provider, or to the page
-/// where the user chooses one.
-async fn begin_redirect(
-    context: &Context,
-    info: &RequestInfo,
-    application: Option<AppId>,
-    parameters: &Parameters,
-    headers: &HeaderMap,
-) -> Result<Response, LoginError> {
-    let application = required_application(context, application).await?;
-    let login_request = LoginRequest {
-        version: &client_version(headers, context)?,
-        application: &application,
-        provider: parameters.optional("provider")?,
-        hints: hints(context, parameters)?,
-    };
-    let return_to = parameters.optional("return_to")?;
-    let challenge = parameters.of_form("code_challenge", Challenge::PATTERN, Challenge::decode)?;
-    // Without it RFC 7636 means `plain`: here it is always S256, and a client that means another cannot begin.
-    let is_s256 = |method: &str| (method == "S256").then_some(());
-    parameters.of_form("code_challenge_method", "S256", is_s256)?;
-    let ending = (return_to, challenge);
-    if return_to.is_none() && info.wants_page {
-        return Err(LoginError::NO_RETURN_TO);
+        response
     }
-    let begun = flow::begin_redirect(&context.service, login_request, ending, info.wants_page);
-    begun_response(context, headers, begun.await?)
-}
-
-/// 302, with the login's cookie.
-fn begun_response(
-    context: &Context,
-    headers: &HeaderMap,
-    redirect: Redirect,
-) -> Result<Response, LoginError> {
-    let Redirect { url, set_cookie } = redirect;
-    Ok(with_cookie(
-        context,
-        headers,
-        set_cookie,
-        redirect_to(&url)?,
-    ))
-}
-
-/// Adds the login's cookie; the oldest ones of too many go.
-fn with_cookie(
-    context: &Context,
-    headers: &HeaderMap,
-    set_cookie: HeaderValue,
-    mut response: Response,
-) -> Response {
-    let removals = remove_oldest(headers, &context.service.config.public_url, &set_cookie);
-    for cookie in [set_cookie].into_iter().chain(removals) {
-        response.headers_mut().append(SET_COOKIE, cookie);
-    }
-    response
 }
 
 /// The response to the browser whose login has ended.
 fn outcome_response<V: Version>(
-    info: &RequestInfo,
     outcome: BrowserOutcome,
+    language: Language,
 ) -> Result<Response, LoginError> {
     Ok(match outcome {
         BrowserOutcome::ReturnTo(url) => redirect_to(&url)?,
         BrowserOutcome::Result(result) => json(V::login_result(&result)),
-        BrowserOutcome::Close(application) => pages::done(&application.name, info.language),
+        BrowserOutcome::Close(application) => pages::done(&application.name, language),
         BrowserOutcome::Finished(application, origin) => {
-            pages::finished(&application.name, &origin, info.language)
+            pages::finished(&application.name, &origin, language)
         }
-        BrowserOutcome::Cancelled => pages::cancelled(info.language),
+        BrowserOutcome::Cancelled => pages::cancelled(language),
         BrowserOutcome::TooLate(application) => {
-            let page = pages::too_late(&application.name, info.language);
+            let page = pages::too_late(&application.name, language);
             (StatusCode::CONFLICT, page).into_response()
         }
         BrowserOutcome::TryAgain {
             state,
             application,
             back,
-        } => pages::try_again(&application.name, &state, back.as_ref(), info.language),
-        BrowserOutcome::Finishing => pages::finishing(info.language),
+        } => pages::try_again(&application.name, &state, back.as_ref(), language),
+        BrowserOutcome::Finishing => pages::finishing(language),
         BrowserOutcome::Problem(problem) => problem.into_response(),
     })
 }
@@ -233,28 +230,24 @@ fn hints(context: &Context, parameters: &Parameters) -> Result<Hints, LoginError
         if !context.service.providers.pass_on(named, parameter) {
             continue;
         }
-        let Some(value) = parameters.optional(parameter.as_str())? else {
-            continue;
+        let name = parameter.as_str();
+        let value = match parameter {
+            PassedOn::Prompt => parameters.of_form(name, &PROMPTS.join(", "), |value| {
+                PROMPTS.contains(&value).then(|| value.to_owned())
+            })?,
+            PassedOn::LoginHint => {
+                let max = Hints::MAX_LOGIN_HINT;
+                let pattern = format!("[^\\x00-\\x1f\\x7f-\\x9f]{{1,{max}}}");
+                parameters.of_form(name, &pattern, |value| {
+                    let is_valid =
+                        (1..=max).contains(&value.len()) && !value.chars().any(char::is_control);
+                    is_valid.then(|| value.to_owned())
+                })?
+            }
         };
-        let (is_valid, rule) = match parameter {
-            PassedOn::Prompt => (
-                PROMPTS.contains(&value),
-                ParamRule::Values(PROMPTS.join(", ")),
-            ),
-            PassedOn::LoginHint => (
-                (1..=Hints::MAX_LOGIN_HINT).contains(&value.len())
-                    && !value.chars().any(char::is_control),
-                ParamRule::Values(format!(
-                    "[^\\x00-\\x1f\\x7f-\\x9f]{{1,{}}}",
-                    Hints::MAX_LOGIN_HINT
-                )),
-            ),
-        };
-        if !is_valid {
-            let name = parameter.as_str();
-            return Err(LoginError::ParamInvalid { name, rule });
+        if let Some(value) = value {
+            hints.add(parameter, value);
         }
-        hints.add(parameter, value);
     }
     Ok(hints)
 }

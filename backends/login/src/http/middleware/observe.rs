@@ -1,6 +1,6 @@
 //! Adds an id, a span, a line in the access log, and security headers to each request and its response.
 
-use std::{borrow::Cow, error::Error, fmt, time::Instant};
+use std::{error::Error, time::Instant};
 
 use axum::{
     extract::{Request, State},
@@ -42,6 +42,7 @@ pub(super) async fn observe(
     let span = span(&parts, &info, &context);
     let is_bridged = parts.headers.contains_key(X_GATEWAY_BRIDGE);
     let is_health = matches!(parts.uri.path(), "/healthz" | "/readyz");
+    // For the access line: the request is gone once it is served.
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
     let request = Request::from_parts(parts, body);
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -55,18 +56,23 @@ pub(super) async fn observe(
     let sample = context.service.config.log.access_sample;
     let has_line = has_access_line(sample, is_failure || is_health);
     if has_line || error.is_some() {
-        let served = Served {
-            method: log_text::method(method.as_str()),
-            path: log_text::path(uri.path()),
-            status: response.status().as_u16(),
+        // Without the query, which contains states, codes and signatures.
+        let (method, path) = (
+            log_text::method(method.as_str()),
+            log_text::path(uri.path()),
+        );
+        let status = response.status().as_u16();
+        let line = Line {
+            text: format!("answered {method} {path} with {status}"),
+            status,
             duration_ms: u64::try_from(begun_at.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         let _entered = span.enter();
         match error {
             Some(Unrendered(error)) => {
-                served.log_problem(error, has_line, &context.service.state);
+                line.log_problem(error, has_line, &context.service.state);
             }
-            None => served.log_success(is_health),
+            None => line.log_success(is_health),
         }
     }
     response
@@ -126,47 +132,33 @@ fn link_to_document(response: &mut Response) {
     }
 }
 
-/// A request in its access line. Method and path are fields of the span; the query is not, since it contains states, codes
-/// and signatures.
-struct Served<'r> {
-    method: Cow<'r, str>,
-    path: Cow<'r, str>,
+/// The access line of a request. Method and path are fields of its span.
+struct Line {
+    text: String,
     status: u16,
     duration_ms: u64,
 }
 
-impl fmt::Display for Served<'_> {
-    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            method,
-            path,
-            status,
-            ..
-        } = self;
-        write!(text, "answered {method} {path} with {status}")
-    }
-}
-
-impl Served<'_> {
+impl Line {
     fn log_success(&self, is_health: bool) {
-        let duration_ms = self.duration_ms;
+        let (text, status, duration_ms) = (&self.text, self.status, self.duration_ms);
         if is_health {
             // Monitoring calls these every few seconds.
-            tracing::debug!(target: ACCESS_TARGET, { http.status_code = self.status, duration_ms }, "{self}");
+            tracing::debug!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "{text}");
         } else {
-            tracing::info!(target: ACCESS_TARGET, { http.status_code = self.status, duration_ms }, "{self}");
+            tracing::info!(target: ACCESS_TARGET, { http.status_code = status, duration_ms }, "{text}");
         }
     }
 
     fn log_problem(&self, error: &LoginError, has_line: bool, state: &ServiceState) {
-        let (status, duration_ms) = (self.status, self.duration_ms);
+        let (text, status, duration_ms) = (&self.text, self.status, self.duration_ms);
         let (code, cause) = (error.code(), error.source().map(with_causes));
         let (cause, limit) = (cause.as_deref(), error.limit());
         if has_line {
             tracing::info!(
                 target: ACCESS_TARGET,
                 { http.status_code = status, problem.code = code, problem.hint = error.hint(), problem.limit = limit, duration_ms, %error, cause },
-                "{self}"
+                "{text}"
             );
         }
         // A provider's faults were logged where they occurred. The other 5xx are errors of this service.

@@ -67,6 +67,7 @@ pub(super) async fn render_problems(
     };
     let (mut parts, _) = response.into_parts();
     let (written, body) = rendered.into_parts();
+    // The length of the empty body before.
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.extend(written.headers);
     if let LoginError::RateLimited { retry_after, .. } = *error {

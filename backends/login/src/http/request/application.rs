@@ -146,6 +146,7 @@ fn gateway_header<'h>(
     if matches!(context.service.config.gateway, Gateway::Absent) {
         return Ok(None);
     }
+    // The gateway removes a client's own, so a second one shows that something else stands in front.
     let mut values = headers.get_all(name).into_iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),

@@ -108,6 +108,7 @@ impl Parameters {
         let Some(text) = self.optional(name)? else {
             return Ok(None);
         };
+        // `parse` takes a sign, too.
         let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_digits);
         match number.filter(|number| range.contains(number)) {

@@ -142,6 +142,7 @@ impl SentCredential {
         let name = &service.config.headers.authorization;
         let mut values = parts.headers.get_all(name).into_iter();
         let value = values.next().ok_or(LoginError::AuthorizationMissing)?;
+        // A proxy in between may have looked at the other one.
         if values.next().is_some() {
             let name = service.config.headers.spelled(name);
             return Err(LoginError::HeaderDuplicated { name });

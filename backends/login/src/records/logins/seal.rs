@@ -278,10 +278,12 @@ mod tests {
         let mut login = redirect(Some(&address));
         login.provider = Some("p".repeat(32).parse().unwrap());
         login.hints = Hints::default();
-        login.hints.add(PassedOn::Prompt, "select_account");
+        login
+            .hints
+            .add(PassedOn::Prompt, "select_account".to_owned());
         // Each byte needs an escape.
         let longest = "@".repeat(Hints::MAX_LOGIN_HINT);
-        login.hints.add(PassedOn::LoginHint, &longest);
+        login.hints.add(PassedOn::LoginHint, longest);
         let value = seal.seal(&state, &login);
         let public_url = "https://login.example".parse().unwrap();
         let cookie = super::super::BrowserCookie::of(&state, &public_url).set(&value, 3600);

@@ -27,14 +27,17 @@ const COMPLETION_COLUMNS: &str = "account_created, finished_at, claimable_until"
 /// The name of the row that holds the [`SealKey`].
 const SEAL_KEY: &str = "redirect_cookie";
 
+// The row is the claim of a redirect login: the second of two callbacks conflicts with the first.
 const INSERT: &str = "INSERT INTO logins (state_hash, version, application_id, mode, provider, user_chooses, hints, \
          user_code, network, return_to, cookie_hash, status, claimed_until, claimable_until, created_at, expires_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
      ON CONFLICT (state_hash) DO NOTHING";
 
+// Whatever the cookie was: only the browser that has confirmed last can finish.
 pub(super) const BIND: &str = "UPDATE logins SET cookie_hash = $2, provider = coalesce($4, provider) \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3";
 
+// A provider that was not chosen yet is null, which `=` would never find.
 pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed_until = $4, claimable_until = $5 \
      WHERE state_hash = $1 AND status = 'pending' AND expires_at > $3 AND cookie_hash = $2 \
          AND provider IS NOT DISTINCT FROM $6";
@@ -42,6 +45,7 @@ pub(super) const CLAIM: &str = "UPDATE logins SET status = 'exchanging', claimed
 pub(super) const UNCLAIM: &str =
     "DELETE FROM logins WHERE state_hash = $1 AND mode = 'redirect' AND status = 'exchanging'";
 
+// The second condition lets a repetition succeed: the response to the first try may have been lost.
 pub(super) const FINISH: &str = "UPDATE logins SET status = $2, reason = $3, account_id = $4, account_created = $5, \
          ticket_hash = $6, ticket_until = $7, finished_at = coalesce(finished_at, $8), claimable_until = $9 \
      WHERE state_hash = $1 AND ((status = 'exchanging' AND claimed_until > $10) \
@@ -84,6 +88,7 @@ impl Logins {
                 login.hints.encode(),
                 None,
             ),
+            // Its hints are at the provider by now.
             Mode::Redirect { return_to } => ("redirect", None, None, return_to.as_ref()),
         };
         let (status, claim) = match login.status {

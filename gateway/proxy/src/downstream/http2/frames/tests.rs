@@ -93,7 +93,7 @@ fn heads_wait_and_all_else_is_passed_on() {
         for (stream, name, is_post) in [(1, "x-a", false), (3, "x-b", true), (7, "x-c", false)] {
             let head = meter.take_head(stream).unwrap();
             let head = head.judge(&LIMITS).map_err(|(_, written)| written);
-            let written = head.unwrap().head.into_bytes();
+            let written = head.unwrap().0.into_bytes();
             let written = String::from_utf8(written).unwrap();
             assert!(written.contains(&format!("\r\n{name}: 1\r\n")), "{written}");
             assert_eq!(written.contains("chunked"), is_post);

@@ -55,7 +55,7 @@ fn a_head_is_written_in_the_strict_form() {
         written(&get),
         "GET /a%2Fb?c=%20&d HTTP/1.1\r\nHost: h\r\nx-b: 1\r\nx-a: 2\r\nx-b: 3\r\n\r\n"
     );
-    let head = get.judge(&LIMITS).unwrap().head;
+    let (head, _) = get.judge(&LIMITS).unwrap();
     assert_eq!(head.host(), b"h");
     assert_eq!(head.target().path, "/a%2Fb");
     assert_eq!(head.target().query, "c=%20&d");
@@ -88,7 +88,7 @@ fn the_body_is_framed_as_in_http_1_1() {
         let judged = request("POST", "/p", fields, has_body)
             .judge(&LIMITS)
             .unwrap();
-        (judged.head.body(), judged.body)
+        (judged.0.body(), judged.1)
     };
     let both = |length| (length, length);
     assert_eq!(length(&[], false), both(BodyLength::None));
@@ -113,7 +113,7 @@ fn the_body_is_framed_as_in_http_1_1() {
     )));
     let get = request("GET", "/p", &[zero], true).judge(&LIMITS).unwrap();
     assert_eq!(
-        (get.head.body(), get.body),
+        (get.0.body(), get.1),
         (BodyLength::None, BodyLength::Known(0))
     );
 }
@@ -140,7 +140,7 @@ fn authority_and_host_must_agree() {
         fields.extend(authority.map(|authority| (":authority", authority)));
         fields.extend(hosts.iter().map(|host| ("host", *host)));
         let judged = head(&fields, false).judge(&LIMITS);
-        judged.map(|judged| String::from_utf8(judged.head.host().to_vec()).unwrap())
+        judged.map(|judged| String::from_utf8(judged.0.host().to_vec()).unwrap())
     };
     assert_eq!(host(Some(b"a:1"), &[]).unwrap(), "a:1");
     assert_eq!(host(None, &[b"b"]).unwrap(), "b");

@@ -292,30 +292,33 @@ fn the_management_reaches_the_proxy_by_a_small_facade() {
     assert_eq!(of_the_program, None);
 }
 
-#[test]
-fn the_proxy_has_nothing_that_only_operators_need() {
+/// The crates that `cargo tree` prints for the proxy.
+fn tree_of_the_proxy(arguments: &[&str]) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--locked", "--prefix", "none"])
         .args(["--package", "signpost-proxy", "--edges", "normal"])
+        .args(arguments)
         .output()
         .unwrap();
     assert!(tree.status.success(), "{tree:?}");
     let tree = String::from_utf8(tree.stdout).unwrap();
-    let crates: BTreeSet<_> = tree
-        .lines()
-        .filter_map(|line| line.split(' ').next())
-        .collect();
-    assert!(crates.contains("pingora"), "{tree}");
-    for operators in [
-        "axum",
-        "clap",
-        "csv",
-        "maud",
-        "signpost-management",
-        "utoipa",
-    ] {
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_proxy_has_nothing_that_only_operators_need() {
+    let crates = tree_of_the_proxy(&[]);
+    assert!(crates.contains("pingora"), "{crates:?}");
+    for operators in ["axum", "csv", "maud", "signpost-management", "utoipa"] {
         assert!(!crates.contains(operators), "{operators}");
     }
+    // pingora has a command line of its own; nothing of Signpost's may need one here.
+    let with_commands = tree_of_the_proxy(&["--invert", "clap", "--depth", "1"]);
+    assert_eq!(
+        with_commands,
+        ["clap", "pingora-core"].map(str::to_owned).into()
+    );
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl Patient<'_> {
         let filled = read_params(&mut params, target, body, self.rules.limits);
         findings
             .steps
-            .push(step(StepName::Params, filled.as_ref().map(|()| ())));
+            .push(step(StepName::Params, filled.as_ref().copied()));
         if filled.is_err() {
             return (findings, None);
         }

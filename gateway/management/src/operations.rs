@@ -124,14 +124,6 @@ impl Route {
             ..Self::change(subject, path, text)
         }
     }
-
-    /// For an admin only.
-    pub(crate) const fn by_admin(self) -> Self {
-        Self {
-            role: Role::Admin,
-            ..self
-        }
-    }
 }
 
 /// What an operation is told.
@@ -153,10 +145,13 @@ pub trait Output: Serialize + ToSchema + Send + 'static {
     }
 }
 
+/// A parameter of a path: its name, and its schema.
+pub type Parameter = (&'static str, fn() -> RefOr<Schema>);
+
 /// What an operation is done to, as a path names it: nothing, or something with a name.
 pub trait Target: Sized + Send + 'static {
     /// The parameter of the path.
-    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)>;
+    const PARAMETER: Option<Parameter>;
 
     /// Reads the path's text. What cannot be a name is none of anything.
     fn read(text: &str) -> Result<Self, Code>;
@@ -168,7 +163,7 @@ pub trait Target: Sized + Send + 'static {
 }
 
 impl Target for () {
-    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)> = None;
+    const PARAMETER: Option<Parameter> = None;
 
     fn read(_: &str) -> Result<Self, Code> {
         Ok(())
@@ -176,8 +171,7 @@ impl Target for () {
 }
 
 impl Target for AppIdent {
-    const PARAMETER: Option<(&'static str, fn() -> RefOr<Schema>)> =
-        Some(("ident", String::schema));
+    const PARAMETER: Option<Parameter> = Some(("ident", String::schema));
 
     fn read(text: &str) -> Result<Self, Code> {
         text.parse().map_err(|_| Code::AppNotFound)

@@ -187,7 +187,7 @@ impl GatewayReadiness {
         let backends = gateway.policy.backends.versions.iter().map(|version| {
             let backend = version.own();
             let balancer = gateway.policy.backends.target(backend).balancer.as_ref();
-            let addresses = balancer.map_or(1, |balancer| balancer.len());
+            let addresses = balancer.map_or(1, |balancer| balancer.address_count());
             (&backend.name, addresses)
         });
         let rejections = &gateway.state.secret_rejections;

@@ -2,7 +2,7 @@
 
 use signpost_protocol::label_enum;
 
-use crate::{Batch, Timestamp, statements::GIVEN, values};
+use crate::{Batch, Timestamp, value::GIVEN, values};
 
 /// Who changes something, from where, and why. A command takes the first two from the system.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 //! | [`settings`] | settings of the store and of Postgres connections |
 //! | [`store`] | opening, probing and watching either database |
 //! | [`sqlite`], [`postgres`] | one database each: opening, migrating, calling, watching |
-//! | [`statements`] | statements that both databases understand, and many rows for one of them |
+//! | [`statements`] | statements that both databases understand |
 //! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
 //! | [`tables`] | the tables that several programs read: applications, audit, accounts, credentials |
@@ -59,9 +59,8 @@ pub use self::{
     schema::{Migration, Schema},
     settings::{PostgresSettings, StoreSettings},
     sqlite::SqliteDatabase,
-    statements::Batch,
     statistics::StoreStatistics,
     store::Store,
     time::Timestamp,
-    value::Value,
+    value::{Batch, Value},
 };

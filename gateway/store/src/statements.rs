@@ -4,30 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
-
-/// Stands for the given rows in a [`Batch`], as a table with the name `given`.
-pub const GIVEN: &str = "{given}";
-
-/// Many rows to write by one statement.
-pub struct Batch {
-    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`. The order makes processes lock rows in the same one,
-    /// so that they do not wait for each other in a circle.
-    pub sql: String,
-    /// The given columns with Postgres' types: `key bytea, at bigint`.
-    pub columns: &'static str,
-    /// The given rows.
-    pub rows: Vec<Vec<Value>>,
-}
-
-impl Batch {
-    /// Names and types of the given columns.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.columns
-            .split(", ")
-            .filter_map(|column| column.split_once(' '))
-    }
-}
+use crate::{Batch, Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
 
 /// All fail if the store is unavailable, or a row holds a value that no release writes.
 #[expect(clippy::missing_errors_doc, reason = "above, for all of them")]

@@ -21,6 +21,29 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
+/// Stands for the given rows in a [`Batch`], as a table with the name `given`.
+pub(crate) const GIVEN: &str = "{given}";
+
+/// Many rows to write by one statement.
+pub struct Batch {
+    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`. The order makes processes lock rows in the same one,
+    /// so that they do not wait for each other in a circle.
+    pub sql: String,
+    /// The given columns with Postgres' types: `key bytea, at bigint`.
+    pub columns: &'static str,
+    /// The given rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Batch {
+    /// Names and types of the given columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.columns
+            .split(", ")
+            .filter_map(|column| column.split_once(' '))
+    }
+}
+
 /// The values of a statement, in the order of its parameters.
 #[macro_export]
 macro_rules! values {

@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn the_documents_show_the_lines_of_each_sample() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let contract = fs::read_to_string(folder.join("protocol/CONTRACT.md")).unwrap();
         for language in &LANGUAGES {
             let readme = folder.join("clients").join(language.word).join("README.md");

@@ -131,7 +131,7 @@ pub struct NewAppInput {
     /// The display name, shown to users on login pages: 1 to 64 characters.
     #[schema(value_type = String, min_length = 1, max_length = 64)]
     pub name: Text<AppName>,
-    /// Origins that a login may return to, for example "https://app.example.com".
+    /// Origins that a login may return to, for example `https://app.example.com`.
     #[arg(long, value_name = "ORIGIN")]
     #[serde(default)]
     #[schema(value_type = Vec<String>)]

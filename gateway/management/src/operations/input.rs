@@ -44,7 +44,7 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?
             .parse()
-            .map_err(|allowed| not_allowed(allowed))
+            .map_err(not_allowed)
     }
 }
 

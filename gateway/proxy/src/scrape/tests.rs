@@ -174,7 +174,7 @@ async fn the_shown_addresses_of_a_backend_are_limited() {
             .balancers()
             .next()
             .unwrap()
-            .len(),
+            .address_count(),
         300
     );
     let text = scrape(&metrics(&current, DroppedLines::default()));

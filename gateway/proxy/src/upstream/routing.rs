@@ -174,7 +174,7 @@ impl Balancer {
 
     /// The number of addresses, healthy or not.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn address_count(&self) -> usize {
         self.addresses.load().len()
     }
 

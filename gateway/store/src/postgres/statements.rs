@@ -14,7 +14,7 @@ use crate::{
     Batch, FromRow, Row, StoreError, Value,
     audit::Audit,
     changes::{NO_KEY, Records},
-    statements::GIVEN,
+    value::GIVEN,
 };
 
 impl PostgresDatabase {

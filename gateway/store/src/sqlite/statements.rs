@@ -8,7 +8,7 @@ use super::{SqliteDatabase, changes};
 use crate::{
     Batch, FromRow, Row, StoreError, Value,
     changes::{NO_KEY, Records},
-    statements::GIVEN,
+    value::GIVEN,
 };
 
 impl SqliteDatabase {

@@ -9,7 +9,7 @@ use signpost_protocol::{
 
 use crate::{
     Batch, Changed, FromRow, Row, Store, StoreError, Timestamp, Value, audit::Audit, from_row,
-    statements::GIVEN, values,
+    value::GIVEN, values,
 };
 
 /// Idents in one statement: fewer than either database allows.

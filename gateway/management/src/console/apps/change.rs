@@ -97,7 +97,7 @@ fn edit(reader: &Reader, app: &AppSummary, versions: &Value, given: Option<&Fiel
 enum Changed {
     Done,
     Deleted,
-    NewKey(WithKey),
+    NewKey(Box<WithKey>),
 }
 
 /// Makes a change of an application.
@@ -147,7 +147,7 @@ async fn make(
         }
         "rotate" => {
             let rotated = visitor.submit(&apps::ROTATE, ident, rotation(fields));
-            return Ok(Changed::NewKey(rotated.await?));
+            return Ok(Changed::NewKey(Box::new(rotated.await?)));
         }
         "delete" => {
             visitor

@@ -13,7 +13,7 @@ mod feed;
 mod recorded;
 mod watcher;
 
-use tokio_postgres::{Client, error::SqlState};
+use tokio_postgres::Client;
 
 use self::recorded::NOT_NOTIFIED_ID;
 pub(crate) use self::watcher::watch;
@@ -22,7 +22,10 @@ pub(super) use self::{
     clock::{Clock, compare},
     recorded::sweep,
 };
-use crate::{StoreError, Topic, postgres::PostgresDatabase};
+use crate::{
+    StoreError, Topic,
+    postgres::{PostgresDatabase, connect::is_unavailable},
+};
 
 /// The notification channel.
 const CHANNEL: &str = "signpost_changes";
@@ -107,14 +110,4 @@ pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
         Err(error) if is_unavailable(error.code()) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether the server does not have a function, or does not permit it.
-pub(super) fn is_unavailable(state: Option<&SqlState>) -> bool {
-    let states = [
-        SqlState::UNDEFINED_FUNCTION,
-        SqlState::INSUFFICIENT_PRIVILEGE,
-        SqlState::FEATURE_NOT_SUPPORTED,
-    ];
-    state.is_some_and(|state| states.contains(state))
 }

@@ -1,4 +1,4 @@
-//! Connecting: TLS according to `sslmode`, and timeouts on the server's side.
+//! Connecting: TLS according to `sslmode`, and timeouts on both sides.
 
 use std::{fs, future::poll_fn, path::Path, sync::Arc, time::Duration};
 
@@ -8,8 +8,11 @@ use rustls::{
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio_postgres::{AsyncMessage, Client, Config, Notification};
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::timeout,
+};
+use tokio_postgres::{AsyncMessage, Client, Config, Notification, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{OpenError, PostgresAddress, PostgresSettings, StoreError, pem};
@@ -76,7 +79,7 @@ pub(super) async fn connect(
         client.batch_execute(&limits(settings)).await?;
         Ok((client, notifications))
     };
-    tokio::time::timeout(settings.wait, connecting)
+    timeout(settings.wait, connecting)
         .await
         .map_err(|_| StoreError::Busy)?
 }
@@ -164,4 +167,29 @@ impl ServerCertVerifier for AcceptAnyCertificate {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// Whether the server does not have a function, or does not permit it.
+pub(super) fn is_unavailable(state: Option<&SqlState>) -> bool {
+    let states = [
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+        SqlState::FEATURE_NOT_SUPPORTED,
+    ];
+    state.is_some_and(|state| states.contains(state))
+}
+
+/// A server that accepts connections may still not answer.
+pub(super) async fn within<T, E: Into<StoreError>>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, call).await;
+    answered
+        .map_err(|_| StoreError::TimedOut)?
+        .map_err(Into::into)
+}
+
+pub(super) fn is_in_use(cause: &StoreError) -> bool {
+    matches!(cause, StoreError::Postgres(cause) if cause.sql_state() == Some(&SqlState::LOCK_NOT_AVAILABLE))
 }

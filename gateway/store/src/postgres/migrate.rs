@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
-use tokio_postgres::{Client, Transaction, error::SqlState};
+use tokio_postgres::{Client, Transaction};
 
-use super::{changes::is_unavailable, statements::read};
+use super::{
+    connect::{is_in_use, is_unavailable, within},
+    statements::read,
+};
 use crate::{
     FromRow, OpenError, StoreError,
     error::SchemaError,
@@ -90,17 +92,6 @@ pub(super) async fn migrate(
     })
 }
 
-/// A server that accepts connections may still not answer.
-pub(super) async fn within<T, E: Into<StoreError>>(
-    limit: Duration,
-    call: impl Future<Output = Result<T, E>>,
-) -> Result<T, StoreError> {
-    let answered = timeout(limit, call).await;
-    answered
-        .map_err(|_| StoreError::TimedOut)?
-        .map_err(Into::into)
-}
-
 /// Waits for the lock without a timeout: another process may migrate large tables.
 async fn lock(client: &Client, limit: Duration) -> Result<(), StoreError> {
     let tried = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
@@ -143,10 +134,6 @@ async fn try_migrate(
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
-}
-
-pub(super) fn is_in_use(cause: &StoreError) -> bool {
-    matches!(cause, StoreError::Postgres(cause) if cause.sql_state() == Some(&SqlState::LOCK_NOT_AVAILABLE))
 }
 
 async fn migrate_once(

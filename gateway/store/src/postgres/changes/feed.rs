@@ -14,8 +14,7 @@ use crate::{
     Change, StoreError, Topic,
     postgres::{
         PostgresDatabase,
-        connect::Notifications,
-        migrate::{is_in_use, within},
+        connect::{Notifications, is_in_use, within},
     },
 };
 

@@ -124,7 +124,7 @@ pub fn uncommented(line: &str) -> Option<&str> {
     (is_key || line.starts_with('[')).then_some(line)
 }
 
-/// Creates a struct from the results of reading its fields. All are read before the first [`Invalid`](crate::config::Invalid)
+/// Creates a struct from the results of reading its fields. All are read before the first [`Invalid`]
 /// ends this, so that every problem is reported. A field without an expression is a result that was read before.
 #[macro_export]
 macro_rules! read_all {

@@ -12,6 +12,11 @@
 //!
 //! It reaches the proxy by the facade of `signpost-proxy` only.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "its documentation is for its developers"
+)]
+
 pub mod administration;
 pub mod api;
 pub mod console;

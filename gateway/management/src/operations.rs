@@ -1,4 +1,4 @@
-//! What operators do: one list of operations. The [management API](crate::api), the [commands](gateway::cli) and the
+//! What operators do: one list of operations. The [management API](crate::api), the commands and the
 //! [console](crate::console) are its faces; they read an input, run the operation, and show its output. Everything else is
 //! decided here.
 //!
@@ -13,7 +13,7 @@
 //!      revisions.
 //!    - An [`Output`] derives `Serialize` and `ToSchema`.
 //!    - What the audit says of a change is written in its statement: an [`Action`](signpost_store::tables::audit::Action).
-//! 2. A command, if it has one: its variant in the subject's file of [`cli`](gateway::cli), which gives the input to
+//! 2. A command, if it has one: its variant in the subject's file of `cli`, which gives the input to
 //!    `operation::run`, and prints the output.
 //! 3. A form or a page of the console, if it has one: in the subject's file of [`console`](crate::console), which gives the
 //!    input to `Visitor::run`.

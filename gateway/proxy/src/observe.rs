@@ -5,11 +5,8 @@
 //! | [`outcome`] | the outcome of a request |
 //! | [`access_log`] | one log line per request |
 //! | [`failure_log`] | one log line a minute for each kind of failure |
-//! | [`gateways`] | the gateways of a store |
 //! | [`metrics`] | counts requests for `/metrics` |
-//! | [`rejections`] | a rejected request, asked for at all gateways |
 //! | [`spans`] | the spans of a sampled request |
-//! | [`traffic`] | the requests of the last hour, by minute |
 //! | [`watch`] | requests that operators watch, and the last ones that were rejected |
 
 pub(crate) mod access_log;

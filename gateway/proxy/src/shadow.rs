@@ -12,7 +12,6 @@
 //! | [`thread`] | the thread |
 //! | [`store`] | the table `shadow_tallies` |
 //! | [`writer`] | writes what was added up |
-//! | [`report`] | what differs, and for whom |
 
 mod compare;
 pub(crate) mod copied;

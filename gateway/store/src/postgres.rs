@@ -205,7 +205,7 @@ impl PostgresDatabase {
         }
     }
 
-    /// Whether writes can notify other processes with `pg_notify`, for [`changes::with_notification`].
+    /// Whether writes can notify other processes with `pg_notify`, for `changes::with_notification`.
     #[must_use]
     pub fn can_notify(&self) -> bool {
         self.shared.can_notify.get() == Some(&true)

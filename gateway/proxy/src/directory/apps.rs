@@ -9,13 +9,8 @@
 //! | [`loader`] | keeps all applications in the cache |
 //! | [`unread`] | what it has to read again |
 //! | [`snapshot`] | all applications in a file, for a start without the store |
-//! | [`administration`] | operators' actions |
-//! | [`rules`] | what applications must satisfy |
-//! | [`import`] | applications from a file |
-//! | [`inspect`] | read-only checks of a store |
 //! | [`defaults`] | default versions that are not in service |
 //! | [`seal`] | encryption of keys at rest |
-//! | [`reseal`] | all keys under a new master key |
 
 pub(crate) mod defaults;
 pub(crate) mod directory;

@@ -11,7 +11,6 @@
 //! | [`batch`] | what is written at once |
 //! | [`writer`] | writes batches, and the last one at a stop |
 //! | [`store`] | the tables |
-//! | [`report`] | who uses each version |
 //! | [`stored`] | what the report reads |
 //! | [`day`] | days in UTC |
 

@@ -6,7 +6,10 @@
 //! A file that was changed, is of another store or of another master key is refused. A user who can write the file can put
 //! an earlier one in its place, until that is too old.
 
-#![allow(unreachable_pub, reason = "tests of the management read snapshots by `testing`")]
+#![allow(
+    unreachable_pub,
+    reason = "tests of the management read snapshots by `testing`"
+)]
 
 use std::{
     fs::{self, File, Permissions},

@@ -44,7 +44,7 @@ impl AppStore for StoredApps {
     }
 }
 
-/// Records and their sealed keys, for the [administration](super::administration), which decides every change. All
+/// Records and their sealed keys, for the management, which decides every change. All
 /// functions fail if the store is unavailable.
 impl StoredApps {
     /// The applications of this store; their keys are opened by `sealer`.

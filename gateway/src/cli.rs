@@ -47,7 +47,9 @@ use signpost_kit::{
     reload::control::Verb,
     server::signals::end_at_signals,
 };
+use signpost_management::administration::inspect::inspect;
 use signpost_protocol::language::Language;
+use signpost_proxy::{Config, MultiApplications, parse_since, program::Applications};
 use signpost_release::RELEASE;
 use signpost_store::{Store, error::is_encoding};
 
@@ -57,8 +59,6 @@ use crate::process::{
     start,
     upgrade::{TAKE_OVER, TakenOver},
 };
-use signpost_management::administration::inspect::inspect;
-use signpost_proxy::{Config, MultiApplications, parse_since, program::Applications};
 
 /// A gateway that verifies signed requests and routes them by version.
 #[derive(Debug, Parser)]

@@ -33,6 +33,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::{Gateway, StoredApps};
 use signpost_store::Store;
 
 use self::{caller::Caller, events::Events, streams::Streams, turns::Turns};
@@ -42,7 +43,6 @@ use crate::{
     },
     operations::{Context, Running},
 };
-use signpost_proxy::{Gateway, StoredApps};
 
 /// The state that handlers share.
 pub struct Api {

@@ -49,12 +49,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use signpost_proxy::Gateway;
 use tower::ServiceExt;
 
 pub use self::account::Accounts;
 use self::{failure::Failure, page::Reader, session::Sessions};
 use crate::api::{self, Api};
-use signpost_proxy::Gateway;
 
 /// The state that pages share.
 struct Console {

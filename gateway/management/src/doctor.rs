@@ -20,17 +20,17 @@ use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
     language::Language, param::Params, request_id::RequestId, sign::canonical_for_display,
 };
+use signpost_proxy::{
+    AdmissionRules, Admitted, App, AppDirectory, BodyLength, CheckedTarget, ConnectionInfo, Hint,
+    Limits, Method, Peer, Rejection, Target, Verifier, Versions, admit, check_path, check_target,
+    identify_app, match_callback, problem_of, read_params, rejection,
+};
 use utoipa::ToSchema;
 
 pub(crate) use self::signing::{Difference, Param, Signed};
 use self::{
     paste::Pasted,
     signing::{Signing, difference, signed_params},
-};
-use signpost_proxy::{
-    AdmissionRules, Admitted, App, AppDirectory, BodyLength, CheckedTarget, ConnectionInfo, Hint,
-    Limits, Method, Peer, Rejection, Target, Verifier, Versions, admit, check_path, check_target,
-    identify_app, match_callback, problem_of, read_params, rejection,
 };
 
 /// Stands for the key in a canonical string.

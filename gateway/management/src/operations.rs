@@ -31,6 +31,7 @@ use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
 use signpost_kit::{clock::Timestamp, reload::ReloadHandle};
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::{AppStoreError, Gateway};
 use signpost_store::{Store, tables::audit::Author};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -47,7 +48,6 @@ use crate::administration::{
     rules::{BrokenRule, Reason},
     tokens::Role,
 };
-use signpost_proxy::{AppStoreError, Gateway};
 
 /// Something that operators do to a target, with an input, and what comes of it.
 pub struct Operation<T: 'static, I: 'static, O: 'static> {

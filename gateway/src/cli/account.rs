@@ -6,7 +6,9 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_management::administration::logins::{AccountName, EndedLogins, Logins, LogoutError};
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::{Config, program::Applications};
 use signpost_store::Store;
 
 use super::{
@@ -15,8 +17,6 @@ use super::{
     many, print_line,
     table::{printable, printable_json},
 };
-use signpost_management::administration::logins::{AccountName, EndedLogins, Logins, LogoutError};
-use signpost_proxy::{Config, program::Applications};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AccountCommand {

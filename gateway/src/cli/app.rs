@@ -9,20 +9,6 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use signpost_protocol::app::AppIdent;
-
-use self::{
-    card::{Card, Subject},
-    print::{print_state, show, show_card, show_key, show_new, table},
-    transfer::IMPORT_FILE,
-};
-use super::{
-    CommonOptions,
-    account::{AppLogout, log_out_app},
-    many,
-    operation::{Told, on_apps, with_keys},
-    print_error, print_line,
-};
 use signpost_management::{
     administration::{
         apps::Administration,
@@ -35,10 +21,24 @@ use signpost_management::{
         input::{Decision, Nothing},
     },
 };
+use signpost_protocol::app::AppIdent;
 use signpost_proxy::{
     Config, StoredApps,
     program::{Applications, open_store},
     weaknesses,
+};
+
+use self::{
+    card::{Card, Subject},
+    print::{print_state, show, show_card, show_key, show_new, table},
+    transfer::IMPORT_FILE,
+};
+use super::{
+    CommonOptions,
+    account::{AppLogout, log_out_app},
+    many,
+    operation::{Told, on_apps, with_keys},
+    print_error, print_line,
 };
 
 #[derive(Debug, Subcommand)]

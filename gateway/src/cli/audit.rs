@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::Timestamp;
+use signpost_management::administration::{
+    apps::MAX_PAGE,
+    audit::{self, AuditItem},
+};
+use signpost_proxy::{Config, rfc3339};
 use signpost_store::{Store, tables::audit::Filter};
 
 use super::{
     CommonOptions, many, print_error, print_line, since,
     table::{print_table, printable_json},
 };
-use signpost_management::administration::{
-    apps::MAX_PAGE,
-    audit::{self, AuditItem},
-};
-use signpost_proxy::{Config, rfc3339};
 
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {

@@ -6,7 +6,9 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use signpost_management::reports::shadows::{Diff, Wanted};
 use signpost_protocol::version::Version;
+use signpost_proxy::{Changes, ServedVersion};
 use signpost_store::Store;
 
 use super::{
@@ -16,8 +18,6 @@ use super::{
         diff::{Period, exit_code, open, print},
     },
 };
-use signpost_management::reports::shadows::{Diff, Wanted};
-use signpost_proxy::{Changes, ServedVersion};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BridgeCommand {

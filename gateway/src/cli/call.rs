@@ -10,10 +10,12 @@ use std::{
 use anyhow::{Context, bail};
 use reqwest::{Client, Error, RequestBuilder, Response, header};
 use signpost_kit::secret::{Secret, SecretSource};
+use signpost_management::administration::rules::ProfileChoice;
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
     sign::{AppKey, SignProfile, signed},
 };
+use signpost_proxy::{Config, MultiApplications, program::Applications};
 use url::Url;
 
 use super::{
@@ -23,8 +25,6 @@ use super::{
     source::{read_key, read_secret},
     table::printable,
 };
-use signpost_management::administration::rules::ProfileChoice;
-use signpost_proxy::{Config, MultiApplications, program::Applications};
 
 /// The variable with the application's key, if neither `--key` nor the configuration has it.
 const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";

@@ -15,18 +15,6 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     config::origin::Origin,
 };
-use signpost_protocol::{
-    language::Language,
-    sign::{SignAlgorithm, SignProfile},
-};
-use signpost_store::tables::audit::add;
-
-use super::{
-    author::Why,
-    call::{AppOptions, key_of_environment},
-    language, print_error, print_line,
-    table::{print_table, printable, printable_json},
-};
 use signpost_management::{
     administration::audit,
     doctor::{
@@ -37,9 +25,21 @@ use signpost_management::{
         without_keys,
     },
 };
+use signpost_protocol::{
+    language::Language,
+    sign::{SignAlgorithm, SignProfile},
+};
 use signpost_proxy::{
     AdmissionRules, App, AppDirectory, Verifier,
     program::{CachedApps, open_store},
+};
+use signpost_store::tables::audit::add;
+
+use super::{
+    author::Why,
+    call::{AppOptions, key_of_environment},
+    language, print_error, print_line,
+    table::{print_table, printable, printable_json},
 };
 
 /// Limit of what is pasted, in bytes.

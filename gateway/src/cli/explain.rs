@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::Value;
+use signpost_management::reports::rejections;
 use signpost_protocol::{
     language::Language, problem::ProblemCode, request_id::RequestId, text::find,
 };
+use signpost_proxy::{Config, program::about_with};
 use signpost_store::Store;
 
 use super::{
     CommonOptions, language, many, print_line,
     table::{printable, printable_json},
 };
-use signpost_management::reports::rejections;
-use signpost_proxy::{Config, program::about_with};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExplainArguments {

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use serde_json::json;
+use signpost_management::reports::gateways::{GatewayState, ListedGateway, list};
+use signpost_proxy::{Config, rfc3339};
 use signpost_store::Store;
 
 use super::{
     CommonOptions, many, print_line,
     table::{print_table, printable, printable_json},
 };
-use signpost_management::reports::gateways::{GatewayState, ListedGateway, list};
-use signpost_proxy::{Config, rfc3339};
 
 /// Of a configuration's hash, people see the beginning.
 const SHOWN_HASH: usize = 12;

@@ -9,11 +9,11 @@ use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_management::administration::reseal::{MasterKeyRotation, Progress, Unreadable};
+use signpost_proxy::{Config, program::raise_statement_timeout};
 use signpost_store::tables::audit::Author;
 
 use super::{CommonOptions, app::configured_store, author::Why, print_error, print_line};
-use signpost_management::administration::reseal::{MasterKeyRotation, Progress, Unreadable};
-use signpost_proxy::{Config, program::raise_statement_timeout};
 
 /// Time from one line about the progress to the next.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

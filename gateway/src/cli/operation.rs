@@ -2,14 +2,14 @@
 
 use clap::Args;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_store::Store;
-
-use super::{CommonOptions, author, many};
 use signpost_management::{
     administration::{apps::Administration, rules::Rules, tokens::Role},
     operations::{Caller, Context, Input, Operation, Output, Target},
 };
 use signpost_proxy::{Config, program::open_store};
+use signpost_store::Store;
+
+use super::{CommonOptions, author, many};
 
 /// What an operation is told, and where its store is.
 #[derive(Debug, Args)]

@@ -7,13 +7,13 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     secret::SecretSource,
 };
+use signpost_management::administration::rules::ProfileChoice;
 use signpost_protocol::{
     param::Params,
     sign::{SignProfile, canonical_for_display, signed},
 };
 
 use super::{print_error, print_line, source::read_key};
-use signpost_management::administration::rules::ProfileChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {

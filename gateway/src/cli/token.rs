@@ -5,6 +5,11 @@ use std::{process::ExitCode, time::Duration};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_management::administration::{
+    apps::MAX_PAGE,
+    tokens::{NewToken, Role, Token, Tokens},
+};
+use signpost_proxy::rfc3339;
 
 use super::{
     CommonOptions, audit,
@@ -12,11 +17,6 @@ use super::{
     print_error, print_line,
     table::{print_table, printable, printable_json},
 };
-use signpost_management::administration::{
-    apps::MAX_PAGE,
-    tokens::{NewToken, Role, Token, Tokens},
-};
-use signpost_proxy::rfc3339;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {

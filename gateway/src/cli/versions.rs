@@ -11,6 +11,7 @@ use std::{path::Path, process::ExitCode};
 use anyhow::bail;
 use clap::Subcommand;
 use signpost_protocol::version::Version;
+use signpost_proxy::{Config, ServedVersion};
 
 use self::{
     diff::DiffArguments,
@@ -19,7 +20,6 @@ use self::{
     report::Report,
     shift::ShiftArguments,
 };
-use signpost_proxy::{Config, ServedVersion};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {

@@ -13,13 +13,13 @@ use std::{
 use anyhow::Context;
 use rustix::net::sockopt::ipv6_v6only;
 use signpost_kit::server::socket::{listen_on, overlap};
-use tokio::sync::mpsc;
-
-use crate::process::upgrade::TakenOver;
 use signpost_proxy::program::{
     ListenerSettings, ListeningSockets, OpenSockets, Policy, WorkerSocket, bound_socket,
     probe_listener as probe, start_listening,
 };
+use tokio::sync::mpsc;
+
+use crate::process::upgrade::TakenOver;
 
 /// The key of the management listener's address.
 const MANAGEMENT: &str = "management.listen";

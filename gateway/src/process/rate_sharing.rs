@@ -17,11 +17,11 @@ use signpost_kit::{
     limits::{Key, RateTable, Subject, Used},
     task::{Outcome, Task},
 };
+use signpost_proxy::{Gateway, program::RequestLimit};
 use signpost_store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::store::{Added, HASH_BYTES, add_used, delete_refilled};
-use signpost_proxy::{Gateway, program::RequestLimit};
 
 /// Interval of reports. With G gateways, a key is served at most G - 1 times its burst, and as often two intervals of its
 /// rate, more often than by one gateway. `conf/guides/limits.md`.

@@ -11,16 +11,6 @@ use signpost_kit::{
     reload::{Reload, Report, Trigger},
     server::{health::HealthAddress, notify_service_manager, shutdown::Phase},
 };
-use signpost_store::{
-    Store, StoreSettings,
-    tables::audit::{Author, add},
-};
-use tokio::sync::{Mutex, Notify, watch};
-
-use crate::process::{
-    listeners::{BoundListener, Listeners},
-    upgrade::{NewProcess, terminate},
-};
 use signpost_management::{
     administration::audit::{changes_of, of_reload, user_name},
     reports::gateways::host_name,
@@ -31,6 +21,16 @@ use signpost_proxy::{
         Applications, BackendMonitor, GatewayStatus, open_accounts, resolve_all,
         warn_of_unusable_defaults,
     },
+};
+use signpost_store::{
+    Store, StoreSettings,
+    tables::audit::{Author, add},
+};
+use tokio::sync::{Mutex, Notify, watch};
+
+use crate::process::{
+    listeners::{BoundListener, Listeners},
+    upgrade::{NewProcess, terminate},
 };
 
 /// Keys that need a new process: management, threads and the store. A dot at the end means all keys of the table.

@@ -27,6 +27,19 @@ use signpost_kit::{
         shutdown::{LastWrite, Phase},
     },
 };
+use signpost_management::{
+    api::{self, Api},
+    console::{self, Accounts},
+    readiness::{GatewayReadiness, MasterKeyCheck},
+    reports::rejections::RejectionSearch,
+};
+use signpost_proxy::{
+    Config, Gateway,
+    program::{
+        Clients, OpenApps, ShadowWriter, State, Tls, UsageWriter, WorkerSocket, metrics, open_apps,
+        resolve_all,
+    },
+};
 use signpost_release::RELEASE;
 use tokio::{
     runtime::Runtime,
@@ -44,19 +57,6 @@ use crate::process::{
     reload::{GatewayReload, Upgrade},
     stop::{LastWrites, Stop},
     upgrade::{NewProcess, TakenOver},
-};
-use signpost_management::{
-    api::{self, Api},
-    console::{self, Accounts},
-    readiness::{GatewayReadiness, MasterKeyCheck},
-    reports::rejections::RejectionSearch,
-};
-use signpost_proxy::{
-    Config, Gateway,
-    program::{
-        Clients, OpenApps, ShadowWriter, State, Tls, UsageWriter, WorkerSocket, metrics, open_apps,
-        resolve_all,
-    },
 };
 
 /// Serves with the configuration of `file` until a signal ends the process. `log` is the process' log, `taken` what an

@@ -25,16 +25,16 @@ use signpost_kit::{
         signals::StopSignals,
     },
 };
+use signpost_proxy::{
+    Gateway,
+    program::{ListeningSockets, State},
+};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
 };
 
 use crate::process::{listeners::Listeners, presence::OwnRow};
-use signpost_proxy::{
-    Gateway,
-    program::{ListeningSockets, State},
-};
 
 /// Shuts the gateway down on SIGTERM or SIGINT; a second signal ends it immediately.
 #[derive(Clone)]

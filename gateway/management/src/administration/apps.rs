@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_proxy::{AppStoreError, StoredApps, weaknesses};
 use signpost_store::tables::audit::{Action, Author};
 use utoipa::ToSchema;
 
@@ -23,8 +24,6 @@ use super::{
     rules::{BrokenRule, ProfileChoice, Rules},
     summary::{AppSummary, NewApp},
 };
-use signpost_proxy::weaknesses;
-use signpost_proxy::{AppStoreError, StoredApps};
 
 /// Administers the applications of a store.
 pub struct Administration {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use signpost_kit::{clock::Timestamp, config::Change};
 use signpost_protocol::{app::shown_name, log_text};
+use signpost_proxy::as_rfc3339;
 use signpost_store::{
     Store, StoreError,
     tables::audit::{self, Action, Audit, AuditRow, Author, Entry, Filter},
@@ -13,7 +14,6 @@ use signpost_store::{
 use utoipa::ToSchema;
 
 use super::fitting;
-use signpost_proxy::as_rfc3339;
 
 /// Limit of a user's name in characters.
 const MAX_NAME_LENGTH: usize = 255;

@@ -10,6 +10,10 @@ use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
 };
+use signpost_proxy::{
+    AppState, AppStore, AppStoreError, MasterKey, SealError, Sealer, StoredApps, new_app_ident,
+    new_app_key, program::CachedApps,
+};
 use signpost_store::{Change, Store, Topic, testing::TestStore};
 
 use super::{
@@ -23,10 +27,6 @@ use super::{
     summary::NewApp,
 };
 use crate::operations::{apps::Update, input::Change as Edit};
-use signpost_proxy::{
-    AppState, AppStore, AppStoreError, MasterKey, SealError, Sealer, StoredApps, new_app_ident,
-    new_app_key, program::CachedApps,
-};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

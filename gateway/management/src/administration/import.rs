@@ -22,6 +22,7 @@ use signpost_protocol::{
     app::AppIdent,
     sign::{AppKey, SignProfile},
 };
+use signpost_proxy::AppState;
 use zeroize::Zeroizing;
 
 pub use self::file::read_file;
@@ -35,7 +36,6 @@ use super::{
     rules::{AppName, BrokenRule, Origin, ProfileChoice, Rules},
     summary::NewApp,
 };
-use signpost_proxy::AppState;
 
 /// Limit of problems that are stored and counted: an invalid file could have millions.
 const MAX_KEPT_PROBLEMS: usize = 10_000;

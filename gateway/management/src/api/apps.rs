@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Deserialize;
+use signpost_proxy::AppStoreError;
 use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 
 use super::{
@@ -23,7 +24,6 @@ use crate::administration::{
     import::{ImportError, MAX_FILE_BYTES},
     tokens::Role,
 };
-use signpost_proxy::AppStoreError;
 
 /// The media types of an import.
 const FILE_TYPES: [&str; 3] = ["text/csv", "application/jsonl", "application/x-ndjson"];

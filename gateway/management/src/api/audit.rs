@@ -6,6 +6,7 @@ use axum::{
 };
 use http::{HeaderValue, header};
 use serde::Deserialize;
+use signpost_proxy::parse_since;
 use signpost_store::tables::audit::Filter;
 
 use super::{
@@ -16,7 +17,6 @@ use crate::administration::{
     audit::{AuditItem, page},
     printable::printable_json,
 };
-use signpost_proxy::parse_since;
 
 /// Which actions.
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
+use signpost_proxy::{AddressStatus, BackendStatus, DrainedAddress, rfc3339};
 use utoipa::ToSchema;
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     problem::Code,
 };
 use crate::administration::drains::DrainError;
-use signpost_proxy::{AddressStatus, BackendStatus, DrainedAddress, rfc3339};
 
 /// A backend, as the gateway that was called sees it.
 #[derive(Serialize, ToSchema)]

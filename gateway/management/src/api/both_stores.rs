@@ -32,6 +32,10 @@ use signpost_kit::{
     reload::ReloadHandle,
 };
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::{
+    Gateway, StoredApps,
+    testing::{MINIMAL, gateway, load},
+};
 use signpost_store::{Store, testing::TestStore};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -41,10 +45,6 @@ use super::{Api, router, turns::TURN_TIMEOUT};
 use crate::administration::{
     apps::both_stores::{author, sealed_apps},
     tokens::{NewToken, Role, Tokens},
-};
-use signpost_proxy::{
-    Gateway, StoredApps,
-    testing::{MINIMAL, gateway, load},
 };
 
 /// An API, and a token for each role.

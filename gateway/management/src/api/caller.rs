@@ -14,6 +14,7 @@ use axum::{
 use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::{AppDirectory, AppState};
 use signpost_store::{
     StoreError,
     tables::audit::{self, Author},
@@ -33,7 +34,6 @@ use crate::administration::{
     tokens::{Role, Token},
 };
 use crate::operations;
-use signpost_proxy::{AppDirectory, AppState};
 
 /// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(400);

@@ -13,9 +13,9 @@ use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, header};
 use signpost_kit::server::listener::UntilSent;
 use signpost_protocol::{header::X_REQUEST_ID, language::Language, request_id::RequestId};
+use signpost_proxy::{Beginning, Drain};
 
 use super::{ApiError, Shared, problem::Code};
-use signpost_proxy::{Beginning, Drain};
 
 /// A problem that is not written yet.
 #[derive(Clone)]

@@ -10,6 +10,7 @@ use axum::{
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use signpost_proxy::{Filter, SeenRequest, Watch, Watched, Watching};
 use tokio::time::timeout_at;
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
     streams::{self, Place, RETRY},
 };
 use crate::{administration::printable::printable_json, reports::rejections};
-use signpost_proxy::{Filter, SeenRequest, Watch, Watched, Watching};
 
 /// Which requests.
 #[derive(Deserialize, utoipa::IntoParams)]

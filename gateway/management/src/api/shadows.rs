@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::{Extension, Json, extract::State, response::IntoResponse};
 use serde::Deserialize;
 use signpost_kit::server::listener::UntilSent;
+use signpost_proxy::{KEEP_SHADOW_DAYS as KEEP_DAYS, parse_since};
 
 use super::{ApiError, Shared, body::Params, versions::place_of_report};
 use crate::reports::shadows::{Diff, Wanted};
-use signpost_proxy::{KEEP_SHADOW_DAYS as KEEP_DAYS, parse_since};
 
 /// Which pairs.
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Extension, Json, extract::State, response::IntoResponse};
 use serde::Deserialize;
 use signpost_kit::server::listener::UntilSent;
+use signpost_proxy::{AppStore as _, KEEP_USAGE_DAYS as KEEP_DAYS, usage_rows};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     problem::Code,
 };
 use crate::reports::{usage::Summary, versions::ListedVersion};
-use signpost_proxy::{AppStore as _, KEEP_USAGE_DAYS as KEEP_DAYS, usage_rows};
 
 /// Days of a report, if a call names no number.
 const DEFAULT_DAYS: u16 = 30;

@@ -35,6 +35,7 @@ use signpost_protocol::{
     cookies::CONSOLE_SIGN_IN,
     sign::{TIME, signed},
 };
+use signpost_proxy::{App, AppDirectory, AppState, ConsoleAccount, ConsoleSettings};
 use tokio::sync::Semaphore;
 use url::{Url, form_urlencoded};
 
@@ -49,7 +50,6 @@ use crate::{
     administration::{logins::AccountName, printable::printable},
     api::{FailedAttempt, Failures, SignedIn},
 };
-use signpost_proxy::{App, AppDirectory, AppState, ConsoleAccount, ConsoleSettings};
 
 /// Where a sign-in begins, and where the login service sends the browser back to.
 pub(super) const BEGIN: &str = "/sign-in/account";

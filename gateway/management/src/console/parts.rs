@@ -5,13 +5,13 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 use signpost_kit::clock::Timestamp;
+use signpost_proxy::rfc3339;
 
 use super::{
     links::{address, parameter},
     page::Reader,
 };
 use crate::administration::printable::printable;
-use signpost_proxy::rfc3339;
 
 /// A member's text, with characters that cannot be seen escaped; empty if it is null.
 pub(super) fn text_of(item: &Value, member: &str) -> String {

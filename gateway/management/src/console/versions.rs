@@ -6,6 +6,7 @@ use axum::{
 };
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
+use signpost_proxy::rfc3339;
 
 use super::{
     failure::Failure,
@@ -17,7 +18,6 @@ use super::{
     visitor::Visitor,
 };
 use crate::administration::tokens::Role;
-use signpost_proxy::rfc3339;
 
 /// Applications of a version that the page names.
 const MAX_SHOWN_APPS: usize = 20;

@@ -12,13 +12,13 @@ use signpost_protocol::{
     sign::{SIGN, SignProfile, TIME, sign},
     version::Version,
 };
+use signpost_proxy::{App, Method, Target};
 use utoipa::ToSchema;
 
 use super::{
     paste::Pasted,
     samples::{Call, CodeSample, LANGUAGES, Setting, shell},
 };
-use signpost_proxy::{App, Method, Target};
 
 /// Stands for a credential.
 const CREDENTIAL: &str = "CREDENTIAL";

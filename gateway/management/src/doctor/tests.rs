@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use md5::{Digest, Md5};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::sign::AppKey;
-
-use super::*;
 use signpost_proxy::{
     Config,
     testing::{MINIMAL, load},
 };
+
+use super::*;
 
 const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef77b7e90d3593ad699fc1f7cd5bb2e35cb";
 const NOW: i64 = 1_732_104_000_000;

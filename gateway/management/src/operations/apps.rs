@@ -5,6 +5,7 @@ use std::{mem, time::Duration};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use signpost_protocol::{app::AppIdent, version::Version};
+use signpost_proxy::{AppState, AppStoreError, OwnRate, new_app_ident, new_app_key};
 use signpost_store::tables::{applications::ApplicationRow, audit::Action};
 use utoipa::ToSchema;
 
@@ -19,7 +20,6 @@ use crate::administration::{
     rules::{AppName, Origin, ProfileChoice, Reason},
     summary::{AppSummary, NewApp},
 };
-use signpost_proxy::{AppState, AppStoreError, OwnRate, new_app_ident, new_app_key};
 
 /// The longest overlap of a rotation: 30 days. CONTRACT 4.
 const MAX_OVERLAP_HOURS: u64 = 30 * 24;

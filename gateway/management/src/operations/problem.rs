@@ -7,6 +7,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use signpost_protocol::{codes, language::Language, problem::MEDIA_TYPE, text::text};
+use signpost_proxy::AppStoreError;
 use signpost_store::StoreError;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -14,7 +15,6 @@ use utoipa::{
 };
 
 use crate::administration::{apps::AdministrationError, logins::LogoutError, rules::BrokenRule};
-use signpost_proxy::AppStoreError;
 
 /// `Retry-After` while the store does not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);

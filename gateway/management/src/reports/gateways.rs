@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::shown_name;
+use signpost_proxy::as_rfc3339;
 use signpost_store::{FromRow, Row, Store, StoreError, values};
 use utoipa::ToSchema;
 
 use super::traffic::{Hour, Traffic};
-use signpost_proxy::as_rfc3339;
 
 /// Length of a gateway's id.
 pub const ID_BYTES: usize = 16;

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use signpost_kit::task::Task;
 use signpost_protocol::request_id::RequestId;
+use signpost_proxy::Watch;
 use signpost_store::{Changed, Store, StoreError, values};
 use tokio::{
     sync::Notify,
@@ -13,7 +14,6 @@ use tokio::{
 };
 
 use super::gateways::{self, now};
-use signpost_proxy::Watch;
 
 /// How long the gateways are waited for. The change feed reaches each within a second.
 const MAX_WAIT: Duration = Duration::from_secs(2);

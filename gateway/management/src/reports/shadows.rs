@@ -6,14 +6,12 @@ use serde::Serialize;
 use signpost_bridge::{PathTally, Tally, tally::OTHER_APPS};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
-use signpost_store::{Store, StoreError};
-use utoipa::ToSchema;
-
-use signpost_proxy::usage_rows::count_users;
 use signpost_proxy::{
     Changes, Method, PathPattern, ServedVersion, Shadow, as_rfc3339, hour_of_tallies as hour_of,
-    read_tallies as read,
+    read_tallies as read, usage_rows::count_users,
 };
+use signpost_store::{Store, StoreError};
+use utoipa::ToSchema;
 
 /// What differs between two versions.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use signpost_kit::clock::Timestamp;
+use signpost_proxy::{RequestMetrics, rfc3339};
 use utoipa::ToSchema;
-
-use signpost_proxy::RequestMetrics;
-use signpost_proxy::rfc3339;
 
 /// Minutes that are kept.
 const MINUTES: i64 = 60;

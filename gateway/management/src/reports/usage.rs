@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
-use signpost_store::{Store, StoreError};
-use utoipa::ToSchema;
-
-use signpost_proxy::usage_rows::{self, Only, StoredApp, StoredClient, StoredCount, StoredUsage};
 use signpost_proxy::{
     Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS, Stage, UnknownVersion, Versions, as_rfc3339,
+    usage_rows::{self, Only, StoredApp, StoredClient, StoredCount, StoredUsage},
 };
+use signpost_store::{Store, StoreError};
+use utoipa::ToSchema;
 
 /// State of an application that the store no longer has.
 const DELETED: &str = "deleted";

@@ -6,17 +6,17 @@ use signpost_kit::{
     clock::{Clock, SystemClock},
     config::origin::Origin,
 };
+use signpost_management::administration::summary::AppSummary;
 use signpost_protocol::{
     param::Params,
     sign::{SignAlgorithm, SignProfile, canonical_for_display},
 };
-
-use crate::cli::{print_line, table::printable};
-use signpost_management::administration::summary::AppSummary;
 use signpost_proxy::{
     Config, ServedVersion, Stage,
     program::{AllowedOrigins, Applications, OriginPattern},
 };
+
+use crate::cli::{print_line, table::printable};
 
 /// The form of the first call, as the shell expands it.
 const FORM: &str = "demo=hello+world&time=${now}";

@@ -1,11 +1,11 @@
 //! What the commands print.
 
 use serde_json::json;
+use signpost_management::{administration::summary::AppSummary, operations::apps::WithKey};
 use signpost_protocol::sign::SignProfile;
 
 use super::card::Card;
 use crate::cli::{print_error, print_line, table::print_table};
-use signpost_management::{administration::summary::AppSummary, operations::apps::WithKey};
 
 /// In place of a setting that an application does not have.
 const GATEWAYS: &str = "the gateway's";

@@ -10,14 +10,14 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
-
-use super::open_administration;
-use crate::cli::{CommonOptions, author::Why, print_error, print_line};
 use signpost_management::administration::{
     apps::{Listing, MAX_PAGE},
     import::{ImportError, read_file},
 };
 use signpost_proxy::{Config, program::raise_statement_timeout};
+
+use super::open_administration;
+use crate::cli::{CommonOptions, author::Why, print_error, print_line};
 
 /// The file format, for `signpost app import --help`.
 pub(super) const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:

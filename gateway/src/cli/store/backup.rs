@@ -5,14 +5,14 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, bail};
 use clap::Args;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_management::administration::inspect::check_master_key;
+use signpost_proxy::{Config, program::Applications, rfc3339};
 use signpost_store::{
     StoreAddress,
     sqlite::backup::{self, Restore},
 };
 
 use crate::cli::print_line;
-use signpost_management::administration::inspect::check_master_key;
-use signpost_proxy::{Config, program::Applications, rfc3339};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupFile {

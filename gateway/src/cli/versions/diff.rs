@@ -5,7 +5,9 @@ use std::{path::Path, process::ExitCode};
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::Timestamp;
+use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff, Wanted};
 use signpost_protocol::version::Version;
+use signpost_proxy::{Config, rfc3339};
 use signpost_store::Store;
 
 use crate::cli::{
@@ -13,8 +15,6 @@ use crate::cli::{
     table::{printable, printable_json, table_lines},
     versions::configured,
 };
-use signpost_management::reports::shadows::{Diff, PathDiff, RouteDiff, Wanted};
-use signpost_proxy::{Config, rfc3339};
 
 /// Limit of the applications and paths that are named.
 const MAX_NAMED: usize = 50;

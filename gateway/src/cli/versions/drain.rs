@@ -7,14 +7,14 @@ use signpost_kit::{
     command::print_line,
     reload::control::{Verb, send},
 };
-use signpost_store::Store;
-
-use super::list::running;
-use crate::cli::{author::Why, many};
 use signpost_management::{administration::drains::Drains, reports::versions::configured};
 use signpost_proxy::{
     BackendStatus, Config, DrainedAddress, program::parse_short_duration, rfc3339,
 };
+use signpost_store::Store;
+
+use super::list::running;
+use crate::cli::{author::Why, many};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct DrainArguments {

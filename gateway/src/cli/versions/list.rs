@@ -8,10 +8,10 @@ use signpost_kit::{
     command::print_line,
     reload::control::{Reply, Verb, send},
 };
-
-use crate::cli::table::{print_table, printable};
 use signpost_management::reports::versions::{ListedBackend, ListedVersion};
 use signpost_proxy::{Config, Versions, program::GatewayStatus};
+
+use crate::cli::table::{print_table, printable};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ListArguments {

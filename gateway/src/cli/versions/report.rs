@@ -8,13 +8,13 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_management::reports::usage::Summary;
 use signpost_protocol::version::Version;
+use signpost_proxy::{Config, KEEP_USAGE_DAYS as KEEP_DAYS, program::raise_statement_timeout};
 use signpost_store::Store;
 
 use self::text::lines;
 use crate::cli::{CommonOptions, many, print_line};
-use signpost_management::reports::usage::Summary;
-use signpost_proxy::{Config, KEEP_USAGE_DAYS as KEEP_DAYS, program::raise_statement_timeout};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Report {

@@ -12,6 +12,10 @@ use signpost_kit::{
     server::signals::StopSignals,
 };
 use signpost_protocol::version::Version;
+use signpost_proxy::{
+    AddressHealth, BackendStatus, Config, Upstream,
+    program::{BackendAddress, HostPort, probe_address as probe},
+};
 use tokio::{
     net::TcpStream,
     signal::unix::{Signal, SignalKind, signal},
@@ -23,10 +27,6 @@ use self::{
     file::EditedFile,
 };
 use super::{configured, list::running};
-use signpost_proxy::{
-    AddressHealth, BackendStatus, Config, Upstream,
-    program::{BackendAddress, HostPort, probe_address as probe},
-};
 
 /// Pause between two questions.
 const INTERVAL: Duration = Duration::from_millis(200);

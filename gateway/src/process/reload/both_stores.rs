@@ -8,6 +8,7 @@ use signpost_kit::reload::{
     ReloadSignals, Reloader,
     control::{Reply, Verb, send},
 };
+use signpost_proxy::testing::MINIMAL;
 use signpost_store::{
     tables::audit::{Filter, page},
     testing::TestStore,
@@ -15,7 +16,6 @@ use signpost_store::{
 use tokio::task::spawn_blocking;
 
 use super::{tests::reload, *};
-use signpost_proxy::testing::MINIMAL;
 
 /// Actors and the changes of the key `watch`, newest first.
 async fn rows(store: &Store) -> Vec<(String, String)> {

@@ -1,12 +1,12 @@
 //! What a reload frees, keeps and refuses.
 
-use std::sync::Weak;
-
-use super::*;
 use signpost_proxy::{
     program::Balancer,
     testing::{MINIMAL, gateway, load},
 };
+use std::sync::Weak;
+
+use super::*;
 
 /// A configuration with two versions; each number gives another one.
 fn config(number: usize) -> Config {

@@ -13,6 +13,7 @@ use signpost_store::{
 };
 
 use signpost_protocol::sign::{AppKey, ReplayPolicy, SignAlgorithm};
+use signpost_proxy::{AppState, MasterKey, Sealer, new_app_ident, new_app_key};
 
 use super::*;
 use crate::{
@@ -26,7 +27,6 @@ use crate::{
         input::{Change, Decision},
     },
 };
-use signpost_proxy::{AppState, MasterKey, Sealer, new_app_ident, new_app_key};
 
 /// The longest overlap of a rotation.
 pub(crate) const MAX_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -3,11 +3,11 @@
 use std::{fmt, str::FromStr};
 
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::AppStoreError;
 use signpost_store::tables::applications::{self, ApplicationRow, folded};
 
 use super::Administration;
 use crate::administration::{fitting, summary::AppSummary};
-use signpost_proxy::AppStoreError;
 
 /// Maximum number of applications of a [`Page`]: few enough for the shortest statement timeout.
 pub const MAX_PAGE: usize = 10_000;

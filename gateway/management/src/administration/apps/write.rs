@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::app::AppIdent;
+use signpost_proxy::AppStoreError;
 use signpost_store::{
     StoreError,
     tables::{
@@ -13,7 +14,6 @@ use signpost_store::{
 
 use super::{Administration, AdministrationError, ChangeRequest};
 use crate::administration::summary::AppSummary;
-use signpost_proxy::AppStoreError;
 
 /// Limit of a change's attempts: one fails if another process changes the same application concurrently.
 const MAX_ATTEMPTS: usize = 32;

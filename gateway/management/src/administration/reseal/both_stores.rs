@@ -4,6 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use signpost_kit::secret::{Secret, SecretSource};
 use signpost_protocol::{app::AppIdent, sign::AppKey};
+use signpost_proxy::{
+    AppStore, AppStoreError, MasterKey, Sealer,
+    testing::{SnapshotError, SnapshotFile},
+};
 use signpost_store::{Store, testing::TestStore};
 
 use super::*;
@@ -13,10 +17,6 @@ use crate::administration::{
         both_stores::{administration, author, import, new_app, request},
     },
     summary::NewApp,
-};
-use signpost_proxy::{
-    AppStore, AppStoreError, MasterKey, Sealer,
-    testing::{SnapshotError, SnapshotFile},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);

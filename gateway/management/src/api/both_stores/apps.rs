@@ -1,9 +1,9 @@
 //! `/api/v1/apps`.
 
+use signpost_proxy::AppStore;
 use signpost_store::tables::audit::{self, Filter};
 
 use super::*;
-use signpost_proxy::AppStore;
 
 #[tokio::test]
 async fn an_application_lives_by_revisions() {

@@ -7,11 +7,11 @@ use signpost_kit::{
     reload::{Reload, ReloadSignals, Reloader},
     server::health::HealthAddress,
 };
+use signpost_proxy::Config;
 use signpost_store::tables::audit::{Filter, page};
 use tempfile::TempDir;
 
 use super::*;
-use signpost_proxy::Config;
 
 /// Of such a number of threads, the program says that its address is in use.
 const IN_USE: usize = 7;

@@ -2,10 +2,10 @@
 
 use futures_util::StreamExt;
 use signpost_protocol::request_id::RequestId;
+use signpost_proxy::{Outcome, Rejection};
 
 use super::*;
 use crate::reports::gateways;
-use signpost_proxy::{Outcome, Rejection};
 
 impl Scene {
     /// Lets a request with this id end, with a status below 400 or rejected with 400.

@@ -1,9 +1,9 @@
 //! Versions and their report.
 
+use signpost_proxy::usage_rows;
 use signpost_store::values;
 
 use super::*;
-use signpost_proxy::usage_rows;
 
 use crate::api::versions::MAX_REPORTS;
 

@@ -1,10 +1,13 @@
 //! The report of what a store knows, as data and as text.
 
 use signpost_kit::clock::Timestamp;
+use signpost_proxy::{
+    NO_APPLICATION, OTHER_APPLICATIONS, rfc3339,
+    testing::versions,
+    usage_rows::{StoredApp, StoredClient, StoredCount, StoredUsage},
+};
 
 use super::*;
-use signpost_proxy::usage_rows::{StoredApp, StoredClient, StoredCount, StoredUsage};
-use signpost_proxy::{NO_APPLICATION, OTHER_APPLICATIONS, rfc3339, testing::versions};
 
 /// 2026-11-22.
 const TODAY: Timestamp = Timestamp::from_millis(1_795_375_509_000);

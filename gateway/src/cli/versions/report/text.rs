@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use signpost_management::reports::usage::{AppKind, AppUsage, Summary, VersionSummary};
 use signpost_protocol::version::VersionSource;
+use signpost_proxy::rfc3339;
 
 use crate::cli::table::table_lines;
-use signpost_management::reports::usage::{AppKind, AppUsage, Summary, VersionSummary};
-use signpost_proxy::rfc3339;
 
 /// Limit of the applications that a sentence names.
 const MAX_NAMED: usize = 10;

@@ -36,16 +36,13 @@ pub(crate) use self::{
     connections::ConnectionLimits,
     cors::Cors,
     listen::Protocols,
+    management::Management,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned},
     version::{
-        AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks, LifeCycle,
-        ParamEffect, RequestChange, StickyBy,
+        AccountCheck, AccountRules, BackendIndex, BackendName, Balance, Change, HealthChecks,
+        LifeCycle, ParamEffect, Paths, RequestChange, StickyBy,
     },
-};
-pub(crate) use self::{
-    management::Management,
-    version::{Change, Paths},
 };
 
 use std::{path::Path, time::Duration};

@@ -112,7 +112,6 @@ pub mod program {
             accounts::open::open_accounts,
             apps::{
                 directory::CachedApps,
-                loader::AppLoader,
                 open::{
                     OpenApps, open_apps, open_store, raise_statement_timeout,
                     warn_of_unusable_defaults,
@@ -134,7 +133,7 @@ pub mod program {
             store::{MAX_DELETED as MAX_DELETED_TALLIES, delete_old as delete_old_tallies},
             writer::ShadowWriter,
         },
-        tls::{LoadedCertificate, Tls},
+        tls::Tls,
         upstream::routing::{
             Balancer,
             check::probe as probe_address,

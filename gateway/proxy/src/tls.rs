@@ -10,7 +10,7 @@ mod client_certificates;
 mod client_session;
 mod server_names;
 
-pub use self::certificate::LoadedCertificate;
+pub(crate) use self::certificate::LoadedCertificate;
 pub(crate) use self::{
     certificate::{CertificateError, CertificateFiles, Validity},
     client_certificates::{ClientAuth, UnusableSubject},

@@ -1,8 +1,5 @@
-//! Operators' actions on applications: every change is decided here, and is written together with what the audit says of
-//! it.
-//!
-//! `signpost app` and the [API](crate::api) are its callers. [`import`](super::import) reads applications from a
-//! file.
+//! The applications of a store, as the [operations](crate::operations) change them: each change is written together with
+//! what the audit says of it. [`import`](super::import) reads applications from a file.
 
 mod listing;
 mod write;

@@ -62,10 +62,7 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
         let _in_flight = in_flight;
         let role = role_for(&api, target.app(), operation.route.role);
         let caller = authenticate(&api, role, address, Some(proof), "console").await?;
-        if let Some(of) = I::REVISION {
-            let seen = of(&mut input);
-            *seen = Some(revision(&HeaderMap::new(), *seen)?);
-        }
+        read_revision(&mut input, &HeaderMap::new())?;
         let _turn = api.turns.take(caller.token.id).await?;
         let output = (operation.run)(&api.context(&caller), target, input).await?;
         Ok(output)
@@ -93,13 +90,19 @@ async fn serve<T: Target, I: Input, O: Output>(
             }
         }
     };
-    if let Some(of) = I::REVISION {
-        let seen = of(&mut input);
-        *seen = Some(revision(&head.headers, *seen)?);
-    }
+    read_revision(&mut input, &head.headers)?;
     let target = target(&mut head).await?;
     let output = (operation.run)(&api.context(&caller), target, input).await?;
     Ok(response(operation.route.kind, &output))
+}
+
+/// Checks that a change names the revision that it was decided upon, if its subject has revisions.
+fn read_revision<I: Input>(input: &mut I, headers: &HeaderMap) -> Result<(), ApiError> {
+    if let Some(of) = I::REVISION {
+        let seen = of(input);
+        *seen = Some(revision(headers, *seen)?);
+    }
+    Ok(())
 }
 
 /// The target in the path: its only parameter.
@@ -116,15 +119,19 @@ fn response<O: Output>(kind: Kind, output: &O) -> Response {
     if let Some(revision) = O::REVISION {
         headers.extend(etag(revision(output)));
     }
-    let status = match kind {
-        Kind::Create => StatusCode::CREATED,
-        _ => StatusCode::OK,
-    };
     if let (Kind::Create, Some(location)) = (kind, O::LOCATION) {
         let location = HeaderValue::try_from(location(output));
         headers.extend(location.map(|location| (header::LOCATION, location)));
     }
-    (status, headers, Json(output)).into_response()
+    (status(kind), headers, Json(output)).into_response()
+}
+
+/// The status of success.
+const fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::Create => StatusCode::CREATED,
+        Kind::Read | Kind::Ask | Kind::Change => StatusCode::OK,
+    }
 }
 
 /// What the API says of an operation, but for what all have alike.
@@ -138,13 +145,9 @@ fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) 
         let parameter = parameter.parameter_in(ParameterIn::Path);
         parameter.required(Required::True).build()
     }));
-    let (method, status) = match route.kind {
-        Kind::Read => (HttpMethod::Get, "200"),
-        Kind::Ask | Kind::Change => (HttpMethod::Post, "200"),
-        Kind::Create => (HttpMethod::Post, "201"),
-    };
-    if route.kind == Kind::Read {
+    let method = if route.kind == Kind::Read {
         parameters.extend(query(I::schema()));
+        HttpMethod::Get
     } else {
         I::schemas(&mut schemas);
         schemas.push((I::name().into_owned(), I::schema()));
@@ -154,14 +157,15 @@ fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) 
                 .required(Some(Required::True))
                 .build(),
         );
-    }
+        HttpMethod::Post
+    };
     parameters.extend(I::REVISION.map(|_| if_match()));
     let operation = OperationBuilder::new()
         .tag(route.subject)
         .summary(Some(route.text))
         .parameters(Some(parameters).filter(|parameters| !parameters.is_empty()))
         .request_body(body)
-        .response(status, success::<O>(route.kind));
+        .response(status(route.kind).as_str(), success::<O>(route.kind));
     let mut paths = Paths::new();
     paths.add_path_operation(route.path, vec![method], operation);
     (schemas, paths)

@@ -447,18 +447,11 @@ pub const ENABLE: Operation<AppIdent, Decision, AppSummary> = Operation {
         "/api/v1/apps/{ident}/enable",
         "Accepts a disabled application's requests again.",
     ),
-    run: |context, target, input| Box::pin(enable(context, target, input)),
+    run: |context, ident, decision| {
+        let state = (Action::EnableApp, AppState::Active);
+        Box::pin(set_state(context, ident, state, decision))
+    },
 };
-
-async fn enable(context: &Context, ident: AppIdent, decision: Decision) -> Result<AppSummary> {
-    set_state(
-        context,
-        ident,
-        (Action::EnableApp, AppState::Active),
-        decision,
-    )
-    .await
-}
 
 /// Rejects requests.
 pub const DISABLE: Operation<AppIdent, Decision, AppSummary> = Operation {
@@ -467,18 +460,11 @@ pub const DISABLE: Operation<AppIdent, Decision, AppSummary> = Operation {
         "/api/v1/apps/{ident}/disable",
         "Rejects an application's requests.",
     ),
-    run: |context, target, input| Box::pin(disable(context, target, input)),
+    run: |context, ident, decision| {
+        let state = (Action::DisableApp, AppState::Disabled);
+        Box::pin(set_state(context, ident, state, decision))
+    },
 };
-
-async fn disable(context: &Context, ident: AppIdent, decision: Decision) -> Result<AppSummary> {
-    set_state(
-        context,
-        ident,
-        (Action::DisableApp, AppState::Disabled),
-        decision,
-    )
-    .await
-}
 
 /// If it is so already, nothing changes.
 async fn set_state(

@@ -16,8 +16,7 @@ use super::{
     Input, Output,
     problem::{ApiError, Code},
 };
-pub(crate) use crate::administration::rules::given;
-pub(crate) use crate::administration::rules::not_allowed;
+pub(crate) use crate::administration::rules::{given, not_allowed};
 use crate::administration::{
     apps::MAX_PAGE,
     rules::{ALLOWED, Reason},

@@ -26,9 +26,9 @@ use self::routes::{CommonRoute, read_common_routes};
 pub(crate) use self::{
     backend::{AccountCheck, AccountRules, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
-    changes::{ParamEffect, RequestChange},
+    changes::{Change, ParamEffect, RequestChange},
     life_cycle::LifeCycle,
-    served::BackendIndex,
+    served::{BackendIndex, Paths},
 };
 pub use self::{
     backend::{Backend, BackendAddress, HostPort, Part, Upstream},
@@ -37,7 +37,6 @@ pub use self::{
     served::ServedVersion,
     shadow::Shadow,
 };
-pub(crate) use self::{changes::Change, served::Paths};
 use super::{
     path_pattern::PathPattern,
     response_headers::ResponseHeaders,

@@ -76,7 +76,7 @@ fn change(number: usize, backends: [&RecordingBackend; 3]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
+async fn reloads_under_load_fail_no_request_and_leak_no_memory() {
     let (one, other, third) = tokio::join!(
         RecordingBackend::start(),
         RecordingBackend::start(),
@@ -91,22 +91,25 @@ async fn fifty_reloads_under_load_fail_no_request_and_leak_no_memory() {
         .await;
     let load = load_on(&stack);
     load.serve(100).await;
-    let mut early = 0;
-    for number in 1..=50 {
-        reload(&stack, &change(number, backends));
-        load.serve(20).await;
-        if number == 10 {
-            early = stack.running(Program::Gateway).resident_kib();
+    // What is in flight varies by more than a configuration has, some 10 KiB. Memory that reloads leak grows in every round.
+    let mut reloads = 0;
+    let mut grown = Vec::new();
+    while grown.last().is_none_or(|&kib| kib > 1024) {
+        assert!(grown.len() < 5, "KiB, by each 50 reloads: {grown:?}");
+        let before = stack.running(Program::Gateway).resident_kib();
+        for number in reloads + 1..=reloads + 50 {
+            reload(&stack, &change(number, backends));
+            load.serve(20).await;
         }
+        reloads += 50;
+        let after = stack.running(Program::Gateway).resident_kib();
+        grown.push(after.saturating_sub(before));
     }
-    let late = stack.running(Program::Gateway).resident_kib();
     assert!(stop(load).await >= 1000);
-    // A configuration is some 10 KiB; what is in flight varies more than that.
-    assert!(late <= early + 4 * 1024, "{early} KiB, then {late} KiB");
     assert!(backends.iter().all(|backend| backend.requests().len() > 50));
     until("every reload to be logged", || async {
         let log = stack.log(Program::Gateway);
-        (log.matches("configuration reloaded").count() == 50).then_some(())
+        (log.matches("configuration reloaded").count() == reloads).then_some(())
     })
     .await;
 }

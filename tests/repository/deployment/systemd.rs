@@ -36,11 +36,14 @@ for _ in $(seq 100); do grep -q "populated 0" "$own/cgroup.events" && break; sle
 find "$own" -depth -type d -exec rmdir {} \; || true
 "#;
 
+// Its /dev/shm is its own: where a unit has RemoveIPC, systemd deletes what the unit's user or group has there, and the
+// copy may be in this machine's.
 const BOOT: &str = r#"
 mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work none root
 read -r id _ </proc/self/stat
 mount --bind "$PROGRAMS" root/opt/built
 mount --rbind /dev root/dev
+mount -t tmpfs none root/dev/shm
 mount --rbind /sys root/sys
 mount -t cgroup2 none root/sys/fs/cgroup
 mount -t proc none root/proc

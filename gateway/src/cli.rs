@@ -47,7 +47,7 @@ use signpost_kit::{
     reload::control::Verb,
     server::signals::end_at_signals,
 };
-use signpost_management::administration::inspect::inspect;
+use signpost_management::{administration::inspect::inspect, operations::audit::AuditSearch};
 use signpost_protocol::language::Language;
 use signpost_proxy::{Config, MultiApplications, parse_since, program::Applications};
 use signpost_release::RELEASE;
@@ -88,7 +88,7 @@ enum Command {
         command: account::AccountCommand,
     },
     /// Show who changed what: the newest changes first, by pages (multi-application mode).
-    Audit(audit::AuditArguments),
+    Audit(operation::Told<AuditSearch>),
     /// Replace the key that encrypts the applications' keys (multi-application mode).
     MasterKey {
         #[command(subcommand)]

@@ -309,44 +309,38 @@ async fn a_session_ends_with_the_logins_of_its_account_or_its_application() {
 async fn a_revoked_token_ends_its_streams_within_a_second() {
     let console = Console::start().await;
     let kept = console.stack.create_named_token("kept", "viewer");
-    for path in ["/api/v1/requests", "/api/v1/events"] {
-        let token = console.stack.create_token("viewer");
-        let open = async |token: &str| console.get(path).bearer_auth(token).send().await.unwrap();
-        let (mut ending, mut other) = (open(&token).await, open(&kept).await);
-        let listed = console
-            .get("/api/v1/tokens")
-            .bearer_auth(&kept)
-            .send()
-            .await
-            .unwrap();
-        let listed = Response::read(listed).await.ok();
-        let tokens = listed["items"].as_array().unwrap().iter();
-        let id = tokens
-            .filter(|one| one["name"] == "viewer")
-            .map(|one| &one["id"])
-            .next_back()
-            .unwrap();
-        console.run(&["token", "revoke", &id.to_string()]);
-        let revoked = Instant::now();
-        read_until_end(&mut ending).await;
-        // The stream of five seconds ago asked every five; on a busy machine a second may be two.
-        assert!(
-            revoked.elapsed().as_secs() < 3,
-            "{path}: {:?}",
-            revoked.elapsed()
-        );
-        // The other one goes on.
-        console.client().get("/later").send().await;
-        let _ = console
-            .stack
-            .create_named_token(&format!("later{path}"), "viewer");
-        let mut got = String::new();
-        let goes_on = async {
-            while !got.contains("later") {
-                let chunk = other.chunk().await.unwrap();
-                got += &String::from_utf8_lossy(&chunk.expect("an event"));
-            }
-        };
-        timeout(WAIT_TIMEOUT, goes_on).await.expect("an event");
-    }
+    let token = console.stack.create_token("viewer");
+    let open = async |token: &str| {
+        let call = console.get("/api/v1/requests").bearer_auth(token);
+        call.send().await.unwrap()
+    };
+    let (mut ending, mut other) = (open(&token).await, open(&kept).await);
+    let listed = console
+        .get("/api/v1/tokens")
+        .bearer_auth(&kept)
+        .send()
+        .await
+        .unwrap();
+    let listed = Response::read(listed).await.ok();
+    let tokens = listed["items"].as_array().unwrap().iter();
+    let id = tokens
+        .filter(|one| one["name"] == "viewer")
+        .map(|one| &one["id"])
+        .next_back()
+        .unwrap();
+    console.run(&["token", "revoke", &id.to_string()]);
+    let revoked = Instant::now();
+    read_until_end(&mut ending).await;
+    // The stream of five seconds ago asked every five; on a busy machine a second may be two.
+    assert!(revoked.elapsed().as_secs() < 3, "{:?}", revoked.elapsed());
+    // The other one goes on.
+    console.client().get("/later").send().await;
+    let mut got = String::new();
+    let goes_on = async {
+        while !got.contains("later") {
+            let chunk = other.chunk().await.unwrap();
+            got += &String::from_utf8_lossy(&chunk.expect("an event"));
+        }
+    };
+    timeout(WAIT_TIMEOUT, goes_on).await.expect("an event");
 }

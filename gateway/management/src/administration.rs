@@ -2,7 +2,6 @@
 
 pub mod apps;
 pub mod audit;
-pub mod drains;
 pub mod import;
 pub mod inspect;
 pub mod logins;

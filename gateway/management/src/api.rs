@@ -3,44 +3,31 @@
 //! It only translates: what is allowed is decided by [`administration`](crate::administration), as for the commands. It never runs on a
 //! worker's thread.
 
-mod accounts;
 mod apps;
-mod audit;
-mod backends;
 mod body;
 mod caller;
-mod config;
-mod doctor;
-mod events;
 mod failures;
-mod gateways;
 mod idempotency;
 mod layers;
 mod openapi;
 mod operation;
 mod requests;
 mod routes;
-mod shadows;
 mod streams;
-mod tokens;
-mod traffic;
 mod turns;
-mod versions;
 
 use std::{sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use signpost_kit::reload::ReloadHandle;
-use signpost_protocol::app::AppIdent;
+use signpost_protocol::{app::AppIdent, language::Language};
 use signpost_proxy::{Gateway, StoredApps};
 use signpost_store::Store;
 
-use self::{caller::Caller, events::Events, streams::Streams, turns::Turns};
+use self::{caller::Caller, streams::Streams, turns::Turns};
 use crate::{
-    administration::{
-        apps::Administration, drains::Drains, logins::Logins, rules::Rules, tokens::Tokens,
-    },
+    administration::{apps::Administration, logins::Logins, rules::Rules, tokens::Tokens},
     operations::{Context, Running},
 };
 
@@ -58,8 +45,6 @@ pub struct Api {
     current: Arc<ArcSwap<Gateway>>,
     /// Reloads the configuration.
     reload: ReloadHandle,
-    /// What is written to the audit.
-    events: Events,
     /// The streams that run.
     streams: Streams,
     /// The application by which the console signs its users in.
@@ -95,7 +80,6 @@ impl Api {
                 Instant::now(),
                 "wrong tokens were sent to the management API",
             ),
-            events: Events::new(store.clone()),
             streams: Streams::default(),
             turns: Turns::new(),
             apps,
@@ -111,14 +95,15 @@ impl Api {
     }
 
     /// What an operation of this call is done with.
-    fn context(&self, caller: &Caller) -> Context {
+    fn context(&self, caller: &Caller, language: Language) -> Context {
         Context {
-            caller: caller.of_operation(),
+            caller: caller.of_operation(language),
             store: self.store().clone(),
             apps: Some(self.administration()),
             running: Some(Running {
                 gateway: self.current.load_full(),
                 reload: self.reload.clone(),
+                console: self.console,
             }),
         }
     }
@@ -126,11 +111,6 @@ impl Api {
     /// The logins that operators end.
     fn logins(&self) -> Logins {
         Logins::new(self.store().clone())
-    }
-
-    /// What operators have drained.
-    fn drains(&self) -> Drains {
-        Drains::new(self.store().clone())
     }
 
     /// The administration of applications, by the rules of the current configuration.

@@ -92,6 +92,19 @@ pub fn router(
             get(apps::transfer::form).post(apps::transfer::import),
         )
         .route("/apps/{ident}/{change}", post(apps::change::change))
+        .route("/versions/{change}", post(versions::change))
+        .route(
+            "/settings/tokens",
+            get(settings::tokens::list).post(settings::tokens::create),
+        )
+        .route(
+            "/settings/tokens/{id}/revoke",
+            post(settings::tokens::revoke),
+        )
+        .route(
+            "/settings/reload",
+            get(settings::check).post(settings::reload),
+        )
         .route_layer(from_fn_with_state(Arc::clone(&console), layers::once));
     let routes = Router::new()
         .merge(forms)
@@ -103,25 +116,12 @@ pub fn router(
         .route("/apps", get(apps::list))
         .route("/apps/{ident}", get(apps::show))
         .route("/versions", get(versions::show))
-        .route("/versions/{change}", post(versions::change))
         .route("/doctor", get(doctor::form).post(doctor::examine))
         .route("/doctor/{id}", get(doctor::rejection))
         .route("/live", get(live::show))
         .route("/live/stream", get(live::stream))
         .route("/audit", get(audit::list))
         .route("/settings", get(settings::show))
-        .route(
-            "/settings/reload",
-            get(settings::check).post(settings::reload),
-        )
-        .route(
-            "/settings/tokens",
-            get(settings::tokens::list).post(settings::tokens::create),
-        )
-        .route(
-            "/settings/tokens/{id}/revoke",
-            post(settings::tokens::revoke),
-        )
         .route(page::STYLE_PATH, get(page::style))
         .route(page::SCRIPT_PATH, get(page::script))
         .fallback(other)

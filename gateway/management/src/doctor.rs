@@ -14,11 +14,12 @@ pub mod string;
 
 use std::{net::Ipv4Addr, sync::Arc};
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
-    language::Language, param::Params, request_id::RequestId, sign::canonical_for_display,
+    language::Language, param::Params, problem::Problem, request_id::RequestId,
+    sign::canonical_for_display,
 };
 use signpost_proxy::{
     AdmissionRules, Admitted, App, AppDirectory, BodyLength, CheckedTarget, ConnectionInfo, Hint,
@@ -65,10 +66,20 @@ pub struct Step {
     pub step: StepName,
     /// What the client gets if it fails here; null if it is right.
     #[schema(required, value_type = Option<Object>)]
-    pub problem: Option<Value>,
+    #[serde(serialize_with = "without_id")]
+    pub problem: Option<Problem>,
     /// The name of the mistake that explains it, as the access log has it; null if none was found.
     #[schema(required)]
     pub hint: Option<String>,
+}
+
+/// Leaves out the id of the request: it was sent to no gateway.
+fn without_id<S: Serializer>(problem: &Option<Problem>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut problem = json!(problem);
+    if let Some(members) = problem.as_object_mut() {
+        members.remove("request_id");
+    }
+    problem.serialize(serializer)
 }
 
 /// What a step checks.
@@ -245,16 +256,10 @@ impl Patient<'_> {
     }
 
     /// What the client of a rejected request gets.
-    fn problem(&self, rejection: &Rejection) -> Option<Value> {
+    fn problem(&self, rejection: &Rejection) -> Option<Problem> {
         let (names, language) = (&self.rules.admission.names, self.rules.language);
         let none = RequestId::from_bytes([0; 16]);
-        let problem = problem_of(rejection, names, language, &none)?;
-        let mut problem = json!(problem);
-        if let Some(members) = problem.as_object_mut() {
-            // It was sent to no gateway.
-            members.remove("request_id");
-        }
-        Some(problem)
+        problem_of(rejection, names, language, &none)
     }
 
     /// Shows what is signed, and how it is right.

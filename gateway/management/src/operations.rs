@@ -4,14 +4,13 @@
 //!
 //! # How an operation is added
 //!
-//! 1. In its subject's file here: a function, an [`Operation`] that has it, and a line in the file's `all`. Its [route](Route)
-//!    says once how the API has it, and who may. Input and output are structs beside it, unless another operation has them
-//!    already:
+//! 1. In its subject's file here: a function, an [`Operation`] that says once how the API has it and who may, and a line in
+//!    the file's `all`. Input and output are structs beside it, unless another operation has them already:
 //!    - An [`Input`] derives `Deserialize` with `deny_unknown_fields`, `ToSchema`, and `clap::Args` if a command takes it. A
 //!      value that is read from a text is a [`Text`]: the `FromStr` of its type says what is allowed, for all faces. What can
 //!      be removed is an `Option` of a [`Change`](input::Change). A change has a `reason`, and a `revision` if its subject has
 //!      revisions.
-//!    - An [`Output`] derives `Serialize` and `ToSchema`.
+//!    - An [`Output`] derives `Serialize` and `ToSchema`. An error has a problem: `From` it for [`ApiError`].
 //!    - What the audit says of a change is written in its statement: an [`Action`](signpost_store::tables::audit::Action).
 //! 2. A command, if it has one: its variant in the subject's file of `cli`, which gives the input to
 //!    `operation::run`, and prints the output.
@@ -21,17 +20,26 @@
 //! Its texts are in the languages of the protocol (problems) and of the console. `gateway/openapi.json` shows what the API
 //! says of it, and a test that its role is needed.
 
+pub mod accounts;
 pub mod apps;
+pub mod audit;
+pub mod backends;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub mod gateways;
 pub mod input;
 pub(crate) mod problem;
+pub(crate) mod requests;
+pub mod tokens;
+pub mod versions;
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde::{Serialize, de::DeserializeOwned};
-use signpost_kit::{clock::Timestamp, reload::ReloadHandle};
-use signpost_protocol::app::AppIdent;
-use signpost_proxy::{AppStoreError, Gateway};
+use signpost_kit::{clock::Timestamp, reload::ReloadHandle, server::listener::UntilSent};
+use signpost_protocol::{app::AppIdent, language::Language};
+use signpost_proxy::{BackendStatus, Gateway, Versions};
 use signpost_store::{Store, tables::audit::Author};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -43,10 +51,10 @@ use self::{
     problem::{ApiError, Code},
 };
 use crate::administration::{
-    apps::{Administration, AdministrationError, ChangeRequest},
-    logins::{Logins, LogoutError},
-    rules::{BrokenRule, Reason},
-    tokens::Role,
+    apps::{Administration, ChangeRequest},
+    logins::Logins,
+    rules::Reason,
+    tokens::{Role, Token, Tokens},
 };
 
 /// Something that operators do to a target, with an input, and what comes of it.
@@ -54,8 +62,10 @@ pub struct Operation<T: 'static, I: 'static, O: 'static> {
     /// How the API has it, and who may.
     pub route: Route,
     /// Does it.
-    pub run: for<'c> fn(&'c Context, T, I) -> BoxFuture<'c, Result<O>>,
+    pub run: Run<T, I, O>,
 }
+
+type Run<T, I, O> = for<'c> fn(&'c Context, T, I) -> BoxFuture<'c, Result<O>>;
 
 /// How the API has an operation, and who may.
 pub struct Route {
@@ -63,8 +73,6 @@ pub struct Route {
     pub kind: Kind,
     /// The role that it needs; for a change of the console's own application, it is an admin.
     pub role: Role,
-    /// The subject, by which the API's description groups it.
-    pub subject: &'static str,
     /// The path, with the target's name in braces.
     pub path: &'static str,
     /// What it does, in the API's description.
@@ -84,45 +92,31 @@ pub enum Kind {
     Create,
 }
 
-impl Route {
-    /// Of what a viewer may read.
-    pub(crate) const fn read(
-        subject: &'static str,
+impl<T, I, O> Operation<T, I, O> {
+    /// What this role may do.
+    pub(crate) const fn of(
+        (kind, role): (Kind, Role),
         path: &'static str,
         text: &'static str,
+        run: Run<T, I, O>,
     ) -> Self {
-        Self {
-            kind: Kind::Read,
-            role: Role::Viewer,
-            subject,
+        let route = Route {
+            kind,
+            role,
             path,
             text,
-        }
+        };
+        Self { route, run }
     }
 
-    /// Of what an operator may change.
-    pub(crate) const fn change(
-        subject: &'static str,
-        path: &'static str,
-        text: &'static str,
-    ) -> Self {
-        Self {
-            kind: Kind::Change,
-            role: Role::Operator,
-            ..Self::read(subject, path, text)
-        }
+    /// What a viewer may read.
+    pub(crate) const fn read(path: &'static str, text: &'static str, run: Run<T, I, O>) -> Self {
+        Self::of((Kind::Read, Role::Viewer), path, text, run)
     }
 
-    /// Of what an operator may create.
-    pub(crate) const fn create(
-        subject: &'static str,
-        path: &'static str,
-        text: &'static str,
-    ) -> Self {
-        Self {
-            kind: Kind::Create,
-            ..Self::change(subject, path, text)
-        }
+    /// What an operator may change.
+    pub(crate) const fn change(path: &'static str, text: &'static str, run: Run<T, I, O>) -> Self {
+        Self::of((Kind::Change, Role::Operator), path, text, run)
     }
 }
 
@@ -139,9 +133,20 @@ pub trait Output: Serialize + ToSchema + Send + 'static {
     /// Its path in the API, if it can be created: the `Location`.
     const LOCATION: Option<fn(&Self) -> String> = None;
 
+    /// What is held until it is sent.
+    fn held(&self) -> Option<UntilSent> {
+        None
+    }
+
     /// Its name in the API's description.
     fn schema_name() -> String {
         Self::name().into_owned()
+    }
+
+    /// Adds its schema, and what this names, to the API's description.
+    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Self::schemas(schemas);
+        schemas.push((Self::schema_name(), Self::schema()));
     }
 }
 
@@ -190,41 +195,47 @@ pub trait Face: Sized {
 
 /// The list of all operations.
 pub fn all<F: Face>(face: F) -> F {
-    apps::all(face)
+    let face = backends::all(tokens::all(accounts::all(apps::all(face))));
+    let face = versions::all(gateways::all(face));
+    doctor::all(requests::all(config::all(audit::all(face))))
 }
 
-/// Why an operation fails.
-#[derive(Debug, thiserror::Error)]
-pub enum OperationError {
-    /// An action on applications failed.
-    #[error(transparent)]
-    App(#[from] AdministrationError),
-    /// A logout failed.
-    #[error(transparent)]
-    Logout(#[from] LogoutError),
+/// Why an operation fails: an error that a terminal shows, and of which the API makes a problem.
+#[derive(Debug)]
+pub struct OperationError {
+    /// What a terminal shows.
+    pub cause: anyhow::Error,
+    problem: fn(anyhow::Error) -> ApiError,
 }
 
 /// What an operation returns, or why it cannot.
 pub type Result<T, E = OperationError> = std::result::Result<T, E>;
 
-impl From<BrokenRule> for OperationError {
-    fn from(rule: BrokenRule) -> Self {
-        Self::App(rule.into())
-    }
-}
-
-impl From<AppStoreError> for OperationError {
-    fn from(error: AppStoreError) -> Self {
-        Self::App(error.into())
+impl<E> From<E> for OperationError
+where
+    E: std::error::Error + Send + Sync + Into<ApiError> + 'static,
+{
+    fn from(error: E) -> Self {
+        Self {
+            cause: anyhow::Error::new(error),
+            problem: |cause| {
+                cause
+                    .downcast::<E>()
+                    .map_or_else(ApiError::internal, E::into)
+            },
+        }
     }
 }
 
 impl From<OperationError> for ApiError {
     fn from(error: OperationError) -> Self {
-        match error {
-            OperationError::App(error) => error.into(),
-            OperationError::Logout(error) => error.into(),
-        }
+        (error.problem)(error.cause)
+    }
+}
+
+impl From<OperationError> for anyhow::Error {
+    fn from(error: OperationError) -> Self {
+        error.cause
     }
 }
 
@@ -251,6 +262,10 @@ pub struct Caller {
     pub role: Role,
     /// When the call came.
     pub at: Timestamp,
+    /// In what language problems are told.
+    pub language: Language,
+    /// Of a call; a command has none.
+    pub token: Option<Token>,
 }
 
 /// The gateway whose management listener was called.
@@ -259,6 +274,17 @@ pub struct Running {
     pub gateway: Arc<Gateway>,
     /// Reloads the configuration.
     pub reload: ReloadHandle,
+    /// The application by which the console signs its users in.
+    pub console: Option<AppIdent>,
+}
+
+/// The role that something about an application needs, of what needs this role. Who changes the console's own, or signs for it,
+/// can sign in as any of its users: that is an admin's.
+pub(crate) fn role_for(console: Option<AppIdent>, ident: Option<AppIdent>, role: Role) -> Role {
+    match ident.is_some() && ident == console && role > Role::Viewer {
+        true => Role::Admin,
+        false => role,
+    }
 }
 
 impl Context {
@@ -285,6 +311,31 @@ impl Context {
     pub fn apps(&self) -> &Administration {
         let apps = self.apps.as_ref();
         apps.expect("a command that changes applications opens their keys")
+    }
+
+    /// The gateway that was called.
+    fn running(&self) -> &Running {
+        let running = self.running.as_ref();
+        running.expect("a command asks no gateway")
+    }
+
+    fn gateway(&self) -> &Gateway {
+        &self.running().gateway
+    }
+
+    /// The versions that it serves.
+    fn versions(&self) -> &Versions {
+        &self.gateway().policy.backends.versions
+    }
+
+    /// What it knows of their backends.
+    fn backends(&self) -> Vec<BackendStatus> {
+        self.gateway().policy.backends.status()
+    }
+
+    /// The tokens of the management API.
+    pub fn tokens(&self) -> Tokens {
+        Tokens::new(self.store.clone())
     }
 
     /// The logins that operators end.

@@ -47,7 +47,8 @@ pub use crate::{
     config::{
         AfterSunset, Backend, Changes, Config, ConsoleAccount, ConsoleSettings, Limits, MasterKey,
         MultiApplications, OwnRate, Part, PathPattern, Role, ServedVersion, Shadow, Stage,
-        Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_since, rfc3339, weaknesses,
+        Timeouts, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
+        parse_since, rfc3339, weaknesses,
     },
     directory::apps::{
         App, AppState,
@@ -105,8 +106,7 @@ pub mod usage_rows {
 pub mod program {
     pub use crate::{
         config::{
-            AllowedOrigins, Applications, BackendAddress, HostPort, ListenerSettings,
-            OriginPattern, parse_short_duration,
+            AllowedOrigins, Applications, BackendAddress, HostPort, ListenerSettings, OriginPattern,
         },
         directory::{
             accounts::open::open_accounts,

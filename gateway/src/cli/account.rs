@@ -5,16 +5,23 @@ use std::{path::Path, process::ExitCode};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use signpost_kit::clock::{Clock, SystemClock};
-use signpost_management::administration::logins::{AccountName, EndedLogins, Logins, LogoutError};
+use signpost_management::{
+    administration::logins::{EndedLogins, LogoutError},
+    operations::{
+        Context, OperationError,
+        accounts::{self, AccountLogout},
+        apps,
+        input::Why,
+    },
+};
 use signpost_protocol::app::AppIdent;
 use signpost_proxy::{Config, program::Applications};
 use signpost_store::Store;
 
 use super::{
-    CommonOptions,
-    author::Why,
-    many, print_line,
+    CommonOptions, many,
+    operation::{Told, of_store},
+    print_line,
     table::{printable, printable_json},
 };
 
@@ -24,22 +31,7 @@ pub(super) enum AccountCommand {
     ///
     /// The user can log in again. In single-application mode, the gateway's configuration file must name the store of the
     /// login service.
-    Logout(Logout),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Logout {
-    /// The provider's name in the configuration of the login service: an account's "provider", in v1 its "type".
-    provider: String,
-    /// The account's "username".
-    username: String,
-    /// Only logins to the application with this ident.
-    #[arg(long, value_name = "IDENT")]
-    app: Option<AppIdent>,
-    #[command(flatten)]
-    why: Why,
-    #[command(flatten)]
-    common: CommonOptions,
+    Logout(Told<AccountLogout>),
 }
 
 #[derive(Debug, Args)]
@@ -47,67 +39,54 @@ pub(super) struct AppLogout {
     /// The application's ident; none in single-application mode.
     ident: Option<AppIdent>,
     #[command(flatten)]
-    why: Why,
-    #[command(flatten)]
-    common: CommonOptions,
+    told: Told<Why>,
 }
 
 pub(super) async fn run(command: AccountCommand) -> anyhow::Result<ExitCode> {
-    let AccountCommand::Logout(logout) = command;
-    let config = Config::load(&logout.common.config)?;
-    if logout.app.is_some() {
-        many(&config, &logout.common.config, "leave --app out")?;
+    let AccountCommand::Logout(Told { input, common }) = command;
+    let config = Config::load(&common.config)?;
+    if input.app.is_some() {
+        many(&config, &common.config, "leave --app out")?;
     }
-    let name = AccountName {
-        provider: logout.provider,
-        username: logout.username,
-    };
-    let (logins, at) = (
-        open(&config, &logout.common.config).await?,
-        SystemClock.now(),
-    );
-    let ended = logins
-        .end_of_account(&name, logout.app, logout.why.author(), at)
-        .await;
-    let ended = ended.map_err(|error| match error {
-        LogoutError::UnknownAccount => anyhow::anyhow!("{error} in {}", config.store.address),
-        error => error.into(),
+    let (provider, username) = (input.provider.clone(), input.username.clone());
+    let context = open(&config, &common.config).await?;
+    let ended = (accounts::LOGOUT.run)(&context, (), input).await;
+    let ended = ended.map_err(|OperationError { cause, .. }| {
+        match cause.downcast_ref::<LogoutError>() {
+            Some(LogoutError::UnknownAccount) => {
+                anyhow::anyhow!("{cause} in {}", config.store.address)
+            }
+            _ => cause,
+        }
     })?;
-    let AccountName { provider, username } = name;
     let members = json!({ "provider": provider, "username": username });
-    print_ended(
-        members,
-        &format!("{provider} {username}"),
-        ended,
-        &logout.common,
-    );
+    print_ended(members, &format!("{provider} {username}"), ended, &common);
     Ok(ExitCode::SUCCESS)
 }
 
 /// Ends all logins to an application.
-pub(super) async fn log_out_app(logout: AppLogout) -> anyhow::Result<()> {
-    let file = &logout.common.config;
-    let config = Config::load(file)?;
-    match (&config.applications, logout.ident) {
+pub(super) async fn log_out_app(AppLogout { ident, told }: AppLogout) -> anyhow::Result<()> {
+    let Told { input, common } = told;
+    let config = Config::load(&common.config)?;
+    match (&config.applications, ident) {
         (Applications::Multi(_), None) => {
             bail!("IDENT is missing: app list shows the applications and their idents")
         }
         (Applications::Single(_), Some(_)) => {
-            many(&config, file, "leave IDENT out")?;
+            many(&config, &common.config, "leave IDENT out")?;
         }
         _ => {}
     }
-    let (logins, at) = (open(&config, file).await?, SystemClock.now());
-    let ended = logins.end_of_app(logout.ident, logout.why.author(), at);
-    let ended = ended.await?;
-    let ident = logout.ident.map(|ident| ident.to_string());
+    let context = open(&config, &common.config).await?;
+    let ended = apps::end_logins(&context, ident, input).await?;
+    let ident = ident.map(|ident| ident.to_string());
     let name = ident.as_deref().unwrap_or("the application");
-    print_ended(json!({ "ident": ident }), name, ended, &logout.common);
+    print_ended(json!({ "ident": ident }), name, ended, &common);
     Ok(())
 }
 
 /// Opens the configured store. With a single application, a gateway may never have opened it: then it is not created.
-async fn open(config: &Config, file: &Path) -> anyhow::Result<Logins> {
+async fn open(config: &Config, file: &Path) -> anyhow::Result<Context> {
     if Store::open_read_only(&config.store).await?.is_none() {
         bail!(
             "{} has no tables: `store` in {} must be the store of the login service",
@@ -115,7 +94,7 @@ async fn open(config: &Config, file: &Path) -> anyhow::Result<Logins> {
             file.display()
         );
     }
-    Ok(Logins::new(Store::open(&config.store).await?))
+    Ok(of_store(Store::open(&config.store).await?))
 }
 
 fn print_ended(mut members: Value, whose: &str, ended: EndedLogins, common: &CommonOptions) {

@@ -287,20 +287,21 @@ fn show_step(step: &Step) {
         print_line(&format!("  ok     {name}"));
         return;
     };
-    let of = |member: &str| problem[member].as_str().map(printable).unwrap_or_default();
     let cause = step
         .hint
         .as_ref()
         .map_or(String::new(), |hint| format!(" ({hint})"));
     print_line(&format!(
         "  WRONG  {name}: {} {}{cause}",
-        problem["status"],
-        of("code")
+        problem.code.status().as_u16(),
+        problem.code.as_str()
     ));
-    for member in ["title", "detail", "hint"] {
-        match &*of(member) {
-            "" => {}
-            said => print_line(&format!("         {said}")),
-        }
+    let said = [
+        Some(&problem.title),
+        Some(&problem.detail),
+        problem.hint.as_ref(),
+    ];
+    for said in said.into_iter().flatten().filter(|said| !said.is_empty()) {
+        print_line(&format!("         {}", printable(said)));
     }
 }

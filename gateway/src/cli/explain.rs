@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use serde_json::Value;
+use serde_json::json;
 use signpost_management::reports::rejections;
 use signpost_protocol::{
     language::Language, problem::ProblemCode, request_id::RequestId, text::find,
 };
-use signpost_proxy::{Config, program::about_with};
+use signpost_proxy::{Config, SeenRequest, program::about_with, rfc3339};
 use signpost_store::Store;
 
 use super::{
@@ -40,15 +40,14 @@ pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode>
         "its rejected requests are in the access log",
     )?;
     let store = Store::open(&config.store).await?;
-    let found = rejections::ask(&store, &request_id).await?;
-    let Some(seen) = found else {
+    let Some(seen) = rejections::ask(&store, &request_id).await? else {
         bail!(
             "no gateway has rejected this request lately: each thread of a gateway with [management.api] knows its last 200 to 400, \
              and the access log has all of them. Or the problem is its backend's, which the access log says, too"
         );
     };
     if common.json {
-        print_line(&printable_json(&seen.to_string()));
+        print_line(&printable_json(&json!(seen).to_string()));
     } else {
         show(&seen, &config, language);
     }
@@ -56,20 +55,21 @@ pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode>
 }
 
 /// Prints it for people.
-fn show(seen: &Value, config: &Config, language: Language) {
-    let text = |name: &str| seen[name].as_str().map(printable).unwrap_or_default();
+fn show(seen: &SeenRequest, config: &Config, language: Language) {
+    let text = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();
     let line = |name: &str, value: &str| {
         if !value.is_empty() {
             print_line(&format!("{name:12}{value}"));
         }
     };
-    line("request", &format!("{} {}", text("method"), text("path")));
-    line("at", &text("at"));
-    line("client", &text("client"));
-    line("application", &text("app"));
-    line("version", &text("version"));
-    let code = text("code");
-    line("problem", &format!("{} {code}", seen["status"]));
+    let request = format!("{} {}", seen.method, seen.path);
+    line("request", &printable(&request));
+    line("at", &rfc3339(seen.at));
+    line("client", &printable(&seen.client));
+    line("application", &text(&seen.app));
+    line("version", &text(&seen.version));
+    let code = text(&seen.code);
+    line("problem", &format!("{} {code}", seen.status));
     let known = ProblemCode::of_type_uri(&format!("/problems/{code}"));
     if let Some(code) = known {
         let about = about_with(code, language, &config.headers);
@@ -79,7 +79,7 @@ fn show(seen: &Value, config: &Config, language: Language) {
             line("", &about.detail);
         }
     }
-    let hints = text("hint");
+    let hints = text(&seen.hint);
     for hint in hints.split('+').filter(|hint| !hint.is_empty()) {
         line("hint", hint);
         let word = hint.split(':').next().unwrap_or_default();
@@ -87,16 +87,11 @@ fn show(seen: &Value, config: &Config, language: Language) {
         let said = find(language, word, &[]).filter(|said| !said.contains("{$"));
         line("", &said.unwrap_or_default());
     }
-    let params = seen["params"].as_array().into_iter().flatten();
-    for param in params {
-        let name = param["name"].as_str().map_or("(no name)".into(), printable);
-        let place = match param["in_form"].as_bool() {
-            Some(true) => "form",
-            _ => "query",
-        };
-        line(
-            "parameter",
-            &format!("{name}: {} bytes, in the {place}", param["length"]),
-        );
+    for param in &seen.params {
+        let name = param.name.as_deref();
+        let name = name.map_or("(no name)".into(), printable);
+        let place = if param.in_form { "form" } else { "query" };
+        let text = format!("{name}: {} bytes, in the {place}", param.length);
+        line("parameter", &text);
     }
 }

@@ -1,11 +1,14 @@
 //! Runs an operation in this process, without a gateway, on the store that the configuration names.
 
+use std::path::Path;
+
 use clap::Args;
 use signpost_kit::clock::{Clock, SystemClock};
 use signpost_management::{
     administration::{apps::Administration, rules::Rules, tokens::Role},
     operations::{Caller, Context, Input, Operation, Output, Target},
 };
+use signpost_protocol::language::Language;
 use signpost_proxy::{Config, program::open_store};
 use signpost_store::Store;
 
@@ -31,6 +34,29 @@ pub(super) async fn on_apps<T: Target, I: Input, O: Output>(
     Ok((operation.run)(&context, target, input).await?)
 }
 
+/// The same without the applications' keys.
+pub(super) async fn on_store<T: Target, I: Input, O: Output>(
+    operation: &Operation<T, I, O>,
+    target: T,
+    input: I,
+    common: &CommonOptions,
+) -> anyhow::Result<O> {
+    let config = Config::load(&common.config)?;
+    let because = "nothing is changed by commands";
+    let context = on_many(&config, &common.config, because).await?;
+    Ok((operation.run)(&context, target, input).await?)
+}
+
+/// What operations are done with that open no key, on the store of many applications: `because` says why of many.
+pub(super) async fn on_many(
+    config: &Config,
+    file: &Path,
+    because: &str,
+) -> anyhow::Result<Context> {
+    many(config, file, because)?;
+    Ok(of_store(Store::open(&config.store).await?))
+}
+
 /// What operations are done with that open the applications' keys.
 pub(super) async fn with_keys(config: &Config, common: &CommonOptions) -> anyhow::Result<Context> {
     let because = "replace [application] with [applications] to manage many";
@@ -53,6 +79,8 @@ pub(super) fn of_store(store: Store) -> Context {
         // Who can read the store's configuration can do everything.
         role: Role::Admin,
         at: SystemClock.now(),
+        language: Language::En,
+        token: None,
     };
     Context {
         caller,

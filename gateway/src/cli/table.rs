@@ -2,6 +2,9 @@
 
 use std::{array, ops::Range};
 
+use serde::Serialize;
+use serde_json::json;
+
 use super::print_line;
 pub(super) use signpost_management::administration::printable::{printable, printable_json};
 
@@ -27,6 +30,20 @@ pub(super) fn table_lines<const N: usize>(
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
+}
+
+/// Prints items of the API as JSON, or as a table without numbers.
+pub(super) fn print_list<T: Serialize, const N: usize>(
+    items: &[T],
+    heads: [&str; N],
+    cells: impl Fn(&T) -> [String; N],
+    as_json: bool,
+) {
+    if as_json {
+        print_line(&printable_json(&json!(items).to_string()));
+    } else {
+        print_table(heads, items.iter().map(cells));
+    }
 }
 
 /// Prints a table without numbers.

@@ -10,16 +10,15 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::bail;
 use clap::Subcommand;
+use signpost_management::operations::{
+    backends::{DrainInput, UndrainInput},
+    versions::ReportInput,
+};
 use signpost_protocol::version::Version;
 use signpost_proxy::{Config, ServedVersion};
 
-use self::{
-    diff::DiffArguments,
-    drain::{AddressArguments, DrainArguments},
-    list::ListArguments,
-    report::Report,
-    shift::ShiftArguments,
-};
+use self::{diff::DiffArguments, drain::OfFile, list::ListArguments, shift::ShiftArguments};
+use super::operation::Told;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum VersionsCommand {
@@ -29,7 +28,7 @@ pub(super) enum VersionsCommand {
     /// Report who uses each version, and what retiring it would break (multi-application mode).
     ///
     /// Gateways write their counts to the store every 5 seconds to every minute, and keep them for 90 days (UTC).
-    Report(Report),
+    Report(Told<ReportInput>),
     /// Show what differs between two versions, by the responses to copies of requests, and for which applications
     /// (multi-application mode). Exit code 0 if every route was seen and nothing differs, otherwise 1.
     Diff(DiffArguments),
@@ -38,15 +37,15 @@ pub(super) enum VersionsCommand {
     Shift(ShiftArguments),
     /// Take an address of a backend out for a time, at all gateways of the store: it gets no new requests, and its requests in
     /// flight finish (multi-application mode).
-    Drain(DrainArguments),
+    Drain(OfFile<DrainInput>),
     /// End that before its time.
-    Undrain(AddressArguments),
+    Undrain(OfFile<UndrainInput>),
 }
 
 pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
     match command {
         VersionsCommand::List(arguments) => list::run(&arguments),
-        VersionsCommand::Report(report) => report.run().await,
+        VersionsCommand::Report(told) => report::run(told).await,
         VersionsCommand::Diff(arguments) => arguments.run().await,
         VersionsCommand::Shift(arguments) => shift::run(&arguments).await,
         VersionsCommand::Drain(arguments) => drain::drain(arguments).await,
@@ -64,7 +63,7 @@ pub(super) fn configured<'c>(
         let known: Vec<_> = config
             .versions
             .iter()
-            .map(|one| one.name().as_str())
+            .map(|version| version.name().as_str())
             .collect();
         bail!(
             "there is no version {name}; {} has {}",

@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use signpost_management::administration::drains::Drains;
+use signpost_management::operations::backends;
 use signpost_proxy::Gateway;
 
 /// Time from one look to the next, if nothing changes: drainings end, and reloads bring other addresses.
@@ -23,7 +23,7 @@ const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// Reads the drained addresses when they change, and drains them at the current gateway.
 pub(crate) struct DrainWatch {
     current: Arc<ArcSwap<Gateway>>,
-    drains: Drains,
+    store: Store,
     /// Notified by the change feed.
     changed: Arc<Notify>,
     /// Whether there was no change since they were read.
@@ -40,7 +40,7 @@ impl DrainWatch {
     ) -> Self {
         Self {
             current,
-            drains: Drains::new(store),
+            store,
             changed,
             is_read: false,
             cleared: None,
@@ -82,7 +82,7 @@ impl DrainWatch {
     async fn read(&mut self) -> Result<(), StoreError> {
         let state = Arc::clone(&self.current.load().state);
         if !self.is_read {
-            let all = self.drains.all().await?;
+            let all = backends::all_drained(&self.store).await?;
             state.drained.store(Arc::new(all));
             self.is_read = true;
         }
@@ -90,7 +90,7 @@ impl DrainWatch {
         let last = state.drained.load().iter().map(|one| one.until).max();
         if last.is_some_and(|last| last < before) {
             self.is_read = false;
-            self.drains.delete_ended(before).await?;
+            backends::delete_ended(&self.store, before).await?;
         }
         Ok(())
     }

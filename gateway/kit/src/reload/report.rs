@@ -21,9 +21,9 @@ pub struct Report {
     /// Changes that a reload applies.
     pub changed: Vec<Change>,
     /// Changes that need a new process: until then, the keys keep their values.
-    pub(super) needing_restart: Vec<Change>,
+    pub needing_restart: Vec<Change>,
     /// What applies these.
-    pub(super) new_process: String,
+    pub new_process: String,
 }
 
 impl Report {

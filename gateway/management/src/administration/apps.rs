@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::{app::AppIdent, sign::SignProfile};
+use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use signpost_proxy::{AppStoreError, StoredApps, weaknesses};
 use signpost_store::tables::audit::{Action, Author};
 use utoipa::ToSchema;
@@ -77,6 +77,16 @@ impl Administration {
             .then(|| choice.apply_to(self.rules.gateway_profile.clone()))
     }
 
+    /// Checks a number of origins, and a default version.
+    pub(crate) fn check(
+        &self,
+        origins: usize,
+        version: Option<&Version>,
+    ) -> Result<(), AdministrationError> {
+        self.rules.check_origins(origins)?;
+        Ok(self.rules.check_version(version)?)
+    }
+
     /// Adds an application, and returns its state.
     ///
     /// # Errors
@@ -87,8 +97,7 @@ impl Administration {
         app: NewApp,
         author: Author,
     ) -> Result<AppSummary, AdministrationError> {
-        self.rules.check_origins(app.return_to.len())?;
-        self.rules.check_version(app.default_version.as_ref())?;
+        self.check(app.return_to.len(), app.default_version.as_ref())?;
         let at = app.created_at;
         let new = self.store.new_row(app)?;
         let rows = vec![new.clone()];

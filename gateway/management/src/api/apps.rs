@@ -16,13 +16,16 @@ use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
 use super::{
     ApiError, Shared,
     body::{Params, body_timeout, check_content_type, read},
-    caller::{Caller, role_for},
+    caller::Caller,
     problem::Code,
 };
-use crate::administration::{
-    apps::{ImportSummary, Listing},
-    import::{ImportError, MAX_FILE_BYTES},
-    tokens::Role,
+use crate::{
+    administration::{
+        apps::{ImportSummary, Listing},
+        import::{ImportError, MAX_FILE_BYTES},
+        tokens::Role,
+    },
+    operations::role_for,
 };
 
 /// The media types of an import.
@@ -59,7 +62,7 @@ pub(super) async fn import(
     let permit = IMPORTS.try_acquire().map_err(busy)?;
     let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
     let (mut administration, role) = (api.administration(), caller.token.role);
-    let is_reserved = |ident: &_| role < role_for(&api, Some(*ident), Role::Operator);
+    let is_reserved = |ident: &_| role < role_for(api.console, Some(*ident), Role::Operator);
     administration.reserved = api.console.filter(is_reserved);
     let import = async move {
         let _permit = permit;

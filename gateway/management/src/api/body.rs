@@ -10,8 +10,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use http_body_util::LengthLimitError;
 use serde::{Deserialize, de::DeserializeOwned};
-use signpost_protocol::app::AppIdent;
-use utoipa::ToSchema;
 
 use super::{ApiError, Shared, problem::Code};
 pub(super) use crate::operations::input::List;
@@ -151,31 +149,17 @@ impl PageParams {
     }
 }
 
-/// The number after which a page begins.
-pub(super) fn after(given: Option<&str>) -> Result<Option<i64>, ApiError> {
-    let number = given.map(str::parse).transpose();
-    number.map_err(|_| no_next())
-}
-
 fn no_next() -> ApiError {
     ApiError::invalid("after", "the next of a page")
 }
 
 /// The number of items of a page.
-pub(super) fn limit(given: Option<u16>) -> Result<usize, ApiError> {
+fn limit(given: Option<u16>) -> Result<usize, ApiError> {
     let limit = given.unwrap_or(DEFAULT_LIMIT);
     if (1..=MAX_LIMIT).contains(&limit) {
         return Ok(limit.into());
     }
     Err(ApiError::invalid("limit", format!("1 to {MAX_LIMIT}")))
-}
-
-/// Why something is done.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Why {
-    /// Why, for the audit: up to 200 characters.
-    pub reason: Option<String>,
 }
 
 /// The revision that a change names, by its body or by `If-Match`.
@@ -215,11 +199,6 @@ pub(super) fn etag(revision: i64) -> [(HeaderName, HeaderValue); 1] {
         header::ETAG,
         value.expect("digits in quotes are visible ASCII"),
     )]
-}
-
-/// The ident of a member: what is none names no application.
-pub(super) fn known_ident(text: &str) -> Result<AppIdent, ApiError> {
-    text.parse().map_err(|_| Code::AppNotFound.into())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ mod apps;
 mod audit;
 mod backends;
 mod config;
-mod events;
 mod idempotency;
 mod requests;
 mod roles;

@@ -13,7 +13,7 @@ use axum::{
 };
 use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::app::AppIdent;
+use signpost_protocol::language::Language;
 use signpost_proxy::{AppDirectory, AppState};
 use signpost_store::{
     StoreError,
@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
 use super::{
-    Api, ApiError, Shared,
+    ApiError, Shared,
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
     failures::Failure,
     problem::Code,
@@ -33,7 +33,7 @@ use crate::administration::{
     rules::Reason,
     tokens::{Role, Token},
 };
-use crate::operations;
+use crate::operations::{self, role_for};
 
 /// Time from one look at the store to the next for a stream, or for an account that has signed in: what has ended ends within 1 s.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(400);
@@ -94,10 +94,7 @@ impl SignedIn {
         let known = match *checked {
             Some((at, _)) if at.elapsed() < CHECK_INTERVAL => return Ok(()),
             Some((_, known)) => known,
-            None => {
-                let newest = audit::newest_ids(api.store(), 1).await?;
-                newest.first().copied().unwrap_or_default()
-            }
+            None => audit::newest_id(api.store()).await?,
         };
         let gateway = api.current.load_full();
         if let (AppDirectory::Multi(apps), Some(ident)) = (&gateway.policy.apps, api.console) {
@@ -133,12 +130,14 @@ impl SignedIn {
 
 impl Caller {
     /// The caller of the call's operation.
-    pub(super) fn of_operation(&self) -> operations::Caller {
+    pub(super) fn of_operation(&self, language: Language) -> operations::Caller {
         operations::Caller {
             actor: self.token.name.clone(),
             origin: self.origin(),
             role: self.token.role,
             at: self.at,
+            language,
+            token: Some(self.token.clone()),
         }
     }
 
@@ -193,7 +192,7 @@ pub(super) async fn require(
         let params = params.iter().flatten();
         let ident = params.filter(|(name, _)| *name == "ident");
         let ident = ident.last().and_then(|(_, value)| value.parse().ok());
-        let role = role_for(&api, ident, role);
+        let role = role_for(api.console, ident, role);
         let caller = authenticate(&api, role, address, proof, face).await?;
         let token = caller.token.id;
         head.extensions.insert(caller);
@@ -209,15 +208,6 @@ pub(super) async fn require(
     match allowed.await {
         Ok((request, _turn)) => next.run(request).await,
         Err(error) => ApiError::into_response(error),
-    }
-}
-
-/// The role that a call about an application needs on a route with this role. Who changes the console's own, or signs for it, can
-/// sign in as any of its users: that is an admin's.
-pub(super) fn role_for(api: &Api, ident: Option<AppIdent>, role: Role) -> Role {
-    match ident.is_some() && ident == api.console && role > Role::Viewer {
-        true => Role::Admin,
-        false => role,
     }
 }
 

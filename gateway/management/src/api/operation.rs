@@ -3,12 +3,13 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    Json,
+    Extension,
     extract::{FromRequestParts, RawPathParams, Request, State},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
+use signpost_protocol::language::Language;
 use utoipa::openapi::{
     Content, Header, HttpMethod, Object, Paths, Ref, RefOr, Required, ResponseBuilder, Schema,
     Type,
@@ -20,13 +21,16 @@ use utoipa::openapi::{
 use super::{
     Shared,
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, etag, read, revision},
-    caller::{Caller, Proof, authenticate, role_for},
+    caller::{Caller, Proof, authenticate},
+    layers::Call,
     routes::Routes,
 };
+use crate::administration::printable::printable_json;
 use crate::operations::{
     Face, Input, Kind, Operation, Output, Route, Target,
     input::{of_json, of_query},
     problem::{ApiError, Code},
+    role_for,
 };
 
 /// The schemas of a description, by name.
@@ -52,7 +56,7 @@ impl Face for Routes {
 pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
     api: &Shared,
     operation: &'static Operation<T, I, O>,
-    (proof, address): (Proof, SocketAddr),
+    (proof, address, language): (Proof, SocketAddr, Language),
     (target, mut input): (T, I),
 ) -> Result<O, ApiError> {
     let (api, drain) = (Arc::clone(api), Arc::clone(&api.current.load().state.drain));
@@ -60,11 +64,11 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
     // It ends although the browser leaves, and a stop waits for it.
     let work = tokio::spawn(async move {
         let _in_flight = in_flight;
-        let role = role_for(&api, target.app(), operation.route.role);
+        let role = role_for(api.console, target.app(), operation.route.role);
         let caller = authenticate(&api, role, address, Some(proof), "console").await?;
         read_revision(&mut input, &HeaderMap::new())?;
         let _turn = api.turns.take(caller.token.id).await?;
-        let output = (operation.run)(&api.context(&caller), target, input).await?;
+        let output = (operation.run)(&api.context(&caller, language), target, input).await?;
         Ok(output)
     });
     work.await.map_err(ApiError::internal)?
@@ -92,8 +96,10 @@ async fn serve<T: Target, I: Input, O: Output>(
     };
     read_revision(&mut input, &head.headers)?;
     let target = target(&mut head).await?;
-    let output = (operation.run)(&api.context(&caller), target, input).await?;
-    Ok(response(operation.route.kind, &output))
+    let language = head.extensions.get::<Call>().map(|call| call.language);
+    let context = api.context(&caller, language.unwrap_or(Language::En));
+    let output = (operation.run)(&context, target, input).await?;
+    response(operation.route.kind, &output)
 }
 
 /// Checks that a change names the revision that it was decided upon, if its subject has revisions.
@@ -114,7 +120,7 @@ async fn target<T: Target>(head: &mut Parts) -> Result<T, ApiError> {
     Ok(T::read(text)?)
 }
 
-fn response<O: Output>(kind: Kind, output: &O) -> Response {
+fn response<O: Output>(kind: Kind, output: &O) -> Result<Response, ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(revision) = O::REVISION {
         headers.extend(etag(revision(output)));
@@ -123,7 +129,11 @@ fn response<O: Output>(kind: Kind, output: &O) -> Response {
         let location = HeaderValue::try_from(location(output));
         headers.extend(location.map(|location| (header::LOCATION, location)));
     }
-    (status(kind), headers, Json(output)).into_response()
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    let held = output.held().map(Extension);
+    let text = serde_json::to_string(output).map_err(ApiError::internal)?;
+    Ok((status(kind), headers, held, printable_json(&text)).into_response())
 }
 
 /// The status of success.
@@ -137,12 +147,18 @@ const fn status(kind: Kind) -> StatusCode {
 /// What the API says of an operation, but for what all have alike.
 fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) {
     let mut schemas = Vec::new();
-    O::schemas(&mut schemas);
-    schemas.push((O::schema_name(), O::schema()));
+    O::add_schemas(&mut schemas);
     let (mut parameters, mut body) = (Vec::new(), None);
     parameters.extend(T::PARAMETER.map(|(name, schema)| {
-        let parameter = ParameterBuilder::new().name(name).schema(Some(schema()));
-        let parameter = parameter.parameter_in(ParameterIn::Path);
+        let mut schema = schema();
+        let description = match &mut schema {
+            RefOr::T(Schema::Object(object)) => object.description.take(),
+            _ => None,
+        };
+        let parameter = ParameterBuilder::new().name(name).description(description);
+        let parameter = parameter
+            .schema(Some(schema))
+            .parameter_in(ParameterIn::Path);
         parameter.required(Required::True).build()
     }));
     let method = if route.kind == Kind::Read {
@@ -161,7 +177,7 @@ fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) 
     };
     parameters.extend(I::REVISION.map(|_| if_match()));
     let operation = OperationBuilder::new()
-        .tag(route.subject)
+        .tag(subject(route.path))
         .summary(Some(route.text))
         .parameters(Some(parameters).filter(|parameters| !parameters.is_empty()))
         .request_body(body)
@@ -169,6 +185,15 @@ fn described<T: Target, I: Input, O: Output>(route: &Route) -> (Schemas, Paths) 
     let mut paths = Paths::new();
     paths.add_path_operation(route.path, vec![method], operation);
     (schemas, paths)
+}
+
+/// The subject of a path, by which the description groups it.
+fn subject(path: &str) -> &str {
+    match path.split('/').nth(3).unwrap_or_default() {
+        "doctor" | "rejections" | "requests" | "traffic" => "requests",
+        "whoami" => "tokens",
+        subject => subject,
+    }
 }
 
 fn content(schema: &str) -> Content {

@@ -13,10 +13,7 @@ use utoipa_axum::{
     routes,
 };
 
-use super::{
-    Shared, accounts, apps, audit, backends, caller::require, config, doctor, events, gateways,
-    idempotency, openapi, requests, shadows, tokens, traffic, versions,
-};
+use super::{Shared, apps, caller::require, idempotency, openapi, requests};
 use crate::{administration::tokens::Role, operations};
 
 /// All routes, and the document about them.
@@ -24,28 +21,7 @@ pub(super) fn all(api: &Shared) -> (Router<Shared>, OpenApi) {
     operations::all(Routes::new(api))
         .viewer(routes!(apps::export))
         .operator(routes!(apps::import))
-        .operator(routes!(accounts::logout))
-        .viewer(routes!(backends::list))
-        .operator(routes!(backends::drain))
-        .operator(routes!(backends::undrain))
-        .viewer(routes!(gateways::list))
-        .viewer(routes!(audit::list))
-        .viewer(routes!(versions::list))
-        .viewer(routes!(versions::report))
-        .viewer(routes!(shadows::diff))
-        .viewer(routes!(config::list))
-        .viewer(routes!(config::check))
-        .operator(routes!(config::reload))
-        .viewer(routes!(events::stream))
-        .viewer(routes!(traffic::show))
         .viewer(routes!(requests::stream))
-        .viewer(routes!(requests::rejections))
-        .viewer(routes!(requests::rejection))
-        .asked_by_viewer(routes!(doctor::examine))
-        .viewer(routes!(tokens::list))
-        .viewer(routes!(tokens::whoami))
-        .admin(routes!(tokens::create))
-        .admin(routes!(tokens::revoke))
         .router
         .split_for_parts()
 }
@@ -69,19 +45,9 @@ impl Routes {
         self.route(Role::Viewer, route, true)
     }
 
-    /// A route that sees by a POST: nothing is kept for a repetition.
-    fn asked_by_viewer(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.route(Role::Viewer, route, false)
-    }
-
     /// A route that changes applications, backends or the configuration in force.
     fn operator(self, route: UtoipaMethodRouter<Shared>) -> Self {
         self.route(Role::Operator, route, true)
-    }
-
-    /// A route that changes who may call.
-    fn admin(self, route: UtoipaMethodRouter<Shared>) -> Self {
-        self.route(Role::Admin, route, true)
     }
 
     /// A route that needs a role. Of a repeatable one, an idempotency key's response is kept.

@@ -8,7 +8,6 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::Value;
 use signpost_protocol::sign::SignProfile;
 
 use super::{
@@ -17,8 +16,7 @@ use super::{
     links::{address, segment},
     page::{Reader, Section, page},
     parts::{
-        Field, choice, items_of, moment, next_page, of_change, said, state, table_of, text_of,
-        time, version_choice, word_of,
+        Field, choice, moment, next_page, of_change, said, state, table_of, version_choice, word_of,
     },
     samples::samples,
     visitor::Visitor,
@@ -31,8 +29,10 @@ use crate::{
     doctor::samples::LANGUAGES,
     operations::{
         apps::{self, NewAppInput, Search, WithKey},
-        input::{Change, Limit, Nothing},
+        input::{Change, KnownIdent, Limit, NamedPage, Nothing},
+        versions::{self, ReportInput},
     },
+    reports::{usage::VersionSummary, versions::ListedVersion},
 };
 
 /// The choice of a preset that removes an application's own profile.
@@ -116,31 +116,34 @@ async fn show_with(
     given: Option<&Fields>,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let of_audit = address("/api/v1/audit", &[("subject", ident), ("limit", "10")]);
-    let of_report = address("/api/v1/versions/report", &[("app", ident)]);
-    let of_rejections = address("/api/v1/rejections", &[("app", ident), ("limit", "10")]);
+    let named = || Some(ident.to_owned());
     let target = visitor.target(ident)?;
     let (app, changes, versions, rejections) = tokio::try_join!(
         visitor.run(&apps::SHOW, target, Nothing {}),
-        visitor.get(&of_audit),
-        visitor.get("/api/v1/versions?limit=1000"),
-        visitor.get(&of_rejections),
+        super::audit::last(visitor, named(), 10),
+        visitor.run(&versions::LIST, (), NamedPage::ALL),
+        super::live::rejections(visitor, named(), 10),
     )?;
     // A report that is refused now is no reason to show nothing.
-    let report = visitor.get(&of_report).await.unwrap_or_default();
+    let of_app = ReportInput {
+        app: Some(KnownIdent(target)),
+        ..ReportInput::default()
+    };
+    let report = visitor.run(&versions::REPORT, (), of_app).await;
+    let usages = report.map(|report| report.versions).unwrap_or_default();
     let name = printable(&app.name);
     let content = html! {
         (banner)
         (facts(reader, &app))
         section aria-labelledby="usage" {
             h2 id="usage" { (reader.text("console_app_versions")) }
-            (usage(reader, &report))
+            (usage(reader, &usages))
         }
         section aria-labelledby="rejections" {
             h2 id="rejections" { (reader.text("console_live_rejected")) }
             (super::live::table(reader, &rejections))
         }
-        @if reader.may(Role::Operator) { (change::forms(reader, &app, &versions, given)) }
+        @if reader.may(Role::Operator) { (change::forms(reader, &app, &versions.items, given)) }
         section aria-labelledby="changes" {
             h2 id="changes" { (reader.text("console_last_changes")) }
             (super::audit::table(reader, &changes))
@@ -151,19 +154,19 @@ async fn show_with(
 }
 
 /// The versions that an application calls, by the report of the last 30 days.
-fn usage(reader: &Reader, report: &Value) -> Markup {
-    let versions = items_of(report, "versions").iter();
+fn usage(reader: &Reader, versions: &[VersionSummary]) -> Markup {
+    let versions = versions.iter();
     let used: Vec<_> = versions
-        .filter_map(|version| Some((version, items_of(version, "applications").first()?)))
+        .filter_map(|version| Some((version, version.applications.first()?)))
         .collect();
     html! {
         @if used.is_empty() { p.empty { (reader.text("console_app_unused")) } } @else {
             (table_of(reader, &["console_version", "console_requests", "console_last_used", "console_client"], &html! {
                 @for (version, usage) in used { tr {
-                    th scope="row" { (text_of(version, "version")) }
-                    td.number { (text_of(usage, "requests")) }
-                    td { (time(&usage["last_seen"])) }
-                    td { (text_of(&usage["client"], "user_agent")) }
+                    th scope="row" { (version.version) }
+                    td.number { (usage.requests.requests) }
+                    td { (moment(usage.requests.last_seen)) }
+                    td { (usage.user_agent()) }
                 } }
             }))
         }
@@ -218,7 +221,10 @@ async fn new_page(
     given: Option<&Fields>,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let versions = visitor.get("/api/v1/versions?limit=1000").await?;
+    let versions = visitor
+        .run(&versions::LIST, (), NamedPage::ALL)
+        .await?
+        .items;
     let of = |name| given.map_or("", |given| given.get(name));
     let content = html! {
         (banner)
@@ -234,7 +240,11 @@ async fn new_page(
 }
 
 /// The settings that a form of a new application and one of a change have alike.
-fn settings<'f>(reader: &Reader, versions: &Value, of: impl Fn(&'static str) -> &'f str) -> Markup {
+fn settings<'f>(
+    reader: &Reader,
+    versions: &[ListedVersion],
+    of: impl Fn(&'static str) -> &'f str,
+) -> Markup {
     let word = |words: &[&'static str]| {
         let unset = std::iter::once(("", reader.text("console_unchanged")));
         let words = words.iter().map(|word| (*word, (*word).to_owned()));

@@ -6,64 +6,91 @@ use serde_json::Value;
 
 use super::{
     failure::Failure,
-    links::{address, parameter, segment},
+    fields::Fields,
+    links::segment,
     page::{Reader, Section, page},
-    parts::{Field, items_of, next_page, table_of, text_of, time},
+    parts::{Field, moment, next_page, table_of},
     visitor::Visitor,
 };
-use crate::administration::printable::printable;
+use crate::{
+    administration::{audit::AuditItem, printable::printable},
+    api::ApiError,
+    operations::{
+        audit::{self, AuditSearch},
+        input::{Limit, List},
+    },
+};
 
-/// Filters, which are those of the API.
-const FILTERS: [&str; 3] = ["since", "actor", "subject"];
+/// Items of a page.
+const ITEMS: u16 = 50;
 
 /// Lists what was changed, newest first.
 pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let given = FILTERS.map(|name| parameter(query.as_deref(), name));
-    let filters = [0, 1, 2].map(|number| (FILTERS[number], &*given[number]));
-    let after = parameter(query.as_deref(), "after");
-    let call = [&filters[..], &[("after", &after), ("limit", "50")]].concat();
-    let found = visitor.get(&address("/api/v1/audit", &call)).await;
-    let (status, rows) = match found {
+    let given = Fields::of_query(query.as_deref());
+    let filters = ["since", "actor", "subject"].map(|name| (name, given.get(name)));
+    let (failure, rows) = match visitor.submit(&audit::LIST, (), search(&given)).await {
         Ok(rows) => (None, rows),
-        Err(failure) => (Some(failure.of_input()?), Value::Null),
+        Err(failure) => (
+            Some(failure.of_input()?),
+            List::new((Vec::new(), false), |_| String::new()),
+        ),
     };
     let content = html! {
-        @if let Some(failure) = &status { (failure.banner()) }
+        @if let Some(failure) = &failure { (failure.banner()) }
         form.fields.bar action="/audit" {
             @for (name, value) in filters { (Field::line(name, value).show(reader)) }
             button { (reader.text("console_filter")) }
         }
-        (table(reader, &rows))
-        (next_page(reader, "/audit", &filters, rows["next"].as_str()))
+        (table(reader, &rows.items))
+        (next_page(reader, "/audit", &filters, rows.next.as_deref()))
     };
-    let page = page(
-        reader,
-        Some(Section::Audit),
-        &reader.text("console_audit"),
-        &content,
-    );
-    Ok(match status {
+    let title = reader.text("console_audit");
+    let page = page(reader, Some(Section::Audit), &title, &content);
+    Ok(match failure {
         Some(failure) => failure.with_page(page),
         None => page,
     })
 }
 
+fn search(given: &Fields) -> Result<AuditSearch, ApiError> {
+    Ok(AuditSearch {
+        since: given.value("since")?,
+        actor: given.value("actor")?,
+        subject: given.value("subject")?,
+        limit: Limit::new(ITEMS),
+        after: given.value("after")?,
+    })
+}
+
+/// The last changes, of a subject or of all.
+pub(super) async fn last(
+    visitor: &Visitor,
+    subject: Option<String>,
+    limit: u16,
+) -> Result<Vec<AuditItem>, Failure> {
+    let search = AuditSearch {
+        subject,
+        limit: Limit::new(limit),
+        ..AuditSearch::default()
+    };
+    Ok(visitor.run(&audit::LIST, (), search).await?.items)
+}
+
 /// A table of its rows.
-pub(super) fn table(reader: &Reader, rows: &Value) -> Markup {
-    let items = items_of(rows, "items");
+pub(super) fn table(reader: &Reader, rows: &[AuditItem]) -> Markup {
     html! {
-        @if items.is_empty() { p.empty { (reader.text("console_audit_none")) } } @else {
+        @if rows.is_empty() { p.empty { (reader.text("console_audit_none")) } } @else {
             (table_of(reader, &[
                 "console_when", "console_who", "console_action", "console_subject", "console_changes", "console_reason",
             ], &html! {
-                @for row in items { tr {
-                    td { (time(&row["at"])) }
-                    td { (text_of(row, "actor")) " " span.quiet { (text_of(row, "origin")) } }
-                    td { code { (text_of(row, "action")) } }
+                @for row in rows { tr {
+                    td { (moment(row.at)) }
+                    td { (printable(&row.actor)) " " span.quiet { (printable(&row.origin)) } }
+                    td { code { (printable(&row.action)) } }
                     td { (subject(row)) }
-                    td { (changes(&row["changes"])) }
-                    td { (text_of(row, "reason")) }
+                    td { (changes(&row.changes)) }
+                    td { (printable(row.reason.as_deref().unwrap_or_default())) }
                 } }
             }))
         }
@@ -71,10 +98,10 @@ pub(super) fn table(reader: &Reader, rows: &Value) -> Markup {
 }
 
 /// What was changed, with a link to its page.
-fn subject(row: &Value) -> Markup {
-    let (action, subject) = (text_of(row, "action"), text_of(row, "subject"));
-    let path = match action.split('.').next() {
-        Some("app") if action != "app.delete" => Some(format!("/apps/{}", segment(&subject))),
+fn subject(row: &AuditItem) -> Markup {
+    let subject = printable(&row.subject);
+    let path = match row.action.split('.').next() {
+        Some("app") if row.action != "app.delete" => Some(format!("/apps/{}", segment(&subject))),
         Some("token") => Some("/settings/tokens".to_owned()),
         Some("backend") => Some("/versions".to_owned()),
         Some("config") => Some("/settings".to_owned()),

@@ -5,7 +5,7 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use signpost_proxy::SeenRequest;
 
 use super::{
     apps::copied,
@@ -13,11 +13,20 @@ use super::{
     fields::Fields,
     links::{parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, items_of, table_of, text_of, time},
+    parts::{Field, moment, table_of, word_of},
     samples::samples,
     visitor::Visitor,
 };
-use crate::doctor::samples::name_of;
+use crate::{
+    administration::printable::printable,
+    api::ApiError,
+    doctor::{Findings, Param, Signed, Step, samples::name_of},
+    operations::{
+        doctor::{EXAMINE, Sample},
+        input::Nothing,
+        requests::{GivenId, REJECTION},
+    },
+};
 
 /// The form.
 pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
@@ -38,10 +47,8 @@ pub(super) async fn rejection(
 
 async fn show_rejection(visitor: &Visitor, id: &str) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let found = visitor
-        .get(&format!("/api/v1/rejections/{}", segment(id)))
-        .await;
-    let content = match found {
+    let id = GivenId(id.to_owned());
+    let content = match visitor.run(&REJECTION, id, Nothing {}).await {
         Ok(seen) => rejected(reader, &seen),
         Err(failure) if failure.code() == "not_found" => {
             html! { p.problem role="alert" { (reader.text("console_rejection_gone")) } }
@@ -54,19 +61,27 @@ async fn show_rejection(visitor: &Visitor, id: &str) -> Result<Response, Failure
 /// Examines the request of the form.
 pub(super) async fn examine(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let body = Value::Object(fields.object(&["request", "app", "canonical"]));
-    match visitor.post("/api/v1/doctor", &body, "").await {
-        Ok(findings) => Ok(doctor_page(
-            reader,
-            &shown(reader, &findings),
-            Some(&fields),
-        )),
+    match visitor.submit(&EXAMINE, (), sample_of(&fields)).await {
+        Ok(findings) => {
+            let shown = shown(reader, &findings);
+            Ok(doctor_page(reader, &shown, Some(&fields)))
+        }
         Err(failure) => {
             let failure = failure.of_input()?;
             let page = doctor_page(reader, &failure.banner(), Some(&fields));
             Ok(failure.with_page(page))
         }
     }
+}
+
+fn sample_of(fields: &Fields) -> Result<Sample, ApiError> {
+    let request = fields.get("request").parse();
+    let request = request.map_err(|allowed| ApiError::invalid("request", allowed))?;
+    Ok(Sample {
+        request,
+        app: fields.given("app").map(str::to_owned),
+        canonical: fields.given("canonical").map(str::to_owned),
+    })
 }
 
 fn doctor_page(reader: &Reader, result: &Markup, given: Option<&Fields>) -> Response {
@@ -100,26 +115,25 @@ fn doctor_page(reader: &Reader, result: &Markup, given: Option<&Fields>) -> Resp
 }
 
 /// What is known of a request that was rejected.
-fn rejected(reader: &Reader, seen: &Value) -> Markup {
-    let hint = seen["hint"].as_str();
-    let params = items_of(seen, "params");
+fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
+    let text = |text: &Option<String>| printable(text.as_deref().unwrap_or_default());
     html! {
         section.card aria-labelledby="rejected" {
-            h2 id="rejected" { code { (text_of(seen, "code")) } @if let Some(hint) = hint { " " code { (hint) } } }
+            h2 id="rejected" { code { (text(&seen.code)) } @if let Some(hint) = &seen.hint { " " code { (hint) } } }
             dl.facts {
-                dt { (reader.text("console_request")) } dd { code { (text_of(seen, "method")) " " (text_of(seen, "path")) } }
-                dt { (reader.text("console_when")) } dd { (time(&seen["at"])) }
+                dt { (reader.text("console_request")) } dd { code { (printable(&seen.method)) " " (printable(&seen.path)) } }
+                dt { (reader.text("console_when")) } dd { (moment(seen.at)) }
                 dt { (reader.text("console_app")) }
                 dd {
-                    @if let Some(app) = seen["app"].as_str() { a href={ "/apps/" (segment(app)) } { code { (text_of(seen, "app")) } } } @else { "–" }
+                    @if let Some(app) = &seen.app { a href={ "/apps/" (segment(app)) } { code { (printable(app)) } } } @else { "–" }
                 }
-                dt { (reader.text("console_client_address")) } dd { code { (text_of(seen, "client")) } }
-                dt { (reader.text("console_status")) } dd { (text_of(seen, "status")) }
-                dt { (reader.text("console_problem_request")) } dd { code { (text_of(seen, "request_id")) } }
+                dt { (reader.text("console_client_address")) } dd { code { (printable(&seen.client)) } }
+                dt { (reader.text("console_status")) } dd { (seen.status) }
+                dt { (reader.text("console_problem_request")) } dd { code { (printable(&seen.request_id)) } }
             }
-            @if !params.is_empty() {
+            @if !seen.params.is_empty() {
                 h3 { (reader.text("console_rejection_params")) }
-                ul { @for param in params { li { code { (param["name"].as_str().unwrap_or("–")) } " " (text_of(param, "length")) } } }
+                ul { @for param in &seen.params { li { code { (param.name.as_deref().unwrap_or("–")) } " " (param.length) } } }
             }
             p { (reader.text("console_rejection_how")) }
         }
@@ -127,9 +141,8 @@ fn rejected(reader: &Reader, seen: &Value) -> Markup {
 }
 
 /// What was found of a request.
-fn shown(reader: &Reader, findings: &Value) -> Markup {
-    let steps = items_of(findings, "steps");
-    let failed = steps.iter().any(|step| !step["problem"].is_null());
+fn shown(reader: &Reader, findings: &Findings) -> Markup {
+    let failed = findings.steps.iter().any(|step| step.problem.is_some());
     let verdict = if failed {
         "console_doctor_wrong"
     } else {
@@ -137,74 +150,70 @@ fn shown(reader: &Reader, findings: &Value) -> Markup {
     };
     html! {
         section aria-labelledby="found" {
-            h2 id="found" { code { (text_of(findings, "method")) " " (text_of(findings, "path")) } }
+            h2 id="found" { code { (printable(&findings.method)) " " (printable(&findings.path)) } }
             p.good[!failed].warning[failed] role="status" { (reader.text(verdict)) }
-            ol.steps { @for one in steps { li { (step(reader, one)) } } }
-            (params(reader, findings))
+            ol.steps { @for of_step in &findings.steps { li { (step(reader, of_step)) } } }
+            (params(reader, &findings.params))
             (canonical(reader, findings))
-            (signed(reader, &findings["signed"]))
+            @if let Some(right) = &findings.signed { (signed(reader, right)) }
         }
     }
 }
 
-fn step(reader: &Reader, step: &Value) -> Markup {
-    let problem = &step["problem"];
-    let name = reader.word("step", &text_of(step, "step"));
+fn step(reader: &Reader, step: &Step) -> Markup {
+    let name = reader.word("step", &word_of(&step.step));
     html! {
-        @if problem.is_null() {
-            span.state.good { (name) }
+        @if let Some(problem) = &step.problem {
+            span.state.bad { (name) } ": " strong { (printable(&problem.title)) } " " code { (problem.code.as_str()) }
+            p { (printable(&problem.detail)) @if let Some(hint) = &problem.hint { " " mark { (printable(hint)) } } }
         } @else {
-            span.state.bad { (name) } ": " strong { (text_of(problem, "title")) } " " code { (text_of(problem, "code")) }
-            p { (text_of(problem, "detail")) @if !problem["hint"].is_null() { " " mark { (text_of(problem, "hint")) } } }
+            span.state.good { (name) }
         }
     }
 }
 
-fn params(reader: &Reader, findings: &Value) -> Markup {
-    let params = items_of(findings, "params");
+fn params(reader: &Reader, params: &[Param]) -> Markup {
     html! {
         @if !params.is_empty() {
             h3 { (reader.text("console_doctor_params")) }
             (table_of(reader, &["console_setting", "console_value", "console_doctor_sent", "console_doctor_signed"], &html! {
                 @for param in params { tr {
-                    th scope="row" { code { (text_of(param, "key")) } }
-                    td { code { (text_of(param, "value")) } }
-                    td { code { (text_of(param, "sent")) } }
-                    td { (reader.text(if param["is_signed"] == json!(true) { "console_yes" } else { "console_no" })) }
+                    th scope="row" { code { (printable(&param.key)) } }
+                    td { code { (printable(&param.value)) } }
+                    td { code { (printable(&param.sent)) } }
+                    td { (reader.text(if param.is_signed { "console_yes" } else { "console_no" })) }
                 } }
             }))
         }
     }
 }
 
-fn canonical(reader: &Reader, findings: &Value) -> Markup {
-    let difference = &findings["difference"];
+fn canonical(reader: &Reader, findings: &Findings) -> Markup {
     html! {
-        @if findings["canonical"].is_string() {
+        @if let Some(canonical) = &findings.canonical {
             h3 { (reader.text("console_doctor_canonical")) }
-            pre { code { (text_of(findings, "canonical")) } }
+            pre { code { (printable(canonical)) } }
         }
-        @if !difference.is_null() {
-            p.warning { (reader.tell("console_doctor_difference", &[("at", &text_of(difference, "at"))])) }
+        @if let Some(difference) = &findings.difference {
+            p.warning { (reader.tell("console_doctor_difference", &[("at", &difference.at.to_string())])) }
             dl.facts {
-                dt { (reader.text("console_doctor_expected")) } dd { code { (text_of(difference, "expected")) } }
-                dt { (reader.text("console_doctor_found")) } dd { code { (text_of(difference, "found")) } }
+                dt { (reader.text("console_doctor_expected")) } dd { code { (printable(&difference.expected)) } }
+                dt { (reader.text("console_doctor_found")) } dd { code { (printable(&difference.found)) } }
             }
         }
     }
 }
 
 /// The right request, for those who may sign one.
-fn signed(reader: &Reader, signed: &Value) -> Markup {
-    let code = items_of(signed, "code").iter();
+fn signed(reader: &Reader, signed: &Signed) -> Markup {
+    let code = signed.code.iter();
+    let code = code.filter_map(|sample| Some((name_of(sample.language)?, printable(&sample.code))));
     html! {
-        @if signed.is_object() {
-            h3 { (reader.text("console_doctor_request")) }
-            dl.facts {
-                dt { "sign" } dd { (copied(reader, "right-sign", &text_of(signed, "sign"))) }
-            }
-            pre { (copied(reader, "right-request", &text_of(signed, "curl"))) }
-            (samples(reader, code.filter_map(|one| Some((name_of(one["language"].as_str()?)?, text_of(one, "code"))))))
+        h3 { (reader.text("console_doctor_request")) }
+        dl.facts {
+            dt { "sign" } dd { (copied(reader, "right-sign", &signed.sign)) }
         }
+        pre { (copied(reader, "right-request", &printable(&signed.curl))) }
+        (samples(reader, code))
     }
 }

@@ -13,7 +13,7 @@ use url::form_urlencoded;
 use super::{Shared, failure::Failure, page::Reader};
 use crate::{
     api::{self, ApiError},
-    operations::input::{Change, malformed, of_text},
+    operations::input::{Change, Limit, PageInput, malformed, of_text},
 };
 
 /// Limit of a form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
@@ -46,6 +46,12 @@ impl Fields {
     pub(super) fn of_query(query: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self(pairs.into_owned().collect())
+    }
+
+    /// The page of a list whose items have numbers.
+    pub(super) fn page(&self) -> Result<PageInput, ApiError> {
+        let (limit, after) = (Limit::default(), self.value("after")?);
+        Ok(PageInput { limit, after })
     }
 
     /// A field's text without white space around it; empty without the field.
@@ -113,14 +119,5 @@ impl Fields {
         given
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect()
-    }
-
-    /// A field's number. What is none stays text, which the API names in its problem.
-    pub(super) fn number(&self, name: &str) -> Option<Value> {
-        let text = self.given(name)?;
-        Some(
-            text.parse::<u64>()
-                .map_or_else(|_| json!(text), |number| json!(number)),
-        )
     }
 }

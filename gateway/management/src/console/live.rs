@@ -8,7 +8,7 @@ use axum::{
 use futures_util::StreamExt;
 use http::HeaderMap;
 use maud::{Markup, html};
-use serde_json::Value;
+use signpost_proxy::SeenRequest;
 use tokio::time::sleep;
 
 use super::{
@@ -16,10 +16,19 @@ use super::{
     failure::Failure,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
-    parts::{Field, choice, items_of, table_of, text_of, time, version_choice},
+    parts::{Field, choice, moment, table_of, version_choice},
     visitor::Visitor,
 };
-use crate::api::CHECK_INTERVAL;
+use crate::{
+    administration::printable::printable,
+    api::CHECK_INTERVAL,
+    operations::{
+        input::{Limit, NamedPage},
+        requests::{REJECTIONS, RejectionFilter},
+        versions,
+    },
+    reports::versions::ListedVersion,
+};
 
 /// The parameters that choose requests.
 const FILTERS: [&str; 3] = ["version", "app", "status"];
@@ -39,11 +48,11 @@ const HEADS: [&str; 7] = [
 pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
     let given = FILTERS.map(|name| parameter(query.as_deref(), name));
-    let versions = visitor.get("/api/v1/versions?limit=1000").await?;
-    let call = [("app", &*given[1]), ("limit", "50")];
-    let rejections = visitor.get(&address("/api/v1/rejections", &call)).await?;
+    let versions = visitor.run(&versions::LIST, (), NamedPage::ALL).await?;
+    let app = Some(given[1].clone()).filter(|app| !app.is_empty());
+    let rejected = rejections(&visitor, app, 50).await?;
     let content = html! {
-        (filter(reader, &versions, &given))
+        (filter(reader, &versions.items, &given))
         section aria-labelledby="stream-title" data-stream=(with("/live/stream", &given)) {
             h2 id="stream-title" { (reader.text("console_live_now")) }
             p role="status" data-on=(reader.text("console_live_on")) data-off=(reader.text("console_live_off")) data-ended=(reader.text("console_live_ended")) data-missed=(reader.text("console_live_missed")) {
@@ -53,7 +62,7 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
         }
         section aria-labelledby="rejected-title" {
             h2 id="rejected-title" { (reader.text("console_live_rejected")) }
-            (table(reader, &rejections))
+            (table(reader, &rejected))
         }
     };
     let title = reader.text("console_live");
@@ -86,7 +95,7 @@ fn with(path: &str, given: &[String; 3]) -> String {
     )
 }
 
-fn filter(reader: &Reader, versions: &Value, given: &[String; 3]) -> Markup {
+fn filter(reader: &Reader, versions: &[ListedVersion], given: &[String; 3]) -> Markup {
     let statuses = ["2", "3", "4", "5"].map(|class| (class, format!("{class}xx")));
     let statuses: Vec<_> = std::iter::once(("", reader.text("console_all")))
         .chain(statuses)
@@ -101,29 +110,45 @@ fn filter(reader: &Reader, versions: &Value, given: &[String; 3]) -> Markup {
     }
 }
 
+/// The last rejected requests, of an application or of all.
+pub(super) async fn rejections(
+    visitor: &Visitor,
+    app: Option<String>,
+    limit: u16,
+) -> Result<Vec<SeenRequest>, Failure> {
+    let limit = Limit::new(limit);
+    let filter = RejectionFilter { app, limit };
+    Ok(visitor.run(&REJECTIONS, (), filter).await?.items)
+}
+
 /// Rejected requests, each with a link to what explains it.
-pub(super) fn table(reader: &Reader, rejections: &Value) -> Markup {
-    let items = items_of(rejections, "items");
+pub(super) fn table(reader: &Reader, rejected: &[SeenRequest]) -> Markup {
     html! {
-        @if items.is_empty() { p.empty { (reader.text("console_rejections_none")) } } @else {
-            (table_of(reader, &HEADS, &html! { @for seen in items { (row(reader, seen)) } }))
+        @if rejected.is_empty() { p.empty { (reader.text("console_rejections_none")) } } @else {
+            (table_of(reader, &HEADS, &html! { @for seen in rejected { (row(reader, seen)) } }))
         }
     }
 }
 
-fn row(reader: &Reader, seen: &Value) -> Markup {
-    let id = text_of(seen, "request_id");
+fn row(reader: &Reader, seen: &SeenRequest) -> Markup {
+    let id = printable(&seen.request_id);
+    let text = |text: &Option<String>| printable(text.as_deref().unwrap_or_default());
     html! { tr {
-        td { (time(&seen["at"])) }
-        td { code { (text_of(seen, "method")) " " (text_of(seen, "path")) } }
-        td { code { (text_of(seen, "app")) } }
-        td { (text_of(seen, "version")) }
-        td { (text_of(seen, "status")) }
-        td.number { (text_of(seen, "duration_ms")) }
+        td { (moment(seen.at)) }
+        td { code { (printable(&seen.method)) " " (printable(&seen.path)) } }
+        td { code { (text(&seen.app)) } }
+        td { (text(&seen.version)) }
+        td { (seen.status) }
+        td.number { (number(seen.duration_ms)) }
         td {
             a href={ "/doctor/" (segment(&id)) } aria-label=(reader.tell("console_explain", &[("id", &id)])) {
-                code { (text_of(seen, "code")) @if !seen["hint"].is_null() { " " (text_of(seen, "hint")) } }
+                code { (text(&seen.code)) @if seen.hint.is_some() { " " (text(&seen.hint)) } }
             }
         }
     } }
+}
+
+/// A number as JSON has it: `12.0`.
+fn number(milliseconds: f64) -> String {
+    format!("{milliseconds:?}")
 }

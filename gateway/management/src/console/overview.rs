@@ -2,24 +2,34 @@
 
 use axum::{extract::RawQuery, response::Response};
 use maud::{Markup, html};
-use serde_json::Value;
+use signpost_proxy::AddressHealth;
 
 use super::{
     failure::Failure,
     page::{Reader, Section, page},
-    parts::{items_of, said, state, table_of, text_of, time},
+    parts::{said, state, table_of, time_of},
     visitor::Visitor,
+};
+use crate::{
+    administration::printable::printable,
+    operations::{
+        gateways,
+        input::{NamedPage, Nothing},
+        versions,
+    },
+    reports::{gateways::ListedGateway, versions::ListedVersion},
 };
 
 /// Shows it.
 pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
     let (traffic, versions, gateways, changes) = tokio::try_join!(
-        visitor.get("/api/v1/traffic"),
-        visitor.get("/api/v1/versions?limit=1000"),
-        visitor.get("/api/v1/gateways?limit=1000"),
-        visitor.get("/api/v1/audit?limit=5"),
+        visitor.run(&gateways::TRAFFIC, (), Nothing {}),
+        visitor.run(&versions::LIST, (), NamedPage::ALL),
+        visitor.run(&gateways::LIST, (), NamedPage::ALL),
+        super::audit::last(&visitor, None, 5),
     )?;
+    let (versions, gateways) = (versions.items, gateways.items);
     let sentences = sentences(reader, &versions, &gateways);
     let content = html! {
         (said(reader, query.as_deref()))
@@ -50,110 +60,96 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
 }
 
 /// What needs attention: each a sentence that leads to where it is mended.
-fn sentences(reader: &Reader, versions: &Value, gateways: &Value) -> Vec<Markup> {
+fn sentences(
+    reader: &Reader,
+    versions: &[ListedVersion],
+    gateways: &[ListedGateway],
+) -> Vec<Markup> {
     let mut sentences = Vec::new();
     let mut say = |path: &str, id: &str, args: &[(&str, &str)]| {
         sentences.push(html! { a href=(path) { (reader.tell(id, args)) } });
     };
-    for version in items_of(versions, "items") {
-        let name = text_of(version, "version");
-        if version["stage"] == "brownout" {
-            say(
-                "/versions",
-                "console_attention_brownout",
-                &[("version", &name)],
-            );
+    for version in versions {
+        if version.stage == "brownout" {
+            let args = [("version", &*version.version)];
+            say("/versions", "console_attention_brownout", &args);
         }
-        for backend in items_of(version, "backends") {
-            let backend_name = text_of(backend, "backend");
-            for address in items_of(backend, "addresses") {
-                let health = text_of(address, "health");
-                if matches!(&*health, "unhealthy" | "unreachable") {
-                    let (address, health) =
-                        (text_of(address, "address"), reader.word("health", &health));
+        for backend in &version.backends {
+            for address in &backend.addresses {
+                use AddressHealth::{Unhealthy, Unreachable};
+                if matches!(address.health, Unhealthy | Unreachable) {
                     let args = [
-                        ("backend", &*backend_name),
-                        ("address", &address),
-                        ("health", &health),
+                        ("backend", &*printable(&backend.backend)),
+                        ("address", &printable(&address.address)),
+                        ("health", &reader.word("health", address.health.as_str())),
                     ];
                     say("/versions", "console_attention_address", &args);
                 }
             }
         }
     }
-    let alive = items_of(gateways, "items")
-        .iter()
-        .filter(|one| one["is_alive"] == true);
-    for gateway in alive {
-        let host = text_of(gateway, "host");
-        let readiness = text_of(gateway, "readiness");
+    for gateway in gateways.iter().filter(|gateway| gateway.is_alive) {
+        let of = &gateway.state;
+        let host = ("host", &*printable(&of.host));
         // It also says which certificates end, and which backends have no address left.
-        if readiness != "ready" {
-            let args = [("host", &*host), ("readiness", &readiness)];
+        if of.readiness != "ready" {
+            let args = [host, ("readiness", &printable(&of.readiness))];
             say("/#gateways", "console_attention_readiness", &args);
         }
-        if gateway["differs"] == true {
-            say(
-                "/#gateways",
-                "console_attention_differs",
-                &[("host", &host)],
-            );
+        if gateway.differs {
+            say("/#gateways", "console_attention_differs", &[host]);
         }
-        if gateway["is_reload_rejected"] == true {
-            say(
-                "/settings/reload",
-                "console_attention_reload",
-                &[("host", &host)],
-            );
+        if of.is_reload_rejected {
+            say("/settings/reload", "console_attention_reload", &[host]);
         }
     }
     sentences
 }
 
-fn version_table(reader: &Reader, versions: &Value) -> Markup {
+fn version_table(reader: &Reader, versions: &[ListedVersion]) -> Markup {
     html! {
         (table_of(reader, &[
             "console_version", "console_stage", "console_sunset", "console_addresses",
         ], &html! {
-            @for version in items_of(versions, "items") { tr {
+            @for version in versions { tr {
                 th scope="row" {
-                    a href="/versions" { (text_of(version, "version")) }
-                    @if version["is_default"] == true { " " span.quiet { (reader.text("console_default")) } }
+                    a href="/versions" { (version.version) }
+                    @if version.is_default { " " span.quiet { (reader.text("console_default")) } }
                 }
-                td { (state(reader, "stage_of", &text_of(version, "stage"))) }
-                td { (time(&version["sunset"])) }
-                td { @for backend in items_of(version, "backends") { @for address in items_of(backend, "addresses") {
-                    (state(reader, "health", &text_of(address, "health"))) " "
-                } } }
-            } }
-        }))
-    }
-}
-
-fn gateway_table(reader: &Reader, gateways: &Value) -> Markup {
-    html! {
-        (table_of(reader, &[
-            "console_host", "console_ready", "console_release", "console_started", "console_configuration", "console_certificates",
-        ], &html! {
-            @for gateway in items_of(gateways, "items") { tr {
-                th scope="row" { (text_of(gateway, "host")) " " span.quiet { (text_of(gateway, "process")) } }
-                td { (state(reader, "readiness", readiness(gateway))) }
-                td { (text_of(gateway, "release")) }
-                td { (time(&gateway["started_at"])) }
-                td {
-                    code { (text_of(gateway, "config").chars().take(8).collect::<String>()) }
-                    @if gateway["differs"] == true { " " (state(reader, "readiness", "differs")) }
-                }
-                td { @for certificate in items_of(gateway, "certificates") {
-                    div { (text_of(certificate, "file")) ": " (time(&certificate["expires"])) }
+                td { (state(reader, "stage_of", version.stage)) }
+                td { (time_of(version.sunset.as_deref())) }
+                td { @for address in version.backends.iter().flat_map(|backend| &backend.addresses) {
+                    (state(reader, "health", address.health.as_str())) " "
                 } }
             } }
         }))
     }
 }
 
-fn readiness(gateway: &Value) -> &'static str {
-    match (gateway["is_alive"] == true, gateway["is_ready"] == true) {
+fn gateway_table(reader: &Reader, gateways: &[ListedGateway]) -> Markup {
+    html! {
+        (table_of(reader, &[
+            "console_host", "console_ready", "console_release", "console_started", "console_configuration", "console_certificates",
+        ], &html! {
+            @for gateway in gateways { @let of = &gateway.state; tr {
+                th scope="row" { (printable(&of.host)) " " span.quiet { (of.process) } }
+                td { (state(reader, "readiness", readiness(gateway))) }
+                td { (printable(&of.release)) }
+                td { (time_of(Some(&of.started_at))) }
+                td {
+                    code { (of.config.chars().take(8).collect::<String>()) }
+                    @if gateway.differs { " " (state(reader, "readiness", "differs")) }
+                }
+                td { @for certificate in &of.certificates {
+                    div { (printable(&certificate.file)) ": " (time_of(Some(&certificate.expires))) }
+                } }
+            } }
+        }))
+    }
+}
+
+const fn readiness(gateway: &ListedGateway) -> &'static str {
+    match (gateway.is_alive, gateway.state.is_ready) {
         (true, true) => "ready",
         (true, false) => "not_ready",
         (false, _) => "gone",

@@ -11,7 +11,7 @@ use super::{
     links::{address, parameter},
     page::Reader,
 };
-use crate::administration::printable::printable;
+use crate::{administration::printable::printable, reports::versions::ListedVersion};
 
 /// A member's text, with characters that cannot be seen escaped; empty if it is null.
 pub(super) fn text_of(item: &Value, member: &str) -> String {
@@ -29,7 +29,12 @@ pub(super) fn items_of<'v>(list: &'v Value, member: &str) -> &'v [Value] {
 
 /// A time of RFC 3339 in UTC, to the minute. The script adds the time of the reader's zone.
 pub(super) fn time(value: &Value) -> Markup {
-    let text = value.as_str().unwrap_or_default();
+    time_of(value.as_str())
+}
+
+/// The same of its text.
+pub(super) fn time_of(text: Option<&str>) -> Markup {
+    let text = text.unwrap_or_default();
     let (date, clock) = text.split_once('T').unwrap_or((text, ""));
     html! {
         @if text.is_empty() { "–" } @else {
@@ -40,8 +45,7 @@ pub(super) fn time(value: &Value) -> Markup {
 
 /// A time in UTC, to the minute.
 pub(super) fn moment(time: impl Into<Option<Timestamp>>) -> Markup {
-    let text = time.into().map(rfc3339).unwrap_or_default();
-    self::time(&Value::String(text))
+    time_of(time.into().map(rfc3339).as_deref())
 }
 
 /// The word by which the API says a value.
@@ -211,13 +215,12 @@ pub(super) fn version_choice(
     reader: &Reader,
     name: &str,
     none: &str,
-    versions: &Value,
+    versions: &[ListedVersion],
     chosen: &str,
 ) -> Markup {
-    let versions = items_of(versions, "items").iter();
-    let names: Vec<_> = versions.map(|one| text_of(one, "version")).collect();
     let none = std::iter::once(("", reader.text(none)));
-    let options = none.chain(names.iter().map(|name| (&**name, name.clone())));
+    let names = versions.iter().map(|version| &version.version);
+    let options = none.chain(names.map(|name| (&**name, name.clone())));
     choice(reader, name, &options.collect::<Vec<_>>(), chosen)
 }
 

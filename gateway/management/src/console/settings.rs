@@ -4,26 +4,35 @@ pub(super) mod tokens;
 
 use axum::{extract::RawQuery, response::Response};
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use signpost_kit::config::{Change, Problem};
 
 use super::{
     failure::Failure,
     fields::Fields,
-    links::{address, parameter},
     page::{Reader, Section, page},
-    parts::{done, items_of, next_page, of_change, problem_lines, said, table_of, text_of},
+    parts::{done, next_page, of_change, said, table_of, word_of},
     visitor::Visitor,
 };
-use crate::administration::tokens::Role;
+use crate::{
+    administration::{printable::printable, tokens::Role},
+    operations::{
+        config::{CHECK, LIST, RELOAD},
+        input::{Limit, NamedPage, Nothing, Why},
+    },
+};
+
+/// Settings of a page.
+const ITEMS: u16 = 200;
 
 /// Shows the configuration in force.
 pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let after = parameter(query.as_deref(), "after");
-    let call = [("after", &*after), ("limit", "200")];
-    let settings = visitor.get(&address("/api/v1/config", &call)).await?;
+    let query = query.as_deref();
+    let after = Fields::of_query(query).given("after").map(str::to_owned);
+    let limit = Limit::new(ITEMS);
+    let settings = visitor.run(&LIST, (), NamedPage { limit, after }).await?;
     let content = html! {
-        (said(reader, query.as_deref()))
+        (said(reader, query))
         div.bar {
             a.button href="/settings/reload" { (reader.text("console_reload")) }
             a.button.plain href="/settings/tokens" { (reader.text("console_tokens")) }
@@ -31,13 +40,13 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
         h2 { (reader.text("console_configuration")) }
         p.quiet { (reader.text("console_configuration_how")) }
         (table_of(reader, &["console_setting", "console_value", "console_source"], &html! {
-            @for setting in items_of(&settings, "items") { tr {
-                th scope="row" { code { (text_of(setting, "key")) } }
-                td { code { (text_of(setting, "value")) } }
-                td { (reader.word("source_of", &text_of(setting, "source"))) }
+            @for setting in &settings.items { tr {
+                th scope="row" { code { (printable(&setting.key)) } }
+                td { code { (printable(&setting.shown)) } }
+                td { (reader.word("source_of", &word_of(&setting.source))) }
             } }
         }))
-        (next_page(reader, "/settings", &[], settings["next"].as_str()))
+        (next_page(reader, "/settings", &[], settings.next.as_deref()))
     };
     let title = reader.text("console_settings");
     Ok(page(reader, Some(Section::Settings), &title, &content))
@@ -50,33 +59,33 @@ pub(super) async fn check(visitor: Visitor) -> Result<Response, Failure> {
 
 async fn check_page(visitor: &Visitor, banner: &Markup) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let check = visitor.get("/api/v1/config/check").await?;
-    let report = &check["report"];
-    let (changed, later) = (
-        items_of(report, "changed"),
-        items_of(report, "needing_restart"),
-    );
+    let check = visitor.run(&CHECK, (), Nothing {}).await?;
     let content = html! {
         (banner)
-        @if report.is_null() {
-            div.problem role="alert" {
+        @match &check.report {
+            None => div.problem role="alert" {
                 p { (reader.text("console_reload_rejected")) }
-                (problem_lines(&check["problems"]))
-            }
-        } @else if changed.is_empty() && later.is_empty() {
-            p.empty { (reader.text("console_reload_nothing")) }
-        } @else {
-            @if !changed.is_empty() { h2 { (reader.text("console_reload_changes")) } (differences(reader, changed)) }
-            @if !later.is_empty() {
-                h2 { (reader.text("console_reload_later")) }
-                (differences(reader, later))
-                p { code { (text_of(report, "new_process")) } }
-            }
-        }
-        @if reader.may(Role::Operator) && !report.is_null() {
-            form.fields method="post" action="/settings/reload" {
-                (of_change(reader))
-                button { (reader.text("console_reload")) }
+                (problems(&check.problems))
+            },
+            Some(report) => {
+                @if report.changed.is_empty() && report.needing_restart.is_empty() {
+                    p.empty { (reader.text("console_reload_nothing")) }
+                }
+                @if !report.changed.is_empty() {
+                    h2 { (reader.text("console_reload_changes")) }
+                    (differences(reader, &report.changed))
+                }
+                @if !report.needing_restart.is_empty() {
+                    h2 { (reader.text("console_reload_later")) }
+                    (differences(reader, &report.needing_restart))
+                    p { code { (printable(&report.new_process)) } }
+                }
+                @if reader.may(Role::Operator) {
+                    form.fields method="post" action="/settings/reload" {
+                        (of_change(reader))
+                        button { (reader.text("console_reload")) }
+                    }
+                }
             }
         }
     };
@@ -84,13 +93,24 @@ async fn check_page(visitor: &Visitor, banner: &Markup) -> Result<Response, Fail
     Ok(page(reader, Some(Section::Settings), &title, &content))
 }
 
-fn differences(reader: &Reader, changes: &[Value]) -> Markup {
+/// What is wrong with the files.
+fn problems(problems: &[Problem]) -> Markup {
+    html! {
+        ul.lines { @for problem in problems.iter().take(100) { li {
+            @if let Some(line) = problem.line { (line) ": " }
+            code { (printable(&problem.key)) } " " (printable(&problem.text))
+        } } }
+    }
+}
+
+fn differences(reader: &Reader, changes: &[Change]) -> Markup {
+    let text = |text: &Option<String>| printable(text.as_deref().unwrap_or_default());
     html! {
         (table_of(reader, &["console_setting", "console_before", "console_afterwards"], &html! {
             @for change in changes { tr {
-                th scope="row" { code { (text_of(change, "key")) } }
-                td { code { (text_of(change, "from")) } }
-                td { code { (text_of(change, "to")) } }
+                th scope="row" { code { (printable(&change.key)) } }
+                td { code { (text(&change.from)) } }
+                td { code { (text(&change.to)) } }
             } }
         }))
     }
@@ -98,11 +118,8 @@ fn differences(reader: &Reader, changes: &[Value]) -> Markup {
 
 /// Reloads the configuration of this gateway.
 pub(super) async fn reload(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
-    let body = json!(fields.object(&["reason"]));
-    match visitor
-        .post("/api/v1/config/reload", &body, fields.get("once"))
-        .await
-    {
+    let why = fields.value("reason").map(|reason| Why { reason });
+    match visitor.submit(&RELOAD, (), why).await {
         Ok(_) => Ok(done("/settings", "reloaded")),
         Err(failure) => {
             let failure = failure.of_input()?;

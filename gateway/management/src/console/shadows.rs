@@ -1,13 +1,15 @@
 //! On the page of versions: which version serves another one's clients, and what differs between a version and its shadow.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
-use super::{
-    failure::Failure,
-    page::Reader,
-    parts::{items_of, table_of, text_of},
-    visitor::Visitor,
+use super::{failure::Failure, page::Reader, parts::table_of, visitor::Visitor};
+use crate::{
+    administration::printable::printable,
+    operations::versions::{self, DiffInput},
+    reports::{
+        shadows::{Diff, PathDiff, RouteDiff},
+        versions::ListedVersion,
+    },
 };
 
 /// Paths that the page names for each route.
@@ -15,21 +17,27 @@ const MAX_SHOWN: usize = 20;
 
 /// What the page says of a version's bridge and shadow.
 pub(super) struct Shadows {
-    /// Pairs without changes, and those with the present ones; null where there is no report.
-    diffs: [Value; 2],
+    /// Pairs without changes, and those with the present ones; `None` where there is no report.
+    diffs: [Option<Diff>; 2],
 }
 
 impl Shadows {
-    /// Reads the reports of a version as the API lists it.
-    pub(super) async fn read(visitor: &Visitor, version: &Value) -> Result<Self, Failure> {
-        let mut diffs = [Value::Null, Value::Null];
-        if version["shadow"].is_string() {
-            let name = text_of(version, "version");
-            for (diff, changed) in diffs.iter_mut().zip(["false", "true"]) {
-                let call = format!("/api/v1/versions/diff?version={name}&changed={changed}");
+    /// Reads the reports of a version.
+    pub(super) async fn read(visitor: &Visitor, version: &ListedVersion) -> Result<Self, Failure> {
+        let mut diffs = [None, None];
+        if version.shadow.is_some() {
+            for (diff, changed) in diffs.iter_mut().zip([false, true]) {
+                let input = DiffInput {
+                    version: version.version.clone(),
+                    since: None,
+                    changed: Some(changed),
+                };
                 // Without changes there is no report of them; and a busy API is no reason to show nothing.
-                match visitor.get(&call).await {
-                    Ok(report) => *diff = report,
+                match visitor.run(&versions::DIFF, (), input).await {
+                    Ok(mut report) => {
+                        report.place = None;
+                        *diff = Some(report);
+                    }
                     Err(failure) => drop(failure.of_input()?),
                 }
             }
@@ -38,71 +46,62 @@ impl Shadows {
     }
 
     /// The part of the version's card.
-    pub(super) fn show(&self, reader: &Reader, version: &Value) -> Markup {
+    pub(super) fn show(&self, reader: &Reader, version: &ListedVersion) -> Markup {
         html! {
-            @if version["bridge"].is_string() {
-                p { (reader.tell("console_bridge_to", &[("to", &text_of(version, "bridge"))])) }
+            @if let Some(bridge) = &version.bridge {
+                p { (reader.tell("console_bridge_to", &[("to", bridge)])) }
             }
             @for (diff, text) in self.diffs.iter().zip(["console_shadow_of", "console_shadow_changed"]) {
-                @if diff.is_object() { (report(reader, diff, text)) }
+                @if let Some(diff) = diff { (report(reader, diff, text)) }
             }
         }
     }
 }
 
 /// One report: a sentence, and the paths that differ.
-fn report(reader: &Reader, diff: &Value, text: &str) -> Markup {
-    let apps = &diff["applications"];
-    let differing = items_of(apps, "differing").len().to_string();
-    let users = apps["users"].as_u64().max(apps["compared"].as_u64());
+fn report(reader: &Reader, diff: &Diff, text: &str) -> Markup {
+    let apps = &diff.applications;
     let args = [
-        ("to", &*text_of(diff, "to")),
-        ("pairs", &text_of(diff, "pairs")),
-        ("paths", &text_of(diff, "differing_paths")),
-        ("applications", &differing),
-        ("all", &users.unwrap_or_default().to_string()),
+        ("to", &*diff.to),
+        ("pairs", &diff.pairs.to_string()),
+        ("paths", &diff.differing_paths.to_string()),
+        ("applications", &apps.differing.len().to_string()),
+        ("all", &apps.users.max(apps.compared as u64).to_string()),
     ];
-    let unseen: Vec<_> = items_of(diff, "unseen")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
     html! {
         p { (reader.tell(text, &args)) }
-        @if !unseen.is_empty() {
-            p.quiet { (reader.text("console_unseen")) ": " code { (unseen.join(", ")) } }
+        @if !diff.unseen.is_empty() {
+            p.quiet { (reader.text("console_unseen")) ": " code { (diff.unseen.join(", ")) } }
         }
-        @for route in items_of(diff, "routes") {
-            @let differences = items_of(route, "differences");
-            @if !differences.is_empty() {
-                details {
-                    summary { (text_of(route, "route")) }
-                    @for rename in items_of(route, "renames") {
-                        p { code { (text_of(rename, "from")) " → " (text_of(rename, "to")) } " " (text_of(rename, "equal")) "/" (text_of(rename, "of")) }
-                    }
-                    (table_of(reader, &["console_path", "console_here", "console_there", "console_pairs"], &html! {
-                        @for difference in differences.iter().take(MAX_SHOWN) { tr {
-                            th scope="row" { code { (text_of(difference, "path")) } }
-                            td { (shape(difference, 0)) }
-                            td { (shape(difference, 1)) }
-                            td.number { (pairs(difference)) }
-                        } }
-                    }))
-                }
-            }
+        @for route in diff.routes.iter().filter(|route| !route.differences.is_empty()) {
+            (route_details(reader, route))
         }
     }
 }
 
-fn shape(difference: &Value, side: usize) -> String {
-    difference["shapes"][side]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
+fn route_details(reader: &Reader, route: &RouteDiff) -> Markup {
+    html! {
+        details {
+            summary { (printable(&route.route)) }
+            @for rename in &route.renames {
+                p { code { (printable(&rename.from)) " → " (printable(&rename.to)) } " " (rename.equal) "/" (rename.of) }
+            }
+            (table_of(reader, &["console_path", "console_here", "console_there", "console_pairs"], &html! {
+                @for difference in route.differences.iter().take(MAX_SHOWN) { tr {
+                    th scope="row" { code { (printable(&difference.path)) } }
+                    @for side in difference.shapes.clone().unwrap_or_default() { td { (side) } }
+                    td.number { (pairs(difference)) }
+                } }
+            }))
+        }
+    }
 }
 
 /// In how many pairs it differs, at most: one pair can do so in several ways.
-fn pairs(difference: &Value) -> u64 {
-    let kinds = ["missing", "extra", "type", "value"];
-    let counts = kinds.map(|kind| difference[kind].as_u64().unwrap_or_default());
-    counts.into_iter().max().unwrap_or_default()
+fn pairs(difference: &PathDiff) -> u64 {
+    let PathDiff { missing, extra, .. } = difference;
+    (*missing)
+        .max(*extra)
+        .max(difference.other_type)
+        .max(difference.value)
 }

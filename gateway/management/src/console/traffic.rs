@@ -1,12 +1,9 @@
 //! The requests of the last hour: a chart by version, the numbers beside it, and why requests failed.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
-use super::{
-    page::Reader,
-    parts::{items_of, table_of, text_of},
-};
+use super::{page::Reader, parts::table_of};
+use crate::reports::traffic::{Traffic, VersionTraffic};
 
 /// Size of the chart; it is scaled to the width of the page.
 const WIDTH: u64 = 720;
@@ -20,8 +17,8 @@ const COLOURS: usize = 6;
 const MAX_CAUSES: usize = 10;
 
 /// The section of the overview.
-pub(super) fn section(reader: &Reader, traffic: &Value) -> Markup {
-    let versions = items_of(traffic, "versions");
+pub(super) fn section(reader: &Reader, traffic: &Traffic) -> Markup {
+    let versions = &*traffic.versions;
     html! {
         section id="traffic" aria-labelledby="traffic-title" data-refresh {
             h2 id="traffic-title" { (reader.text("console_traffic")) }
@@ -31,7 +28,7 @@ pub(super) fn section(reader: &Reader, traffic: &Value) -> Markup {
                 (chart(reader, versions))
                 (numbers(reader, versions))
             }
-            @if !items_of(traffic, "problems").is_empty() {
+            @if !traffic.problems.is_empty() {
                 h3 { (reader.text("console_causes")) }
                 (causes(reader, traffic))
             }
@@ -40,31 +37,25 @@ pub(super) fn section(reader: &Reader, traffic: &Value) -> Markup {
 }
 
 /// The requests of a version in each minute.
-fn minutes(version: &Value) -> Vec<u64> {
-    let rows = ["answered", "rejected", "failed"].map(|row| items_of(version, row));
-    let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
-    let minutes = 0..rows[0].len();
+fn minutes(version: &VersionTraffic) -> Vec<u64> {
+    let [answered, rejected, failed] = rows(version);
+    let minutes = answered.iter().zip(rejected).zip(failed);
     minutes
-        .map(|minute| rows.iter().map(|row| number(row.get(minute))).sum())
+        .map(|((answered, rejected), failed)| answered + rejected + failed)
         .collect()
 }
 
-fn sum(version: &Value, row: &str) -> u64 {
-    items_of(version, row)
-        .iter()
-        .filter_map(Value::as_u64)
-        .sum()
+const fn rows(version: &VersionTraffic) -> [&Vec<u64>; 3] {
+    [&version.answered, &version.rejected, &version.failed]
 }
 
-fn name(reader: &Reader, version: &Value) -> String {
-    match &version["version"] {
-        Value::Null => reader.text("console_no_version"),
-        _ => text_of(version, "version"),
-    }
+fn name(reader: &Reader, version: &VersionTraffic) -> String {
+    let name = version.version.as_deref();
+    name.map_or_else(|| reader.text("console_no_version"), str::to_owned)
 }
 
 /// A bar for each minute, with the versions on top of each other.
-fn chart(reader: &Reader, versions: &[Value]) -> Markup {
+fn chart(reader: &Reader, versions: &[VersionTraffic]) -> Markup {
     let rows: Vec<Vec<u64>> = versions.iter().map(minutes).collect();
     let length = rows.iter().map(Vec::len).max().unwrap_or_default();
     let in_minute = |minute: usize| rows.iter().filter_map(|row| row.get(minute)).sum::<u64>();
@@ -103,7 +94,7 @@ fn bars(row: &[u64], below: &mut [u64], most: u64) -> String {
 }
 
 /// The numbers of the hour, which are also the chart's legend.
-fn numbers(reader: &Reader, versions: &[Value]) -> Markup {
+fn numbers(reader: &Reader, versions: &[VersionTraffic]) -> Markup {
     table_of(
         reader,
         &[
@@ -115,22 +106,21 @@ fn numbers(reader: &Reader, versions: &[Value]) -> Markup {
         &html! {
             @for (index, version) in versions.iter().enumerate() { tr {
                 th scope="row" { span class={ "swatch series-" (index % COLOURS) } {} " " (name(reader, version)) }
-                @for row in ["answered", "rejected", "failed"] { td.number { (sum(version, row)) } }
+                @for row in rows(version) { td.number { (row.iter().sum::<u64>()) } }
             } }
         },
     )
 }
 
-fn causes(reader: &Reader, traffic: &Value) -> Markup {
+fn causes(reader: &Reader, traffic: &Traffic) -> Markup {
     let heads = ["console_problem_code", "console_requests"];
-    let problems = items_of(traffic, "problems").iter();
     table_of(
         reader,
         &heads,
         &html! {
-            @for problem in problems.take(MAX_CAUSES) { tr {
-                th scope="row" { code { (text_of(problem, "code")) } }
-                td.number { (text_of(problem, "requests")) }
+            @for problem in traffic.problems.iter().take(MAX_CAUSES) { tr {
+                th scope="row" { code { (problem.code) } }
+                td.number { (problem.requests) }
             } }
         },
     )

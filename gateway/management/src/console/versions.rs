@@ -5,7 +5,6 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
 use signpost_proxy::rfc3339;
 
 use super::{
@@ -13,11 +12,23 @@ use super::{
     fields::Fields,
     links::segment,
     page::{Reader, Section, page},
-    parts::{Field, done, items_of, of_change, said, state, table_of, text_of, time},
+    parts::{Field, done, moment, of_change, said, state, table_of, time_of, word_of},
     shadows::Shadows,
     visitor::Visitor,
 };
-use crate::administration::tokens::Role;
+use crate::{
+    administration::{printable::printable, tokens::Role},
+    api::ApiError,
+    operations::{
+        backends::{self, BackendItem, DrainInput, UndrainInput},
+        input::{NamedPage, malformed},
+        versions::{self, ReportInput},
+    },
+    reports::{
+        usage::{AppKind, AppUsage, VersionSummary},
+        versions::{ListedBackend, ListedVersion},
+    },
+};
 
 /// Applications of a version that the page names.
 const MAX_SHOWN_APPS: usize = 20;
@@ -31,38 +42,35 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
 async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failure> {
     let reader = &visitor.reader;
     let (versions, backends) = tokio::try_join!(
-        visitor.get("/api/v1/versions?limit=1000"),
-        visitor.get("/api/v1/backends?limit=1000"),
+        visitor.run(&versions::LIST, (), NamedPage::ALL),
+        visitor.run(&backends::LIST, (), NamedPage::ALL),
     )?;
     // A report that is too large for the API is no reason to show nothing.
-    let report = visitor.get("/api/v1/versions/report").await;
-    let (report, problem) = match report {
-        Ok(report) => (report, None),
-        Err(failure) => (Value::Null, Some(failure.of_input()?)),
+    let report = visitor.run(&versions::REPORT, (), ReportInput::default());
+    let (usages, problem) = match report.await {
+        Ok(report) => (report.versions, None),
+        Err(failure) => (Vec::new(), Some(failure.of_input()?)),
     };
-    let all = items_of(&report, "versions").iter();
-    let all: u64 = all.filter_map(|version| version["requests"].as_u64()).sum();
+    let all: u64 = usages.iter().map(|usage| usage.requests.requests).sum();
     let now = rfc3339(visitor.now());
     let mut shadows = Vec::new();
-    for version in items_of(&versions, "items") {
+    for version in &versions.items {
         shadows.push(Shadows::read(visitor, version).await?);
     }
     let content = html! {
         (banner)
         @if let Some(problem) = &problem { (problem.banner()) }
-        @for (version, shadows) in items_of(&versions, "items").iter().zip(&shadows) {
-            @let name = text_of(version, "version");
-            @let mut reported = items_of(&report, "versions").iter();
-            @let usage = reported.find(|one| one["version"] == version["version"]).unwrap_or(&Value::Null);
+        @for (version, shadows) in versions.items.iter().zip(&shadows) {
+            @let name = &version.version;
             section.card aria-labelledby={ "version-" (name) } {
                 h2 id={ "version-" (name) } {
-                    (name) " " (state(reader, "stage_of", &text_of(version, "stage")))
-                    @if version["is_default"] == true { " " span.quiet { (reader.text("console_default")) } }
+                    (name) " " (state(reader, "stage_of", version.stage))
+                    @if version.is_default { " " span.quiet { (reader.text("console_default")) } }
                 }
                 (time_line(reader, version, &now))
-                (users(reader, usage, all))
+                (users(reader, usages.iter().find(|usage| usage.version == *name), all))
                 (shadows.show(reader, version))
-                @for backend in items_of(version, "backends") { (self::backend(reader, backend, &backends)) }
+                @for backend in &version.backends { (self::backend(reader, backend, &backends.items)) }
             }
         }
     };
@@ -71,22 +79,23 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
 }
 
 /// The dates of a version on a time line, and where `now` is on it.
-fn time_line(reader: &Reader, version: &Value, now: &str) -> Markup {
-    let brownouts = items_of(version, "brownouts").iter();
-    let brownouts = brownouts.map(|one| ("console_brownout", &one["start"], &one["end"]));
-    let [deprecated, sunset] = ["deprecated", "sunset"].map(|member| &version[member]);
+fn time_line(reader: &Reader, version: &ListedVersion, now: &str) -> Markup {
+    let brownouts = version.brownouts.iter();
+    let brownouts =
+        brownouts.map(|brownout| ("console_brownout", &brownout.start, Some(&*brownout.end)));
     let dates = [
-        ("console_deprecated", deprecated, &Value::Null),
-        ("console_sunset", sunset, &Value::Null),
+        ("console_deprecated", &version.deprecated),
+        ("console_sunset", &version.sunset),
     ];
-    let dates = dates.into_iter().chain(brownouts);
-    let mut dates: Vec<_> = dates.filter(|(_, date, _)| date.is_string()).collect();
+    let dates = dates
+        .into_iter()
+        .filter_map(|(text, date)| Some((text, date.as_ref()?, None)));
+    let mut dates: Vec<_> = dates.chain(brownouts).collect();
     // All are written alike, and in UTC.
-    dates.sort_by_key(|(_, date, _)| date.as_str());
-    let is_past = |date: &Value| date.as_str().is_some_and(|date| date <= now);
+    dates.sort_by_key(|(_, date, _)| *date);
     let past = dates
         .iter()
-        .take_while(|(_, date, _)| is_past(date))
+        .take_while(|(_, date, _)| date.as_str() <= now)
         .count();
     html! {
         @if !dates.is_empty() {
@@ -94,26 +103,26 @@ fn time_line(reader: &Reader, version: &Value, now: &str) -> Markup {
                 @for (place, (text, date, end)) in dates.iter().enumerate() {
                     @if place == past { li.today { (reader.text("console_today")) } }
                     li.past[place < past] {
-                        (reader.text(text)) br; (time(date)) @if end.is_string() { " – " (time(end)) }
+                        (reader.text(text)) br; (time_of(Some(date))) @if end.is_some() { " – " (time_of(*end)) }
                     }
                 }
                 @if past == dates.len() { li.today { (reader.text("console_today")) } }
             }
         }
-        @if !version["after_sunset"].is_null() {
-            p { (reader.text("console_after_sunset")) ": " (reader.word("after", &text_of(version, "after_sunset"))) }
+        @if let Some(after) = version.after_sunset {
+            p { (reader.text("console_after_sunset")) ": " (reader.word("after", after)) }
         }
     }
 }
 
 /// Who still uses a version, by the report of the last 30 days.
-fn users(reader: &Reader, usage: &Value, all: u64) -> Markup {
-    let requests = usage["requests"].as_u64().unwrap_or_default();
+fn users(reader: &Reader, usage: Option<&VersionSummary>, all: u64) -> Markup {
+    let requests = usage.map_or(0, |usage| usage.requests.requests);
+    let apps = usage.map_or(&[][..], |usage| &usage.applications);
     let percent = (requests * 100)
         .checked_div(all)
         .unwrap_or_default()
         .to_string();
-    let apps = items_of(usage, "applications");
     let args = [
         ("requests", &*requests.to_string()),
         ("percent", &percent),
@@ -130,8 +139,8 @@ fn users(reader: &Reader, usage: &Value, all: u64) -> Markup {
                 (table_of(reader, &["console_name", "console_requests", "console_client"], &html! {
                     @for app in apps.iter().take(MAX_SHOWN_APPS) { tr {
                         th scope="row" { (user(reader, app)) }
-                        td.number { (text_of(app, "requests")) }
-                        td { (text_of(&app["client"], "user_agent")) }
+                        td.number { (app.requests.requests) }
+                        td { (app.user_agent()) }
                     } }
                 }))
             }
@@ -140,51 +149,59 @@ fn users(reader: &Reader, usage: &Value, all: u64) -> Markup {
 }
 
 /// An application of the report, with a link to its page while it exists.
-fn user(reader: &Reader, app: &Value) -> Markup {
-    let (kind, ident) = (text_of(app, "kind"), text_of(app, "ident"));
+fn user(reader: &Reader, app: &AppUsage) -> Markup {
+    let ident = app.ident.as_deref().unwrap_or_default();
     html! {
-        @if let Some(name) = app["name"].as_str() {
-            a href={ "/apps/" (segment(&ident)) } { (crate::administration::printable::printable(name)) }
-        } @else if kind == "application" { code { (ident) } } @else { (reader.word("kind", &kind)) }
+        @if let Some(name) = &app.name {
+            a href={ "/apps/" (segment(ident)) } { (printable(name)) }
+        } @else if app.kind == AppKind::Application { code { (ident) } }
+        @else { (reader.word("kind", &word_of(&app.kind))) }
     }
 }
 
 /// A backend's addresses, each with what can be done with it.
-fn backend(reader: &Reader, backend: &Value, backends: &Value) -> Markup {
-    let name = text_of(backend, "backend");
-    let known = items_of(backends, "items").iter();
-    let known = known
-        .into_iter()
-        .find(|one| one["backend"] == backend["backend"]);
-    let addresses = items_of(known.unwrap_or(backend), "addresses");
+fn backend(reader: &Reader, backend: &ListedBackend, known: &[BackendItem]) -> Markup {
+    let name = &backend.backend;
+    let known = known.iter().find(|known| known.backend == *name);
+    let addresses: Vec<_> = match known {
+        Some(known) => known
+            .addresses
+            .iter()
+            .map(|address| (&address.status, address.drained_until))
+            .collect(),
+        None => backend
+            .addresses
+            .iter()
+            .map(|status| (status, None))
+            .collect(),
+    };
     html! {
         h3 {
-            (name) " " span.quiet {
-                (reader.word("part", &text_of(backend, "part")))
-                @if let Some(percent) = backend["percent"].as_u64() { " " (percent) " %" }
+            (printable(name)) " " span.quiet {
+                (reader.word("part", backend.part))
+                @if let Some(percent) = backend.percent { " " (percent) " %" }
             }
         }
-        ul.addresses { @for address in addresses { li {
-            code { (text_of(address, "address")) } " "
-            (state(reader, "health", &text_of(address, "health"))) " "
-            @if !address["drained_until"].is_null() {
-                span.quiet { (reader.text("console_until")) " " (time(&address["drained_until"])) } " "
+        ul.addresses { @for (status, drained_until) in addresses { li {
+            code { (printable(&status.address)) } " "
+            (state(reader, "health", status.health.as_str())) " "
+            @if drained_until.is_some() {
+                span.quiet { (reader.text("console_until")) " " (moment(drained_until)) } " "
             }
-            @if reader.may(Role::Operator) { (drain(reader, &name, address)) }
+            @if reader.may(Role::Operator) { (drain(reader, name, &status.address, drained_until.is_some())) }
         } } }
     }
 }
 
-fn drain(reader: &Reader, backend: &str, address: &Value) -> Markup {
-    let is_drained = !address["drained_until"].is_null();
+fn drain(reader: &Reader, backend: &str, address: &str, is_drained: bool) -> Markup {
     let change = if is_drained { "undrain" } else { "drain" };
     let text = reader.word("change", change);
     html! {
         details {
             summary { (text) }
             form.fields method="post" action={ "/versions/" (change) } {
-                input type="hidden" name="backend" value=(backend);
-                input type="hidden" name="address" value=(text_of(address, "address"));
+                input type="hidden" name="backend" value=(printable(backend));
+                input type="hidden" name="address" value=(printable(address));
                 @if !is_drained {
                     (Field::number("minutes", "30").required().show(reader))
                     label.check {
@@ -205,30 +222,48 @@ pub(super) async fn change(
     Path(change): Path<String>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let mut body: Map<_, _> = fields.object(&["backend", "address", "reason"]);
-    match &*change {
-        "drain" => {
-            let minutes = fields.number("minutes").unwrap_or_default();
-            let seconds = minutes.as_u64().map(|minutes| minutes.saturating_mul(60));
-            body.insert(
-                "seconds".to_owned(),
-                seconds.map_or(minutes, |seconds| json!(seconds)),
-            );
-            body.insert("force".to_owned(), json!(fields.get("force") == "true"));
-        }
-        "undrain" => {}
+    let changed = match &*change {
+        "drain" => visitor
+            .submit(&backends::DRAIN, (), drain_input(&fields))
+            .await
+            .map(drop),
+        "undrain" => visitor
+            .submit(&backends::UNDRAIN, (), undrain_input(&fields))
+            .await
+            .map(drop),
         _ => return Err(Failure::not_found(visitor.reader)),
-    }
-    let path = format!("/api/v1/backends/{change}");
-    match visitor
-        .post(&path, &Value::Object(body), fields.get("once"))
-        .await
-    {
-        Ok(_) => Ok(done("/versions", &change)),
+    };
+    match changed {
+        Ok(()) => Ok(done("/versions", &change)),
         Err(failure) => {
             let failure = failure.of_input()?;
             let page = show_with(&visitor, &failure.banner()).await?;
             Ok(failure.with_page(page))
         }
     }
+}
+
+fn drain_input(fields: &Fields) -> Result<DrainInput, ApiError> {
+    let UndrainInput {
+        backend,
+        address,
+        reason,
+    } = undrain_input(fields)?;
+    let minutes: Option<u64> = fields.count("minutes")?;
+    let minutes = minutes.ok_or_else(|| malformed("missing field `seconds`"))?;
+    Ok(DrainInput {
+        backend,
+        address,
+        seconds: minutes.saturating_mul(60),
+        force: fields.get("force") == "true",
+        reason,
+    })
+}
+
+fn undrain_input(fields: &Fields) -> Result<UndrainInput, ApiError> {
+    Ok(UndrainInput {
+        backend: fields.required("backend")?,
+        address: backends::address_of(fields.get("address"))?,
+        reason: fields.value("reason")?,
+    })
 }

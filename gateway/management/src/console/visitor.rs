@@ -91,7 +91,11 @@ impl Visitor {
             return Err(self.failed(error));
         }
         let api = &self.console.operations;
-        let who = (self.session.proof.clone(), self.address);
+        let who = (
+            self.session.proof.clone(),
+            self.address,
+            self.reader.language,
+        );
         let done = api::run_for(api, operation, who, (target, input)).await;
         done.map_err(|error| self.failed(&error))
     }

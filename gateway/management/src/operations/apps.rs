@@ -10,7 +10,7 @@ use signpost_store::tables::{applications::ApplicationRow, audit::Action};
 use utoipa::ToSchema;
 
 use super::{
-    Context, Face, Input, Operation, Output, Result, Route,
+    Context, Face, Input, Kind, Operation, Output, Result,
     input::{Change, Decision, Limit, List, Nothing, Text, Why, given, given_list},
 };
 use crate::administration::{
@@ -19,6 +19,7 @@ use crate::administration::{
     records::{origins_json, profile_json},
     rules::{AppName, Origin, ProfileChoice, Reason},
     summary::{AppSummary, NewApp},
+    tokens::Role,
 };
 
 /// The longest overlap of a rotation: 30 days. CONTRACT 4.
@@ -96,10 +97,11 @@ pub struct Search {
 impl Input for Search {}
 
 /// Lists applications.
-pub const LIST: Operation<(), Search, List<AppSummary>> = Operation {
-    route: Route::read("apps", "/api/v1/apps", "Lists applications."),
-    run: |context, target, input| Box::pin(list(context, target, input)),
-};
+pub const LIST: Operation<(), Search, List<AppSummary>> = Operation::read(
+    "/api/v1/apps",
+    "Lists applications.",
+    |context, target, input| Box::pin(list(context, target, input)),
+);
 
 async fn list(context: &Context, (): (), input: Search) -> Result<List<AppSummary>> {
     let listing = Listing {
@@ -115,10 +117,11 @@ async fn list(context: &Context, (): (), input: Search) -> Result<List<AppSummar
 }
 
 /// Shows an application.
-pub const SHOW: Operation<AppIdent, Nothing, AppSummary> = Operation {
-    route: Route::read("apps", "/api/v1/apps/{ident}", "Shows an application."),
-    run: |context, target, input| Box::pin(show(context, target, input)),
-};
+pub const SHOW: Operation<AppIdent, Nothing, AppSummary> = Operation::read(
+    "/api/v1/apps/{ident}",
+    "Shows an application.",
+    |context, target, input| Box::pin(show(context, target, input)),
+);
 
 async fn show(context: &Context, ident: AppIdent, _: Nothing) -> Result<AppSummary> {
     Ok(context.apps().show(ident).await?)
@@ -168,14 +171,12 @@ fn own_rate(text: &str) -> Result<Change<Text<OwnRate>>, String> {
 }
 
 /// Creates an application.
-pub const CREATE: Operation<(), NewAppInput, WithKey> = Operation {
-    route: Route::create(
-        "apps",
-        "/api/v1/apps/create",
-        "Creates an application. Its key is shown in this response only.",
-    ),
-    run: |context, target, input| Box::pin(create(context, target, input)),
-};
+pub const CREATE: Operation<(), NewAppInput, WithKey> = Operation::of(
+    (Kind::Create, Role::Operator),
+    "/api/v1/apps/create",
+    "Creates an application. Its key is shown in this response only.",
+    |context, target, input| Box::pin(create(context, target, input)),
+);
 
 async fn create(context: &Context, (): (), new: NewAppInput) -> Result<WithKey> {
     let apps = context.apps();
@@ -330,14 +331,11 @@ impl Update {
 }
 
 /// Changes settings.
-pub const UPDATE: Operation<AppIdent, Update, AppSummary> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/update",
-        "Changes an application's settings.",
-    ),
-    run: |context, target, input| Box::pin(update(context, target, input)),
-};
+pub const UPDATE: Operation<AppIdent, Update, AppSummary> = Operation::change(
+    "/api/v1/apps/{ident}/update",
+    "Changes an application's settings.",
+    |context, target, input| Box::pin(update(context, target, input)),
+);
 
 async fn update(context: &Context, ident: AppIdent, input: Update) -> Result<AppSummary> {
     let apps = context.apps();
@@ -346,10 +344,8 @@ async fn update(context: &Context, ident: AppIdent, input: Update) -> Result<App
         return Err(AdministrationError::NothingToChange.into());
     }
     let origins = input.return_to.as_ref().map_or(0, Vec::len);
-    apps.rules.check_origins(origins)?;
     let version = input.default_version.as_ref().and_then(Change::this);
-    apps.rules
-        .check_version(version.map(|Text(version)| version))?;
+    apps.check(origins, version.map(|Text(version)| version))?;
     let request = context.change(input.revision, input.reason.clone());
     let updated = |row| Ok(input.apply_to(row, apps));
     let updated = apps.change(ident, Action::UpdateApp, &request, updated);
@@ -384,14 +380,11 @@ const fn default_overlap() -> u64 {
 }
 
 /// Replaces the key.
-pub const ROTATE: Operation<AppIdent, Rotation, WithKey> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/rotate",
-        "Replaces an application's key. The new key is shown in this response only.",
-    ),
-    run: |context, target, input| Box::pin(rotate(context, target, input)),
-};
+pub const ROTATE: Operation<AppIdent, Rotation, WithKey> = Operation::change(
+    "/api/v1/apps/{ident}/rotate",
+    "Replaces an application's key. The new key is shown in this response only.",
+    |context, target, input| Box::pin(rotate(context, target, input)),
+);
 
 async fn rotate(context: &Context, ident: AppIdent, input: Rotation) -> Result<WithKey> {
     if input.overlap_hours > MAX_OVERLAP_HOURS {
@@ -419,14 +412,11 @@ async fn rotate(context: &Context, ident: AppIdent, input: Rotation) -> Result<W
 }
 
 /// Ends the validity of the key before.
-pub const END_OVERLAP: Operation<AppIdent, Decision, AppSummary> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/end-overlap",
-        "Ends the validity of the key before the last rotation.",
-    ),
-    run: |context, target, input| Box::pin(end_overlap(context, target, input)),
-};
+pub const END_OVERLAP: Operation<AppIdent, Decision, AppSummary> = Operation::change(
+    "/api/v1/apps/{ident}/end-overlap",
+    "Ends the validity of the key before the last rotation.",
+    |context, target, input| Box::pin(end_overlap(context, target, input)),
+);
 
 async fn end_overlap(
     context: &Context,
@@ -441,30 +431,24 @@ async fn end_overlap(
 }
 
 /// Accepts requests again.
-pub const ENABLE: Operation<AppIdent, Decision, AppSummary> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/enable",
-        "Accepts a disabled application's requests again.",
-    ),
-    run: |context, ident, decision| {
+pub const ENABLE: Operation<AppIdent, Decision, AppSummary> = Operation::change(
+    "/api/v1/apps/{ident}/enable",
+    "Accepts a disabled application's requests again.",
+    |context, ident, decision| {
         let state = (Action::EnableApp, AppState::Active);
         Box::pin(set_state(context, ident, state, decision))
     },
-};
+);
 
 /// Rejects requests.
-pub const DISABLE: Operation<AppIdent, Decision, AppSummary> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/disable",
-        "Rejects an application's requests.",
-    ),
-    run: |context, ident, decision| {
+pub const DISABLE: Operation<AppIdent, Decision, AppSummary> = Operation::change(
+    "/api/v1/apps/{ident}/disable",
+    "Rejects an application's requests.",
+    |context, ident, decision| {
         let state = (Action::DisableApp, AppState::Disabled);
         Box::pin(set_state(context, ident, state, decision))
     },
-};
+);
 
 /// If it is so already, nothing changes.
 async fn set_state(
@@ -483,14 +467,11 @@ async fn set_state(
 }
 
 /// Deletes an application.
-pub const DELETE: Operation<AppIdent, Decision, Deleted> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/delete",
-        "Deletes an application permanently.",
-    ),
-    run: |context, target, input| Box::pin(delete(context, target, input)),
-};
+pub const DELETE: Operation<AppIdent, Decision, Deleted> = Operation::change(
+    "/api/v1/apps/{ident}/delete",
+    "Deletes an application permanently.",
+    |context, target, input| Box::pin(delete(context, target, input)),
+);
 
 async fn delete(
     context: &Context,
@@ -503,19 +484,28 @@ async fn delete(
     Ok(Deleted { deleted })
 }
 
-pub(crate) const LOGOUT: Operation<AppIdent, Why, EndedLogins> = Operation {
-    route: Route::change(
-        "apps",
-        "/api/v1/apps/{ident}/logout",
-        "Ends all logins to an application: every gateway and login service rejects their credentials within a second. Its \
+pub(crate) const LOGOUT: Operation<AppIdent, Why, EndedLogins> = Operation::change(
+    "/api/v1/apps/{ident}/logout",
+    "Ends all logins to an application: every gateway and login service rejects their credentials within a second. Its \
          users can log in again. The application itself does not change, so that no revision is named.",
-    ),
-    run: |context, target, input| Box::pin(logout(context, target, input)),
-};
+    |context, target, input| Box::pin(logout(context, target, input)),
+);
 
-async fn logout(context: &Context, ident: AppIdent, Why { reason }: Why) -> Result<EndedLogins> {
+async fn logout(context: &Context, ident: AppIdent, why: Why) -> Result<EndedLogins> {
+    end_logins(context, Some(ident), why).await
+}
+
+/// Ends all logins to an application; to the only one, if there is no ident.
+///
+/// # Errors
+///
+/// The application is unknown, or the store is unavailable.
+pub async fn end_logins(
+    context: &Context,
+    ident: Option<AppIdent>,
+    Why { reason }: Why,
+) -> Result<EndedLogins> {
     let (author, at) = (context.author(reason), context.caller.at);
     let logins = context.logins();
-    let ended = logins.end_of_app(Some(ident), author, at);
-    Ok(ended.await?)
+    Ok(logins.end_of_app(ident, author, at).await?)
 }

@@ -10,7 +10,11 @@ use serde::{
     de::{self, DeserializeOwned, IntoDeserializer, value::StrDeserializer},
 };
 use serde_path_to_error::{Path, Segment};
-use utoipa::ToSchema;
+use signpost_protocol::app::AppIdent;
+use utoipa::{
+    ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use super::{
     Input, Output,
@@ -21,6 +25,9 @@ use crate::administration::{
     apps::MAX_PAGE,
     rules::{ALLOWED, Reason},
 };
+
+/// The error of an ident that is none.
+const UNKNOWN_APP: &str = "no application";
 
 /// Items of a page, if no number is given.
 pub(crate) const DEFAULT_LIMIT: u16 = 100;
@@ -91,7 +98,7 @@ pub(crate) fn given_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 /// Why something is done.
 #[derive(Debug, Args, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Why {
+pub struct Why {
     /// Why, for the audit: up to 200 characters.
     #[arg(long, value_name = "TEXT")]
     #[schema(value_type = Option<String>)]
@@ -176,6 +183,104 @@ impl<'de> Deserialize<'de> for Limit {
     }
 }
 
+/// Which page of a list whose items have numbers.
+#[derive(Args, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageInput {
+    /// Maximum number of items.
+    #[arg(long, value_name = "NUMBER", default_value_t)]
+    #[serde(default)]
+    #[schema(value_type = u16, minimum = 1, maximum = 1000)]
+    pub limit: Limit,
+    /// The `next` of the page before.
+    #[arg(
+        long,
+        value_name = "ID",
+        help = "The next page: the number of the last item of the page before"
+    )]
+    #[schema(value_type = Option<String>)]
+    pub after: Option<Text<After>>,
+}
+
+impl Input for PageInput {}
+
+/// The number after which a page begins.
+#[derive(Clone, Copy, Debug)]
+pub struct After(pub i64);
+
+impl FromStr for After {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| "the next of a page")
+    }
+}
+
+impl PageInput {
+    /// The number after which it begins.
+    pub fn after(&self) -> Option<i64> {
+        self.after.as_ref().map(|Text(After(number))| *number)
+    }
+}
+
+/// Which page of a list whose items have names.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedPage {
+    /// Maximum number of items.
+    #[serde(default)]
+    #[schema(value_type = u16, minimum = 1, maximum = 1000)]
+    pub limit: Limit,
+    /// The `next` of the page before.
+    pub after: Option<String>,
+}
+
+impl Input for NamedPage {}
+
+impl NamedPage {
+    /// The longest one.
+    pub const ALL: Self = Self {
+        limit: Limit(MAX_LIMIT),
+        after: None,
+    };
+
+    /// The page of a list that is in memory.
+    pub(crate) fn of<T>(
+        &self,
+        mut items: Vec<T>,
+        name: impl Fn(&T) -> &str,
+    ) -> Result<List<T>, ApiError> {
+        if let Some(after) = &self.after {
+            let place = items.iter().position(|item| name(item) == after);
+            let place = place.ok_or_else(|| ApiError::invalid("after", "the next of a page"))?;
+            items.drain(..=place);
+        }
+        let limit = self.limit.into();
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        Ok(List::new((items, has_more), |item| name(item).to_owned()))
+    }
+}
+
+/// The ident of an application in a body or a query: what is none names no application.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownIdent(pub AppIdent);
+
+impl FromStr for KnownIdent {
+    type Err = <AppIdent as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KnownIdent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ident = String::deserialize(deserializer)?.parse();
+        ident.map_err(|_| de::Error::custom(UNKNOWN_APP))
+    }
+}
+
 /// A page of a list.
 #[derive(Serialize, ToSchema)]
 pub struct List<T> {
@@ -197,6 +302,19 @@ impl<T: Serialize + ToSchema + Send + 'static> Output for List<T> {
     fn schema_name() -> String {
         format!("List_{}", T::name())
     }
+
+    fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        Self::schemas(schemas);
+        // The derived schema names that of an item, and does not add it.
+        schemas.push((
+            T::name().into_owned(),
+            <T as utoipa::PartialSchema>::schema(),
+        ));
+        schemas.push((
+            Self::schema_name(),
+            <Self as utoipa::PartialSchema>::schema(),
+        ));
+    }
 }
 
 /// Reads a JSON body.
@@ -216,8 +334,12 @@ pub(crate) fn of_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
             cause = next;
             if let Some(of_value) = cause.downcast_ref() {
                 let of_value: &serde_path_to_error::Error<de::value::Error> = of_value;
-                if of_value.inner().to_string().starts_with(ALLOWED) {
-                    return refused(of_value.path(), of_value.inner().to_string());
+                let text = of_value.inner().to_string();
+                if [ALLOWED, UNKNOWN_APP]
+                    .iter()
+                    .any(|mark| text.starts_with(mark))
+                {
+                    return refused(of_value.path(), text);
                 }
             }
         }
@@ -234,8 +356,14 @@ pub(crate) fn of_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
 
 /// Reads a field of a form.
 pub(crate) fn of_text<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ApiError> {
-    let text: StrDeserializer<'_, de::value::Error> = text.into_deserializer();
-    T::deserialize(text).map_err(|error| not_read(name.to_owned(), error.to_string()))
+    let deserializer: StrDeserializer<'_, de::value::Error> = text.into_deserializer();
+    let value = T::deserialize(deserializer);
+    let value = value.map_err(|error| not_read(name.to_owned(), error.to_string()))?;
+    // Postgres has no texts with it, and would fail.
+    if text.contains('\0') {
+        return Err(ApiError::invalid(name.to_owned(), "text without a NUL"));
+    }
+    Ok(value)
 }
 
 /// The error of a member: of its value, or of the form.
@@ -248,6 +376,9 @@ fn refused(path: &Path, text: String) -> ApiError {
 }
 
 fn not_read(name: String, text: String) -> ApiError {
+    if text.starts_with(UNKNOWN_APP) {
+        return Code::AppNotFound.into();
+    }
     let Some(allowed) = text.strip_prefix(ALLOWED) else {
         return malformed(text);
     };

@@ -1,6 +1,6 @@
 //! What went wrong in a call: RFC 9457 problem details, in the caller's language.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -14,7 +14,9 @@ use utoipa::{
     openapi::{ObjectBuilder, RefOr, Schema, Type},
 };
 
-use crate::administration::{apps::AdministrationError, logins::LogoutError, rules::BrokenRule};
+use crate::administration::{
+    apps::AdministrationError, logins::LogoutError, rules::BrokenRule, tokens::TokenError,
+};
 
 /// `Retry-After` while the store does not answer.
 const STORE_RETRY: Duration = Duration::from_secs(1);
@@ -143,6 +145,16 @@ pub(crate) struct ApiError {
     /// For the log.
     cause: Option<anyhow::Error>,
 }
+
+/// As a terminal shows it.
+impl fmt::Display for ApiError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problem = self.problem(Language::En, "", None);
+        formatter.write_str(&problem.detail)
+    }
+}
+
+impl std::error::Error for ApiError {}
 
 impl From<Code> for ApiError {
     fn from(code: Code) -> Self {
@@ -296,6 +308,19 @@ impl From<AppStoreError> for ApiError {
             AppStoreError::Store(error) => error.into(),
             AppStoreError::Unknown(_) => Code::AppNotFound.into(),
             AppStoreError::Seal(_) | AppStoreError::Malformed(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<TokenError> for ApiError {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Name => Self::invalid("name", "1 to 64 characters that can be seen"),
+            TokenError::End => Self::invalid("days", "1 to 366"),
+            TokenError::Taken => Code::TokenTaken.into(),
+            TokenError::Unknown => Code::TokenNotFound.into(),
+            TokenError::NoRandomness => Self::internal(error),
+            TokenError::Store(error) => error.into(),
         }
     }
 }

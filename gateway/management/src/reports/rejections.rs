@@ -3,10 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use signpost_kit::task::Task;
 use signpost_protocol::request_id::RequestId;
-use signpost_proxy::Watch;
+use signpost_proxy::{SeenRequest, Watch};
 use signpost_store::{Changed, Store, StoreError, values};
 use tokio::{
     sync::Notify,
@@ -31,7 +31,7 @@ const MAX_WANTED: usize = 64;
 /// # Errors
 ///
 /// The store is unavailable.
-pub async fn ask(store: &Store, id: &RequestId) -> Result<Option<Value>, StoreError> {
+pub async fn ask(store: &Store, id: &RequestId) -> Result<Option<SeenRequest>, StoreError> {
     let gateways = gateways::list(store).await?;
     if !gateways.iter().any(|one| one.is_alive) {
         return Ok(None);

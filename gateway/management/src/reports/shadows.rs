@@ -1,6 +1,9 @@
 //! What differs between two versions, and for whom: `signpost versions diff`, `signpost bridge check` and the API.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use signpost_bridge::{PathTally, Tally, tally::OTHER_APPS};
@@ -11,6 +14,7 @@ use signpost_proxy::{
     read_tallies as read, usage_rows::count_users,
 };
 use signpost_store::{Store, StoreError};
+use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
 /// What differs between two versions.
@@ -38,6 +42,9 @@ pub struct Diff {
     pub unseen: Vec<String>,
     /// The applications.
     pub applications: AppsDiff,
+    /// Its place among the reports of the API, until it is sent.
+    #[serde(skip)]
+    pub(crate) place: Option<Arc<SemaphorePermit<'static>>>,
 }
 
 /// What differs on a route.
@@ -152,6 +159,7 @@ impl Diff {
             unseen: unseen(wanted, routes),
             applications: AppsDiff::new(routes, &all, users),
             routes: all,
+            place: None,
         }
     }
 

@@ -1,6 +1,9 @@
 //! Who uses each version, and what retiring it would break. Its JSON is stable for scripts: `conf/guides/versions.md`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
@@ -10,6 +13,7 @@ use signpost_proxy::{
     usage_rows::{self, Only, StoredApp, StoredClient, StoredCount, StoredUsage},
 };
 use signpost_store::{Store, StoreError};
+use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
 /// State of an application that the store no longer has.
@@ -37,6 +41,9 @@ pub struct Summary {
     pub rejects_unknown: bool,
     /// The configured versions, and those that have requests; ordered by name.
     pub versions: Vec<VersionSummary>,
+    /// Its place among the reports of the API, until it is sent.
+    #[serde(skip)]
+    pub(crate) place: Option<Arc<SemaphorePermit<'static>>>,
 }
 
 /// A version.
@@ -184,6 +191,7 @@ impl Summary {
                 .into_iter()
                 .map(|name| VersionSummary::new(name, usage, now, configured))
                 .collect(),
+            place: None,
         }
     }
 }
@@ -296,6 +304,13 @@ impl AppUsage {
             requests,
             client,
         }
+    }
+
+    /// The user agent of the last client; empty if it is not known.
+    pub fn user_agent(&self) -> &str {
+        let client = self.client.as_ref();
+        let agent = client.and_then(|client| client.user_agent.as_deref());
+        agent.unwrap_or_default()
     }
 
     fn exists(&self) -> bool {

@@ -20,7 +20,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::log_text;
 use tokio::{
@@ -30,7 +30,7 @@ use tokio::{
 
 use super::{access_log::milliseconds, outcome::Outcome, per_thread::PerThread};
 use crate::{
-    config::as_rfc3339,
+    config::{as_rfc3339, parse_since},
     request::rejection::{Hint, Rejection},
 };
 
@@ -47,11 +47,11 @@ const MAX_REJECTED: usize = 200;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A request that has ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SeenRequest {
     /// When it ended.
-    #[serde(serialize_with = "as_rfc3339")]
+    #[serde(serialize_with = "as_rfc3339", deserialize_with = "of_rfc3339")]
     #[cfg_attr(feature = "schema", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
     /// Its id, as `X-Request-Id` of its response has it.
@@ -84,7 +84,7 @@ pub struct SeenRequest {
 }
 
 /// A parameter as it was sent, without its value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SeenParam {
     /// The name, if it has letters, digits and `_.[]-` only, 64 at most: anything else can be a part of a value. One that looks like
@@ -95,6 +95,12 @@ pub struct SeenParam {
     pub length: usize,
     /// Whether it is in the form.
     pub in_form: bool,
+}
+
+/// Reads the time of a request that another gateway has seen.
+fn of_rfc3339<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_since(&text, Timestamp::from_millis(0)).map_err(de::Error::custom)
 }
 
 impl SeenRequest {

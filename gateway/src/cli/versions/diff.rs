@@ -11,7 +11,9 @@ use signpost_proxy::{Config, rfc3339};
 use signpost_store::Store;
 
 use crate::cli::{
-    CommonOptions, many, print_line, since,
+    CommonOptions,
+    operation::on_many,
+    print_line, since,
     table::{printable, printable_json, table_lines},
     versions::configured,
 };
@@ -59,8 +61,7 @@ impl DiffArguments {
 pub(in crate::cli) async fn open(file: &Path) -> anyhow::Result<(Config, Store)> {
     let config = Config::load(file)?;
     let because = "what differs between versions is kept in the store of [applications]";
-    many(&config, file, because)?;
-    let store = Store::open(&config.store).await?;
+    let store = on_many(&config, file, because).await?.store;
     Ok((config, store))
 }
 

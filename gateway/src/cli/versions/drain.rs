@@ -1,97 +1,69 @@
 //! `signpost versions drain` and `undrain`: an address gets no new requests for a time, at all gateways of the store.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use signpost_kit::{
-    clock::{Clock, SystemClock},
     command::print_line,
     reload::control::{Verb, send},
 };
-use signpost_management::{administration::drains::Drains, reports::versions::configured};
-use signpost_proxy::{
-    BackendStatus, Config, DrainedAddress, program::parse_short_duration, rfc3339,
+use signpost_management::{
+    operations::{
+        Context,
+        backends::{self, DrainInput, UNDRAIN, UndrainInput},
+    },
+    reports::versions::configured,
 };
-use signpost_store::Store;
+use signpost_proxy::{BackendStatus, Config, rfc3339};
 
 use super::list::running;
-use crate::cli::{author::Why, many};
+use crate::cli::operation::on_many;
 
-#[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DrainArguments {
+/// What an operation is told, and the file that names its store.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OfFile<I: Args> {
     #[command(flatten)]
-    of: AddressArguments,
-    /// For how long, 1 second to 7 days: 10m, 1h30m or 2d.
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-    duration: Duration,
-    /// Also if no other address of the backend is available: its requests are rejected then.
-    #[arg(long)]
-    force: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(in crate::cli) struct AddressArguments {
-    /// The backend, as versions list shows it: for example v2, or "v2 (canary next)".
-    backend: String,
-    /// Its address, as versions list shows it: an IP address and a port.
-    address: SocketAddr,
+    input: I,
     /// The configuration file.
     #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
     config: PathBuf,
-    #[command(flatten)]
-    why: Why,
 }
 
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    parse_short_duration(text).ok_or("allowed: a duration as 10m, 1h30m, 2d")
+impl<I: Args> OfFile<I> {
+    async fn open(self) -> anyhow::Result<(I, Config, Context)> {
+        let config = Config::load(&self.config)?;
+        let because = "its gateway reads no store while it runs. Change the backend's addresses in the file, and reload it";
+        let context = on_many(&config, &self.config, because).await?;
+        Ok((self.input, config, context))
+    }
 }
 
-pub(super) async fn drain(arguments: DrainArguments) -> anyhow::Result<ExitCode> {
-    let DrainArguments {
-        of,
-        duration,
-        force,
-    } = arguments;
-    let config = Config::load(&of.config)?;
-    let drains = open(&config, &of).await?;
-    let now = SystemClock.now();
-    let new = DrainedAddress {
-        backend: of.backend,
-        address: of.address,
-        until: now.plus(duration),
-        is_forced: force,
-    };
-    let backends = match running(send(&of.config, Verb::Status)) {
+pub(super) async fn drain(arguments: OfFile<DrainInput>) -> anyhow::Result<ExitCode> {
+    let status = running(send(&arguments.config, Verb::Status));
+    let (input, config, context) = arguments.open().await?;
+    let backends = match status {
         Ok(Some(status)) => status.backends,
         // Names are resolved by a gateway only.
         Ok(None) | Err(_) => in_file(&config),
     };
-    drains.drain(&new, &backends, &of.why.author(), now).await?;
+    let drained = backends::drain(&context, &backends, input).await?;
     print_line(&format!(
         "{} of {} gets no new requests until {}; signpost versions list shows those in flight",
-        new.address,
-        new.backend,
-        rfc3339(new.until)
+        drained.address,
+        drained.backend,
+        rfc3339(drained.until)
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn undrain(of: AddressArguments) -> anyhow::Result<ExitCode> {
-    let drains = open(&Config::load(&of.config)?, &of).await?;
-    let (author, now) = (of.why.author(), SystemClock.now());
-    drains
-        .undrain(&of.backend, of.address, &author, now)
-        .await?;
+pub(super) async fn undrain(arguments: OfFile<UndrainInput>) -> anyhow::Result<ExitCode> {
+    let (input, _, context) = arguments.open().await?;
+    let undrained = (UNDRAIN.run)(&context, (), input).await?;
     print_line(&format!(
         "{} of {} gets requests again",
-        of.address, of.backend
+        undrained.address, undrained.backend
     ));
     Ok(ExitCode::SUCCESS)
-}
-
-async fn open(config: &Config, of: &AddressArguments) -> anyhow::Result<Drains> {
-    let because = "its gateway reads no store while it runs. Change the backend's addresses in the file, and reload it";
-    many(config, &of.config, because)?;
-    Ok(Drains::new(Store::open(&config.store).await?))
 }
 
 fn in_file(config: &Config) -> Vec<BackendStatus> {

@@ -12,7 +12,10 @@ use signpost_store::{
     testing::TestStore,
 };
 
-use signpost_protocol::sign::{AppKey, ReplayPolicy, SignAlgorithm};
+use signpost_protocol::{
+    language::Language,
+    sign::{AppKey, ReplayPolicy, SignAlgorithm},
+};
 use signpost_proxy::{AppState, MasterKey, Sealer, new_app_ident, new_app_key};
 
 use super::*;
@@ -22,7 +25,7 @@ use crate::{
         tokens::Role,
     },
     operations::{
-        Caller, Context, Operation, OperationError,
+        Caller, Context, Operation,
         apps::{self, Update},
         input::{Change, Decision},
     },
@@ -45,6 +48,8 @@ impl Administration {
             origin: request.author.origin.clone(),
             role: Role::Admin,
             at: request.at,
+            language: Language::En,
+            token: None,
         };
         let context = Context {
             caller,
@@ -53,10 +58,7 @@ impl Administration {
             running: None,
         };
         let done = (operation.run)(&context, ident, input).await;
-        done.map_err(|error| match error {
-            OperationError::App(error) => error,
-            other => panic!("{other}"),
-        })
+        done.map_err(|error| error.cause.downcast().unwrap())
     }
 
     pub(crate) async fn update(

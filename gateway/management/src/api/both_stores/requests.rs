@@ -5,7 +5,10 @@ use signpost_protocol::request_id::RequestId;
 use signpost_proxy::{Outcome, Rejection};
 
 use super::*;
-use crate::reports::gateways;
+use crate::{
+    api::streams::{MAX_STREAMS, MAX_STREAMS_OF_TOKEN},
+    reports::gateways,
+};
 
 impl Scene {
     /// Lets a request with this id end, with a status below 400 or rejected with 400.
@@ -21,6 +24,12 @@ impl Scene {
         watch.see(&outcome, || SystemClock.now());
     }
 
+    /// Opens a stream.
+    async fn stream(&self, path: &str, token: &str) -> Response {
+        self.respond(request("GET", path, token, &[], Body::empty()))
+            .await
+    }
+
     async fn examine(&self, token: &str, sample: Value) -> Called {
         self.post("/api/v1/doctor", token, sample).await
     }
@@ -32,9 +41,11 @@ async fn requests_are_streamed_as_they_end() {
     let scene = Scene::new(&test_store).await;
     let viewer = scene.token(Role::Viewer).await;
     let path = "/api/v1/requests?status=4";
-    let response = scene
-        .respond(request("GET", path, &viewer, &[], Body::empty()))
-        .await;
+    let response = scene.stream(path, &viewer).await;
+    assert_eq!(
+        response.headers()[header::CONTENT_TYPE],
+        "text/event-stream"
+    );
     let mut body = response.into_body().into_data_stream();
     let mut text = String::new();
     let mut read = async |until: &str| {
@@ -59,6 +70,63 @@ async fn requests_are_streamed_as_they_end() {
     for path in ["/api/v1/requests?status=6", "/api/v1/requests?status=x"] {
         let called = scene.get(path, &viewer).await;
         assert_eq!(called.status, StatusCode::BAD_REQUEST, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_a_limit_on_streams() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let open = async |token: &str| scene.stream("/api/v1/requests", token).await;
+    let mut streams = Vec::new();
+    let check_refused = async |response: Response| {
+        let called = Called::read(response).await;
+        let refused = (called.status.as_u16(), called.code());
+        assert_eq!(refused, (429, "rate_limited"));
+        assert_eq!(called.headers[header::RETRY_AFTER], "5");
+    };
+    for number in 0..MAX_STREAMS / MAX_STREAMS_OF_TOKEN {
+        let token = scene
+            .token_of(&format!("viewer {number}"), Role::Viewer)
+            .await;
+        for _ in 0..MAX_STREAMS_OF_TOKEN {
+            let response = open(&token).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            streams.push(response);
+        }
+        check_refused(open(&token).await).await;
+    }
+    let other = scene.token(Role::Viewer).await;
+    check_refused(open(&other).await).await;
+    streams.pop();
+    assert_eq!(open(&other).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let test_store = TestStore::chosen();
+    let scene = Scene::new(&test_store).await;
+    let (viewer, admin) = (
+        scene.token(Role::Viewer).await,
+        scene.token(Role::Admin).await,
+    );
+    let open = async |token: &str| {
+        let response = scene.stream("/api/v1/requests", token).await;
+        response.into_body().into_data_stream()
+    };
+    let (mut ended, mut other) = (open(&viewer).await, open(&admin).await);
+    let id = scene.tokens.list(None, 1).await.unwrap().0[0].id;
+    let revoked = scene.tokens.revoke(id, author(), SystemClock.now()).await;
+    revoked.unwrap();
+    let end = async { while ended.next().await.is_some() {} };
+    timeout(Duration::from_secs(30), end).await.unwrap();
+    scene.end("0001", 400);
+    let mut text = String::new();
+    while !text.contains("0001") {
+        let piece = timeout(Duration::from_secs(30), other.next())
+            .await
+            .unwrap();
+        text += std::str::from_utf8(&piece.unwrap().unwrap()).unwrap();
     }
 }
 

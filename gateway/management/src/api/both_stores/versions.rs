@@ -5,7 +5,7 @@ use signpost_store::values;
 
 use super::*;
 
-use crate::api::versions::MAX_REPORTS;
+use crate::operations::versions::MAX_REPORTS;
 
 #[tokio::test]
 async fn the_versions_are_listed_with_their_backends() {

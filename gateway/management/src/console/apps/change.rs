@@ -2,7 +2,6 @@
 
 use axum::{extract::Path, response::Response};
 use maud::{Markup, html};
-use serde_json::Value;
 use signpost_protocol::app::AppIdent;
 use signpost_proxy::AppState;
 
@@ -22,13 +21,14 @@ use crate::{
         apps::{self, DEFAULT_OVERLAP_HOURS, Rotation, Update, UpdateOptions, WithKey},
         input::{Decision, Nothing},
     },
+    reports::versions::ListedVersion,
 };
 
 /// The forms of an application's page. `given` is what was filled in and not accepted.
 pub(super) fn forms(
     reader: &Reader,
     app: &AppSummary,
-    versions: &Value,
+    versions: &[ListedVersion],
     given: Option<&Fields>,
 ) -> Markup {
     let is_active = app.state == AppState::Active.as_str();
@@ -74,7 +74,12 @@ fn form(reader: &Reader, app: &AppSummary, change: &str, is_open: bool, fields: 
 }
 
 /// The fields of an application's settings: as they are, or as they were filled in.
-fn edit(reader: &Reader, app: &AppSummary, versions: &Value, given: Option<&Fields>) -> Markup {
+fn edit(
+    reader: &Reader,
+    app: &AppSummary,
+    versions: &[ListedVersion],
+    given: Option<&Fields>,
+) -> Markup {
     let origins = app.return_to.join("\n");
     let rate_limit = app
         .rate_limit
@@ -91,13 +96,6 @@ fn edit(reader: &Reader, app: &AppSummary, versions: &Value, given: Option<&Fiel
         (Field::line("name", of("name")).required().show(reader))
         (settings(reader, versions, of))
     }
-}
-
-/// What became of a change.
-enum Changed {
-    Done,
-    Deleted,
-    NewKey(Box<WithKey>),
 }
 
 /// Makes a change of an application.
@@ -118,9 +116,9 @@ pub(in crate::console) async fn change(
         }
     }
     match make(&visitor, target, &change, &fields).await {
-        Ok(Changed::NewKey(rotated)) => Ok(new_key(reader, &rotated, "console_rotated")),
-        Ok(Changed::Deleted) => Ok(done("/apps", "app_delete")),
-        Ok(Changed::Done) => Ok(done(&path_of(&ident), &format!("app_{change}"))),
+        Ok(Some(rotated)) => Ok(new_key(reader, &rotated, "console_rotated")),
+        Ok(None) if change == "delete" => Ok(done("/apps", "app_delete")),
+        Ok(None) => Ok(done(&path_of(&ident), &format!("app_{change}"))),
         Err(failure) => {
             let failure = failure.of_input()?;
             // What others have changed meanwhile is shown above the form, which keeps what was filled in.
@@ -135,44 +133,35 @@ pub(in crate::console) async fn change(
     }
 }
 
+/// Makes it, and returns a new key.
 async fn make(
     visitor: &Visitor,
     ident: AppIdent,
     change: &str,
     fields: &Fields,
-) -> Result<Changed, Failure> {
-    match change {
+) -> Result<Option<WithKey>, Failure> {
+    let decided = match change {
         "update" => {
             visitor.submit(&apps::UPDATE, ident, update(fields)).await?;
+            return Ok(None);
         }
         "rotate" => {
             let rotated = visitor.submit(&apps::ROTATE, ident, rotation(fields));
-            return Ok(Changed::NewKey(Box::new(rotated.await?)));
+            return rotated.await.map(Some);
         }
         "delete" => {
             visitor
                 .submit(&apps::DELETE, ident, decision(fields))
                 .await?;
-            return Ok(Changed::Deleted);
+            return Ok(None);
         }
-        "end-overlap" => {
-            visitor
-                .submit(&apps::END_OVERLAP, ident, decision(fields))
-                .await?;
-        }
-        "enable" => {
-            visitor
-                .submit(&apps::ENABLE, ident, decision(fields))
-                .await?;
-        }
-        "disable" => {
-            visitor
-                .submit(&apps::DISABLE, ident, decision(fields))
-                .await?;
-        }
+        "end-overlap" => &apps::END_OVERLAP,
+        "enable" => &apps::ENABLE,
+        "disable" => &apps::DISABLE,
         _ => return Err(Failure::not_found(visitor.reader.clone())),
-    }
-    Ok(Changed::Done)
+    };
+    visitor.submit(decided, ident, decision(fields)).await?;
+    Ok(None)
 }
 
 /// The settings of the form: a text that is removed removes its setting.

@@ -5,21 +5,24 @@ use axum::{
     response::Response,
 };
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 use crate::{
-    administration::tokens::Role,
+    administration::{
+        printable::printable,
+        tokens::{Role, Token},
+    },
+    api::ApiError,
     console::{
         apps::copied,
         failure::Failure,
         fields::Fields,
-        links::{address, parameter, segment},
         page::{Reader, Section, page},
-        parts::{
-            Field, choice, done, items_of, next_page, of_change, said, state, table_of, text_of,
-            time,
-        },
+        parts::{Field, choice, done, moment, next_page, of_change, said, state, table_of},
         visitor::Visitor,
+    },
+    operations::{
+        input::{PageInput, Why},
+        tokens::{self, NewTokenInput, TokenId},
     },
 };
 
@@ -28,50 +31,51 @@ pub(in crate::console) async fn list(
     visitor: Visitor,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
-    let after = parameter(query.as_deref(), "after");
-    let banner = said(&visitor.reader, query.as_deref());
-    list_with(&visitor, &after, &banner, None).await
+    let query = query.as_deref();
+    let input = Fields::of_query(query)
+        .page()
+        .map_err(|error| visitor.refused(&error))?;
+    let banner = said(&visitor.reader, query);
+    list_with(&visitor, input, &banner, None).await
 }
 
 async fn list_with(
     visitor: &Visitor,
-    after: &str,
+    input: PageInput,
     banner: &Markup,
     given: Option<&Fields>,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let tokens = visitor
-        .get(&address("/api/v1/tokens", &[("after", after)]))
-        .await?;
+    let tokens = visitor.run(&tokens::LIST, (), input).await?;
     let content = html! {
         (banner)
         (table_of(reader, &[
             "console_name", "console_role", "console_created", "console_last_used", "console_ends", "",
         ], &html! {
-            @for token in items_of(&tokens, "items") { tr {
-                th scope="row" { (text_of(token, "name")) }
-                td { (reader.word("role", &text_of(token, "role"))) }
-                td { (time(&token["created_at"])) " " span.quiet { (text_of(token, "created_by")) } }
-                td { (time(&token["last_used_at"])) }
+            @for token in &tokens.items { tr {
+                th scope="row" { (printable(&token.name)) }
+                td { (reader.word("role", token.role.as_str())) }
+                td { (moment(token.created_at)) " " span.quiet { (printable(&token.created_by)) } }
+                td { (moment(token.last_used_at)) }
                 td {
-                    @if token["revoked_at"].is_null() { (time(&token["expires_at"])) }
-                    @else { (state(reader, "state", "revoked")) " " (time(&token["revoked_at"])) }
+                    @if token.revoked_at.is_none() { (moment(token.expires_at)) }
+                    @else { (state(reader, "state", "revoked")) " " (moment(token.revoked_at)) }
                 }
-                td { @if reader.may(Role::Admin) && token["revoked_at"].is_null() { (revocation(reader, token)) } }
+                td { @if reader.may(Role::Admin) && token.revoked_at.is_none() { (revocation(reader, token)) } }
             } }
         }))
-        (next_page(reader, "/settings/tokens", &[], tokens["next"].as_str()))
+        (next_page(reader, "/settings/tokens", &[], tokens.next.as_deref()))
         @if reader.may(Role::Admin) { (new_form(reader, given)) }
     };
     let title = reader.text("console_tokens");
     Ok(page(reader, Some(Section::Settings), &title, &content))
 }
 
-fn revocation(reader: &Reader, token: &Value) -> Markup {
+fn revocation(reader: &Reader, token: &Token) -> Markup {
     html! {
         details {
             summary { (reader.word("change", "revoke")) }
-            form.fields method="post" action={ "/settings/tokens/" (text_of(token, "id")) "/revoke" } {
+            form.fields method="post" action={ "/settings/tokens/" (token.id) "/revoke" } {
                 (of_change(reader))
                 button.danger { (reader.word("change", "revoke")) }
             }
@@ -100,30 +104,33 @@ pub(in crate::console) async fn create(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let reader = &visitor.reader;
-    let mut body = fields.object(&["name", "role", "reason"]);
-    if let Some(days) = fields.number("days") {
-        body.insert("days".to_owned(), days);
-    }
-    match visitor
-        .post("/api/v1/tokens/create", &json!(body), fields.get("once"))
-        .await
-    {
+    match visitor.submit(&tokens::CREATE, (), new_of(&fields)).await {
         Ok(created) => {
             let content = html! {
                 p.warning { (reader.text("console_token_once")) }
-                p { (copied(reader, "token", created["secret"].as_str().unwrap_or_default())) }
+                p { (copied(reader, "token", &created.secret)) }
                 p { a href="/settings/tokens" { (reader.text("console_tokens")) } }
             };
-            let name = text_of(&created["token"], "name");
+            let name = printable(&created.token.name);
             let title = reader.tell("console_created_token", &[("name", &name)]);
             Ok(page(reader, Some(Section::Settings), &title, &content))
         }
         Err(failure) => {
             let failure = failure.of_input()?;
-            let page = list_with(&visitor, "", &failure.banner(), Some(&fields)).await?;
+            let first = PageInput::default();
+            let page = list_with(&visitor, first, &failure.banner(), Some(&fields)).await?;
             Ok(failure.with_page(page))
         }
     }
+}
+
+fn new_of(fields: &Fields) -> Result<NewTokenInput, ApiError> {
+    Ok(NewTokenInput {
+        name: fields.get("name").to_owned(),
+        role: fields.required("role")?,
+        days: fields.count("days")?,
+        reason: fields.value("reason")?,
+    })
 }
 
 /// Revokes a token.
@@ -132,8 +139,8 @@ pub(in crate::console) async fn revoke(
     Path(id): Path<String>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let path = format!("/api/v1/tokens/{}/revoke", segment(&id));
-    let body = json!(fields.object(&["reason"]));
-    visitor.post(&path, &body, fields.get("once")).await?;
+    let token: TokenId = visitor.target(&id)?;
+    let why = fields.value("reason").map(|reason| Why { reason });
+    visitor.submit(&tokens::REVOKE, token, why).await?;
     Ok(done("/settings/tokens", "token_revoked"))
 }

@@ -1,6 +1,7 @@
 //! The report of what a store knows, as data and as text.
 
 use signpost_kit::clock::Timestamp;
+use signpost_management::reports::usage::Summary;
 use signpost_proxy::{
     NO_APPLICATION, OTHER_APPLICATIONS, rfc3339,
     testing::versions,

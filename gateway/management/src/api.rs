@@ -27,8 +27,13 @@ use signpost_store::Store;
 
 use self::{caller::Caller, streams::Streams, turns::Turns};
 use crate::{
-    administration::{apps::Administration, logins::Logins, rules::Rules, tokens::Tokens},
-    operations::{Context, Running},
+    administration::{
+        apps::Administration,
+        logins::Logins,
+        rules::Rules,
+        tokens::{Role, Tokens},
+    },
+    operations::{Context, Running, role_for},
 };
 
 /// The state that handlers share.
@@ -55,11 +60,12 @@ pub use self::caller::CHECK_INTERVAL;
 pub(crate) use self::problem::{ApiError, Code, Unchanged};
 pub(crate) use self::{
     body::read as read_body,
-    caller::{FromConsole, Proof, SignedIn},
+    caller::{Proof, SignedIn},
     failures::{Failure as FailedAttempt, Failures},
-    idempotency::{KEY as IDEMPOTENCY_KEY, form_once},
+    idempotency::form_once,
     layers::{allowed_methods, is_cross_site},
-    operation::run_for,
+    operation::{run_for, watch_for},
+    requests::RequestParams,
 };
 use crate::operations::problem;
 
@@ -96,10 +102,14 @@ impl Api {
 
     /// What an operation of this call is done with.
     fn context(&self, caller: &Caller, language: Language) -> Context {
+        let mut apps = self.administration();
+        let role = caller.token.role;
+        let is_reserved = |ident: &_| role < role_for(self.console, Some(*ident), Role::Operator);
+        apps.reserved = self.console.filter(is_reserved);
         Context {
             caller: caller.of_operation(language),
             store: self.store().clone(),
-            apps: Some(self.administration()),
+            apps: Some(apps),
             running: Some(Running {
                 gateway: self.current.load_full(),
                 reload: self.reload.clone(),

@@ -27,6 +27,7 @@ pub mod backends;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub mod gateways;
+pub mod import;
 pub mod input;
 pub(crate) mod problem;
 pub(crate) mod requests;

@@ -10,11 +10,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use signpost_management::{
-    administration::{
-        apps::Administration,
-        rules::{Origin, Rules},
-        summary::AppSummary,
-    },
+    administration::{rules::Origin, summary::AppSummary},
     operations::{
         Input, Operation, Output,
         apps::{self, Deleted},
@@ -203,15 +199,6 @@ fn print_weaknesses(app: &AppSummary) {
     for weakness in app.sign_profile.iter().flat_map(weaknesses) {
         print_error(&format!("warning: {weakness}"));
     }
-}
-
-/// Opens the administration of the configured store.
-async fn open_administration(
-    config: &Config,
-    common: &CommonOptions,
-) -> anyhow::Result<Administration> {
-    let store = configured_store(config, common).await?;
-    Ok(Administration::new(store, Rules::from_config(config)))
 }
 
 /// Opens the configured store of applications.

@@ -9,10 +9,10 @@ use signpost_management::{
     operations::{Caller, Context, Input, Operation, Output, Target},
 };
 use signpost_protocol::language::Language;
-use signpost_proxy::{Config, program::open_store};
+use signpost_proxy::Config;
 use signpost_store::Store;
 
-use super::{CommonOptions, author, many};
+use super::{CommonOptions, app::configured_store, author, many};
 
 /// What an operation is told, and where its store is.
 #[derive(Debug, Args)]
@@ -59,15 +59,11 @@ pub(super) async fn on_many(
 
 /// What operations are done with that open the applications' keys.
 pub(super) async fn with_keys(config: &Config, common: &CommonOptions) -> anyhow::Result<Context> {
-    let because = "replace [application] with [applications] to manage many";
-    let multi = many(config, &common.config, because)?;
-    let apps = open_store(config, multi).await?.1;
+    let apps = configured_store(config, common).await?;
+    let context = of_store(apps.database().clone());
     Ok(Context {
-        apps: Some(Administration::new(
-            apps.clone(),
-            Rules::from_config(config),
-        )),
-        ..of_store(apps.database().clone())
+        apps: Some(Administration::new(apps, Rules::from_config(config))),
+        ..context
     })
 }
 

@@ -23,6 +23,7 @@ use super::{
 };
 
 /// Administers the applications of a store.
+#[derive(Clone)]
 pub struct Administration {
     /// The rows.
     pub store: Records,

@@ -17,6 +17,7 @@ use super::summary::{AppSummary, NewApp};
 
 /// Records and their sealed keys, for the [administration](super::apps), which decides every change. All functions fail if
 /// the store is unavailable.
+#[derive(Clone)]
 pub struct Records(pub StoredApps);
 
 impl Records {

@@ -1,75 +1,17 @@
-//! What a call brings, and the form of what it gets: JSON, lists by pages, revisions.
+//! The body of a call, and revisions.
 
-use std::{fmt::Display, str::FromStr, time::Duration};
+use std::time::Duration;
 
-use axum::{
-    body::{Body, HttpBody, to_bytes},
-    extract::{FromRequest, FromRequestParts, Path, Request},
-};
+use axum::body::{Body, HttpBody, to_bytes};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::LengthLimitError;
-use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{ApiError, Shared, problem::Code};
-pub(super) use crate::operations::input::List;
-use crate::operations::input::{DEFAULT_LIMIT, MAX_LIMIT, malformed, of_json, of_query};
+use crate::operations::input::malformed;
 
 /// Limit of a JSON body in bytes: an application's 100 origins fit.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
-
-/// A JSON body. Without one, it is an empty object: a change whose revision is in `If-Match` needs no more.
-pub(super) struct Input<T>(pub T);
-
-impl<T: DeserializeOwned> FromRequest<Shared> for Input<T> {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, api: &Shared) -> Result<Self, ApiError> {
-        let (head, body) = request.into_parts();
-        let bytes = read(body, MAX_BODY_BYTES, body_timeout(api)).await?;
-        let json: &[u8] = if bytes.is_empty() {
-            b"{}"
-        } else {
-            check_content_type(&head.headers, &["application/json"])?;
-            &bytes
-        };
-        of_json(json).map(Self)
-    }
-}
-
-/// The query.
-pub(super) struct Params<T>(pub T);
-
-impl<T: DeserializeOwned> FromRequestParts<Shared> for Params<T> {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, ApiError> {
-        of_query(&parts.uri).map(Self)
-    }
-}
-
-/// A segment of the path.
-pub(super) struct Segment(pub String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Segment {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let segment = Path::from_request_parts(parts, state).await;
-        // It is not UTF-8.
-        let Path(segment) = segment.map_err(|_| Code::NotFound)?;
-        Ok(Self(segment))
-    }
-}
-
-/// Reads a value from its text; the error says what is allowed.
-pub(super) fn parsed<T: FromStr<Err: Display>>(
-    name: &'static str,
-    text: &str,
-) -> Result<T, ApiError> {
-    text.parse()
-        .map_err(|allowed| ApiError::invalid(name, allowed))
-}
 
 /// The timeout of a whole body.
 pub(super) fn body_timeout(api: &Shared) -> Duration {
@@ -116,50 +58,6 @@ pub(crate) async fn read(body: Body, limit: usize, timeout: Duration) -> Result<
 fn is_too_long(error: &axum::Error) -> bool {
     let cause = std::error::Error::source(error);
     cause.is_some_and(|cause| cause.is::<LengthLimitError>())
-}
-
-/// Which page of a list.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PageParams {
-    /// Maximum number of items.
-    #[param(minimum = 1, maximum = 1000)]
-    pub limit: Option<u16>,
-    /// The `next` of the page before.
-    pub after: Option<String>,
-}
-
-impl PageParams {
-    /// The page of a list that is in memory. Its items have names.
-    pub(super) fn of<T>(
-        &self,
-        mut items: Vec<T>,
-        name: impl Fn(&T) -> &str,
-    ) -> Result<List<T>, ApiError> {
-        if let Some(after) = &self.after {
-            let place = items.iter().position(|item| name(item) == after);
-            let place = place.ok_or_else(no_next)?;
-            items.drain(..=place);
-        }
-        let limit = limit(self.limit)?;
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        Ok(List::new((items, has_more), |item| name(item).to_owned()))
-    }
-}
-
-fn no_next() -> ApiError {
-    ApiError::invalid("after", "the next of a page")
-}
-
-/// The number of items of a page.
-fn limit(given: Option<u16>) -> Result<usize, ApiError> {
-    let limit = given.unwrap_or(DEFAULT_LIMIT);
-    if (1..=MAX_LIMIT).contains(&limit) {
-        return Ok(limit.into());
-    }
-    Err(ApiError::invalid("limit", format!("1 to {MAX_LIMIT}")))
 }
 
 /// The revision that a change names, by its body or by `If-Match`.

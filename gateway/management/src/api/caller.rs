@@ -15,22 +15,18 @@ use http::{HeaderMap, Method, header, request::Parts};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::language::Language;
 use signpost_proxy::{AppDirectory, AppState};
-use signpost_store::{
-    StoreError,
-    tables::audit::{self, Author},
-};
+use signpost_store::{StoreError, tables::audit};
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
 use super::{
     ApiError, Shared,
-    body::{MAX_BODY_BYTES, body_timeout, check_content_type, parsed, read},
+    body::{MAX_BODY_BYTES, body_timeout, check_content_type, read},
     failures::Failure,
     problem::Code,
 };
 use crate::administration::{
     logins::AccountName,
-    rules::Reason,
     tokens::{Role, Token},
 };
 use crate::operations::{self, role_for};
@@ -62,11 +58,7 @@ pub(crate) enum Proof {
     Account(SignedIn),
 }
 
-/// Marks a call that the console makes for its user.
-#[derive(Clone, Copy)]
-pub(crate) struct FromConsole;
-
-/// Who has signed in to the console by an account, and not with a token. Only the console adds it to a call, in the process.
+/// Who has signed in to the console by an account, and not with a token. Only the console has it.
 #[derive(Clone)]
 pub(crate) struct SignedIn {
     /// Tells accounts apart; below 0, as no token's number is.
@@ -145,16 +137,6 @@ impl Caller {
     fn origin(&self) -> String {
         format!("{} {}", self.face, self.address.ip().to_canonical())
     }
-
-    /// The author of a change by this call.
-    pub(super) fn author(&self, reason: Option<&str>) -> Result<Author, ApiError> {
-        let reason = reason.map(|text| parsed::<Reason>("reason", text));
-        Ok(Author {
-            actor: self.token.name.clone(),
-            origin: self.origin(),
-            reason: reason.transpose()?.map(String::from),
-        })
-    }
 }
 
 impl<S: Sync> FromRequestParts<S> for Caller {
@@ -179,21 +161,14 @@ pub(super) async fn require(
     next: Next,
 ) -> Response {
     let (mut head, body) = request.into_parts();
-    let face = match head.extensions.get::<FromConsole>() {
-        Some(FromConsole) => "console",
-        None => "api",
-    };
     let allowed = async {
-        let proof = match head.extensions.remove::<SignedIn>() {
-            Some(signed_in) => Some(Proof::Account(signed_in)),
-            None => bearer(&head.headers).map(|token| Proof::Token(token.to_owned().into())),
-        };
+        let proof = bearer(&head.headers).map(|token| Proof::Token(token.to_owned().into()));
         let params = RawPathParams::from_request_parts(&mut head, &()).await;
         let params = params.iter().flatten();
         let ident = params.filter(|(name, _)| *name == "ident");
         let ident = ident.last().and_then(|(_, value)| value.parse().ok());
         let role = role_for(api.console, ident, role);
-        let caller = authenticate(&api, role, address, proof, face).await?;
+        let caller = authenticate(&api, role, address, proof, "api").await?;
         let token = caller.token.id;
         head.extensions.insert(caller);
         // A file of an import is read later, by the one import that runs.

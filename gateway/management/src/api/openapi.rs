@@ -1,6 +1,10 @@
 //! What the API says of itself: its description in `OpenAPI` 3.1.
 
-use axum::{Json, Router, routing::get};
+use axum::{
+    Json, Router,
+    extract::{Path, rejection::PathRejection},
+    routing::get,
+};
 use bytes::Bytes;
 use http::{HeaderValue, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
@@ -15,7 +19,6 @@ use utoipa::{
 
 use super::{
     ApiError, Shared,
-    body::Segment,
     problem::{Code, Problem},
 };
 
@@ -105,7 +108,9 @@ fn shortened(mut document: Value) -> Value {
 }
 
 /// What all problems of a code have in common, in English.
-async fn about(Segment(code): Segment) -> Result<Json<Value>, ApiError> {
+async fn about(code: Result<Path<String>, PathRejection>) -> Result<Json<Value>, ApiError> {
+    // It is not UTF-8.
+    let Path(code) = code.map_err(|_| Code::NotFound)?;
     let known = Code::ALL.iter().find(|known| known.as_str() == code);
     let known = *known.ok_or(Code::NotFound)?;
     let language = signpost_protocol::language::Language::En;

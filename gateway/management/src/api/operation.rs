@@ -23,9 +23,10 @@ use super::{
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, etag, read, revision},
     caller::{Caller, Proof, authenticate},
     layers::Call,
+    requests::{RequestParams, watch_by},
     routes::Routes,
 };
-use crate::administration::printable::printable_json;
+use crate::administration::{printable::printable_json, tokens::Role};
 use crate::operations::{
     Face, Input, Kind, Operation, Output, Route, Target,
     input::{of_json, of_query},
@@ -72,6 +73,17 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
         Ok(output)
     });
     work.await.map_err(ApiError::internal)?
+}
+
+/// The requests of this gateway as they end, for a user of the console, with the guards of a call of the API.
+pub(crate) async fn watch_for(
+    api: &Shared,
+    (proof, address): (Proof, SocketAddr),
+    params: RequestParams,
+) -> Result<Response, ApiError> {
+    let caller = authenticate(api, Role::Viewer, address, Some(proof), "console").await?;
+    let _turn = api.turns.take(caller.token.id).await?;
+    Ok(watch_by(Arc::clone(api), &caller, params)?.into_response())
 }
 
 async fn serve<T: Target, I: Input, O: Output>(

@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, sse::Event},
 };
 use futures_util::stream;
+use http::Uri;
 use serde::Deserialize;
 use serde_json::json;
 use signpost_proxy::{Filter, Watched, Watching};
@@ -12,24 +13,26 @@ use tokio::time::timeout_at;
 
 use super::{
     ApiError, Shared,
-    body::Params,
     caller::Caller,
     streams::{self, Place, RETRY},
 };
-use crate::{administration::printable::printable_json, operations::requests::watch};
+use crate::{
+    administration::printable::printable_json,
+    operations::{input::of_query, requests::watch},
+};
 
 /// Which requests.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RequestParams {
+pub(crate) struct RequestParams {
     /// Only those that were routed to this version.
-    version: Option<String>,
+    pub version: Option<String>,
     /// Only those that name this application.
-    app: Option<String>,
+    pub app: Option<String>,
     /// Only those with this status; 4 and 5 stand for all that begin with them.
     #[param(minimum = 1, maximum = 599)]
-    status: Option<u16>,
+    pub status: Option<u16>,
 }
 
 impl RequestParams {
@@ -54,10 +57,19 @@ impl RequestParams {
 pub(super) async fn stream(
     State(api): State<Shared>,
     caller: Caller,
-    Params(params): Params<RequestParams>,
+    uri: Uri,
 ) -> Result<impl IntoResponse, ApiError> {
+    watch_by(api, &caller, of_query(&uri)?)
+}
+
+/// The stream of a caller.
+pub(super) fn watch_by(
+    api: Shared,
+    caller: &Caller,
+    params: RequestParams,
+) -> Result<impl IntoResponse + use<>, ApiError> {
     let filter = params.filter()?;
-    let place = api.streams.take(&caller)?;
+    let place = api.streams.take(caller)?;
     let watching = watch(&api.current.load())?.begin(filter);
     let first = Event::default().retry(RETRY).comment("");
     let live = Live {

@@ -3,43 +3,47 @@
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header::RETRY_AFTER};
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 use super::{
+    Console,
     links::session_ended,
     page::{Reader, page},
-    parts::problem_lines,
 };
-use crate::api::{ApiError, Code, Unchanged};
+use crate::{
+    administration::printable::printable,
+    api::{ApiError, Code, Unchanged},
+    operations::problem::{Problem, ProblemLine},
+};
 
 /// A call that failed, and for whom it was made.
 #[derive(Debug)]
 pub(super) struct Failure {
-    status: StatusCode,
     /// The problem, RFC 9457.
-    problem: Value,
+    problem: Box<Problem>,
     /// Whether its call surely changed nothing.
     is_unchanged: bool,
     reader: Reader,
 }
 
 impl Failure {
-    pub(super) const fn new(status: StatusCode, problem: Value, reader: Reader) -> Self {
+    /// Of an operation that failed.
+    pub(super) fn of_call(error: &ApiError, id: &str, reader: Reader) -> Self {
         Self {
-            status,
-            problem,
-            is_unchanged: false,
+            problem: Box::new(error.problem(reader.language, id, None)),
+            is_unchanged: error.is_unchanged(),
             reader,
         }
     }
 
-    /// Of an operation that failed.
-    pub(super) fn of_call(error: &ApiError, id: &str, reader: Reader) -> Self {
-        let problem = error.problem(reader.language, id, None);
-        Self {
-            is_unchanged: error.is_unchanged(),
-            ..Self::new(problem.status(), json!(problem), reader)
-        }
+    fn status(&self) -> StatusCode {
+        self.problem.code.status()
+    }
+
+    /// The same, with an id that the log has, too, if Signpost itself failed.
+    pub(super) fn of_logged(console: &Console, error: &ApiError, reader: Reader) -> Self {
+        let id = console.current.load().state.ids.next();
+        error.log(id.as_str());
+        Self::of_call(error, id.as_str(), reader)
     }
 
     /// Of a call that was not made.
@@ -70,7 +74,7 @@ impl Failure {
 
     /// The problem's code.
     pub(super) fn code(&self) -> &str {
-        self.problem["code"].as_str().unwrap_or_default()
+        self.problem.code.as_str()
     }
 
     /// Itself, if the form can be filled in otherwise: then it is shown again.
@@ -79,30 +83,29 @@ impl Failure {
     ///
     /// It is of another kind.
     pub(super) fn of_input(self) -> Result<Self, Self> {
-        let is_of_input = self.status.is_client_error()
+        let is_of_input = self.status().is_client_error()
             && !self.needs_sign_in()
-            && self.status != StatusCode::NOT_FOUND;
+            && self.status() != StatusCode::NOT_FOUND;
         if is_of_input { Ok(self) } else { Err(self) }
     }
 
     /// The session's token has ended.
     pub(super) fn needs_sign_in(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED
+        self.status() == StatusCode::UNAUTHORIZED
     }
 
     /// The problem, for a page that has more to say.
     pub(super) fn banner(&self) -> Markup {
-        let (title, detail) = (&self.problem["title"], &self.problem["detail"]);
-        let request = self.problem["request_id"].as_str();
+        let (problem, lines) = (&self.problem, self.problem.lines());
         html! {
             div.problem role="alert" {
-                h2 { (title.as_str().unwrap_or_default()) }
-                p { (detail.as_str().unwrap_or_default()) }
-                (problem_lines(&self.problem["problems"]))
+                h2 { (problem.title) }
+                p { (problem.detail) }
+                @if !lines.is_empty() { ul.lines { @for line in lines.iter().take(100) { li { (shown(line)) } } } }
                 p.quiet {
                     (self.reader.text("console_problem_code")) " " code { (self.code()) }
-                    @if let Some(id) = request.filter(|id| !id.is_empty()) {
-                        " · " (self.reader.text("console_problem_request")) " " code { (id) }
+                    @if !problem.request_id.is_empty() {
+                        " · " (self.reader.text("console_problem_request")) " " code { (problem.request_id) }
                     }
                 }
             }
@@ -111,7 +114,7 @@ impl Failure {
 
     /// The page of a form that was not accepted, with the problem's status.
     pub(super) fn with_page(&self, page: Response) -> Response {
-        let mut response = (self.status, page).into_response();
+        let mut response = (self.status(), page).into_response();
         if self.is_unchanged {
             response.extensions_mut().insert(Unchanged);
         }
@@ -124,15 +127,27 @@ impl IntoResponse for Failure {
         if self.needs_sign_in() {
             return session_ended();
         }
-        let title = self.problem["title"].as_str().unwrap_or_default();
         let content = html! {
             (self.banner())
             p { a href="/" { (self.reader.text("console_problem_back")) } }
         };
-        let mut response = self.with_page(page(&self.reader, None, title, &content));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        let mut response = self.with_page(page(&self.reader, None, &self.problem.title, &content));
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, 1.into());
         }
         response
+    }
+}
+
+/// A line of a problem that has several, for example of a file.
+fn shown(line: &ProblemLine) -> Markup {
+    html! {
+        @match line {
+            ProblemLine::Text(text) => (printable(text)),
+            ProblemLine::OfKey { line, key, text } => {
+                @if let Some(line) = line { (line) ": " }
+                code { (printable(key)) } " " (printable(text))
+            }
+        }
     }
 }

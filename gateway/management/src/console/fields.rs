@@ -7,7 +7,6 @@ use axum::{
     extract::{FromRequest, Request},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::{Shared, failure::Failure, page::Reader};
@@ -109,15 +108,5 @@ impl Fields {
         name: &'static str,
     ) -> Result<Change<T>, ApiError> {
         Ok(self.value(name)?.map_or(Change::None, Change::This))
-    }
-
-    /// A JSON object of the fields that say something.
-    pub(super) fn object(&self, names: &[&str]) -> Map<String, Value> {
-        let given = names
-            .iter()
-            .filter_map(|name| Some((*name, self.given(name)?)));
-        given
-            .map(|(name, value)| (name.to_owned(), json!(value)))
-            .collect()
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::{
     Shared,
     failure::Failure,
+    fields::Fields,
     links::{address, parameter, segment},
     page::{Reader, Section, page},
     parts::{Field, choice, moment, table_of, version_choice},
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     administration::printable::printable,
-    api::CHECK_INTERVAL,
+    api::{CHECK_INTERVAL, RequestParams},
     operations::{
         input::{Limit, NamedPage},
         requests::{REJECTIONS, RejectionFilter},
@@ -51,9 +52,11 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
     let versions = visitor.run(&versions::LIST, (), NamedPage::ALL).await?;
     let app = Some(given[1].clone()).filter(|app| !app.is_empty());
     let rejected = rejections(&visitor, app, 50).await?;
+    let [version, app, status] = &given;
+    let filters = [("version", &**version), ("app", app), ("status", status)];
     let content = html! {
         (filter(reader, &versions.items, &given))
-        section aria-labelledby="stream-title" data-stream=(with("/live/stream", &given)) {
+        section aria-labelledby="stream-title" data-stream=(address("/live/stream", &filters)) {
             h2 id="stream-title" { (reader.text("console_live_now")) }
             p role="status" data-on=(reader.text("console_live_on")) data-off=(reader.text("console_live_off")) data-ended=(reader.text("console_live_ended")) data-missed=(reader.text("console_live_missed")) {
                 (reader.text("console_live_script"))
@@ -76,23 +79,22 @@ pub(super) async fn stream(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
-    let given = FILTERS.map(|name| parameter(query.as_deref(), name));
-    let response = visitor.open(&with("/api/v1/requests", &given)).await?;
+    let fields = Fields::of_query(query.as_deref());
+    let params = || {
+        Ok(RequestParams {
+            version: fields.value("version")?,
+            app: fields.value("app")?,
+            status: fields.count("status")?,
+        })
+    };
+    let params = params().map_err(|error| visitor.refused(&error))?;
+    let response = visitor.watch(params).await?;
     let ended = Box::pin(async move {
         while console.sessions.lives(&headers) {
             sleep(CHECK_INTERVAL).await;
         }
     });
     Ok(response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended))))
-}
-
-/// A path with the filters.
-fn with(path: &str, given: &[String; 3]) -> String {
-    let [version, app, status] = given;
-    address(
-        path,
-        &[("version", version), ("app", app), ("status", status)],
-    )
 }
 
 fn filter(reader: &Reader, versions: &[ListedVersion], given: &[String; 3]) -> Markup {

@@ -3,7 +3,6 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Serialize;
-use serde_json::Value;
 use signpost_kit::clock::Timestamp;
 use signpost_proxy::rfc3339;
 
@@ -11,28 +10,9 @@ use super::{
     links::{address, parameter},
     page::Reader,
 };
-use crate::{administration::printable::printable, reports::versions::ListedVersion};
-
-/// A member's text, with characters that cannot be seen escaped; empty if it is null.
-pub(super) fn text_of(item: &Value, member: &str) -> String {
-    match &item[member] {
-        Value::Null => String::new(),
-        Value::String(text) => printable(text),
-        other => other.to_string(),
-    }
-}
-
-/// The items of a list, or a member that is a list.
-pub(super) fn items_of<'v>(list: &'v Value, member: &str) -> &'v [Value] {
-    list[member].as_array().map_or(&[], Vec::as_slice)
-}
+use crate::reports::versions::ListedVersion;
 
 /// A time of RFC 3339 in UTC, to the minute. The script adds the time of the reader's zone.
-pub(super) fn time(value: &Value) -> Markup {
-    time_of(value.as_str())
-}
-
-/// The same of its text.
 pub(super) fn time_of(text: Option<&str>) -> Markup {
     let text = text.unwrap_or_default();
     let (date, clock) = text.split_once('T').unwrap_or((text, ""));
@@ -86,28 +66,6 @@ pub(super) fn table_of(reader: &Reader, heads: &[&str], rows: &Markup) -> Markup
             } } }
             tbody { (rows) }
         } }
-    }
-}
-
-/// The lines of a problem that has several, for example of a file.
-pub(super) fn problem_lines(problems: &Value) -> Markup {
-    let problems = problems.as_array().map_or(&[][..], Vec::as_slice);
-    html! {
-        @if !problems.is_empty() {
-            ul.lines {
-                @for problem in problems.iter().take(100) {
-                    li {
-                        @match problem {
-                            Value::String(text) => (printable(text)),
-                            problem => {
-                                @if let Some(line) = problem["line"].as_u64() { (line) ": " }
-                                code { (text_of(problem, "key")) } " " (text_of(problem, "text"))
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -3,13 +3,11 @@
 use std::net::SocketAddr;
 
 use axum::{
-    body::Body,
     extract::{ConnectInfo, RawQuery, State},
     response::{IntoResponse, Redirect, Response},
 };
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, header};
 use maud::{Markup, html};
-use serde::Deserialize;
 use url::{Position, Url};
 use zeroize::Zeroizing;
 
@@ -21,9 +19,11 @@ use super::{
     page::{Reader, page},
     parts::{Field, said},
     session::{Proof, Session},
-    visitor::{call, request},
 };
-use crate::administration::tokens::Role;
+use crate::{
+    api::run_for,
+    operations::{input::Nothing, tokens::WHOAMI},
+};
 
 /// The page to sign in.
 pub(super) async fn form(
@@ -58,13 +58,6 @@ fn sign_in_page(console: &Console, reader: &Reader, to: &str, banner: &Markup) -
     page(reader, None, &reader.text("console_sign_in"), &content)
 }
 
-/// What a session knows of its token.
-#[derive(Deserialize)]
-struct Known {
-    name: String,
-    role: Role,
-}
-
 /// Begins a session. One that the browser has had ends.
 pub(super) async fn sign_in(
     State(console): State<Shared>,
@@ -74,15 +67,12 @@ pub(super) async fn sign_in(
 ) -> Result<Response, Failure> {
     let reader = Reader::of_request(&headers);
     let given = fields.get("token");
-    // What cannot be a header is no token.
-    let token = HeaderValue::from_str(given).map_or("-", |_| given);
-    let proof = Proof::Token(Zeroizing::new(token.to_owned()));
-    let (path, body) = ("/api/v1/whoami", Body::empty());
-    let whoami = request(Method::GET, path, body, &proof, &reader, address);
-    let whoami = whoami.map_err(|_| Failure::internal(reader.clone()))?;
-    let known = match call(&console, whoami, &reader).await {
-        Ok(known) => serde_json::from_value::<Known>(known),
-        Err(failure) => {
+    let proof = Proof::Token(Zeroizing::new(given.to_owned()));
+    let who = (proof.clone(), address, reader.language);
+    let token = match run_for(&console.operations, &WHOAMI, who, ((), Nothing {})).await {
+        Ok(token) => token,
+        Err(error) => {
+            let failure = Failure::of_logged(&console, &error, reader.clone());
             let failure = match failure.needs_sign_in() {
                 true => failure,
                 false => failure.of_input()?,
@@ -91,11 +81,10 @@ pub(super) async fn sign_in(
             return Ok(failure.with_page(page));
         }
     };
-    let internal = || Failure::internal(reader.clone());
-    let Known { name, role } = known.map_err(|_| internal())?;
     let _ = console.sessions.end(&headers);
+    let (name, role) = (token.name, token.role);
     let cookie = console.sessions.begin(Session { proof, name, role });
-    let cookie = cookie.map_err(|_| internal())?;
+    let cookie = cookie.map_err(|_| Failure::internal(reader.clone()))?;
     let to = Redirect::to(&own_path(fields.get("to")));
     Ok(([(header::SET_COOKIE, cookie)], to).into_response())
 }

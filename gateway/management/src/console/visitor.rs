@@ -1,27 +1,17 @@
-//! A user who has signed in, and calls of the API on their behalf.
+//! A user who has signed in, and the operations that they run.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    body::{Body, to_bytes},
-    extract::{ConnectInfo, FromRequestParts, Request},
+    extract::{ConnectInfo, FromRequestParts},
     response::Response,
 };
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
-use serde_json::Value;
+use http::request::Parts;
 use signpost_kit::clock::Timestamp;
-use tower::ServiceExt;
 
-use super::{
-    Shared,
-    failure::Failure,
-    links::to_sign_in,
-    page::Reader,
-    session::{Proof, Session},
-};
+use super::{Shared, failure::Failure, links::to_sign_in, page::Reader, session::Session};
 use crate::{
-    api::{self, ApiError, FromConsole, IDEMPOTENCY_KEY},
+    api::{self, ApiError, RequestParams},
     operations::{Input, Kind, Operation, Output, Target},
 };
 
@@ -62,18 +52,6 @@ impl FromRequestParts<Shared> for Visitor {
     }
 }
 
-/// A value that the API has to change something.
-pub(super) struct Change<'c> {
-    /// The path, from `/api/v1` on.
-    pub path: &'c str,
-    /// The media type of the body.
-    pub content_type: &'static str,
-    /// The body.
-    pub body: Bytes,
-    /// Of the form: a form that is sent twice changes something once.
-    pub key: &'c str,
-}
-
 impl Visitor {
     /// The gateway's clock.
     pub(super) fn now(&self) -> Timestamp {
@@ -112,9 +90,7 @@ impl Visitor {
     }
 
     fn failed(&self, error: &ApiError) -> Failure {
-        let id = self.console.current.load().state.ids.next();
-        error.log(id.as_str());
-        Failure::of_call(error, id.as_str(), self.reader.clone())
+        Failure::of_logged(&self.console, error, self.reader.clone())
     }
 
     /// The target that a path names.
@@ -127,100 +103,10 @@ impl Visitor {
         Failure::of_error(error, self.reader.clone())
     }
 
-    /// Reads something of the API. `path` begins with `/api/v1`.
-    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.call(self.request(Method::GET, path, Body::empty())?)
-            .await
-    }
-
-    /// The response of the API to a GET, as it comes: a stream.
-    pub(super) async fn open(&self, path: &str) -> Result<Response, Failure> {
-        let request = self.request(Method::GET, path, Body::empty())?;
-        let Ok(response) = self.console.api.clone().oneshot(request).await;
-        Ok(response)
-    }
-
-    /// Changes something by a JSON body.
-    pub(super) async fn post(&self, path: &str, body: &Value, key: &str) -> Result<Value, Failure> {
-        let body = body.to_string().into();
-        let content_type = "application/json";
-        self.change(Change {
-            path,
-            content_type,
-            body,
-            key,
-        })
-        .await
-    }
-
-    /// Changes something.
-    pub(super) async fn change(&self, change: Change<'_>) -> Result<Value, Failure> {
-        if let Some(error) = &self.refused {
-            return Err(self.failed(error));
-        }
-        let mut request = self.request(Method::POST, change.path, Body::from(change.body))?;
-        let headers = request.headers_mut();
-        let content_type = HeaderValue::from_static(change.content_type);
-        headers.insert(header::CONTENT_TYPE, content_type);
-        if !change.key.is_empty() {
-            let key = HeaderValue::from_str(change.key);
-            let key = key.map_err(|_| Failure::internal(self.reader.clone()))?;
-            headers.insert(HeaderName::from_static(IDEMPOTENCY_KEY), key);
-        }
-        self.call(request).await
-    }
-
-    fn request(&self, method: Method, path: &str, body: Body) -> Result<Request, Failure> {
-        let proof = &self.session.proof;
-        let request = request(method, path, body, proof, &self.reader, self.address);
-        request.map_err(|_| Failure::internal(self.reader.clone()))
-    }
-
-    async fn call(&self, request: Request) -> Result<Value, Failure> {
-        call(&self.console, request, &self.reader).await
-    }
-}
-
-/// A call of the API with what a session has signed in with.
-pub(super) fn request(
-    method: Method,
-    path: &str,
-    body: Body,
-    proof: &Proof,
-    reader: &Reader,
-    address: SocketAddr,
-) -> Result<Request, http::Error> {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::ACCEPT_LANGUAGE, reader.language.tag())
-        .extension(ConnectInfo(address))
-        .extension(FromConsole);
-    let request = match proof {
-        Proof::Token(token) => {
-            let mut bearer = HeaderValue::try_from(format!("Bearer {}", **token))?;
-            bearer.set_sensitive(true);
-            request.header(header::AUTHORIZATION, bearer)
-        }
-        Proof::Account(signed_in) => request.extension(signed_in.clone()),
-    };
-    request.body(body)
-}
-
-/// Calls the API.
-pub(super) async fn call(
-    console: &Shared,
-    request: Request,
-    reader: &Reader,
-) -> Result<Value, Failure> {
-    let Ok(response) = console.api.clone().oneshot(request).await;
-    let status = response.status();
-    // A page of the API's list, or what it has made for this call: both are bounded there.
-    let bytes = to_bytes(response.into_body(), usize::MAX).await;
-    let bytes = bytes.map_err(|_| Failure::internal(reader.clone()))?;
-    let value = serde_json::from_slice(&bytes).unwrap_or_default();
-    match status {
-        StatusCode::OK | StatusCode::CREATED => Ok(value),
-        _ => Err(Failure::new(status, value, reader.clone())),
+    /// The gateway's requests as the API streams them.
+    pub(super) async fn watch(&self, params: RequestParams) -> Result<Response, Failure> {
+        let who = (self.session.proof.clone(), self.address);
+        let watched = api::watch_for(&self.console.operations, who, params).await;
+        watched.map_err(|error| self.failed(&error))
     }
 }

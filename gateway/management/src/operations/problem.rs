@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use signpost_protocol::{codes, language::Language, problem::MEDIA_TYPE, text::text};
 use signpost_proxy::AppStoreError;
@@ -102,10 +102,27 @@ impl PartialSchema for Code {
 impl ToSchema for Code {}
 
 impl Problem {
-    /// The status of its response.
-    pub(crate) const fn status(&self) -> StatusCode {
-        self.code.status()
+    /// What is wrong with each line of a file, or with each of its keys; empty of most problems.
+    pub(crate) fn lines(&self) -> Vec<ProblemLine> {
+        let lines = self.members.get("problems").cloned();
+        lines.map_or_else(Vec::new, |lines| {
+            serde_json::from_value(lines).unwrap_or_default()
+        })
     }
+}
+
+/// An item of the member `problems`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ProblemLine {
+    /// Of a file of applications.
+    Text(String),
+    /// Of a configuration.
+    OfKey {
+        line: Option<u64>,
+        key: String,
+        text: String,
+    },
 }
 
 /// A problem: the body of each response that is no success.
@@ -114,15 +131,15 @@ pub(crate) struct Problem {
     /// The path of the page about the code.
     r#type: &'static str,
     /// The code's text, in the language of the response.
-    title: String,
+    pub title: String,
     /// The status of the response.
     status: u16,
     /// The code: what a program looks at.
-    code: Code,
+    pub code: Code,
     /// What to do about it, in the language of the response.
-    detail: String,
+    pub detail: String,
     /// The id of the call, as in the header `X-Request-Id`.
-    request_id: String,
+    pub request_id: String,
     /// What a code adds, for example the present `revision`.
     #[serde(flatten)]
     #[schema(value_type = Object)]

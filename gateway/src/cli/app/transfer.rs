@@ -9,15 +9,20 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock};
-use signpost_management::administration::{
-    apps::{Listing, MAX_PAGE},
-    import::{ImportError, read_file},
+use signpost_management::{
+    administration::{
+        apps::{Listing, MAX_PAGE},
+        import::{ImportError, read_file},
+    },
+    operations::import::{IMPORT, ImportInput},
 };
 use signpost_proxy::{Config, program::raise_statement_timeout};
 
-use super::open_administration;
-use crate::cli::{CommonOptions, author::Why, print_error, print_line};
+use crate::cli::{
+    CommonOptions,
+    operation::{Told, with_keys},
+    print_error, print_line,
+};
 
 /// The file format, for `signpost app import --help`.
 pub(super) const IMPORT_FILE: &str = r#"The file is CSV with a header row, or JSON lines (one object per line), in UTF-8; its first character decides:
@@ -46,34 +51,28 @@ delete it afterwards."#;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Import {
     /// The file, or "-" for standard input.
-    file: PathBuf,
-    /// Accept keys under 128 bits, like allow_weak_key = true in the configuration.
-    #[arg(long)]
-    allow_weak_key: bool,
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
     #[command(flatten)]
-    why: Why,
-    #[command(flatten)]
-    common: CommonOptions,
+    told: Told<ImportInput>,
 }
 
 pub(super) async fn import(import: Import) -> anyhow::Result<()> {
-    let mut config = Config::load(&import.common.config)?;
+    let Told { mut input, common } = import.told;
+    let mut config = Config::load(&common.config)?;
     raise_statement_timeout(&mut config.store);
-    let file = read(&import.file).with_context(|| display_name(&import.file))?;
-    let administration = open_administration(&config, &import.common).await?;
-    let imported = administration.import(
-        &file,
-        import.allow_weak_key,
-        import.why.author(),
-        SystemClock.now(),
-    );
-    let imported = imported.await.map_err(|error| match error {
-        ImportError::Problems(problems) => {
-            let name = display_name(&import.file);
-            let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
-            anyhow!("{name}: {lines}\nnothing was imported")
+    let name = display_name(&import.path);
+    read(&import.path, &mut input).with_context(|| name.clone())?;
+    let context = with_keys(&config, &common).await?;
+    let imported = (IMPORT.run)(&context, (), input).await.map_err(|error| {
+        match error.cause.downcast::<ImportError>() {
+            Ok(ImportError::Problems(problems)) => {
+                let lines = problems.to_string().replace('\n', &format!("\n{name}: "));
+                anyhow!("{name}: {lines}\nnothing was imported")
+            }
+            Ok(other) => anyhow::Error::new(other).context(name),
+            Err(other) => other,
         }
-        other => anyhow::Error::new(other).context(display_name(&import.file)),
     })?;
     for (weakness, count) in &imported.weaknesses {
         print_error(&format!("warning: {count} applications: {weakness}"));
@@ -84,7 +83,7 @@ pub(super) async fn import(import: Import) -> anyhow::Result<()> {
             imported.weak_keys
         ));
     }
-    if import.common.json {
+    if common.json {
         print_line(&json!({ "imported": imported.applications }).to_string());
     } else {
         print_line(&format!("imported {} applications", imported.applications));
@@ -92,13 +91,15 @@ pub(super) async fn import(import: Import) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<impl std::ops::Deref<Target = Vec<u8>> + use<>, ImportError> {
-    if file == Path::new("-") {
-        return read_file(io::stdin().lock(), 0);
-    }
-    let file = File::open(file)?;
-    let length = file.metadata()?.len();
-    read_file(file, usize::try_from(length).unwrap_or(usize::MAX))
+fn read(path: &Path, input: &mut ImportInput) -> Result<(), ImportError> {
+    input.file = if path == Path::new("-") {
+        read_file(io::stdin().lock(), 0)?
+    } else {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        read_file(file, usize::try_from(length).unwrap_or(usize::MAX))?
+    };
+    Ok(())
 }
 
 fn display_name(file: &Path) -> String {
@@ -111,13 +112,13 @@ fn display_name(file: &Path) -> String {
 
 /// Prints all applications as JSON lines, without keys.
 pub(super) async fn export(common: &CommonOptions) -> anyhow::Result<()> {
-    let administration = open_administration(&Config::load(&common.config)?, common).await?;
+    let context = with_keys(&Config::load(&common.config)?, common).await?;
     let mut listing = Listing {
         limit: MAX_PAGE,
         ..Listing::default()
     };
     loop {
-        let page = administration.list(&listing).await?;
+        let page = context.apps().list(&listing).await?;
         for app in &page.apps {
             print_line(&app.exported());
         }

@@ -2,14 +2,17 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use zeroize::Zeroizing;
 
-use crate::console::{
-    failure::Failure,
-    fields::Fields,
-    links::address,
-    page::{Section, page},
-    parts::{Field, of_change},
-    visitor::{Change, Visitor},
+use crate::{
+    console::{
+        failure::Failure,
+        fields::Fields,
+        page::{Section, page},
+        parts::{Field, of_change},
+        visitor::Visitor,
+    },
+    operations::import::{IMPORT, ImportInput},
 };
 
 /// The form.
@@ -47,25 +50,18 @@ pub(in crate::console) async fn import(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let file = fields.get("file");
-    let names = ["allow_weak_key", "reason"];
-    let change = Change {
-        path: &address(
-            "/api/v1/apps/import",
-            &names.map(|name| (name, fields.get(name))),
-        ),
-        content_type: if file.starts_with('{') {
-            "application/jsonl"
-        } else {
-            "text/csv"
-        },
-        body: file.to_owned().into(),
-        // The form is made once as a whole.
-        key: "",
+    let input = || {
+        Ok(ImportInput {
+            allow_weak_key: fields.given("allow_weak_key").is_some(),
+            reason: fields.value("reason")?,
+            file: Zeroizing::new(file.as_bytes().to_vec()),
+            place: None,
+        })
     };
     let reader = &visitor.reader;
-    match visitor.change(change).await {
+    match visitor.submit(&IMPORT, (), input()).await {
         Ok(imported) => {
-            let number = imported["imported"].to_string();
+            let number = imported.applications.to_string();
             let content = html! {
                 p.done role="status" { (reader.tell("console_imported", &[("number", &number)])) }
                 p { a href="/apps" { (reader.text("console_apps")) } }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Change, StoreError, Topic,
     postgres::{
-        PostgresDatabase,
+        PostgresDatabase, Session,
         connect::{Notifications, is_in_use, within},
     },
 };
@@ -72,18 +72,27 @@ enum Source {
 }
 
 impl Source {
-    /// Listens on a connection if the server supports it, and polls with it otherwise.
-    async fn open(
-        database: &PostgresDatabase,
-        client: Client,
-        mut notifications: Notifications,
-    ) -> Result<Self, StoreError> {
-        if !database.can_notify() {
+    /// Opens a connection. Listens on it if the server supports that, and polls with it otherwise; or polls with the pool's
+    /// if none can be opened.
+    async fn open(database: &PostgresDatabase, sharing: Sharing) -> Result<Self, StoreError> {
+        // The pool's comes first: if the server has one connection left, the pool would never get it while this one
+        // is opened again and again.
+        let probing = match database.can_notify() {
+            true => Some(database.session().await?),
+            false => None,
+        };
+        let (client, mut notifications) = match database.connect().await {
+            Ok(opened) => opened,
+            // The server may be healthy, but at its connection limit.
+            Err(_) if sharing == Sharing::Allowed => return Ok(Self::Sharing),
+            Err(cause) => return Err(cause),
+        };
+        let Some(probing) = probing else {
             return Ok(Self::Polling(client));
-        }
+        };
         let opening = async {
             // That LISTEN succeeds says little: a pooler between may give the session to others.
-            if !is_notified(database, &client, &mut notifications).await? {
+            if !is_notified(&probing, &client, &mut notifications).await? {
                 return Ok(Self::Polling(client));
             }
             let limit = format!("SET lock_timeout = {}", LOCK_TIMEOUT.as_millis());
@@ -123,18 +132,8 @@ impl Feed {
         clock: &Clock,
         sharing: Sharing,
     ) -> Result<Self, StoreError> {
-        let feed = match database.connect().await {
-            Ok((client, notifications)) => {
-                let source = Source::open(database, client, notifications).await?;
-                Self::with(source, database, clock).await?
-            }
-            Err(cause) if sharing == Sharing::TooSoon => return Err(cause),
-            // The server may be healthy, but at its connection limit.
-            Err(cause) => {
-                let feed = Self::with(Source::Sharing, database, clock).await;
-                feed.map_err(|_| cause)?
-            }
-        };
+        let source = Source::open(database, sharing).await?;
+        let feed = Self::with(source, database, clock).await?;
         match feed.source {
             Source::Listening { .. } => {}
             Source::Polling(_) => {
@@ -220,14 +219,13 @@ impl Feed {
         if !matches!(self.source, Source::Sharing) || !database.can_notify() {
             return Ok(None);
         }
-        let Ok((client, notifications)) = database.connect().await else {
-            return Ok(None);
-        };
-        let source = Source::open(database, client, notifications).await?;
-        if !source.is_listening() {
-            return Ok(None);
+        match Source::open(database, Sharing::TooSoon).await {
+            Ok(source) if source.is_listening() => {
+                Self::with(source, database, &self.clock).await.map(Some)
+            }
+            // If the server does not answer, the next poll fails.
+            _ => Ok(None),
         }
-        Self::with(source, database, &self.clock).await.map(Some)
     }
 
     /// Reads the recorded changes since the last poll.
@@ -272,7 +270,7 @@ impl Feed {
 
 /// Listens, and tests whether a notification from another connection arrives: a pooler may accept `LISTEN` and ignore it.
 async fn is_notified(
-    database: &PostgresDatabase,
+    probing: &Session,
     client: &Client,
     notifications: &mut Notifications,
 ) -> Result<bool, StoreError> {
@@ -284,8 +282,7 @@ async fn is_notified(
     // Unique among all listeners: the sending connection's process id on the server, and the time.
     let probe = "SELECT pg_notify($1, payload), payload FROM \
                  (SELECT 'probe:' || pg_backend_pid() || ':' || clock_timestamp() AS payload) AS probe";
-    let session = database.session().await?;
-    let sent: String = session.query_one(probe, &[&CHANNEL]).await?.try_get(1)?;
+    let sent: String = probing.query_one(probe, &[&CHANNEL]).await?.try_get(1)?;
     let received = async {
         while let Some(notification) = notifications.recv().await {
             if notification.payload() == sent {

@@ -206,30 +206,38 @@ async fn after_an_outage_the_feed_is_restored() {
     assert_eq!(received, item(Topic::Application, b"x"));
 }
 
-#[tokio::test]
+/// The server leaves the process one connection: the pool's, which it has, or which it must open again. Other threads drive
+/// the test's own connections while it waits: the pool may have one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_separate_connection_changes_are_polled_with_pooled_ones() {
-    let store = TestStore::postgres();
-    let address = with_role(&store, "listener", "");
-    let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
-        .await
-        .unwrap();
-    let (changes, _watch) = watched(&database);
-    // Each of several steps may wait for the only connection, on a machine that runs many tests.
-    let limit = Duration::from_secs(20);
-    // One pooled connection is left, and the listener's cannot be reopened.
-    let session = database.session().await.unwrap();
-    let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                  WHERE usename = current_user AND pid <> pg_backend_pid()";
-    let name = address.config().get_user().unwrap();
-    store.administer(&format!("ALTER ROLE {name} CONNECTION LIMIT 1"));
-    session.query(others, &[]).await.unwrap();
-    drop(session);
-    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
-    assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Restored);
-    record(&open(&store).await, Topic::Credential, b"one").await;
-    // Longer than otherwise: the comparison of the clocks may have the only connection.
-    let received = changes.recv_timeout(limit).unwrap();
-    assert_eq!(received, item(Topic::Credential, b"one"));
+    for keeps_pooled in [true, false] {
+        let store = TestStore::postgres();
+        let address = with_role(&store, "listener", "");
+        let database = PostgresDatabase::open(&address, &settings(), PROGRAM)
+            .await
+            .unwrap();
+        let (changes, _watch) = watched(&database);
+        // Each of several steps may wait for the only connection, on a machine that runs many tests.
+        let limit = Duration::from_secs(20);
+        let session = database.session().await.unwrap();
+        let pooled = session.query_one("SELECT pg_backend_pid()", &[]).await;
+        let kept: i32 = match keeps_pooled {
+            true => pooled.unwrap().get(0),
+            false => 0,
+        };
+        drop(session);
+        let name = address.config().get_user().unwrap();
+        store.administer(&format!(
+            "ALTER ROLE {name} CONNECTION LIMIT 1; \
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{name}' AND pid <> {kept}"
+        ));
+        assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Lost);
+        assert_eq!(changes.recv_timeout(limit).unwrap(), Change::Restored);
+        record(&open(&store).await, Topic::Credential, b"one").await;
+        // Longer than otherwise: the comparison of the clocks may have the only connection.
+        let received = changes.recv_timeout(limit).unwrap();
+        assert_eq!(received, item(Topic::Credential, b"one"));
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ pub(crate) fn arrival_deadline(
     received: usize,
     min_rate: NonZeroU32,
 ) -> Instant {
+    // Each byte that arrives moves the deadline, so a client that stalls is cut off long before `timeout`. One that
+    // trickles on at the smallest rate still ends with `timeout`.
     let millis = (received as u64).saturating_mul(1000) / u64::from(min_rate.get());
     started + timeout.min(RATE_GRACE + Duration::from_millis(millis))
 }
@@ -60,12 +62,15 @@ pub(crate) struct SendPace {
 impl SendPace {
     /// When the current wait, which may begin with this call, must have ended.
     pub(crate) fn deadline(&mut self, limits: SendLimits) -> Instant {
+        // The first poll begins the wait. Later polls of the same wait, for example the wake-ups for a stop, prolong
+        // nothing.
         let since = *self.since.get_or_insert_with(Instant::now);
         since + limits.timeout.saturating_sub(self.waited)
     }
 
     /// The client has taken bytes.
     pub(crate) fn take(&mut self, bytes: usize, limits: SendLimits) {
+        // Most writes fit into the kernel's buffer and never waited: they cost no look at the clock.
         if let Some(since) = self.since.take() {
             self.waited += since.elapsed();
         }
@@ -93,6 +98,7 @@ pub(crate) fn poll_receive(
     context: &mut Context<'_>,
     buffer: &mut Vec<u8>,
 ) -> Poll<io::Result<usize>> {
+    // Not zeroed: each poll would write 8 KiB, also if nothing has arrived.
     let mut space = [MaybeUninit::uninit(); USUAL_READ];
     let mut piece = ReadBuf::uninit(&mut space);
     ready!(Pin::new(stream).poll_read(context, &mut piece))?;
@@ -125,6 +131,7 @@ impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
         let stream = Pin::new(stream);
         let mut left = self.parts.iter().filter(|part| !part.is_empty());
         let written = match (left.next(), left.next()) {
+            // TLS keeps records that the socket did not take: without the flush, the end of a message could wait there.
             (None, _) => return stream.poll_flush(context).map_ok(|()| 0),
             (Some(only), None) => ready!(stream.poll_write(context, only))?,
             _ => {
@@ -132,6 +139,7 @@ impl<'p, const PARTS: usize> PartsWriter<'p, PARTS> {
                 ready!(stream.poll_write_vectored(context, &slices))?
             }
         };
+        // To callers 0 means that everything is written. So a stream that takes nothing has to be an error here.
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
@@ -163,6 +171,7 @@ impl Timer {
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        // Only an earlier deadline must be set at once. The timer notices a later one when it fires.
         if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
         }
@@ -171,6 +180,8 @@ impl Timer {
             if Instant::now() >= deadline {
                 return Poll::Ready(());
             }
+            // The loop polls the timer again: only a poll registers the task, which would otherwise sleep past its
+            // deadline.
             sleep.as_mut().reset(deadline);
         }
     }
@@ -183,12 +194,15 @@ impl Timer {
         deadline: Instant,
     ) -> Poll<()> {
         let now = Instant::now();
+        // Checked here, since the timer below may be set to an earlier wake-up, whose end says nothing of the deadline.
         if now >= deadline {
             return Poll::Ready(());
         }
         let next = deadline.min(now + WAKE_INTERVAL);
         // One that is due earlier stays: so a request usually resets no timer.
         if self.poll(context, next).is_ready() {
+            // The timer has fired and wakes nobody any more: the task has to run again, to look at the stop and to set
+            // it anew.
             context.waker().wake_by_ref();
         }
         Poll::Pending

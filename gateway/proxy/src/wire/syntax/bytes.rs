@@ -29,6 +29,7 @@ pub(crate) fn is_made_of(text: &[u8], class: u8) -> bool {
 #[must_use]
 pub(crate) fn first_outside(text: &[u8], class: u8) -> Option<usize> {
     let mut offset = 0;
+    // A `%` without two hex digits is malformed, not a literal: decoders differ in what they make of it.
     while let Some(&byte) = text.get(offset) {
         if is_in_class(byte, class) {
             offset += 1;
@@ -47,6 +48,8 @@ pub(crate) fn first_outside(text: &[u8], class: u8) -> Option<usize> {
 /// Whether a byte is allowed in a field value: any but control characters; a tab is allowed.
 #[must_use]
 pub(crate) const fn is_field_value_byte(byte: u8) -> bool {
+    // `obs-text` (0x80 and above) passes, as RFC 9110 section 5.5 allows: clients send names in UTF-8, and none of
+    // these bytes ends a line.
     matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
 }
 
@@ -55,8 +58,8 @@ pub(crate) const fn is_field_value_byte(byte: u8) -> bool {
 /// The loop has no early exit, so that the compiler can vectorize it.
 #[must_use]
 pub(crate) fn has_control_but_tabs(text: &[u8]) -> bool {
-    text.iter().fold(false, |found, &byte| {
-        found | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
+    text.iter().fold(false, |any, &byte| {
+        any | ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f)
     })
 }
 
@@ -64,12 +67,14 @@ pub(crate) fn has_control_but_tabs(text: &[u8]) -> bool {
 #[must_use]
 pub(crate) fn has_control(text: &[u8]) -> bool {
     text.iter()
-        .fold(false, |found, &byte| found | (byte < b' ') | (byte == 0x7f))
+        .fold(false, |any, &byte| any | (byte < b' ') | (byte == 0x7f))
 }
 
 /// Parses `Content-Length`: 1 to 18 digits. `None` for anything else, including a list.
 #[must_use]
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
+    // 18 digits fit into 64 bits, so the sum cannot overflow. Neither a sign nor a list such as `5, 5` is a number
+    // here: a peer that reads it differently would end the body elsewhere (request smuggling).
     let is_number = (1..=18).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum * 10 + u64::from(digit - b'0');
     is_number.then(|| value.iter().fold(0, add))

@@ -92,6 +92,7 @@ impl ChunkDecoder {
     /// The bytes are malformed, or a limit is exceeded.
     pub fn decode(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Result<usize, MalformedChunks> {
         let mut offset = 0;
+        // Bytes behind the end are not touched: a client may have sent its next request ahead.
         while offset < bytes.len() && !self.is_done() {
             if let ChunkState::Data { left } = self.state {
                 let here = usize::try_from(left)
@@ -116,6 +117,7 @@ impl ChunkDecoder {
     fn step(&mut self, byte: u8) -> Result<ChunkState, MalformedChunks> {
         Ok(match (self.state, byte) {
             (ChunkState::Size { digits, size }, _) if byte.is_ascii_hexdigit() => {
+                // Leading zeros count, too: a size of endless zeros would hold the connection without a byte of data.
                 if digits == MAX_SIZE_DIGITS {
                     return Err(MalformedChunks);
                 }
@@ -125,8 +127,11 @@ impl ChunkDecoder {
                     size: size * 16 + digit,
                 }
             }
+            // A size has a digit: parsers that take an empty one for 0 would end the body here.
             (ChunkState::Size { digits: 1.., size }, b'\r') => ChunkState::SizeLineFeed { size },
             (ChunkState::Size { digits: 1.., size }, b';') => ChunkState::Extension { size },
+            // Only CR LF ends an extension, also within quotes, which may contain neither byte. A server that ends the
+            // line at a bare line feed would see other chunks than the gateway (request smuggling).
             (ChunkState::Extension { size }, b'\r') => ChunkState::SizeLineFeed { size },
             (ChunkState::Extension { .. }, b'\t' | b' '..=b'~') => self.discard(self.state)?,
             (ChunkState::SizeLineFeed { size: 0 }, b'\n') => ChunkState::TrailerStart,
@@ -158,6 +163,8 @@ impl ChunkDecoder {
 
     /// Begins a trailer field.
     fn trailer(&mut self) -> Result<ChunkState, MalformedChunks> {
+        // Trailers are dropped, never merged into the headers: they would get past every check that the phases have
+        // made by then (RFC 9110 section 6.5.1).
         self.trailers += 1;
         if self.trailers > MAX_TRAILERS {
             return Err(MalformedChunks);

@@ -19,6 +19,7 @@ pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 pub(crate) const HOP_BY_HOP: [&[u8]; 8] = [
     b"connection",
     b"content-length",
+    // RFC 9110 section 7.6.1 has these removed even if `Connection` does not name them: clients often leave that out.
     b"keep-alive",
     b"proxy-connection",
     b"te",
@@ -100,8 +101,9 @@ pub(crate) fn read_fields<E: From<FieldFault>>(
     fields: &mut Fields,
     mut each: impl FnMut(Field, NameAndValue<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    while let Some(found) = memchr(b'\n', &head[start..]) {
-        let end = start + found.saturating_sub(1);
+    while let Some(line_feed) = memchr(b'\n', &head[start..]) {
+        // The byte before the line feed is its carriage return.
+        let end = start + line_feed.saturating_sub(1);
         if end == start {
             break;
         }
@@ -119,15 +121,20 @@ fn read_field(head: &[u8], start: usize, end: usize) -> Result<Field, FieldFault
     let name_length = line.iter().position(|&byte| !is_in_class(byte, TOKEN));
     let colon = match name_length {
         Some(length) if length > 0 && line[length] == b':' => length,
+        // White space before the colon ends here: RFC 9112 section 5.1 demands it, since a proxy that ignored such a
+        // line could frame the body differently.
         _ if line.contains(&b':') => {
             return Err(FieldFault::Malformed("a header's name is not a token"));
         }
         _ => return Err(FieldFault::Malformed("a header without a colon")),
     };
     let padded = &line[colon + 1..];
+    // A bare carriage return is one of them: a server that ends the line there would read a header that was not
+    // checked.
     if has_control_but_tabs(padded) {
         return Err(FieldFault::Malformed("a control character in a header"));
     }
+    // Without control characters, only spaces and tabs are left to trim, as RFC 9110 section 5.5 asks for.
     let value = padded.trim_ascii();
     let value_start = end - padded.trim_ascii_start().len();
     Span::new(start, start + colon)
@@ -141,6 +148,7 @@ pub(crate) fn connection_options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')
         .map(<[u8]>::trim_ascii)
+        // RFC 9110 section 5.6.1.2: a recipient ignores empty elements of a list.
         .filter(|name| !name.is_empty())
 }
 
@@ -158,6 +166,8 @@ impl<'a> ConnectionOptions<'a> {
         // A loop: each request passes here twice, and chained iterators take twice the instructions.
         for (name, value) in fields {
             if name.eq_ignore_ascii_case(b"connection") {
+                // One more than allowed is kept: enough for `is_too_many`, and no long list fills memory before it is
+                // rejected.
                 let left = MAX_CONNECTION_OPTIONS + 1 - options.len();
                 options.extend(connection_options(value).take(left));
             }

@@ -25,6 +25,7 @@ pub(crate) struct MalformedPath;
 /// It does not begin with `/`, or has a character or an escape that RFC 3986 does not allow there.
 pub(crate) fn read_path(path: &[u8]) -> Result<Option<Box<UnusualPath>>, MalformedPath> {
     let (mut before, mut is_unusual) = (0, path.first() != Some(&b'/'));
+    // Nearly every path passes here without an allocation: only what these classes leave open needs the closer look.
     for &byte in path {
         if !is_in_class(byte, PLAIN) {
             is_unusual |= byte != b'/' || matches!(before, b'/' | b'.');
@@ -70,13 +71,15 @@ fn look_closer(path: &[u8]) -> Result<Box<UnusualPath>, MalformedPath> {
     for (at, byte) in unescaped(path) {
         let is_escape = at.len() > 1;
         let last = decoded.last();
-        let found = match byte {
+        let unclear = match byte {
             b';' | b'\\' | 0x7f | ..b' ' => Some(at.start),
             b'/' if is_escape || last == Some(&b'/') => Some(at.start),
+            // The segments `.` and `..` end with a dot, too, so they need no rule of their own.
             b'/' if matches!(last, Some(b'.' | b' ')) => Some(before),
             _ => None,
         };
-        ambiguity = ambiguity.or(found);
+        ambiguity = ambiguity.or(unclear);
+        // `PLAIN` has neither `/` nor `;`: decoded, they would end a segment where the client's path has none.
         if !is_escape || is_in_class(byte, PLAIN) {
             compared.push(char::from(byte));
         } else {
@@ -89,6 +92,8 @@ fn look_closer(path: &[u8]) -> Result<Box<UnusualPath>, MalformedPath> {
         ambiguity = ambiguity.or(Some(before));
     }
     if let Err(error) = std::str::from_utf8(&decoded) {
+        // The error counts decoded bytes. `unescaped` has an item for each of them, and knows where the client wrote
+        // it.
         let bad = unescaped(path).nth(error.valid_up_to());
         ambiguity = ambiguity.or(bad.map(|(at, _)| at.start));
     }

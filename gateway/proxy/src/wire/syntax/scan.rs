@@ -22,9 +22,10 @@ impl HeadScanner {
     ///
     /// A bare line feed.
     pub(crate) fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
-        for found in memchr_iter(b'\n', &buffer[self.scanned..]) {
-            let line_feed = self.scanned + found;
+        for offset in memchr_iter(b'\n', &buffer[self.scanned..]) {
+            let line_feed = self.scanned + offset;
             match buffer[self.line_start..line_feed].split_last() {
+                // An empty first line ends no head: the parser has to see it, and rejects it as a request line.
                 Some((b'\r', [])) if self.line_start > 0 => return Ok(Some(line_feed + 1)),
                 Some((b'\r', _)) => self.line_start = line_feed + 1,
                 _ => return Err(BareLineFeed),

@@ -132,6 +132,8 @@ impl LoadedTls {
                     .ok_or_else(|| TlsError::Clients(CertificateFault::Malformed.of(path)))?;
                 (
                     Some(verifier),
+                    // The content counts, not the path: if a file gets other authorities, sessions that the old ones
+                    // vouched for must not be resumed.
                     Some((ReadFile::new(path, Some(&pem)), *auth)),
                 )
             }
@@ -170,6 +172,8 @@ impl LoadedTls {
         // For each connection another one: it notes when the certificate of this client ends.
         let session = ClientSession::new(Arc::clone(verifier), Arc::clone(&shared.ticketer));
         let session = Arc::new(session);
+        // rustls keeps verifier and ticketer in the settings, so state of a single connection needs settings of its
+        // own.
         let mut server = ServerConfig::builder_with_provider(Arc::clone(shared.crypto_provider()))
             .with_safe_default_protocol_versions()
             .expect("the shared settings have the same")
@@ -185,6 +189,7 @@ impl LoadedTls {
     /// resumed session checks the dates only.
     fn with_tickets_of(mut self, before: &Self) -> Self {
         if self.clients == before.clients {
+            // New ticket keys would have all clients make a full handshake at once, at each renewal of a certificate.
             let mut server = (*self.server).clone();
             server.ticketer = Arc::clone(&before.server.ticketer);
             self.server = Arc::new(server);
@@ -230,6 +235,7 @@ impl Tls {
     /// A file cannot be used.
     pub fn reload(&self) -> Result<(), TlsError> {
         let loaded = LoadedTls::load(&self.settings, &mut Vec::new());
+        // Before the error returns: the metrics have to show that the old files are still in use.
         self.is_rejected.store(loaded.is_err(), Ordering::Relaxed);
         let loaded = loaded?.with_tickets_of(&self.loaded.load());
         self.loaded.store(Arc::new(loaded));
@@ -261,6 +267,7 @@ impl Tls {
 pub(crate) fn tls_version(connection: &ServerConnection) -> Option<&'static str> {
     Some(match connection.protocol_version()? {
         ProtocolVersion::TLSv1_2 => "TLSv1.2",
+        // The settings allow no other version.
         _ => "TLSv1.3",
     })
 }
@@ -273,6 +280,7 @@ pub(crate) fn tls_version(connection: &ServerConnection) -> Option<&'static str>
 pub(crate) fn client_subject(
     connection: &ServerConnection,
 ) -> Result<Option<HeaderValue>, UnusableSubject> {
+    // Also for a resumed session: rustls restores the chain from the ticket.
     let leaf = connection.peer_certificates().and_then(<[_]>::first);
     leaf.map(subject).transpose()
 }

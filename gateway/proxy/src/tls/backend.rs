@@ -79,10 +79,12 @@ impl TlsSettings {
     pub(crate) fn peer(&self, name: ServerName<'static>) -> TlsPeer {
         let mut hash = new_digest();
         hash.update(&self.id.0);
+        // The only part without a fixed length is the last, so it needs no length in front.
         hash.update(name.to_str().as_bytes());
         TlsPeer {
             id: TlsId::from_hash(hash),
             name,
+            // Shared by all peers of a version: rustls keeps the sessions to resume in it, by name.
             client: Arc::clone(&self.client),
         }
     }
@@ -111,6 +113,7 @@ impl TlsPeer {
             Some(TlsError::AlertReceived(alert)) => {
                 format!("the backend rejected the handshake ({alert:?})")
             }
+            // Usually the port of plain HTTP, whose first bytes are no record of TLS.
             Some(TlsError::InvalidMessage(_)) => "the backend does not speak TLS".to_owned(),
             Some(other) => other.to_string(),
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -129,6 +132,8 @@ impl TlsPeer {
             Why::NotValidYet | Why::NotValidYetContext { .. } => {
                 "the backend's certificate is not valid yet".to_owned()
             }
+            // The verifier finds an authority by its name. A private one that was created anew often has the name of
+            // the old one.
             Why::BadSignature => {
                 "the backend's certificate is of an unknown authority with the name of a known one"
                     .to_owned()
@@ -154,6 +159,7 @@ impl TlsId {
             hash.update(part);
         };
         add(&(authorities.len() as u64).to_be_bytes());
+        // All that the verifier knows of an authority.
         for authority in &authorities.roots {
             add(&authority.subject);
             add(&authority.subject_public_key_info);

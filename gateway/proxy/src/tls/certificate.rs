@@ -105,7 +105,7 @@ impl CertificateError {
 }
 
 impl CertificateFiles {
-    /// Reads both files, and records them in `read`. Blocks.
+    /// Reads both files, and records them in `files`. Blocks.
     ///
     /// # Errors
     ///
@@ -113,14 +113,16 @@ impl CertificateFiles {
     pub fn load(
         &self,
         provider: &CryptoProvider,
-        read: &mut Vec<ReadFile>,
+        files: &mut Vec<ReadFile>,
     ) -> Result<LoadedCertificate, CertificateError> {
-        let pem = read_file(&self.certificate, read)?;
+        let pem = read_file(&self.certificate, files)?;
         let chain = certificates(&self.certificate, &pem)?;
-        let key_pem = read_file(&self.key, read)?;
+        let key_pem = read_file(&self.key, files)?;
         let key = pem::private_key(&key_pem);
         let key = key.map_err(|error| CertificateFault::Pem(error).of(&self.key))?;
         let malformed = || CertificateFault::Malformed.of(&self.certificate);
+        // rustls sends intermediate certificates unread: parsed here, a malformed one fails at the load, not at the
+        // clients.
         let parsed = chain
             .iter()
             .map(|certificate| Certificate::from_der(certificate));
@@ -164,6 +166,7 @@ impl Validity {
         }
         let left = self.expires.since(now);
         let lifetime = self.expires.since(self.begins).min(MAX_LIFETIME);
+        // The most urgent part first: it implies the others.
         let mut parts = WARNED_PARTS.into_iter().rev();
         parts.find(|part| left < lifetime / *part)
     }
@@ -207,13 +210,14 @@ fn timestamp(time: Time) -> Timestamp {
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// Reads a file and records it in `read`.
+/// Reads a file and records it in `files`.
 pub(super) fn read_file(
     path: &Path,
-    read: &mut Vec<ReadFile>,
+    files: &mut Vec<ReadFile>,
 ) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
     let content = read_regular(path);
-    read.push(ReadFile::new(
+    // Recorded even if it cannot be read: the watcher of files has to notice when it can.
+    files.push(ReadFile::new(
         path,
         content.as_ref().ok().map(|content| &content[..]),
     ));
@@ -230,11 +234,13 @@ pub(super) fn certificates(
 
 /// What is odd about a chain: most clients have the roots only, and put the certificates of a server in no other order.
 fn chain_warning(chain: &[Certificate]) -> Option<String> {
+    // Names suffice for a warning. Clients verify the signatures.
     let is_issued = |issued: &Certificate, by: &Certificate| {
         issued.tbs_certificate.issuer == by.tbs_certificate.subject
     };
     let (leaf, others) = chain.split_first()?;
     let issuer = &leaf.tbs_certificate.issuer;
+    // A self-signed certificate has no issuer to append: clients that accept it have it already.
     if is_issued(leaf, leaf) {
         None
     } else if !others.iter().any(|other| is_issued(leaf, other)) {
@@ -253,6 +259,7 @@ fn chain_warning(chain: &[Certificate]) -> Option<String> {
 
 /// The host names and addresses of a certificate (RFC 5280 section 4.2.1.6).
 fn names(certificate: &Certificate) -> Vec<String> {
+    // Not the common name: clients ignore it (RFC 9525 section 2).
     let alternatives = certificate.tbs_certificate.get::<SubjectAltName>();
     let alternatives = alternatives.ok().flatten().map(|(_, names)| names.0);
     let name = |name: GeneralName| match name {

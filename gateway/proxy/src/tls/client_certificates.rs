@@ -38,6 +38,7 @@ pub(super) fn verifier(
 ) -> Option<Arc<dyn ClientCertVerifier>> {
     let mut roots = RootCertStore::empty();
     for authority in authorities {
+        // Not skipped: clients of that authority would be rejected, and nothing would say why.
         roots.add(authority).ok()?;
     }
     let builder =
@@ -57,6 +58,8 @@ pub(super) fn verifier(
 /// It is malformed or too long.
 pub(super) fn subject(certificate: &CertificateDer<'_>) -> Result<HeaderValue, UnusableSubject> {
     let certificate = Certificate::from_der(certificate).map_err(|_| UnusableSubject)?;
+    // Many names have letters beyond ASCII, so they are escaped instead of rejected. A raw line break would begin
+    // another header at the backend.
     let written = escaped(&certificate.tbs_certificate.subject.to_string());
     if written.len() > MAX_SUBJECT {
         return Err(UnusableSubject);

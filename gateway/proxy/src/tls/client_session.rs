@@ -31,6 +31,7 @@ pub(super) struct ClientSession {
     verifier: Arc<dyn ClientCertVerifier>,
     tickets: Arc<dyn ProducesTickets>,
     /// The last second of the session, since the epoch.
+    // Atomic only since rustls gives `&self`: one task at a time drives a connection, so `Relaxed` is enough.
     end: AtomicU64,
 }
 
@@ -53,6 +54,7 @@ impl ProducesTickets for ClientSession {
     }
 
     fn lifetime(&self) -> u32 {
+        // A client drops its ticket in time, instead of showing one that is not accepted any more.
         let left = self.end.load(Ordering::Relaxed).saturating_sub(now());
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         self.tickets.lifetime().min(left)
@@ -61,6 +63,7 @@ impl ProducesTickets for ClientSession {
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let end = self.end.load(Ordering::Relaxed).to_be_bytes();
         self.tickets
+            // The plain ticket has the secrets of the session, so the copy is wiped.
             .encrypt(&Zeroizing::new([&end, plain].concat()))
     }
 
@@ -99,6 +102,7 @@ impl ClientCertVerifier for ClientSession {
         let verified = self
             .verifier
             .verify_client_cert(end_entity, intermediates, now)?;
+        // The whole chain: a full handshake fails as soon as an intermediate certificate has expired, too.
         let chain = [end_entity].into_iter().chain(intermediates);
         let end = chain.map(last_second).min().unwrap_or_default();
         self.end.store(end, Ordering::Relaxed);
@@ -131,6 +135,7 @@ impl ClientCertVerifier for ClientSession {
 /// The last second in which a certificate is valid (RFC 5280 section 4.1.2.5); 0 if it cannot be read.
 fn last_second(certificate: &CertificateDer<'_>) -> u64 {
     let certificate = Certificate::from_der(certificate).ok();
+    // Second 0 is long over: no ticket of an unreadable certificate is accepted.
     certificate.map_or(0, |certificate| {
         let end = certificate.tbs_certificate.validity.not_after;
         end.to_unix_duration().as_secs()

@@ -43,14 +43,17 @@ impl ServerNames {
 
     /// The certificate for `name`: one with that name, one with a wildcard for its first label, or the default.
     fn find(&self, name: Option<&str>) -> &Arc<CertifiedKey> {
-        let found = name.and_then(|name| {
+        let certificate = name.and_then(|name| {
             let name = name.to_ascii_lowercase();
+            // From the first dot on, so that a wildcard stands for one label (RFC 9525 section 6.3).
             let suffix = name.find('.').map(|dot| &name[dot..]);
             self.exact
                 .get(&name)
                 .or_else(|| self.wildcards.get(suffix?))
         });
-        found.unwrap_or(&self.default)
+        // RFC 6066 section 3 would also allow an alert for an unknown name. But `Host` need not equal the name
+        // (CONTRACT 2), so a wrong name is no reason to refuse the client.
+        certificate.unwrap_or(&self.default)
     }
 }
 

@@ -19,7 +19,7 @@ pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 pub(crate) const HOP_BY_HOP: [&[u8]; 8] = [
     b"connection",
     b"content-length",
-    // RFC 9110 section 7.6.1 has these removed even if `Connection` does not name them: clients often leave that out.
+    // These go even if `Connection` does not name them, as RFC 9110 section 7.6.1 has it: clients often leave that out.
     b"keep-alive",
     b"proxy-connection",
     b"te",

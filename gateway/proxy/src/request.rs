@@ -203,9 +203,11 @@ pub struct RawHeaders<'a>(pub &'a [u8]);
 
 impl Headers for RawHeaders<'_> {
     fn each(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        // An incomplete line could show half of a value, for example of an address in `X-Forwarded-For`.
         let end = memchr::memrchr(b'\n', self.0).map_or(0, |end| end + 1);
         self.0[..end]
             .split(|&byte| byte == b'\n')
+            // The request line, whose target may have a colon.
             .skip(1)
             .filter_map(|line| {
                 let colon = memchr::memchr(b':', line)?;

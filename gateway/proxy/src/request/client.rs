@@ -22,7 +22,7 @@ use crate::{
 /// What all requests of a client's connection share.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
-    /// The peer's address: that of the connection, or the one that a PROXY header names.
+    /// The client's address: the connection's peer, or the address that a PROXY header names.
     pub address: IpAddr,
     /// The listener that accepted it; `None` only in tests.
     pub listener: Option<ListenerId>,
@@ -46,6 +46,7 @@ impl ListenerId {
     /// Another one.
     pub fn next() -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
+        // `Relaxed`: the number only has to differ. Other memory of the listener is handed over by a channel.
         let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         Self(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
     }

@@ -21,6 +21,7 @@ use crate::request::rejection::Rejection;
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// An HTTP/1.1 connection that serves a request, in [`Drain::in_flight`].
+// No carry gets from one half to the other: file descriptors end long before 2^32 connections.
 const SERVING: u64 = 1 << 32;
 /// Anything else in flight.
 const OTHER: u64 = 1;
@@ -119,6 +120,8 @@ impl Drain {
         mut work: Pin<&mut impl Future<Output = Result<T, E>>>,
     ) -> impl Future<Output = Result<T, E>> {
         poll_fn(move |context| match work.as_mut().poll(context) {
+            // Only while the work waits: a response that is ready is better than a 504. No waker is registered for the
+            // phase, since that takes a lock of all threads; the request's own timers poll this often enough.
             Poll::Pending if self.has_reached(Phase::GivingUp) => {
                 Poll::Ready(Err(Rejection::GatewayStopping.into()))
             }
@@ -145,12 +148,14 @@ impl Drain {
     /// Enters the closing phase, in which idle connections stay open for `idle_delay`.
     pub fn close(&self, idle_delay: Duration) {
         let millis = u64::try_from(idle_delay.as_millis()).unwrap_or(u64::MAX);
+        // Before the phase, whose store publishes this one: who sees the closing phase reads the right delay.
         self.idle_delay.store(millis, Ordering::Relaxed);
         self.enter(Phase::Closing);
     }
 
     /// Enters a phase of the shutdown, unless it is past it.
     pub fn enter(&self, phase: Phase) {
+        // Never backwards: a signal may begin a stop while a handed-over process already closes.
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         if phase >= Phase::Closing {
             self.closing.notify_waiters();
@@ -169,6 +174,9 @@ impl Drain {
     }
 
     fn end(&self, what: u64) {
+        // `SeqCst` here, in `enter` and in `finished`: either this reads the phase of the stop, or the stop reads the
+        // count without this request. With weaker orders both could miss each other, and the stop would last the whole
+        // grace period.
         let was_last = self.in_flight.fetch_sub(what, Ordering::SeqCst) == what;
         if was_last && self.is_draining() {
             self.none_left.notify_waiters();
@@ -218,6 +226,8 @@ impl<'d> ClosingWatch<'d> {
     /// Ready with the [`Drain::idle_delay`] in the closing phase. Must always be polled by the same task.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         if !self.is_registered {
+            // Polled once: the waker of the task stays registered, and a future that was ready must not be polled
+            // again.
             self.is_registered = true;
             let closing = self.closing.as_mut().poll(context);
             return closing.map(|()| self.drain.idle_delay());

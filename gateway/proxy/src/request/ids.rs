@@ -14,6 +14,8 @@ pub struct RequestIds {
 impl Default for RequestIds {
     fn default() -> Self {
         Self {
+            // Keyed with random numbers of the system, which cannot be computed from the hash. It has no error to
+            // handle.
             process: RandomState::new().hash_one(0),
         }
     }
@@ -57,6 +59,7 @@ impl RequestIds {
 
 /// The request's id, if it has the form of a trace id (W3C Trace Context): 32 hex digits, not only zeros.
 fn as_trace_id(id: &RequestId) -> Option<&[u8; 32]> {
+    // Only as W3C Trace Context writes it: capital letters make a `traceparent` invalid for its readers.
     let id = <&[u8; 32]>::try_from(id.as_bytes()).ok()?;
     // Without an early end, the compiler checks many bytes at once: 40 instructions for each request instead of 400.
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -32,7 +32,7 @@ impl RequestLimit {
     pub(crate) const RATES: [Self; 4] =
         [Self::Unsigned, Self::Address, Self::Application, Self::Path];
 
-    /// Those that gateways on one store can share. Their responses say in `RateLimit` what is left.
+    /// The limits that gateways on one store can share. Their responses say in `RateLimit` what is left.
     pub const SHARED: [Self; 3] = [Self::Address, Self::Application, Self::Path];
 }
 
@@ -53,6 +53,7 @@ impl Quotas {
             let between = if index == 0 { "" } else { ", " };
             let (name, burst, remaining) = (limit.as_str(), quota.burst, quota.remaining);
             let seconds = |time: std::time::Duration| time.as_millis().div_ceil(1000);
+            // `w` is at least 1, also where the burst is whole within a millisecond.
             let (window, whole) = (seconds(quota.window).max(1), seconds(quota.whole_after));
             // Writing into memory cannot fail.
             let _ = write!(policies, "{between}\"{name}\";q={burst};w={window}");
@@ -77,6 +78,7 @@ struct Text(SmallVec<[u8; 64]>);
 impl QuotaFields {
     /// The fields.
     pub(crate) fn iter(&self) -> impl Iterator<Item = NameAndValue<'_>> {
+        // Statics, since the fields borrow the names: a constant would be dropped here.
         static POLICY: HeaderName = RATELIMIT_POLICY;
         static STATE: HeaderName = RATELIMIT;
         let fields = [(&POLICY, &self.policies), (&STATE, &self.states)];

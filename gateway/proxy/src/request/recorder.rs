@@ -97,6 +97,7 @@ impl<'c, C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep> Recorder<'c, C, D> 
     }
 
     fn take(&mut self, piece: &[u8]) {
+        // The difference is never negative: the body has grown within the limit only.
         if self.kept.is_too_large || piece.len() > self.limit - self.kept.body.len() {
             // Dropped at once: of such a body, only that it was too large matters.
             self.kept.is_too_large = true;
@@ -154,10 +155,13 @@ impl<C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep + Send> Client for Recor
                 reason: head.reason.to_vec(),
                 fields: owned.collect(),
                 has_body: head.body != BodyLength::None,
+                // A refused response counts as too large from its head on, so the first piece breaks it off.
                 is_too_large: self.keep == Keep::Refuse,
                 ..WholeResponse::default()
             };
         }
+        // The head of a held response is not passed on: the changed one has another length, and a failed change another
+        // status.
         if matches!(self.keep, Keep::Nothing | Keep::Copy) {
             self.client.begin(head, fields.into_iter());
         }
@@ -168,6 +172,8 @@ impl<C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep + Send> Client for Recor
             self.take(piece);
         }
         match self.keep {
+            // To the relay a response that is refused looks like a client that left: it stops reading, and drops the
+            // backend's connection. The caller of `kept` tells the two apart.
             Keep::Whole | Keep::Refuse if self.kept.is_too_large => Err(Disconnected),
             Keep::Whole | Keep::Refuse => Ok(()),
             Keep::Nothing | Keep::Copy => self.client.send(piece).await,
@@ -183,6 +189,7 @@ impl<C: Client, D: Fn(&ResponseHead<'_>, &[u8]) -> Keep + Send> Client for Recor
             Keep::Whole | Keep::Refuse => Ok(()),
             Keep::Nothing | Keep::Copy => self.client.finish(last_piece).await,
         };
+        // A relay calls this only when the backend's framing is complete, so nothing that broke off counts as complete.
         self.kept.is_complete = finished.is_ok();
         finished
     }

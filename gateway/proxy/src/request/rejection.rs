@@ -106,6 +106,7 @@ macro_rules! rejections {
                 Some(match self {
                     $(Self::$name { .. } => ProblemCode::$name,)*
                     Self::SignMismatch(_) => ProblemCode::SignMismatch,
+                    // Only the operator learns what is wrong between gateway and backend.
                     Self::GatewaySecretRejected => ProblemCode::BackendUnreachable,
                     Self::NotHttp(_) | Self::ClientDisconnected => return None,
                 })
@@ -349,6 +350,7 @@ impl Rejection {
     #[must_use]
     pub fn rate_limited(limit: RequestLimit, exceeded: Exceeded) -> Self {
         let Exceeded { retry_after, quota } = exceeded;
+        // CONTRACT 8 gives headers to limits of `[rate_limits]` only, which are the shared ones.
         let quota = RequestLimit::SHARED.contains(&limit).then_some(quota);
         Self::RateLimited {
             limit,

@@ -51,7 +51,7 @@ pub struct OpenConnection {
     client: Option<CountedClient>,
 }
 
-/// The streams of an HTTP/2 connection. Those beyond its first one count as its address' until they have ended, or this
+/// The streams of an HTTP/2 connection. All streams beyond the first count as its address' until they have ended, or this
 /// is dropped.
 #[derive(Debug)]
 pub struct OpenStreams {
@@ -198,6 +198,7 @@ impl OpenConnection {
     /// Counts a TLS handshake of the client; `None` if its network, or the IPv6 /48 around it, begins too many.
     pub fn handshake(self, client: IpAddr, limits: &ConnectionLimits) -> Option<Self> {
         let (now, rate) = (Instant::now(), limits.handshakes);
+        // A table takes more than 1 MB, which a gateway without TLS does not need.
         let table = self.all.handshakes.get_or_init(|| RateTable::new(now));
         if table
             .count_client(HANDSHAKE_RULE, client, rate, now)
@@ -205,6 +206,7 @@ impl OpenConnection {
         {
             return Some(self);
         }
+        // With `None`, `self` is dropped, which takes the connection off all counts.
         self.all.counts.refused.count(RefusalCause::HandshakeRate);
         if let Some(refused) = self.all.refused_handshakes.count(now) {
             tracing::warn!(
@@ -288,6 +290,7 @@ impl OpenStreams {
         if open == 0 && std::mem::take(&mut self.is_active) {
             self.all.counts.end(Held::ActiveHttp2, 1);
         }
+        // One of the open streams needs no place, whichever of them was the first.
         let ended = self.taken.saturating_sub(open.saturating_sub(1));
         if let Some(client) = self.client.as_ref().filter(|_| ended > 0) {
             client.remove_streams(ended);
@@ -298,6 +301,7 @@ impl OpenStreams {
 
 impl Drop for OpenStreams {
     fn drop(&mut self) {
+        // A connection that breaks off has not ended its streams one by one.
         self.all.counts.end(Held::Stream, self.open);
         self.release(0);
     }

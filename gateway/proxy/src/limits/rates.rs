@@ -13,6 +13,7 @@ pub struct RateTables([OnceLock<RateTable>; RequestLimit::RATES.len()]);
 impl RateTables {
     /// The table of a rate limit.
     pub fn table(&self, limit: RequestLimit, now: Instant) -> &RateTable {
+        // `RATES` are the first variants of the label, so their numbers are the indices.
         // Most gateways use few of the limits.
         self.0[limit as usize].get_or_init(|| RateTable::new(now))
     }

@@ -94,6 +94,8 @@ impl ReplayMemory {
         // The window is inclusive, so the signature is still live in that millisecond.
         let last_live = time.as_millis().saturating_add(window_millis);
         let now = now.as_millis();
+        // Ids are serial numbers, so neighbours have different shards without a hash. Only verified signatures get
+        // here: no stranger can fill an application's memory.
         let mut apps = self.shards[app.get() as usize % SHARDS].lock();
         let signs = apps.signs_of(app, now, self.hash);
         let before = signs.len();
@@ -125,12 +127,14 @@ impl Default for ReplayMemory {
 
 impl Shard {
     fn lock(&self) -> MutexGuard<'_, Apps> {
+        // A poisoned lock is used on: otherwise one panic would reject each signed request of these applications.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Apps {
     fn signs_of(&mut self, app: AppId, now: u64, hash: SlotHash) -> &mut LiveSigns {
+        // Only a new application enlarges the map, so the requests of known ones never pay for a sweep.
         if self.signs.len() >= self.sweep_at && !self.signs.contains_key(&app) {
             self.sweep(now, hash);
         }

@@ -29,12 +29,12 @@ label_enum! {
 
 counted_label!(RefusalCause);
 
-/// Something that is open for a while, of which the metrics show the number.
+/// Something that is open for a while. The metrics show the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A connection whose PROXY header or handshake is not complete.
     Negotiating,
-    /// An HTTP/1.1 connection of which a part of a head has arrived.
+    /// An HTTP/1.1 connection with an incomplete head.
     ReceivingHead,
     /// An HTTP/2 connection with streams, or whose last response waits for the client.
     ActiveHttp2,

@@ -23,7 +23,7 @@ const SHARE: usize = 4;
 /// At most this part of all is of one IPv6 /48.
 const SITE_SHARE: usize = 2;
 
-/// The networks with open connections, or with anything else of which each may have a share. Others are not stored.
+/// The networks with open connections, or with other things that each network may have a share of. Others are not stored.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     shards: [Mutex<HashMap<Network, Open>>; SHARDS],
@@ -114,6 +114,7 @@ impl Networks {
         };
         if let Some(site) = site {
             let Some(joined) = self.join(site, max.site) else {
+                // Undoes the network only: the client has no site yet.
                 self.remove(&client);
                 return Err(max.site_full(site));
             };
@@ -129,6 +130,7 @@ impl Networks {
             if let Some(open) = networks.get_mut(&member.network) {
                 open.connections -= 1;
                 if open.connections == 0 {
+                    // No stream counts here any more: an HTTP/2 connection drops its streams before itself.
                     networks.remove(&member.network);
                 }
             }
@@ -152,6 +154,7 @@ impl Networks {
             reason = "the lower bits of a hash are as good as any"
         )]
         let index = self.hasher.hash_one(network) as usize % SHARDS;
+        // A panic elsewhere must not close the listeners to all networks of the shard. At worst one count is wrong.
         self.shards[index]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -170,6 +173,7 @@ impl Max {
     #[must_use]
     pub(crate) fn share_of(all: usize) -> Self {
         Self {
+            // At least one: a small `connections.max` would otherwise admit no network at all.
             network: (all / SHARE).max(1),
             site: (all / SITE_SHARE).max(1),
         }
@@ -201,6 +205,7 @@ impl CountedClient {
         if let Some(site) = &self.site
             && !site.add_stream(max.site)
         {
+            // Given back: streams that the site refuses must not use up the share of the network.
             self.network.streams.fetch_sub(1, Relaxed);
             return Err(max.site_full(site.network));
         }
@@ -221,6 +226,8 @@ impl CountedClient {
 
 impl Member {
     fn add_stream(&self, max: usize) -> bool {
+        // Added before it is compared: two connections that only compare could both take the last place. `Relaxed`,
+        // since the number protects no other memory.
         let has_room = self.streams.fetch_add(1, Relaxed) < max;
         if !has_room {
             self.streams.fetch_sub(1, Relaxed);

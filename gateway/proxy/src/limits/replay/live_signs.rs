@@ -44,6 +44,7 @@ impl SlotHash {
     }
 
     fn slot_of(self, sign: Half) -> usize {
+        // In the processor's own byte order: slots never leave the process.
         let sign = u128::from_ne_bytes(sign);
         let (low, high) = (sign as u64 ^ self.0[0], (sign >> 64) as u64 ^ self.0[1]);
         let product = u128::from(low) * u128::from(high);
@@ -128,6 +129,7 @@ impl LiveSigns {
         hash: SlotHash,
     ) -> Result<(), ReplayInsertError> {
         self.remove_expired(now, hash);
+        // A clock that is set back would open the window for signatures that were removed as expired: they are refused.
         if last_live < self.expired_before || self.contains(sign, hash) {
             return Err(ReplayInsertError::Replayed);
         }
@@ -137,6 +139,7 @@ impl LiveSigns {
                 .expiries
                 .peek()
                 .map_or(now, |Reverse(end)| end.millis());
+            // A millisecond more: in its last one, the first signature is still live.
             let until_room = Duration::from_millis(first_expiry.saturating_sub(now) + 1);
             return Err(ReplayInsertError::Full { until_room });
         }
@@ -173,6 +176,8 @@ impl LiveSigns {
     /// Removes all entries at once, if all have expired. One by one, 60,000 would hold the lock for milliseconds.
     fn clear(&mut self) {
         if !self.expiries.is_empty() {
+            // The lists keep their memory, which a busy application needs again at once. A sweep frees what an idle one
+            // has.
             self.entries.clear();
             self.second_halves.clear();
             self.table.fill(NONE);
@@ -185,6 +190,8 @@ impl LiveSigns {
         let Some(&first) = self.table.get(self.slot(sign.0, hash)) else {
             return false;
         };
+        // Chains stay short, since there is a slot for each entry. The comparison needs no constant time: whoever sent
+        // the signature has shown that they know it.
         let mut index = first;
         while let Some(entry) = self.entries.get(index as usize) {
             if entry.first_half == sign.0 && self.second_half(index) == sign.1 {
@@ -212,6 +219,7 @@ impl LiveSigns {
                 (self.entries.len() - 1) as EntryIndex
             }
         };
+        // Once the list exists, zeros are written, too: a reused entry still has the half of its last signature.
         if sign.1 != Half::default() || !self.second_halves.is_empty() {
             self.second_halves
                 .resize(self.entries.len(), Half::default());
@@ -260,6 +268,7 @@ impl LiveSigns {
     }
 
     fn slot(&self, first_half: Half, hash: SlotHash) -> usize {
+        // Without a table, the index is beyond every table, and `contains` finds nothing.
         hash.slot_of(first_half) & self.table.len().wrapping_sub(1)
     }
 

@@ -94,8 +94,8 @@ impl FromStr for AppState {
     type Err = ParseAppStateError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|state| state.as_str() == word);
-        found.ok_or(ParseAppStateError)
+        let state = Self::ALL.into_iter().find(|state| state.as_str() == word);
+        state.ok_or(ParseAppStateError)
     }
 }
 

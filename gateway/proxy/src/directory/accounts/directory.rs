@@ -16,7 +16,7 @@ use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 use super::{CredentialClaims, lookups::Lookups, recent::Recent, store::AccountStore};
 
 /// Some 500 bytes each, for the users who are active now. Unknown credentials are not cached: forged ones differ each
-/// time, and would only evict those of users.
+/// time, and would only evict the users' credentials.
 const CACHE: FeedCacheSettings = FeedCacheSettings {
     topic: Topic::Credential,
     entries: 50_000,
@@ -69,14 +69,15 @@ impl AccountDirectory {
         let key = recent.key(sent);
         let is_fresh = |claims: &FreshValue<_>| self.cache.is_still_fresh(claims);
         if let Some(claims) = recent.find(key, is_fresh) {
+            // The cache itself is not asked, so it counts no hit.
             self.cache.count_hit();
             return Some(claims);
         }
         let credential = Credential::try_from(sent).ok()?;
         let claims = self.cache.fresh(&credential.hash())?;
-        let found = Arc::clone(&claims.value);
+        let value = Arc::clone(&claims.value);
         recent.insert(key, claims);
-        Some(found)
+        Some(value)
     }
 
     /// Returns what a client's credential proves; `None` if it is not valid. A cached one may have expired.
@@ -85,20 +86,21 @@ impl AccountDirectory {
     ///
     /// Nothing usable is cached, and the store is unavailable, or has too many lookups to do.
     pub async fn find(&self, hash: CredentialHash, client: IpAddr, now: Timestamp) -> FoundClaims {
-        let read = async {
+        let from_store = async {
             let turn = self.lookups.turn(client).await?;
             let store = Arc::clone(&self.store);
             // A task of its own: if the client leaves, its turn ends with the lookup. Otherwise clients that leave could
             // have more lookups in the store than there are turns.
             let lookup = tokio::spawn(async move {
-                let found = store.find(hash, now).await;
+                let claims = store.find(hash, now).await;
+                // Named here, since the task owns only what its block uses.
                 drop(turn);
-                found
+                claims
             });
-            let found = lookup.await.map_err(|_| StoreError::Interrupted)?;
-            Ok(found?.map(Arc::new))
+            let claims = lookup.await.map_err(|_| StoreError::Interrupted)?;
+            Ok(claims?.map(Arc::new))
         };
-        self.cache.find(hash, read).await
+        self.cache.find(hash, from_store).await
     }
 
     /// The state of the cache. A credential that was checked a moment ago counts as a hit.

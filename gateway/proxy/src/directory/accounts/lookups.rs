@@ -2,7 +2,7 @@
 //!
 //! Lookups may use half of the store's connections, so that applications are found under a flood of credentials. They
 //! wait in lanes, a lane for the clients' networks with the same hash (stochastic fair queueing): a network that floods
-//! fills its own lane, and few of its lookups precede those of other lanes.
+//! fills its own lane, and few of its lookups precede the lookups of other lanes.
 
 use std::{
     array,
@@ -59,6 +59,8 @@ impl Lookups {
     /// The timeout has passed.
     pub(super) async fn turn(&self, client: IpAddr) -> Result<Turn, StoreError> {
         let turn = async {
+            // The lane first: a lookup that waits in a full lane must not hold a turn that other lanes could use.
+            // Semaphores are fair, so at most four lookups of a lane are in the queue for turns.
             let place = Arc::clone(self.lane(client)).acquire_owned().await;
             let turn = Arc::clone(&self.turns).acquire_owned().await;
             place.and_then(|place| {

@@ -1,4 +1,4 @@
-//! Opens the store of accounts: that of the applications, or with a single application, one that only routes with
+//! Opens the store of accounts: the applications' store, or with a single application, one that only routes with
 //! accounts need.
 
 use std::{sync::Arc, time::Duration};
@@ -17,7 +17,7 @@ pub struct OpenAccounts {
     pub store: Store,
     /// The database, for health checks, on a connection that no client's request waits for.
     pub probed: Store,
-    /// Keeps the subscription to the store's changes alive; `None` if that of the applications serves the accounts, too.
+    /// Keeps the subscription to the store's changes alive; `None` if the applications' subscription serves both.
     _watch: Option<Watch>,
 }
 

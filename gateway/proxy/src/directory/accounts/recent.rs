@@ -51,8 +51,8 @@ impl Recent {
         is_fresh: impl FnOnce(&FreshValue<Arc<CredentialClaims>>) -> bool,
     ) -> Option<Arc<CredentialClaims>> {
         let slot = self.slot(key);
-        let found = slot.as_ref().filter(|slot| slot.key == key)?;
-        is_fresh(&found.claims).then(|| Arc::clone(&found.claims.value))
+        let entry = slot.as_ref().filter(|slot| slot.key == key)?;
+        is_fresh(&entry.claims).then(|| Arc::clone(&entry.claims.value))
     }
 
     pub(super) fn insert(&self, key: SentKey, claims: FreshValue<Arc<CredentialClaims>>) {
@@ -61,6 +61,7 @@ impl Recent {
 
     fn slot(&self, key: SentKey) -> MutexGuard<'_, Option<Slot>> {
         let slot = usize::try_from(key.0[0] % SLOTS as u64).unwrap_or_default();
+        // A lock for each slot: two requests wait for each other only if their credentials share one.
         self.slots[slot]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

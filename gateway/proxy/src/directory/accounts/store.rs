@@ -29,8 +29,8 @@ impl AccountStore for Store {
         hash: CredentialHash,
         now: Timestamp,
     ) -> Result<Option<CredentialClaims>, StoreError> {
-        let found = credentials::find(self, &hash, now).await?;
-        Ok(found.map(|claims| CredentialClaims {
+        let claims = credentials::find(self, &hash, now).await?;
+        Ok(claims.map(|claims| CredentialClaims {
             account: claims.account.into(),
             application: claims.application,
             expires_at: claims.expires_at,

@@ -21,10 +21,10 @@ pub async fn unusable_defaults(
 
 /// Warnings that name applications whose default version is not in service: unknown, or retired.
 #[must_use]
-pub fn default_version_warnings(found: &[PinnedApplication], versions: &Versions) -> Vec<String> {
+pub fn default_version_warnings(pinned: &[PinnedApplication], versions: &Versions) -> Vec<String> {
     let is_known =
         |app: &&PinnedApplication| versions.named(app.default_version.as_bytes()).is_some();
-    let (retired, unknown): (Vec<_>, Vec<_>) = found.iter().partition(is_known);
+    let (retired, unknown): (Vec<_>, Vec<_>) = pinned.iter().partition(is_known);
     let warnings = [
         (
             unknown,
@@ -46,13 +46,13 @@ pub fn default_version_warnings(found: &[PinnedApplication], versions: &Versions
 }
 
 /// The first applications, with their default versions.
-fn named(found: &[&PinnedApplication]) -> String {
-    let named: Vec<String> = found
+fn named(pinned: &[&PinnedApplication]) -> String {
+    let named: Vec<String> = pinned
         .iter()
         .take(MAX_NAMED_DEFAULTS)
         .map(|app| format!("{} ({})", app.ident, app.default_version))
         .collect();
-    let more = if found.len() > named.len() {
+    let more = if pinned.len() > named.len() {
         ", and more"
     } else {
         ""

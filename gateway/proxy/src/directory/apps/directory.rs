@@ -34,6 +34,7 @@ impl AppDirectory {
         if let (Self::Multi(old), Self::Multi(new)) = (self, replacement)
             && !Arc::ptr_eq(old, new)
         {
+            // Requests in flight keep the old cache alive. Its entries need not wait for the last of them.
             old.clear();
         }
     }
@@ -152,6 +153,7 @@ impl CachedApps {
             all: Arc::clone(&self.all),
         });
         all.push(Arc::downgrade(&resized));
+        // A larger cache may have places for all applications now: the loader has to count and read them.
         self.all.unread.add_all();
         resized
     }
@@ -162,8 +164,8 @@ impl CachedApps {
     ///
     /// No usable entry is cached, and the store is unavailable or the record is malformed.
     pub async fn find(&self, ident: AppIdent) -> Result<Option<Arc<App>>, Arc<AppStoreError>> {
-        let read = async { Ok(self.store.find(ident).await?.map(Arc::new)) };
-        self.cache.find(ident, read).await
+        let from_store = async { Ok(self.store.find(ident).await?.map(Arc::new)) };
+        self.cache.find(ident, from_store).await
     }
 
     /// Frees the entries: another cache has replaced this one.

@@ -105,12 +105,16 @@ impl AppLoader {
     /// Loads until the process ends. At a stop, the snapshot is written once more.
     pub async fn run(mut self, mut stops: WriteRequests) {
         if self.snapshot.is_none() {
+            // A stop would otherwise wait for a file that nobody writes.
             stops.close();
         }
         let mut ticks = interval(INTERVAL);
+        // After an outage of the store, missed ticks must not follow each other at once.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut task = Task::quiet("applications cannot be loaded now");
         loop {
+            // Both branches are safe to cancel. The turn is outside: cut off halfway, it would lose the changes that it
+            // has taken.
             let stop = tokio::select! {
                 _ = ticks.tick() => None,
                 Some(done) = stops.recv() => Some(done),
@@ -122,6 +126,7 @@ impl AppLoader {
             let turn = self.turn().await;
             let is_loaded = turn.is_ok();
             if !is_loaded {
+                // The changes are off the list, and which of them were read is unknown: so all are read again.
                 self.caches.unread.add_all();
             }
             task.log(turn.map(|()| true));
@@ -139,6 +144,7 @@ impl AppLoader {
         let Some(apps) = self.caches.current() else {
             return Ok(());
         };
+        // Before the store is read: a change that comes meanwhile is left for the next turn.
         let changed = self.caches.unread.take();
         let now = self.clock.instant();
         let is_due = self.snapshot.as_mut().is_some_and(|snapshot| {
@@ -149,6 +155,7 @@ impl AppLoader {
         let counts = self.may_be_miscounted
             && now.saturating_duration_since(self.counted_at) >= COUNT_INTERVAL;
         let did_fit = self.fits == Some(true);
+        // If they did not fit, requests cache what they need. Only another count can show that all fit by now.
         if changed.all || (is_due && did_fit) || (counts && !did_fit) {
             return self.load_all(&apps, is_due).await;
         }
@@ -162,6 +169,7 @@ impl AppLoader {
     }
 
     async fn load_one(&self, apps: &CachedApps, ident: AppIdent) -> Result<(), StoreError> {
+        // Before the row is read: if the application changes meanwhile, the cache refuses what was read.
         let load = apps.cache.begin_load();
         let row = applications::find(self.store.database(), ident).await?;
         let app = match row {
@@ -180,6 +188,7 @@ impl AppLoader {
 
     /// Reads all applications, if they fit into the cache, and writes the snapshot if it is due.
     async fn load_all(&mut self, apps: &CachedApps, writes: bool) -> Result<(), StoreError> {
+        // The snapshot is true at this time only: each row may have changed right after its page was read.
         let begun_at = self.clock.now();
         if !self.count(apps).await? {
             return Ok(());
@@ -198,11 +207,13 @@ impl AppLoader {
             attempts += 1;
             let opened = rows.iter().filter_map(|row| self.opened(row));
             if !apps.cache.load(load, opened) {
+                // Constant changes must not keep the loader at one page: the next turn reads all again.
                 if attempts < MAX_ATTEMPTS {
                     continue;
                 }
                 self.caches.unread.add_all();
             }
+            // An error of the file stays in `new` until the end: the cache is filled nevertheless.
             if let Some(Ok(file)) = new {
                 let store = self.store.clone();
                 new = Some(on_file_thread(move || file.with(rows, &store)).await);
@@ -246,6 +257,7 @@ impl AppLoader {
 
     /// Renews the time of the snapshot if it is known to be still true.
     async fn renew_snapshot(&mut self, now: Instant) {
+        // Only changes up to the feed's last complete read are known. While the feed is lost, this time stands still.
         let lag = self.store.database().statistics().feed_lag;
         if let (Some(lag), Some(snapshot)) = (lag, &mut self.snapshot)
             && now.saturating_duration_since(snapshot.renewed_at) >= RENEWAL_INTERVAL
@@ -298,6 +310,7 @@ impl SnapshotWriter {
 
     fn failed(&mut self, cause: &io::Error) {
         self.is_outdated = true;
+        // One line for an outage, not one for each attempt.
         if !std::mem::replace(&mut self.is_failing, true) {
             let path = self.file.path.display();
             tracing::warn!(%cause, "the snapshot {path} cannot be written; it is tried again");

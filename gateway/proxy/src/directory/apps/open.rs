@@ -95,9 +95,9 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let apps = CachedApps::new(Arc::new(store.clone()), multi.cache_entries);
     if let Some(snapshot) = snapshot {
         let age = SystemClock.now().since(snapshot.true_at);
-        let found = snapshot.apps.into_iter();
+        let entries = snapshot.apps.into_iter();
         apps.cache
-            .restore(age, found.map(|(ident, app)| (ident, Arc::new(app))));
+            .restore(age, entries.map(|(ident, app)| (ident, Arc::new(app))));
     }
     let file = sealer
         .as_ref()
@@ -116,6 +116,8 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let on_change = move |change| {
         subscriber(&change);
         accounts_subscriber.on_change(&change);
+        // Also when the feed returns: a drained address may have been missed. `notify_one` leaves a permit if the
+        // watcher is busy.
         if !matches!(&change, Change::Item { topic, .. } if *topic != Topic::Drain) {
             drains_subscriber.notify_one();
         }
@@ -152,10 +154,11 @@ fn open_without_store(
     multi: &MultiApplications,
     error: anyhow::Error,
 ) -> anyhow::Result<(Store, StoredApps, Option<Snapshot>)> {
+    // Only an outage: a wrong password or a missing table is the operator's to correct, and a snapshot would hide it.
     if multi.snapshot.is_none() || !is_unavailable(&error) {
         return Err(error);
     }
-    let read = || {
+    let open = || {
         let sealer = Sealer::existing(multi, true)?;
         let sealer = sealer.context("there is no master key")?;
         let file = snapshot_file(config, multi, &sealer).context("there is none")?;
@@ -165,6 +168,7 @@ fn open_without_store(
         let now = SystemClock.now();
         let age = now.since(snapshot.true_at);
         let time = rfc3339(snapshot.true_at);
+        // A time that is still to come would never be too old, so it is refused, too.
         if age > config.stale || snapshot.true_at > now.plus(MAX_CLOCK_DIFFERENCE) {
             return Err(SnapshotError::TooOld(time).into());
         }
@@ -176,7 +180,7 @@ fn open_without_store(
         );
         anyhow::Ok((database, store, Some(snapshot)))
     };
-    read().map_err(|cause| error.context(format!("the snapshot cannot be used: {cause:#}")))
+    open().map_err(|cause| error.context(format!("the snapshot cannot be used: {cause:#}")))
 }
 
 /// Whether the store could not be opened, or did not answer afterwards, since its server is down or overloaded.
@@ -211,13 +215,13 @@ pub fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Versions) 
             .enable_all()
             .build()?;
         // A separate pool: a pooled connection would end with this runtime while requests use it.
-        let found = runtime.block_on(async {
+        let pinned = runtime.block_on(async {
             match Store::open_read_only(&settings).await? {
                 Some(database) => Ok(unusable_defaults(&database, &known).await?),
                 None => anyhow::Ok(Vec::new()),
             }
         })?;
-        for warning in default_version_warnings(&found, &versions) {
+        for warning in default_version_warnings(&pinned, &versions) {
             tracing::warn!("{warning}");
         }
         anyhow::Ok(())
@@ -236,11 +240,11 @@ pub fn warn_of_unusable_defaults(settings: &StoreSettings, versions: &Versions) 
         .spawn(check);
 }
 
-/// Opens the store of applications, and checks that the master keys are those of its keys.
+/// Opens the store of applications, and checks that its keys are under these master keys.
 ///
 /// # Errors
 ///
-/// The database cannot be opened, the master key cannot be read, or it is not the one that sealed the stored keys.
+/// The database cannot be opened, the master key cannot be read, or another master key sealed the stored keys.
 pub async fn open_store(
     config: &Config,
     multi: &MultiApplications,
@@ -249,6 +253,7 @@ pub async fn open_store(
     let samples = sealed_keys::samples(&database).await?;
     let sealer = Sealer::from_config(&multi.master_key, !samples.is_empty())?;
     let sealer = sealer.with_previous(multi.previous_master_key.as_ref())?;
+    // At the start: with a wrong master key, each request would otherwise be rejected on its own.
     for sealed in &samples {
         sealer.check(sealed)?;
     }

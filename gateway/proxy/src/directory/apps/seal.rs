@@ -214,7 +214,7 @@ impl Sealer {
         self.current.configs.clone()
     }
 
-    /// Authenticate snapshots: the first one those that are written.
+    /// Authenticate snapshots; the first key is for new ones.
     pub fn snapshot_keys(&self) -> Vec<hmac::Key> {
         self.all().map(|keys| keys.snapshots.clone()).collect()
     }
@@ -235,6 +235,8 @@ impl Sealer {
 
     fn seal_bytes(&self, plain: &[u8], authenticated: Vec<u8>) -> Result<Vec<u8>, SealError> {
         let MasterKeys { id, sealing, .. } = &self.current;
+        // Random, since all gateways on a store seal with the same key and share no counter. Of 96 bits, a repetition
+        // becomes likely only after some 2^48 keys.
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
         let mut sealed = plain.to_vec();
@@ -271,6 +273,7 @@ impl Sealer {
             .split_at_checked(NONCE_LEN)
             .ok_or(SealError::NotOpened)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::NotOpened)?;
+        // Opened in place, in memory that is wiped: no second copy of the key stays behind.
         let mut opened = Zeroizing::new(sealed.to_vec());
         let authenticated = Aad::from(authenticated(keys.id));
         let opening = keys
@@ -321,6 +324,7 @@ impl Sealer {
     /// The master key that a sealed key names.
     fn keys_of(&self, sealed: &[u8]) -> Result<&MasterKeys, SealError> {
         let id = MasterKeyId::of(sealed).ok_or(SealError::NotOpened)?;
+        // By its id, not by trying: so a wrong master key is told apart from a record that was changed.
         let mut known = self.all();
         let keys = known.find(|keys| keys.id == id);
         keys.ok_or(SealError::OtherMasterKey(id))
@@ -334,6 +338,8 @@ impl MasterKeys {
         let sealing =
             UnboundKey::new(&CHACHA20_POLY1305, &*bytes).map_err(|_| MasterKeyError::Invalid)?;
         let master = hmac::Key::new(hmac::HMAC_SHA256, &*bytes);
+        // Each purpose has a key of its own, so what is made with one proves nothing elsewhere. The id is a hash, too:
+        // it is stored in the open, and tells nothing of the key.
         let derived = |label| hmac::sign(&master, label);
         let key = |label| hmac::Key::new(hmac::HMAC_SHA256, derived(label).as_ref());
         let id = MasterKeyId::of(derived(KEY_ID).as_ref()).expect("the hash is longer");

@@ -69,6 +69,7 @@ impl SnapshotFile {
     pub fn read(&self, entries: u64, store: &StoredApps) -> Result<Snapshot, SnapshotError> {
         let max = entries.saturating_mul(MAX_BYTES_PER_APP);
         let mut bytes = Vec::new();
+        // With a limit: the file is not authenticated yet, and may be any.
         File::open(&self.path)?.take(max).read_to_end(&mut bytes)?;
         let (header, lines) = bytes
             .split_at_checked(HEADER)
@@ -83,6 +84,7 @@ impl SnapshotFile {
             let content = self.authenticated(true_at, &hmac::sign(key, lines));
             hmac::verify(key, &content, &tag).is_ok()
         };
+        // Before any line is parsed: no parser gets what the gateway did not write.
         if !self.keys.iter().any(is_authentic) {
             return Err(SnapshotError::Refused);
         }
@@ -107,6 +109,7 @@ impl SnapshotFile {
             .permissions(Permissions::from_mode(0o600))
             .tempfile_in(self.folder())?;
         let mut file = BufWriter::new(file);
+        // A place for the first line, whose HMAC is only known after the last one.
         file.write_all(&[b' '; HEADER])?;
         let lines = hmac::Context::with_key(self.key());
         Ok(NewSnapshot { file, lines })
@@ -121,6 +124,8 @@ impl SnapshotFile {
             .map_err(io::IntoInnerError::into_error)?;
         let header = self.header(true_at, &lines);
         file.as_file().write_all_at(header.as_bytes(), 0)?;
+        // The file is synced before it gets its name, and the folder afterwards: a crash leaves the old file or the new
+        // one whole.
         file.as_file().sync_all()?;
         let file = file.persist(&self.path).map_err(|error| error.error)?;
         File::open(self.folder())?.sync_all()?;
@@ -135,6 +140,8 @@ impl SnapshotFile {
             there => there?,
         };
         let own = written.file.metadata()?;
+        // The open file may have lost its name to another one. To renew it then would change a file that no start
+        // reads.
         if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
             return Ok(false);
         }
@@ -149,6 +156,7 @@ impl SnapshotFile {
     }
 
     fn authenticated(&self, true_at: Timestamp, lines: &hmac::Tag) -> Vec<u8> {
+        // Unambiguous: only the last part has no fixed length.
         let time = true_at.as_millis().to_be_bytes();
         [
             FORMAT.as_bytes(),
@@ -175,6 +183,7 @@ impl NewSnapshot {
     /// Adds a page of applications, with their keys under the current master key. Blocks.
     pub fn with(mut self, mut rows: Vec<ApplicationRow>, store: &StoredApps) -> io::Result<Self> {
         for row in &mut rows {
+            // By the time of a start, the previous master key may be gone from the configuration.
             store.seal_anew(row);
             let mut line = serde_json::to_vec(&Line::from(&*row))?;
             line.push(b'\n');

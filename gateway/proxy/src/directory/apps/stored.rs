@@ -117,6 +117,7 @@ impl StoredApps {
     ) -> Result<(Vec<u8>, Option<Vec<u8>>), SealError> {
         let sealer = self.sealer();
         let previous = previous.map(|sealed| {
+            // The end is part of what the seal authenticates: nothing opens the key without it.
             let slot = previous_slot(until.ok_or(SealError::NotOpened)?);
             sealer.seal_anew(sealed, ident, slot)
         });
@@ -139,6 +140,8 @@ impl StoredApps {
             _ => None,
         };
         let settings = &row.settings;
+        // A malformed setting makes the whole record unusable: the gateway's default could be laxer than what the owner
+        // chose.
         let profile = settings.sign_profile.as_deref().map(serde_json::from_str);
         let profile = profile.transpose();
         let default_version = settings.default_version.as_deref();

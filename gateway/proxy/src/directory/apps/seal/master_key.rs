@@ -36,6 +36,7 @@ pub(super) fn create_unless_exists(path: &Path) -> io::Result<()> {
     temporary.as_file().sync_all()?;
     match temporary.persist_noclobber(path) {
         Ok(_) => {}
+        // Another process was first. The caller reads its key, and this one was never used.
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error.error),
     }

@@ -9,7 +9,7 @@ use super::{MasterKeyId, SealError, Sealer};
 const FORMAT: &[u8] = b"signpost:idempotent-response:1:";
 
 impl Sealer {
-    /// Hash the requests whose responses are kept: the first one those that begin.
+    /// Hash the requests whose responses are kept; the first key is for new ones.
     pub fn request_keys(&self) -> Vec<hmac::Key> {
         self.all().map(|keys| keys.requests.clone()).collect()
     }

@@ -193,6 +193,8 @@ impl Config {
             store
         });
         let sign = root.section("sign", SignConfig::read);
+        // Tables below depend on those above. What depends on an invalid table is read with defaults, so that one run
+        // reports all problems.
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
         let names = (headers.as_ref().ok(), response_headers.as_ref().ok());
         let rules = GatewayRules::new(&own, sign.as_ref().ok(), names, has_store);
@@ -291,7 +293,7 @@ impl Config {
         without.into_iter().chain(in_clear)
     }
 
-    /// Warnings about keys that share out requests by application, of which there is only one.
+    /// Warnings about keys that share out requests by application, although there is only one.
     fn single_application_warnings(&self) -> impl Iterator<Item = String> {
         let mut backends = self.versions.backends();
         let balances = backends.any(|backend| backend.upstream.balances_by_app());
@@ -368,6 +370,7 @@ fn public_url(
         Some(origin) => Ok(origin),
         None => {
             root.set(KEY, "the address of listen");
+            // Without a report: the listeners have theirs already.
             let first = listeners.ok().and_then(<[_]>::first).ok_or(Invalid)?;
             let scheme = if first.tls.is_some() { "https" } else { "http" };
             let origin = format!("{scheme}://{}", first.address).parse();

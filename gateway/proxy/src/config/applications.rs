@@ -47,7 +47,7 @@ pub enum MasterKey {
     Given(Secret),
     /// A file; created if it is missing.
     File(PathBuf),
-    /// A file of which each of several gateways has a copy. Only the operator creates it: each gateway would create a
+    /// A file that each of several gateways has a copy of. Only the operator creates it: each gateway would create a
     /// different key.
     SharedFile(PathBuf),
 }
@@ -91,7 +91,7 @@ impl Applications {
             (false, false) => Err("neither [application] nor [applications]"),
         };
         let allowed = "either [application] with a key (one application) or [applications] (many, in the store)";
-        let mode = mode.map_err(|found| root.problem("application", found, allowed))?;
+        let mode = mode.map_err(|tables| root.problem("application", tables, allowed))?;
         root.set("applications", mode);
         match single? {
             Some(key) => Ok(Self::Single(key)),
@@ -107,7 +107,8 @@ fn days(days: u64) -> Option<Duration> {
 
 fn single_key(section: &mut Section<'_>, allows_weak_keys: bool) -> Read<AppKey> {
     let secret = section.required_secret("key")?;
-    let problem = |found: &str, allowed| section.problem("key", found, allowed);
+    let problem = |fault: &str, allowed| section.problem("key", fault, allowed);
+    // No report quotes the key: reports go to the log and to terminals.
     let key = secret.expose().parse::<AppKey>();
     let key =
         key.map_err(|_| problem("white space inside the key", "a key without white space"))?;
@@ -153,6 +154,8 @@ impl MasterKey {
                     _ => Self::File(path),
                 })
             }
+            // The file of the configuration gets into repositories and back-ups, and this key opens the keys of all
+            // applications.
             SecretSource::Literal(_) => Err(section.problem(KEY, "the key itself", ALLOWED)),
             source @ SecretSource::Env(_) => section.fetch(KEY, source, ALLOWED).map(Self::Given),
         }

@@ -28,7 +28,7 @@ const DEFAULT_MIN_RATE: u32 = 100;
 /// office of 1,000 people behind one address needs a few, except when all of them connect again.
 const DEFAULT_HANDSHAKES: u32 = 50;
 
-/// Handshakes of an address at once, as a multiple of those of a second.
+/// Handshakes of an address at once, as a multiple of its handshakes per second.
 const HANDSHAKE_BURST: u32 = 10;
 
 /// Limits of clients' connections.

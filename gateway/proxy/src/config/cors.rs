@@ -18,11 +18,11 @@ const MAX_NAMES: usize = 64;
 pub struct Cors {
     /// The origins of pages that may call.
     pub origins: AllowedOrigins,
-    /// Whether such pages may send cookies, and use answers to requests with cookies.
+    /// Whether such pages may send cookies, and use responses to requests with cookies.
     pub credentials: bool,
-    /// Answer headers that pages may read, in addition to Signpost's own.
+    /// Response headers that pages may read, in addition to Signpost's own.
     pub expose_headers: Vec<HeaderName>,
-    /// Request headers that pages may send, in addition to those of the convention and `Content-Type`.
+    /// Request headers that pages may send, in addition to the convention headers and `Content-Type`.
     pub allow_headers: Vec<HeaderName>,
 }
 
@@ -31,7 +31,7 @@ pub struct Cors {
 pub enum AllowedOrigins {
     /// All.
     Any,
-    /// Those that match one of these: at least one.
+    /// Origins that match one of these patterns: at least one.
     Listed(Vec<OriginPattern>),
 }
 
@@ -101,8 +101,8 @@ fn pattern(item: &Value<'_>) -> Read<OriginPattern> {
         return Err(item.invalid_unshown(ALLOWED_ORIGIN));
     };
     OriginPattern::parse(text).map_err(|why| {
-        let found = format!("{}, {why}", item.shown());
-        item.problem(&found, ALLOWED_ORIGIN)
+        let shown = format!("{}, {why}", item.shown());
+        item.problem(&shown, ALLOWED_ORIGIN)
     })
 }
 
@@ -128,6 +128,7 @@ impl OriginPattern {
         let origin: Origin = format!("{scheme}://{host}")
             .parse()
             .map_err(|_| "which is not an origin")?;
+        // In the form in which browsers send origins, since requests are compared byte for byte.
         let serialized = origin.to_string();
         if below.is_none() {
             return Ok(Self::Exact(serialized.into_bytes().into()));
@@ -163,8 +164,8 @@ fn header_names(section: &mut Section<'_>, key: &str) -> Read<Vec<HeaderName>> {
     let name = |text: &str| text.parse().ok().filter(|_| text != "*");
     let names: Vec<HeaderName> = section.list(key, &[], ALLOWED_HEADER, name)?;
     if names.len() > MAX_NAMES {
-        let found = format!("{} names", names.len());
-        return Err(section.problem(key, &found, &format!("at most {MAX_NAMES}")));
+        let count = format!("{} names", names.len());
+        return Err(section.problem(key, &count, &format!("at most {MAX_NAMES}")));
     }
     Ok(names)
 }

@@ -54,6 +54,7 @@ impl Limits {
                 query: section.number("query_bytes", 64..=HeadLimits::MAX_BYTES, 8 * 1024),
             }),
             body: section.number("body_bytes", 64..=MAX_BODY, MAX_BODY),
+            // At least `time` and `sign`, which each signed request has.
             params: section.number("params", 2..=10_000, 256),
             unsigned: section.section("unsigned", |section| {
                 let rate = section.number("per_second", 0..=MAX_PER_SECOND, UNSIGNED_PER_SECOND);
@@ -86,6 +87,7 @@ pub struct Timeouts {
 
 impl Timeouts {
     pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+        // No 0: a peer that never times out could hold its connection for ever.
         let mut seconds = |key, default| section.seconds(key, 1..=3600, default);
         read_all!(Self {
             head: seconds("head_seconds", 10),

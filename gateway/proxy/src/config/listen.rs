@@ -111,12 +111,14 @@ impl ListenerSettings {
         let listeners = each(&items, |item| item.section(Self::read))?;
         let addresses = listeners.iter().map(|listener| listener.address);
         check_unique(items.iter().zip(addresses), "each address once")?;
+        // The system would bind both, as sockets of a gateway share their ports (`SO_REUSEPORT`), and prefer the more
+        // specific address without a word.
         let clash = |(index, listener): (usize, &Self)| {
             let mut before = listeners[..index].iter();
             let other = before.find(|other| overlap(listener.address, other.address))?;
-            let found = format!("\"{}\" beside \"{}\"", listener.address, other.address);
+            let both = format!("\"{}\" beside \"{}\"", listener.address, other.address);
             Some(items[index].problem(
-                &found,
+                &both,
                 "one of the two, or another port: the other takes its connections",
             ))
         };
@@ -182,6 +184,7 @@ fn hsts(text: &str) -> Option<HeaderValue> {
             None if directive == "preload" => "preload",
             _ => return None,
         };
+        // RFC 6797 section 6.1: a browser ignores the whole field if a directive appears twice.
         (!names.contains(&name)).then(|| names.push(name))?;
     }
     names.contains(&"max-age").then(|| text.parse().ok())?
@@ -192,12 +195,12 @@ fn acme_webroot(section: &mut Section<'_>, has_tls: bool) -> Read<Option<Arc<Pat
     let Some(folder) = section.path(KEY)? else {
         return Ok(None);
     };
-    let found = format!("{:?}", folder.display().to_string());
+    let shown = format!("{:?}", folder.display().to_string());
     if has_tls {
-        return Err(section.problem(KEY, &found, "only without tls: challenges come by http"));
+        return Err(section.problem(KEY, &shown, "only without tls: challenges come by http"));
     }
     if !folder.is_dir() {
-        return Err(section.problem(KEY, &found, "the path of a folder"));
+        return Err(section.problem(KEY, &shown, "the path of a folder"));
     }
     Ok(Some(Arc::new(folder)))
 }
@@ -250,7 +253,7 @@ pub(super) fn read_tls(
     };
     let mut files = Vec::new();
     let loaded = LoadedTls::load(&settings, &mut files);
-    // Also those that cannot be used: once one of them changes, the configuration is read again.
+    // Also files that cannot be used: once one of them changes, the configuration is read again.
     files.into_iter().for_each(|file| section.record_file(file));
     let loaded = loaded.map_err(|error| report(section, &settings, &error))?;
     Ok(Tls::new(settings, loaded))

@@ -106,6 +106,7 @@ impl Management {
     ) -> Option<String> {
         self.console.as_ref()?;
         let (own, public) = (self.settings.listen.ip(), public_url.host_str()?);
+        // A URL has brackets around an IPv6 address.
         let is_own = public.trim_matches(['[', ']']) == own.to_string();
         let mut names = self.settings.hosts.names();
         if is_own || names.any(|name| name.eq_ignore_ascii_case(public)) {
@@ -154,6 +155,7 @@ impl Management {
         }
         let settings = settings?.ok_or(Invalid)?;
         let listen = settings.listen;
+        // Tokens of operators would cross the network in clear text.
         if api == Ok(true) && !has_tls && !listen.ip().is_loopback() {
             let allowed = "with [management.api]: a loopback address, or [management.tls]";
             return Err(section.problem("listen", &listen.to_string(), allowed));
@@ -188,6 +190,7 @@ fn read_console(section: &mut Section<'_>) -> Read<Option<ConsoleSettings>> {
         let accounts = accounts.map(|(_, account)| account.ok_or(Invalid));
         let accounts = accounts.collect::<Read<Vec<_>>>()?;
         let key = |account: &ConsoleAccount| (account.provider.clone(), account.username.clone());
+        // An account that is listed twice could have two roles, and the order of the tables would choose.
         for (place, account) in accounts.iter().enumerate() {
             if accounts[..place]
                 .iter()

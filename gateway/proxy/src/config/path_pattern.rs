@@ -29,6 +29,7 @@ impl PathPattern {
         match self {
             Self::Exact(only) => path == &**only,
             Self::Below(start) => path.starts_with(&**start),
+            // Whole segments only: `/orders/**` must not take `/orders-old`.
             Self::Tree(root) => path
                 .strip_prefix(&**root)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
@@ -47,6 +48,7 @@ impl PathPattern {
             (Self::Exact(_), _) => false,
             // "/" takes every path; the root of "/**" is empty.
             (Self::Below(start), Self::Tree(root)) => &**start == "/" || root.starts_with(&**start),
+            // What takes the shortest path of a pattern takes all that are below it.
             (_, Self::Below(start) | Self::Tree(start)) => self.takes(start),
         }
     }

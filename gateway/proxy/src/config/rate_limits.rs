@@ -161,6 +161,7 @@ fn read_rate(section: &mut Section<'_>) -> Read<Rate> {
         section.set("burst", "twice per_second");
     }
     let per_second = per_second?;
+    // No overflow: `MAX_PER_SECOND` is a million.
     let default = (per_second * BURST_SECONDS).min(MAX_BURST);
     rate(per_second, burst.unwrap_or(default))
 }
@@ -169,6 +170,7 @@ fn rule_number(method: Option<Method>, path: &str, by: By) -> u64 {
     let method = method.map_or("", Method::as_str);
     let by = BY.iter().find(|(_, kind)| *kind == by);
     let by = by.map_or("", |(word, _)| word);
+    // The text is a format: gateways that share counts, also of two releases, have to find the same number.
     let text = format!("{by} {method} {path}");
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
@@ -180,7 +182,7 @@ fn rule_number(method: Option<Method>, path: &str, by: By) -> u64 {
 pub enum OwnRate {
     /// Its requests are not limited; limits on paths still apply.
     Unlimited,
-    /// This rate replaces that of `[rate_limits.application]`.
+    /// This rate replaces the rate of `[rate_limits.application]`.
     Limited(Rate),
 }
 
@@ -228,6 +230,7 @@ impl std::str::FromStr for OwnRate {
         }
         let (per_second, burst) = text.split_once('/').ok_or(ParseOwnRateError)?;
         let number = |text: &str| {
+            // `parse` would accept a sign.
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
             text.parse()
                 .ok()

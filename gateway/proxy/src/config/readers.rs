@@ -32,9 +32,9 @@ pub(super) fn method(section: &mut Section<'_>) -> Read<Option<Method>> {
 /// Reads each item of a list. All are read before the first failure ends this, so that every problem is reported.
 pub(super) fn each<'d, T>(
     items: &[Value<'d>],
-    read: impl FnMut(&Value<'d>) -> Read<T>,
+    reader: impl FnMut(&Value<'d>) -> Read<T>,
 ) -> Read<Vec<T>> {
-    let all: Vec<_> = items.iter().map(read).collect();
+    let all: Vec<_> = items.iter().map(reader).collect();
     all.into_iter().collect()
 }
 
@@ -43,12 +43,12 @@ pub(super) fn check_unique<'d, K: Display + PartialEq>(
     items: impl IntoIterator<Item = (&'d Value<'d>, K)>,
     allowed: &str,
 ) -> Read<()> {
-    let (mut read, mut keys) = (Ok(()), Vec::new());
+    let (mut result, mut keys) = (Ok(()), Vec::new());
     for (item, key) in items {
         if keys.contains(&key) {
-            read = Err(item.problem(&format!("\"{key}\" twice"), allowed));
+            result = Err(item.problem(&format!("\"{key}\" twice"), allowed));
         }
         keys.push(key);
     }
-    read
+    result
 }

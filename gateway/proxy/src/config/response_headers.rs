@@ -20,9 +20,10 @@ const MAX_FIELDS: usize = 64;
 /// The prefix of the headers of CORS, which `[cors]` decides on.
 const CORS_PREFIX: &str = "access-control-";
 
-/// Headers of which the gateway or the login service decides the value.
+/// Headers whose value the gateway or the login service decides.
 const RESERVED: [HeaderName; 11] = [
     header::ALLOW,
+    // The same value with each response could not describe every body.
     header::CONTENT_ENCODING,
     header::CONTENT_TYPE,
     header::DATE,
@@ -48,7 +49,7 @@ pub struct ResponseHeaders {
 }
 
 impl ResponseHeaders {
-    /// Reads `response` of the table `[headers]`. `names` are those of the convention, if they are valid.
+    /// Reads `response` of the table `[headers]`. `names` are the names of the convention headers, if they are valid.
     pub(super) fn read(section: &mut Section<'_>, names: Option<&HeaderNames>) -> Read<Self> {
         section.section("response", |section| {
             let set = section.list("set", &[], FIELDS, field);
@@ -64,8 +65,8 @@ impl ResponseHeaders {
                 .find(|&index| set_names[..index].contains(&set_names[index]))
                 .map(|index| &set_names[index])
             {
-                let found = format!("\"{name}\" twice");
-                return Err(section.problem("set", &found, "each name once"));
+                let twice = format!("\"{name}\" twice");
+                return Err(section.problem("set", &twice, "each name once"));
             }
             Ok(Self {
                 fields: [set, add].concat(),
@@ -112,8 +113,8 @@ fn check(
     names: Option<&HeaderNames>,
 ) -> Read<()> {
     if headers.len() > MAX_FIELDS {
-        let found = format!("{} headers", headers.len());
-        return Err(section.problem(key, &found, &format!("at most {MAX_FIELDS}")));
+        let count = format!("{} headers", headers.len());
+        return Err(section.problem(key, &count, &format!("at most {MAX_FIELDS}")));
     }
     let Some(name) = headers.iter().find(|name| is_reserved(name, names)) else {
         return Ok(());
@@ -136,6 +137,7 @@ fn is_reserved(name: &HeaderName, names: Option<&HeaderNames>) -> bool {
         || [X_REQUEST_ID, header::STRICT_TRANSPORT_SECURITY].contains(name)
         || HOP_BY_HOP.contains(&text.as_bytes())
         || text.starts_with(CORS_PREFIX)
+        // Programs that get headers as variables (CGI, WSGI) take `_` for `-`.
         || text.replace('_', "-").starts_with(INTERNAL_PREFIX)
         || names.is_some_and(is_of_convention)
 }

@@ -88,6 +88,7 @@ impl Unsigned {
     /// The rule of routes without one of their own: at least as strict as the version and the gateway. Their backends are
     /// others, so an accept is not meant for them.
     pub(super) fn of_routes(self, gateway: Self) -> Self {
+        // The variants are ordered by strictness.
         if self.max(gateway) == Self::Reject {
             Self::Reject
         } else {

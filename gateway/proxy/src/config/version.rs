@@ -115,7 +115,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Numbers a backend. Without a `secret` of its own, it gets that of the whole file, unless it gets only copies.
+    /// Numbers a backend. Without a `secret` of its own, it gets the whole file's secret, unless it gets only copies.
     fn add(
         &mut self,
         name: BackendName,
@@ -182,6 +182,7 @@ impl Versions {
         let mut reading = Reading {
             gateway,
             warnings: Vec::new(),
+            // If the secret is invalid, the versions are read without it, so that their problems are reported, too.
             secret: secret.clone().ok().flatten(),
             uses_secret: false,
             backends: Vec::new(),
@@ -201,12 +202,14 @@ impl Versions {
         let default = default.and_then(|default| check_default(default, &named, root))?;
         let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
         let mut all = all.ok_or(Invalid)?;
-        all.sort_by(|one, other| one.name().cmp(other.name()));
+        all.sort_by(|version, other| version.name().cmp(other.name()));
+        // After the sort, which settles the numbers.
         let default = all.iter().position(|version| **version.name() == default);
         let common = common?;
         let numbered = all.into_iter().enumerate();
         let complete =
             numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
+        // Last: a bridge takes over the other version's routes, common ones included.
         let all = bridged(complete.collect(), root)?;
         reading.warn_of_useless_routes(&all, &common);
         reading.warn_of_paths(&all, always_signs);
@@ -258,7 +261,7 @@ impl Versions {
     pub(crate) fn life_cycle_fields(&self) -> Vec<HeaderName> {
         let cycles = self.iter().filter_map(|version| version.life_cycle());
         let mut names: Vec<HeaderName> = cycles.flat_map(LifeCycle::field_names).cloned().collect();
-        names.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        names.sort_by(|name, other| name.as_str().cmp(other.as_str()));
         names.dedup();
         names
     }
@@ -299,16 +302,16 @@ impl Versions {
     }
 }
 
-/// The names of all tables, sorted; reports those that are no names of versions. Tables with an invalid address count: that is
-/// reported on its own.
+/// The names of all tables, sorted; reports names that no version can have. Tables with an invalid address count: the
+/// address is reported on its own.
 fn names<T>(tables: &[(String, T)], root: &Section<'_>) -> Vec<Version> {
     let mut names = Vec::new();
     for (name, _) in tables {
         match name.parse::<Version>() {
             Ok(version) => names.push(version),
             Err(error) => {
-                let found = format!("[versions.{name}]");
-                let _ = root.problem("versions", &found, &error.to_string());
+                let table = format!("[versions.{name}]");
+                let _ = root.problem("versions", &table, &error.to_string());
             }
         }
     }
@@ -326,8 +329,8 @@ fn check_default(default: Version, named: &[Version], root: &Section<'_>) -> Rea
         [] => "a version with a [versions.NAME] table that has a backend".to_owned(),
         _ => known.join(", "),
     };
-    let found = format!("\"{default}\", which has no [versions.{default}]");
-    Err(root.problem("default_version", &found, &allowed))
+    let unknown = format!("\"{default}\", which has no [versions.{default}]");
+    Err(root.problem("default_version", &unknown, &allowed))
 }
 
 /// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.
@@ -340,6 +343,7 @@ fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVe
             (None, Some(shadow)) => ("shadow.to", shadow.to.clone()),
             (None, None) => continue,
         };
+        // No chain of bridges: each would change a request again, and a circle would never end.
         let others = all.iter().filter(|version| version.bridge().is_none());
         let others = others.filter(|version| **version.name() != **all[index].name());
         if !others.clone().any(|version| **version.name() == to) {
@@ -351,6 +355,7 @@ fn bridged(all: Vec<ServedVersion>, root: &Section<'_>) -> Read<Vec<Arc<ServedVe
         }
         if key == "bridge"
             && let Some(other) = all.iter().position(|version| **version.name() == to)
+            // The two differ: a version is not among its own others.
             && let Ok([version, other]) = all.get_disjoint_mut([index, other])
         {
             version.bridge_to(other);

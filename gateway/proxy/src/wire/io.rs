@@ -23,8 +23,8 @@ const RATE_GRACE: Duration = Duration::from_secs(5);
 /// How often a request in flight checks whether a stop cuts it off.
 const WAKE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// When the rest of a head or form must have arrived of which `received` bytes are there: within `timeout` in all, and
-/// at `min_rate` bytes per second or more.
+/// When the rest of a head or form must have arrived, if `received` bytes are there: within `timeout` in all, and at
+/// `min_rate` bytes per second or more.
 pub(crate) fn arrival_deadline(
     started: Instant,
     timeout: Duration,
@@ -41,7 +41,7 @@ pub(crate) fn arrival_deadline(
 /// time. Only waits for the client count, not those for the backend.
 #[derive(Clone, Copy, Debug)]
 pub struct SendLimits {
-    /// Timeout of a wait; also the time by which all waits may exceed those of the smallest rate.
+    /// Timeout of a wait; also the time by which all waits may exceed what the smallest rate needs.
     pub timeout: Duration,
     /// Smallest rate, in bytes per second.
     pub(crate) min_rate: NonZeroU32,

@@ -49,13 +49,13 @@ pub struct BackendName {
 /// A part of a version's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Those that neither a route nor a canary takes.
+    /// Requests that neither a route nor a canary takes.
     Own,
     /// The share of the canary of this name.
     Canary(Box<str>),
     /// Copies of requests.
     Shadow,
-    /// Those on the paths of a route.
+    /// Requests on the paths of a route.
     Route(PathPattern),
     /// The same, of several versions.
     CommonRoute {
@@ -90,8 +90,10 @@ impl Backend {
     /// Whether requests are sent alike, and with the same secret.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let [one, two] = [self, other].map(|backend| backend.secret.as_ref().map(Secret::expose));
-        one == two && self.name == other.name && self.upstream.is_same(&other.upstream)
+        // Not in constant time: both secrets are the operator's, and no client can measure it.
+        let [secret, other_secret] =
+            [self, other].map(|backend| backend.secret.as_ref().map(Secret::expose));
+        secret == other_secret && self.name == other.name && self.upstream.is_same(&other.upstream)
     }
 }
 

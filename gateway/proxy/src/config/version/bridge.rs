@@ -303,12 +303,12 @@ impl Beside<'_, '_> {
 fn read_step<S, T>(
     section: &mut Section<'_>,
     kinds: &'static [StepKind<T>],
-    mut read: impl FnMut(&mut Section<'_>, &str) -> Read<Option<S>>,
+    mut reader: impl FnMut(&mut Section<'_>, &str) -> Read<Option<S>>,
 ) -> Read<Option<(&'static StepKind<T>, S)>> {
     // All keys are read before the first problem ends this.
     let steps: Vec<_> = kinds
         .iter()
-        .map(|kind| Ok(read(section, kind.0)?.map(|value| (kind, value))))
+        .map(|kind| Ok(reader(section, kind.0)?.map(|value| (kind, value))))
         .collect();
     let steps: Vec<_> = steps
         .into_iter()
@@ -406,12 +406,14 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
 fn read_value(
     section: &mut Section<'_>,
     allowed: &str,
-    read: impl Fn(&Value<'_>) -> Option<String>,
+    reader: impl Fn(&Value<'_>) -> Option<String>,
 ) -> Read<Option<String>> {
     let Some(value) = section.find("value", allowed) else {
         return Ok(None);
     };
-    read(&value).map(Some).ok_or_else(|| value.invalid(allowed))
+    reader(&value)
+        .map(Some)
+        .ok_or_else(|| value.invalid(allowed))
 }
 
 /// `value` as JSON.
@@ -462,13 +464,14 @@ const OF_BACKENDS: [&str; 9] = [
 
 /// Reports the keys that a version with a bridge has no backend for.
 pub(super) fn check_no_backend(section: &mut Section<'_>) -> Read<()> {
-    let mut read = Ok(());
+    let mut result = Ok(());
     for key in OF_BACKENDS {
+        // Looked for, each key counts as known: otherwise it would be reported as unknown, too.
         if let Some(value) = section.find(key, "") {
-            read = Err::<(), Invalid>(
+            result = Err::<(), Invalid>(
                 value.problem("it beside bridge", "either bridge, or a backend"),
             );
         }
     }
-    read
+    result
 }

@@ -52,13 +52,14 @@ pub(super) fn read_canaries(
     let names = canaries.iter().map(|(value, canary)| (value, &canary.name));
     check_unique(names, "each name once")?;
     let canaries: Vec<_> = canaries.into_iter().map(|(_, canary)| canary).collect();
+    // Three canaries of 100 percent are more than `u8` holds.
     let sum: u16 = canaries
         .iter()
         .map(|canary| u16::from(canary.percent))
         .sum();
     if sum > 100 {
-        let found = format!("{sum} percent in all");
-        return Err(section.problem(KEY, &found, "at most 100 percent in all"));
+        let total = format!("{sum} percent in all");
+        return Err(section.problem(KEY, &total, "at most 100 percent in all"));
     }
     Ok((sticky_by?, canaries))
 }

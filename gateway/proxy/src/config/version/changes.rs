@@ -1,4 +1,4 @@
-//! What changes the requests and responses of one version into those of another. CONTRACT 5.
+//! Changes that turn the requests and responses of one version into another version's. CONTRACT 5.
 
 use std::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ pub struct Changes {
     digest: Box<str>,
 }
 
-/// One change, of which an operator has said what it is called.
+/// One change, with a name that an operator has given it.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// Its name in reports, metrics and errors: a word of `[a-z0-9_]`.
@@ -84,7 +84,7 @@ impl Changes {
         &self.digest
     }
 
-    /// Those of the requests with this method and path, as the client sends them.
+    /// The changes of requests with this method and path, as the client sends them.
     pub fn of<'c>(&'c self, method: Method, path: &'c str) -> impl Iterator<Item = &'c Change> {
         self.iter().filter(move |change| change.takes(method, path))
     }
@@ -92,10 +92,13 @@ impl Changes {
     /// The path at the other version; `None` if it is the same.
     #[must_use]
     pub fn path(&self, method: Method, path: &str) -> Option<String> {
+        // The path of the client chooses the changes; each step then sees the path that the step before left.
         let steps = self.of(method, path).flat_map(|change| &change.request);
         steps.fold(None, |changed, step| match step {
             RequestChange::Path { from, to } => {
                 let before = changed.as_deref().unwrap_or(path);
+                // As a text, not by segments: conf/guides/bridges.md tells operators that `/account` begins
+                // `/accounts`, too.
                 let rest = before.strip_prefix(&**from);
                 rest.map(|rest| format!("{to}{rest}")).or(changed)
             }

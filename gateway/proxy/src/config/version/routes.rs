@@ -22,7 +22,7 @@ use crate::config::{
     version::backend::upstream::{DefaultChecks, Upstream},
 };
 
-/// Limit of a list of routes: each request is compared with those of its version, and with the common ones.
+/// Limit of a list of routes: each request is compared with the routes of its version, and with the common ones.
 const MAX_ROUTES: usize = 256;
 const KEY: &str = "routes";
 const ALLOWED: &str = "each path once; give one route several backends instead";
@@ -83,7 +83,7 @@ pub(super) fn read_routes(
     Ok(routes.into_iter().map(|(_, route)| route).collect())
 }
 
-/// Reads the routes of all or several versions, of which `known` has the names, and numbers their backends.
+/// Reads the routes of all or several versions, and numbers their backends. `known` has the names of all versions.
 pub(super) fn read_common_routes(
     root: &mut Section<'_>,
     known: &[Version],
@@ -96,13 +96,15 @@ pub(super) fn read_common_routes(
     })?;
     let mut common: Vec<CommonRoute> = Vec::new();
     for (value, (route, versions)) in routes {
+        // Other versions may have another route for the path. Two routes of one version would leave the choice to their
+        // order.
         let mut versions_of = versions.as_deref().unwrap_or(known).iter();
         if let Some(version) = versions_of.find(|version| {
             let mut before = common.iter();
             before.any(|before| before.path == route.path && before.is_of(version))
         }) {
-            let found = format!("\"{}\" twice for {version}", route.path);
-            return Err(value.problem(&found, ALLOWED));
+            let twice = format!("\"{}\" twice for {version}", route.path);
+            return Err(value.problem(&twice, ALLOWED));
         }
         let part = Part::CommonRoute {
             path: route.path.clone(),
@@ -127,8 +129,8 @@ fn read_versions(section: &mut Section<'_>, known: &[Version]) -> Read<Option<Ve
     const KEY: &str = "versions";
     let names: Vec<_> = known.iter().map(Version::as_str).collect();
     let allowed = format!("versions with a table: {}", names.join(", "));
-    let known_one = |text: &str| text.parse().ok().filter(|version| known.contains(version));
-    let mut versions = section.list(KEY, &[], &allowed, known_one)?;
+    let known_version = |text: &str| text.parse().ok().filter(|version| known.contains(version));
+    let mut versions = section.list(KEY, &[], &allowed, known_version)?;
     versions.sort();
     versions.dedup();
     match (section.has(KEY), versions.is_empty()) {

@@ -36,7 +36,7 @@ pub struct ServedVersion {
     /// Its index among all versions, from 0.
     pub number: usize,
     life_cycle: Option<LifeCycle>,
-    /// Its own backend, its canaries, and those of its routes, common ones last.
+    /// Its own backend, its canaries, and the backends of its routes, common ones last.
     destinations: Vec<Destination>,
     /// The paths with a backend of their own, by [`PathPattern::precedence`].
     routes: Vec<(PathPattern, BackendIndex)>,
@@ -44,7 +44,7 @@ pub struct ServedVersion {
     canaries: Vec<(u8, BackendIndex)>,
     sticky_by: StickyBy,
     response_headers: ResponseHeaders,
-    /// What changes its requests and responses into those of another version.
+    /// Changes that turn its requests and responses into another version's.
     changes: Option<Arc<Changes>>,
     /// The version whose backends serve its requests; `None` if it has a backend of its own.
     bridge: Option<Bridge>,
@@ -59,7 +59,7 @@ pub struct ServedVersion {
 /// Which paths a version takes. CONTRACT 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
-    /// Those that every reader understands alike.
+    /// Paths that every reader understands alike.
     Canonical,
     /// All, as they were sent.
     AsSent,
@@ -72,7 +72,7 @@ pub struct Bridge {
     pub to: Arc<Version>,
     /// The number of its backends, which are the first of the bridged version.
     backends: u16,
-    /// The paths of its routes, as those of the bridged version.
+    /// Routes of the target version, by path.
     routes: Vec<(PathPattern, BackendIndex)>,
 }
 
@@ -88,10 +88,10 @@ struct Destination {
 pub struct BackendIndex(u16);
 
 impl BackendIndex {
-    /// That of the version's own backend.
+    /// The index of the version's own backend.
     pub(crate) const OWN: Self = Self(0);
 
-    /// That of the destination which a version gets next: they are far fewer than 65,536.
+    /// The index of the next destination. A version has far fewer than 65,536.
     fn next(destinations: &[Destination]) -> Self {
         Self(u16::try_from(destinations.len()).unwrap_or_default())
     }
@@ -125,8 +125,8 @@ impl ServedVersion {
         let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
         let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
         if let (Some(_), Some(_)) = (&bridge, &shadow) {
-            let found = "it beside bridge";
-            return Err(section.problem("shadow", found, "a version with a backend of its own"));
+            let both = "it beside bridge";
+            return Err(section.problem("shadow", both, "a version with a backend of its own"));
         }
         // `Versions` reports an invalid name.
         let name = Arc::new(name?);
@@ -183,6 +183,7 @@ impl ServedVersion {
         self.number = number;
         let of_routes = self.unsigned.of_routes(unsigned);
         for route in common.iter().filter(|route| route.is_of(&self.name)) {
+            // A version's own route is an exception from a common one.
             if self.routes.iter().all(|(path, _)| *path != route.path) {
                 let index = BackendIndex::next(&self.destinations);
                 self.destinations.push(Destination {
@@ -206,6 +207,8 @@ impl ServedVersion {
             backend: Arc::clone(&served.backend),
             unsigned: served.unsigned.max(self.unsigned),
         });
+        // The other version's backends go first. So `BackendIndex::OWN` is its own backend, and a comparison of numbers
+        // tells whether a request takes the bridge; the indices of this version's routes move up.
         let own = std::mem::take(&mut self.destinations);
         self.destinations = served.chain(own).collect();
         bridge.backends = BackendIndex::next(&other.destinations).0;
@@ -213,6 +216,7 @@ impl ServedVersion {
         for (_, BackendIndex(index)) in &mut self.routes {
             *index += bridge.backends;
         }
+        // The backends of the other version rely on its rule, whoever's clients call them.
         if other.paths == Paths::Canonical {
             self.paths = Paths::Canonical;
         }
@@ -266,7 +270,7 @@ impl ServedVersion {
         bridge.map_or(&self.name, |bridge| &bridge.to)
     }
 
-    /// Whether the backend of an index is that of another version.
+    /// Whether the backend of an index is another version's.
     #[must_use]
     pub fn is_bridged(&self, index: BackendIndex) -> bool {
         let bridge = self.bridge.as_ref();
@@ -279,7 +283,7 @@ impl ServedVersion {
         self.bridge.as_ref()
     }
 
-    /// What changes its requests and responses into those of another version.
+    /// Changes that turn its requests and responses into another version's.
     #[must_use]
     pub fn changes(&self) -> Option<&Arc<Changes>> {
         self.changes.as_ref()
@@ -304,14 +308,14 @@ impl ServedVersion {
             .map_or(Stage::Current, |life_cycle| life_cycle.stage(now))
     }
 
-    /// All of its backends: its own, its canaries, and those of its routes. Other versions have those of common routes, too.
+    /// Own backend, canaries, routes. A common route's backend appears in several versions.
     pub fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.destinations
             .iter()
             .map(|destination| &destination.backend)
     }
 
-    /// The share of the requests without a route that a backend serves, in percent; `None` for that of a route.
+    /// The share of the requests without a route that a backend serves, in percent; `None` for the backend of a route.
     #[must_use]
     pub fn share(&self, backend: &Backend) -> Option<u8> {
         match backend.name.part {
@@ -320,9 +324,9 @@ impl ServedVersion {
             Part::Canary(_) => {
                 let ends = self.canaries.iter().map(|(end, _)| *end);
                 let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends));
-                let found =
+                let share =
                     canaries.find(|((_, canary), _)| self.backend(*canary).name == backend.name);
-                found.map(|((end, _), start)| end - start)
+                share.map(|((end, _), start)| end - start)
             }
         }
     }
@@ -339,9 +343,9 @@ impl ServedVersion {
         let own = self.unsigned(BackendIndex::OWN);
         let mut destinations = self.destinations.iter();
         self.paths == Paths::AsSent
-            && destinations.any(|one| {
-                let asks_account = one.backend.account.check != AccountCheck::None;
-                let asks_sign = always_signs || one.unsigned == Unsigned::Reject;
+            && destinations.any(|destination| {
+                let asks_account = destination.backend.account.check != AccountCheck::None;
+                let asks_sign = always_signs || destination.unsigned == Unsigned::Reject;
                 asks_account || (asks_sign && own != Unsigned::Reject)
             })
     }
@@ -388,7 +392,7 @@ impl ServedVersion {
 }
 
 impl Bridge {
-    /// The same of the other version's routes; `path` is the path there.
+    /// The backend of the longest route of the other version that takes `path`, which is the path there.
     #[must_use]
     pub fn routed(&self, path: &str) -> Option<BackendIndex> {
         routed(&self.routes, path)
@@ -396,9 +400,10 @@ impl Bridge {
 }
 
 fn routed(routes: &[(PathPattern, BackendIndex)], path: &str) -> Option<BackendIndex> {
+    // Sorted by precedence, so the first route that takes the path is the longest.
     let mut routes = routes.iter();
-    let found = routes.find(|(pattern, _)| pattern.takes(path));
-    found.map(|(_, index)| *index)
+    let route = routes.find(|(pattern, _)| pattern.takes(path));
+    route.map(|(_, index)| *index)
 }
 
 /// Numbers the backends of a version.
@@ -430,6 +435,7 @@ impl Numbering<'_, '_> {
         self.add(Part::Own, own.upstream, rules, own.secret.clone());
         let mut end = 0;
         let canaries = own.canaries.into_iter().map(|canary| {
+            // At most 100: `read_canaries` has checked the sum.
             end += canary.percent;
             let secret = canary.secret.or_else(|| own.secret.clone());
             let part = Part::Canary(canary.name);

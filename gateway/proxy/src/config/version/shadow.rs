@@ -42,7 +42,7 @@ pub struct Shadow {
     pub ignore: Box<[JsonPath]>,
     /// The headers that are compared.
     pub headers: Box<[HeaderName]>,
-    /// The backend that gets the copies; `None`: that of the version.
+    /// The backend that gets the copies; `None`: the version's own.
     pub backend: Option<Arc<Backend>>,
 }
 
@@ -159,8 +159,8 @@ fn read_paths(section: &mut Section<'_>, key: &str) -> Read<Vec<PathPattern>> {
     let paths: Vec<PathPattern> =
         section.list(key, &[], PathPattern::ALLOWED, |text| text.parse().ok())?;
     if paths.len() > MAX_PATHS {
-        let found = format!("{} paths", paths.len());
-        return Err(section.problem(key, &found, &format!("at most {MAX_PATHS}")));
+        let count = format!("{} paths", paths.len());
+        return Err(section.problem(key, &count, &format!("at most {MAX_PATHS}")));
     }
     Ok(paths)
 }

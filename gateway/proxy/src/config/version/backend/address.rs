@@ -92,6 +92,7 @@ impl FromStr for HostPort {
                 _ => Ok(Self::Address(address)),
             };
         }
+        // For the report: an IPv6 address without a port has colons, too.
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() || is_host_name(text) {
             return Err(ParseHostPortError::WithoutPort);
@@ -121,6 +122,8 @@ impl HostPort {
         let ip = address.ip().to_canonical();
         own.iter().any(|own| {
             let own_ip = own.ip().to_canonical();
+            // A gateway on the unspecified address also has the machine's other addresses, which the file does not
+            // show.
             let is_here = own_ip == ip || own_ip.is_unspecified() && ip.is_loopback();
             own.port() == address.port() && is_here
         })
@@ -158,10 +161,10 @@ fn is_host_name(host: &str) -> bool {
 
 /// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
 pub(super) fn addresses(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
-    let one = section.find("backend", ALLOWED);
+    let single = section.find("backend", ALLOWED);
     let several = section.find("backends", ALLOWED_LIST);
     section.describe_item("backends", |item| table_address(item, own));
-    match (one, several) {
+    match (single, several) {
         (Some(value), None) => {
             let address = address(&value, ALLOWED, own)?;
             value.set(shown(&address));
@@ -209,13 +212,13 @@ fn address(value: &Value<'_>, allowed: &str, own: &[SocketAddr]) -> Read<Written
 fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     let items = value.items().filter(|items| !items.is_empty());
     let items = items.ok_or_else(|| value.invalid_unshown(ALLOWED_LIST))?;
-    let read: Vec<_> = items.iter().map(|item| item_address(item, own)).collect();
+    let results: Vec<_> = items.iter().map(|item| item_address(item, own)).collect();
     // All problems at once: these of the addresses that are valid.
     let valid = || {
         items
             .iter()
-            .zip(&read)
-            .filter_map(|(item, read)| Some((item, read.as_ref().ok()?)))
+            .zip(&results)
+            .filter_map(|(item, result)| Some((item, result.as_ref().ok()?)))
     };
     let known = valid().map(|(item, (address, _))| (item, &address.host_port));
     let is_unique = check_unique(known, "each address once; set its weight instead");
@@ -227,7 +230,7 @@ fn several_addresses(value: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddre
         let allowed = "addresses that all begin with https://, or none of them";
         Err(value.problem("addresses with and without TLS", allowed))
     };
-    let addresses = read.into_iter().collect::<Read<Vec<_>>>()?;
+    let addresses = results.into_iter().collect::<Read<Vec<_>>>()?;
     is_unique.and(is_alike)?;
     let shown: Vec<_> = addresses.iter().map(shown).collect();
     value.set(format!("[{}]", shown.join(", ")));
@@ -243,12 +246,12 @@ fn item_address(item: &Value<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
 }
 
 fn table_address(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddress> {
-    let found = match section.find("address", ALLOWED) {
+    let address = match section.find("address", ALLOWED) {
         Some(value) => address(&value, ALLOWED_ITEM, own),
         None => Err(section.missing("address", ALLOWED_ITEM)),
     };
     let weight = section.number("weight", 1..=MAX_WEIGHT, 1);
-    let (mut address, is_https) = found?;
+    let (mut address, is_https) = address?;
     address.weight = weight?;
     Ok((address, is_https))
 }

@@ -51,6 +51,7 @@ pub(super) fn with_tls(
 
 /// Reads the files of the table; `None` if the addresses have no TLS.
 fn settings(section: &mut Section<'_>, are_https: bool) -> Read<Option<TlsSettings>> {
+    // All three before the first problem ends this: a key that is not read counts as unknown.
     let files = [CA, CERTIFICATE, KEY].map(|key| section.file(key));
     match (section.has(CERTIFICATE), section.has(KEY)) {
         (true, false) => return Err(section.missing(KEY, ALLOWED_KEY)),
@@ -69,12 +70,14 @@ fn settings(section: &mut Section<'_>, are_https: bool) -> Read<Option<TlsSettin
     settings.map(Some)
 }
 
-/// The authorities in a file; by default, those of the system.
+/// The authorities in a file; by default, the system's authorities.
 fn authorities(section: &Section<'_>, file: Option<&NamedFile>) -> Read<RootCertStore> {
     let mut authorities = RootCertStore::empty();
     let Some(file) = file else {
-        let found = rustls_native_certs::load_native_certs().certs;
-        authorities.add_parsable_certificates(found);
+        // The system's list is not the operator's to correct, so what rustls cannot read of it is skipped. In the
+        // operator's own file it is a problem.
+        let system = rustls_native_certs::load_native_certs().certs;
+        authorities.add_parsable_certificates(system);
         if authorities.is_empty() {
             let allowed = "a file, since this system has no certificates of authorities";
             return Err(section.missing(CA, allowed));
@@ -83,8 +86,8 @@ fn authorities(section: &Section<'_>, file: Option<&NamedFile>) -> Read<RootCert
     };
     for certificate in certificates(section, CA, file)? {
         authorities.add(certificate).map_err(|error| {
-            let found = format!("{}, with an invalid certificate ({error})", shown(file));
-            section.problem(CA, &found, ALLOWED_CERTIFICATES)
+            let fault = format!("{}, with an invalid certificate ({error})", shown(file));
+            section.problem(CA, &fault, ALLOWED_CERTIFICATES)
         })?;
     }
     Ok(authorities)
@@ -99,8 +102,8 @@ fn client_certificate(
     section.note_secret(KEY, Some(&key.path));
     let chain = certificates(section, CERTIFICATE, chain);
     let key = pem::private_key(&key.content).map_err(|error| {
-        let found = format!("{}, {error}", shown(key));
-        section.problem(KEY, &found, ALLOWED_KEY)
+        let fault = format!("{}, {error}", shown(key));
+        section.problem(KEY, &fault, ALLOWED_KEY)
     });
     let (chain, key) = (chain?, key?);
     Ok(ClientCertificate { chain, key })
@@ -113,8 +116,8 @@ fn certificates(
     file: &NamedFile,
 ) -> Read<Vec<CertificateDer<'static>>> {
     pem::certificates(&file.content).map_err(|error| {
-        let found = format!("{}, {error}", shown(file));
-        section.problem(key, &found, ALLOWED_CERTIFICATES)
+        let fault = format!("{}, {error}", shown(file));
+        section.problem(key, &fault, ALLOWED_CERTIFICATES)
     })
 }
 
@@ -124,8 +127,8 @@ fn unusable_certificate(section: &Section<'_>, error: &TlsError) -> Invalid {
             section.problem(KEY, "the key of another certificate", ALLOWED_KEY)
         }
         error => {
-            let found = format!("a certificate or key that cannot be used ({error})");
-            section.problem(CERTIFICATE, &found, ALLOWED_CERTIFICATES)
+            let fault = format!("a certificate or key that cannot be used ({error})");
+            section.problem(CERTIFICATE, &fault, ALLOWED_CERTIFICATES)
         }
     }
 }

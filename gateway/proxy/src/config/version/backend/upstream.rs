@@ -78,7 +78,7 @@ impl Upstream {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.fixed, &other.fixed) {
-            (Some(one), Some(other)) => one == other,
+            (Some(endpoint), Some(other)) => endpoint == other,
             _ => self == other,
         }
     }
@@ -116,6 +116,7 @@ impl Upstream {
             reading.has_no_effect(section, "health", why);
         }
         let fixed = match &*addresses {
+            // A checked address has a state, even if there is no other one to choose.
             [address] if checks.is_none() => address.endpoint(),
             _ => None,
         };

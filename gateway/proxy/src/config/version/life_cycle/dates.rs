@@ -15,6 +15,7 @@ const DATE_LENGTH: usize = 10;
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let time = match text.as_bytes().get(DATE_LENGTH) {
         None => OffsetDateTime::parse(&format!("{text}T00:00:00Z"), &Rfc3339),
+        // The parser takes any separator, RFC 3339 has this one.
         Some(b'T' | b't') => OffsetDateTime::parse(text, &Rfc3339),
         Some(_) => return None,
     };
@@ -69,6 +70,7 @@ fn sum(mut text: &str, units: &[(char, u64)]) -> Option<u64> {
     let mut sum: u64 = 0;
     for &(unit, seconds) in units {
         if let Some((number, rest)) = text.split_once(unit) {
+            // `parse` would accept a sign.
             if !number.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }

@@ -79,9 +79,9 @@ fn sunset(section: &mut Section<'_>, deprecated: Option<Timestamp>) -> Read<Opti
     if let (Some(sunset), Some(deprecated)) = (sunset, deprecated)
         && sunset < deprecated
     {
-        let found = format!("{}, which is before deprecated", rfc3339(sunset));
+        let early = format!("{}, which is before deprecated", rfc3339(sunset));
         let allowed = format!("{} or later", rfc3339(deprecated));
-        return Err(section.problem(KEY, &found, &allowed));
+        return Err(section.problem(KEY, &early, &allowed));
     }
     Ok(sunset)
 }
@@ -138,11 +138,12 @@ fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<B
         return Err(value.problem(&format!("a list of {}", items.len()), &allowed));
     }
     let mut brownouts = each(&items, |item| brownout(item, sunset))?;
+    // Before they are sorted: a report names the place in the file.
     for (index, brownout) in brownouts.iter().enumerate() {
         let overlaps = |other: &Brownout| brownout.start < other.end && other.start < brownout.end;
         if let Some(other) = brownouts[..index].iter().position(overlaps) {
-            let found = format!("one that overlaps {KEY}[{other}]");
-            return Err(items[index].problem(&found, "brown-outs that do not overlap"));
+            let overlap = format!("one that overlaps {KEY}[{other}]");
+            return Err(items[index].problem(&overlap, "brown-outs that do not overlap"));
         }
     }
     brownouts.sort_by_key(|brownout| brownout.start);
@@ -159,9 +160,9 @@ fn brownout(value: &Value<'_>, sunset: Option<Timestamp>) -> Read<Brownout> {
     let brownout = parse_brownout(text).ok_or_else(|| value.invalid(ALLOWED_BROWNOUT))?;
     match sunset {
         Some(sunset) if sunset < brownout.end => {
-            let found = format!("one that ends at {}", rfc3339(brownout.end));
+            let late = format!("one that ends at {}", rfc3339(brownout.end));
             let allowed = format!("an end at the sunset, {}, or before", rfc3339(sunset));
-            Err(value.problem(&found, &allowed))
+            Err(value.problem(&late, &allowed))
         }
         _ => Ok(brownout),
     }

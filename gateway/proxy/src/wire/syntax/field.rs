@@ -14,8 +14,8 @@ pub(crate) type Fields = SmallVec<[Field; USUAL_FIELDS]>;
 /// A field's name, and its value without surrounding white space.
 pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 
-/// Fields that are not passed on, in lower case: the connection's fields (RFC 9110 section 7.6.1), and the framing, which
-/// the gateway writes itself.
+/// Fields that are not passed on, in lower case: the connection's (RFC 9110 section 7.6.1), and the framing, which the
+/// gateway writes itself.
 pub(crate) const HOP_BY_HOP: [&[u8]; 8] = [
     b"connection",
     b"content-length",

@@ -51,8 +51,8 @@ pub struct OpenConnection {
     client: Option<CountedClient>,
 }
 
-/// The streams of an HTTP/2 connection. All streams beyond the first count as its address' until they have ended, or this
-/// is dropped.
+/// The streams of an HTTP/2 connection. All but the first count as its address' until they have ended, or this is
+/// dropped.
 #[derive(Debug)]
 pub struct OpenStreams {
     all: Arc<OpenConnections>,

@@ -23,7 +23,7 @@ const SHARE: usize = 4;
 /// At most this part of all is of one IPv6 /48.
 const SITE_SHARE: usize = 2;
 
-/// The networks with open connections, or with other things that each network may have a share of. Others are not stored.
+/// The networks with open connections, or with other things that each may have a share of. Others are not stored.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
     shards: [Mutex<HashMap<Network, Open>>; SHARDS],

@@ -80,6 +80,7 @@ impl Gateway {
     pub fn with_config(&self, config: Config, apps: AppDirectory) -> anyhow::Result<Self> {
         Ok(Self {
             policy: Policy::new(config, apps, &self.state, Some(&self.policy))?,
+            // Shared, not copied: requests that began with the former configuration still count here.
             state: Arc::clone(&self.state),
         })
     }
@@ -87,7 +88,9 @@ impl Gateway {
     /// TLS of all listeners, with their addresses.
     pub fn tls(&self) -> impl Iterator<Item = (SocketAddr, &Arc<Tls>)> {
         let listeners = self.policy.listeners.iter();
-        let clients = listeners.filter_map(|one| Some((one.address, one.tls.as_ref()?)));
+        let clients =
+            listeners.filter_map(|listener| Some((listener.address, listener.tls.as_ref()?)));
+        // The management listener outlives configurations, but its certificates expire, too.
         let management = self.state.management_tls.iter();
         clients.chain(management.map(|(address, tls)| (*address, tls)))
     }
@@ -110,6 +113,7 @@ impl Gateway {
 /// Serves a request whose head was read. When this returns, the response was sent or aborted.
 pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer, client: &mut C) {
     let rules = &gateway.policy.rules;
+    // Created before anything is judged: a rejected request also has an id in its response, and an access line.
     let mut request = Received::new(
         gateway,
         head.method(),
@@ -130,6 +134,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         return Box::pin(redirect_to_https(gateway, peer, &mut request, client)).await;
     }
     if let Some(cors) = &rules.cors
+        // Without the phases: a browser sends a preflight without application and signature. CONTRACT 2.
         && is_preflight(head.method(), head.body(), head)
     {
         return Box::pin(serve_preflight(gateway, cors, peer, &mut request, client)).await;
@@ -140,6 +145,7 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
     match receive(gateway, peer, &mut request, client).await {
         Ok(accepted) => forward(gateway, &mut request, &accepted, client).await,
         Err(rejected) => {
+            // The step that rejected the request has returned early, so its span is still open.
             request.timing.end_step();
             // Trusted proxies determine the client even if the request was not admitted.
             request.client = client_address(peer, head, &rules.admission.trusted_proxies);

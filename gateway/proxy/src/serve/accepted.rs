@@ -32,7 +32,7 @@ pub struct Accepted<'h> {
 
 /// What a backend gets of a request, beside its head: what was verified, or what a bridge made of that.
 pub(super) enum Outgoing {
-    /// The form as it was verified; the target is that of the head.
+    /// The form as it was verified; the target is the head's.
     Verified(Vec<u8>),
     /// Another target and form.
     Bridged(Box<BridgedRequest>),
@@ -79,6 +79,8 @@ impl Accepted<'_> {
             app: self.app(),
             is_signed: self.routed.verified().signed_app().is_some(),
             route: Some(self.route()),
+            // Only a rejected request leaves its form, for the names of its parameters: watchers learn nothing else of
+            // a form.
             form: &[],
         }
     }
@@ -91,6 +93,7 @@ impl Accepted<'_> {
     /// The changes that its response may need, if it takes a bridge.
     pub(super) fn response_changes(&self) -> Option<&Arc<Changes>> {
         let bridged = self.outgoing.bridged();
+        // The version's changes alone do not decide: on a route of its own, no bridge touches request and response.
         let _ = bridged.filter(|bridged| bridged.changes_response)?;
         self.route().version.changes()
     }

@@ -70,6 +70,7 @@ impl Backends {
             targets: targets.collect(),
             cells: metrics.configure(&versions),
             versions,
+            // A reload keeps the count of taken connections. Idle ones stay in the threads' pools, by address and TLS.
             client: match before {
                 Some(before) => before.client.with_timeouts(timeouts),
                 None => BackendClient::new(timeouts),
@@ -121,6 +122,7 @@ impl Backends {
     pub(super) fn are_same(&self, versions: &Versions) -> bool {
         let same = |(old, new): (&Target, &Arc<Backend>)| old.backend.is_same(new);
         let new = versions.backends();
+        // The lengths first: `zip` alone would take a removed last backend for no change.
         self.targets.len() == new.len() && self.targets().zip(new).all(same)
     }
 }
@@ -132,6 +134,8 @@ impl Target {
         let counts = counts.unwrap_or_default();
         let known = before.and_then(|before| Some((before, before.balancer.as_ref()?)));
         let balancer = match known {
+            // The same object, not a copy: the monitor knows balancers by pointer, so its checks and lookups go on
+            // undisturbed.
             Some((before, balancer)) if before.backend.upstream == backend.upstream => {
                 Some(Arc::clone(balancer))
             }
@@ -162,7 +166,7 @@ impl Target {
         }
     }
 
-    /// The states of its addresses, those of earlier configurations last.
+    /// The states of its addresses; addresses of earlier configurations last.
     fn states(&self) -> Vec<(SocketAddr, Arc<AddressState>)> {
         let mut states = self
             .balancer
@@ -172,7 +176,10 @@ impl Target {
             states.push((endpoint.address, Arc::clone(&self.fixed)));
         }
         let former = self.former.iter();
-        for (address, state) in former.filter_map(|(one, state)| Some((*one, state.upgrade()?))) {
+        for (address, state) in
+            former.filter_map(|(address, state)| Some((*address, state.upgrade()?)))
+        {
+            // An address can be removed and configured again while requests are in flight: its state counts once.
             if !states.iter().any(|(_, known)| Arc::ptr_eq(known, &state)) {
                 states.push((address, state));
             }
@@ -203,6 +210,7 @@ impl Target {
         };
         let name = &self.backend.name;
         let unreachable = unreachable.iter();
+        // Concurrently: an address that drops packets would hold up the others for the whole limit.
         join_all(unreachable.map(|(endpoint, state)| reconnect(name, endpoint, state, limit)))
             .await;
     }
@@ -218,6 +226,7 @@ impl Target {
     /// Drains these addresses, and no others.
     fn drain(&self, drained: Drained) {
         if let Some(endpoint) = &self.backend.upstream.fixed {
+            // The backend's only address: `Drained` drains it only if that is forced, since one address must be left.
             let only = [(endpoint.address, &*self.fixed)];
             drained.apply(&self.backend.name, only.into_iter());
         }

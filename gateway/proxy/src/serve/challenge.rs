@@ -48,15 +48,18 @@ impl ChallengeReads {
     pub(super) async fn read(&self, webroot: &Path, name: &str) -> Result<Vec<u8>, Rejection> {
         let file = challenge_file(name).ok_or(Rejection::NotFound)?;
         let file = webroot.join(file);
-        let read = timeout(READ_TIMEOUT, self.read_file(file.clone())).await;
-        let read = read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        read.map_err(|cause| {
+        let content = timeout(READ_TIMEOUT, self.read_file(file.clone())).await;
+        let content = content.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        content.map_err(|cause| {
+            // Strangers ask for files that do not exist, at any rate they like: the log has only what an operator can
+            // repair.
             if cause.kind() != io::ErrorKind::NotFound
                 && let Some(times) = self.failures.count(Instant::now())
             {
                 let file = file.display();
                 tracing::warn!(times, %file, %cause, "a file of acme_webroot cannot be served");
             }
+            // The same for every cause: a stranger learns nothing about the folder.
             Rejection::NotFound
         })
     }
@@ -78,6 +81,7 @@ fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     // Without NONBLOCK, a pipe would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
+    // Asked of the open file, not of the path: the path may lead to another file by now.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -86,6 +90,7 @@ fn read_small(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut content = Vec::new();
+    // Limited once more: the file may have grown since its length was read.
     file.take(MAX_FILE).read_to_end(&mut content)?;
     Ok(content)
 }

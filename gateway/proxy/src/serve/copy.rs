@@ -41,6 +41,7 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     if is_callback || is_beside || !is_chosen(shadow.per_million) {
         return None;
     }
+    // Taken last: a request that chance leaves out must neither occupy a place nor count as dropped.
     let place = gateway.state.shadows.place()?;
     // What a change is for is told apart, so that each change has its own proof.
     let patterns = changes
@@ -92,6 +93,7 @@ fn copied(
     } = chosen;
     let version = &accepted.route().version;
     let (method, changes) = (accepted.method(), version.changes());
+    // Only a GET: its own version gets the request once more, and would execute a POST twice.
     let again = (method == Method::Get && is_chosen(shadow.noise_per_million)).then(|| {
         let backend = accepted.route().backend();
         copy_request(gateway, request, accepted, (version, backend), None)
@@ -149,6 +151,7 @@ fn copy_to_other(
     if is_unsigned && other.unsigned(index) == Unsigned::Reject {
         return Err(Rejection::SignMissing.into());
     }
+    // The shadow's own backend, if it has one: copies then put no load on what serves the other version's clients.
     let backend = shadow.backend.as_ref().unwrap_or(other.backend(index));
     let credential = credential_to_check(gateway, accepted, backend)?;
     let to = (other, backend);
@@ -178,6 +181,8 @@ fn credential_to_check(
     };
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.ok_or(NotCopied::Rejected(ProblemCode::StoreUnavailable))?;
+    // The lookup may wait for the store, so it is left to the thread of copies; by then the request and its head are
+    // gone, hence the copied value.
     Ok(Some(GivenCredential {
         sent: sent.to_vec(),
         app: app.id,

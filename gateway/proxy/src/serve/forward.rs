@@ -36,6 +36,7 @@ pub(super) async fn forward<C: Client>(
     accepted: &Accepted<'_>,
     client: &mut C,
 ) {
+    // Lives outside of the futures: a request that is cut off is still recorded with the bytes that its client got.
     let mut sent = Sent::default();
     let mut recording = Recording::of(gateway, request, accepted);
     let forwarded = match &mut recording {
@@ -119,6 +120,7 @@ impl Recording {
             (Ok(()) | Err(Rejection::ClientDisconnected), Some(response))
                 if response.is_complete || response.is_too_large =>
             {
+                // The client has no byte of the response yet, so a change that fails is still a whole 502. CONTRACT 5.
                 let changed = change_held(changes, of_request, response).await?;
                 let place = place.into_inner().flatten();
                 // Until the client has it all: a slow client could otherwise have any number of large responses waiting.
@@ -169,6 +171,8 @@ async fn end<C: Client>(
             };
             reject(gateway, request, failed, &rejection, client).await;
         }
+        // Also a response that broke off: no error response fits in once a byte was sent. The exchange stays
+        // unfinished, so that the client notices.
         forwarded => {
             let rejection = forwarded.as_ref().err();
             let outcome = request.outcome(accepted.learnt(), sent, rejection);
@@ -195,8 +199,10 @@ async fn send_and_relay<C: Client>(
         let sending = pin!(send(gateway, request, accepted, &mut destination, client));
         drain.cut_off(sending).await
     };
+    // Before the result is judged: the access log also names the address of a failed attempt.
     sent.backend = destination.address();
     let response = (response?, &destination);
+    // The response can be cut off, too: a client that reads slowly must not outlast a stop.
     let relaying = pin!(relay_response(
         gateway, request, accepted, response, client, sent
     ));

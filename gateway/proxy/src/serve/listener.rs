@@ -35,6 +35,7 @@ impl Listener {
                 accepted: Arc::new(Counters::new(1)),
             },
             Some(before) => Self {
+                // Open connections know their listener by this id: a new one would end them with their next response.
                 id: before.id,
                 settings: settings.continuing(&before.settings),
                 accepted: Arc::clone(&before.accepted),

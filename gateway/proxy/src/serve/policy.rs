@@ -110,6 +110,7 @@ impl Policy {
         before: Option<&Self>,
     ) -> anyhow::Result<Self> {
         if let Some(before) = before {
+            // A rejection of the former secret would keep the gateway unready until it expired.
             before.clear_stale_rejections(&config, state);
         }
         let rate_limits = request_limiter(&config, before);

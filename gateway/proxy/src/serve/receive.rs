@@ -57,6 +57,7 @@ pub async fn receive<'h, C: Client>(
     if admitted.asks_upgrade && request.protocol != "HTTP/1.0" {
         return Err(Rejection::UpgradeNotSupported.into());
     }
+    // Here, not with the form below: CONTRACT 7 judges such a body in step 5, before the application.
     if admitted.must_be_empty {
         // Boxed: a connection has no room for what it rarely needs.
         Box::pin(read_form(gateway, &admitted, request, client)).await?;
@@ -71,13 +72,16 @@ pub async fn receive<'h, C: Client>(
             (verified, form, Some(now))
         }
     };
+    // Not before the signature is verified: anyone could otherwise use up an application's limit.
     let quotas = count_app(gateway, &verified, target.compared(), &admitted);
     let quotas = quotas.map_err(|rejection| Rejected::verified(&verified, rejection))?;
+    // A callback has read no clock so far, and needs one only if its version has a life cycle.
     let now = || now.unwrap_or_else(|| clock.now());
     let routed = choose_route(gateway, verified, &admitted, target, now);
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
+    // Changes come last: signature, route and account are about the request as the client sent it.
     let bridged = bridge(&routed, admitted.method, target, &form, sign);
     let bridged = bridged.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     Ok(Accepted {
@@ -188,12 +192,13 @@ async fn read_form<C: Client>(
         min_rate: bounds.connections.min_rate,
     };
     let form = pin!(client.read_body(admitted.expects_continue, limits));
+    // A stop does not wait for a form that arrives slowly: nothing of the request was forwarded.
     let form = pin!(gateway.state.drain.cut_off(form));
     match request.timing.wait_for_form(form).await {
         Err(Rejection::BodyTooLarge { .. }) if admitted.must_be_empty => {
             Err(refused_body(admitted.method))
         }
-        read => read,
+        form => form,
     }
 }
 

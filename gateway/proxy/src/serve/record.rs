@@ -27,6 +27,7 @@ pub(super) fn record<H: Headers>(
     let cells = &gateway.policy.backends.cells;
     records.metrics.count(outcome, cells);
     if let Some(spans) = &request.timing.spans {
+        // Spans follow the access log: if it is off, no client's address leaves the gateway, either.
         spans.record(outcome, recording.access_sample > 0);
     }
     if let Some(watch) = &records.watch {
@@ -34,6 +35,7 @@ pub(super) fn record<H: Headers>(
     }
     if let Some(usage) = &records.usage {
         let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);
+        // A closure: few requests need the user agent, and finding it walks through the whole head.
         usage.count(outcome, || {
             let field = request.headers.each().find(is_user_agent);
             field.map(|(_, value)| value)

@@ -42,6 +42,7 @@ pub(super) async fn relay_response<C: Client>(
         Rejection::from(failure)
     };
     request.timing.begin_response();
+    // Before the client gets a byte: the response of another request may hold another user's data.
     response.check_id(&request.id).map_err(failed)?;
     note_secret_rejected(
         &gateway.state.secret_rejections,
@@ -72,6 +73,7 @@ fn begin_response<C: Client>(
     let names = &rules.admission.names;
     let life_cycle = route.version.life_cycle();
     let nominated = ConnectionOptions::from_fields(head.fields(bytes));
+    // Rejected, not cut: a hop-by-hop field that is named beyond the limit would otherwise pass to the client.
     if nominated.is_too_many() {
         return Err(BackendFailure::Malformed(
             "too many names in its Connection",
@@ -116,6 +118,7 @@ fn note_secret_rejected(
         rejections.note(backend, response.address(), Instant::now());
         return Err(Rejection::GatewaySecretRejected);
     }
+    // Every response passes here: the lock is taken only while some backend rejects the secret.
     if !rejections.is_empty() {
         rejections.remove(backend, response.address());
     }

@@ -38,7 +38,7 @@ pub(super) async fn serve_challenge<C: Client>(
     request: &mut Received<'_, Head>,
     client: &mut C,
 ) {
-    let read = async {
+    let content = async {
         count_unsigned(gateway, peer, request)?;
         if !matches!(request.method, b"GET" | b"HEAD") {
             let allowed = "GET, HEAD";
@@ -46,7 +46,7 @@ pub(super) async fn serve_challenge<C: Client>(
         }
         gateway.state.challenge_reads.read(webroot, name).await
     };
-    match read.await {
+    match content.await {
         Err(rejection) => reject(gateway, request, Failed::default(), &rejection, client).await,
         Ok(content) => {
             let fields = [(
@@ -66,6 +66,7 @@ fn count_unsigned(
     request: &mut Received<'_, Head>,
 ) -> Result<(), Rejection> {
     let trusted_proxies = &gateway.policy.rules.admission.trusted_proxies;
+    // Before the limit decides: the access line of a rejected request names the client, not its proxy.
     request.client = client_address(peer, request.headers, trusted_proxies);
     let limits = &gateway.policy.rate_limits;
     limits.count_unsigned(request.client, Instant::now())
@@ -157,6 +158,7 @@ async fn respond<C: Client>(
     let is_said = |name: &[u8]| fields.iter().any(|(said, _)| *said == name);
     let fixed = fixed.fields().filter(|(name, _)| !is_said(name));
     client.begin(response, own.chain(fields.iter().copied()).chain(fixed));
+    // Not needed while the response is sent: the future of each connection would have room for it.
     drop(quotas);
     request.timing.begin_own_response();
     // Ignored: the request is recorded even if the client has disconnected.
@@ -202,6 +204,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
         quotas,
         mut sent,
     } = failed;
+    // The response is the gateway's from here on: a code that the backend sent is not part of it.
     sent.problem = None;
     // Nobody reads a response any more.
     if !matches!(rejection, Rejection::ClientDisconnected) {
@@ -234,6 +237,7 @@ fn begin_error<H: Headers, C: Client>(
         reason: reason(response.status),
         body: BodyLength::Known(response.body.len() as u64),
     };
+    // CONTRACT 8: a 429 names only the limit that was exceeded.
     let quotas = match rejection {
         Rejection::RateLimited {
             limit,

@@ -136,6 +136,7 @@ impl Balancer {
         };
         let had_checks = before.is_some_and(|before| before.checks.is_some());
         let started = before.map_or_else(Instant::now, |before| before.started);
+        // The limit may be lower than before: below, it also shortens the ejections that have begun.
         let max_ejection_ms = millis(upstream.out);
         for address in addresses.iter() {
             // Results from before the checks were switched off are outdated.
@@ -199,12 +200,13 @@ impl Balancer {
 
     /// Resolves the names and updates the addresses.
     pub async fn resolve(&self) {
-        let found = self.discovery.discover().await;
+        let backends = self.discovery.discover().await;
         // Locked until the new addresses are stored: a draining in between would miss them.
         let drained = self.drained();
         let before = self.addresses.load();
-        if !before.matches(&found) {
-            let addresses = Addresses::new(self.balance, &found, &before);
+        // Most lookups change nothing. A new list would begin its turns anew, and build the hash ring again.
+        if !before.matches(&backends) {
+            let addresses = Addresses::new(self.balance, &backends, &before);
             drained.apply(&self.name, addresses.states());
             self.addresses.store(Arc::new(addresses));
         }
@@ -226,6 +228,7 @@ impl Balancer {
         let Some(checks) = &self.checks else {
             return;
         };
+        // `load_full`, since the checks are awaited: a guard would occupy one of the thread's few slots meanwhile.
         let addresses = self.addresses.load_full();
         let checked = addresses
             .iter()
@@ -240,8 +243,10 @@ impl Balancer {
     ///
     /// Costs no allocation and no lock.
     pub fn choose(&self, key: &[u8], attempts: &mut Attempts) -> Option<Endpoint> {
+        // The failed attempt is not in flight any more, even if no other address is left.
         attempts.mark_failed();
         let addresses = self.addresses.load();
+        // The loop ends: an address that another request tries is ejected for this one, and is not chosen again.
         loop {
             let serves = |address: &Address| self.serves(address, attempts);
             let chosen = match attempts.last() {
@@ -292,6 +297,7 @@ impl Balancer {
         if address.state.fail(&self.name, address.socket(), why) && is_ejected {
             self.counts.count(BackendEvent::Ejection);
         }
+        // The name may lead to other addresses by now, for example to a recreated container.
         if !self.has_another(attempts) {
             self.resolve_requested.notify_one();
         }
@@ -302,6 +308,7 @@ impl Balancer {
         if let Some(address) = attempts.current() {
             address.state.restore(&self.name, address.socket());
         }
+        // Read before it is written: a write with each response would take the cache line from all other threads.
         if self.is_unavailable.load(Ordering::Relaxed)
             && self.is_unavailable.swap(false, Ordering::Relaxed)
         {
@@ -313,6 +320,7 @@ impl Balancer {
     /// Logs that the version has no healthy address: once, since the access log has each request.
     fn note_unavailable(&self, attempts: &Attempts) {
         self.resolve_requested.notify_one();
+        // A retry that finds no further address is no outage: the request had one at first.
         if attempts.last().is_none() && !self.is_unavailable.swap(true, Ordering::Relaxed) {
             let name = &self.name;
             tracing::error!(
@@ -325,6 +333,7 @@ impl Balancer {
     fn serves(&self, address: &Address, attempts: &Attempts) -> bool {
         attempts.may_try(address)
             && !address.state.ejection.is_active(|| self.now_ms())
+            // Without checks, nothing would ever make an unhealthy address healthy again.
             && (self.checks.is_none() || address.state.health.is_healthy())
     }
 

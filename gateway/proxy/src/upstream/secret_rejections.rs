@@ -60,6 +60,7 @@ impl SecretRejections {
         let key = (name.to_string(), address);
         let before = noted.get(&key).map(|before| before.logged);
         let is_due = before.is_none_or(|logged| now.duration_since(logged) >= LOG_INTERVAL);
+        // Expired entries are removed only when the map is full: usually it has a few.
         if before.is_none() && noted.len() >= MAX_REJECTIONS {
             noted.retain(|_, noted| is_current(noted, now));
             if noted.len() >= MAX_REJECTIONS {
@@ -89,6 +90,7 @@ impl SecretRejections {
                 "the backend accepts this gateway's secret"
             );
         }
+        // While the lock is held: otherwise it could hide a rejection that is noted in between.
         self.has_any.store(!noted.is_empty(), Ordering::Relaxed);
     }
 
@@ -126,7 +128,7 @@ impl SecretRejections {
             current.iter().filter(|(of, _)| *of == name).count()
         };
         // Not at which addresses: anyone may read it. The log names them.
-        let named = current.chunk_by(|(one, _), (next, _)| one == next);
+        let named = current.chunk_by(|(name, _), (next, _)| name == next);
         let named: Vec<_> = named
             .map(|all| match all.len() {
                 1 => format!("{} at one address", all[0].0),

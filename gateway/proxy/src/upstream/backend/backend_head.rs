@@ -89,15 +89,16 @@ impl ResponseScanner {
     ///
     /// Not HTTP/1, a bare line feed, or more than [`MAX_HEAD`] bytes.
     pub fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, MalformedResponse> {
+        // Judged by the first bytes: a backend that speaks TLS, for example, may never send a line end.
         let known = buffer.len().min(BEGINNING.len());
         if buffer[..known] != BEGINNING[..known] {
             return Err(MalformedResponse("it does not begin with HTTP/1"));
         }
-        let found = self
+        let end = self
             .0
             .scan(buffer)
             .map_err(|BareLineFeed| MalformedResponse("a line feed without a carriage return"))?;
-        match found {
+        match end {
             Some(length) if length <= MAX_HEAD => Ok(Some(length)),
             None if buffer.len() < MAX_HEAD => Ok(None),
             _ => Err(MalformedResponse("its head is too large")),
@@ -135,6 +136,8 @@ impl BackendHead {
         Ok(Self {
             status,
             body,
+            // If bytes may follow that the framing does not count, they would be read as the response to the next
+            // request.
             keeps_alive: !is_http_1_0
                 && !framing.closes
                 && body != ResponseBody::UntilClose
@@ -223,7 +226,7 @@ fn announces_forbidden_body(framing: &FramingFields, status: u16) -> bool {
         100..200 | 204 => {
             framing.is_chunked || framing.content_length.is_some_and(|length| length > 0)
         }
-        // Its `Content-Length` is that of the 200 it stands for (RFC 9110 section 8.6).
+        // Its `Content-Length` belongs to the 200 it stands for (RFC 9110 section 8.6).
         304 => framing.is_chunked,
         _ => false,
     }

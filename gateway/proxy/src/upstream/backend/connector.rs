@@ -35,6 +35,8 @@ impl Connector {
     pub(crate) fn new(timeout: Duration) -> Self {
         let mut peer = HttpPeer::new((Ipv4Addr::UNSPECIFIED, 0), false, String::new());
         peer.options.total_connection_timeout = Some(timeout);
+        // Finds pooled connections whose backend disappeared without a FIN, for example with its machine: the pool
+        // itself sends nothing.
         peer.options.tcp_keepalive = Some(TcpKeepalive {
             idle: Duration::from_secs(60),
             interval: Duration::from_secs(5),
@@ -82,6 +84,7 @@ impl Connector {
 
     async fn connect_tcp(&self, address: SocketAddr) -> Result<TcpStream, BackendFailure> {
         let mut peer = self.peer.clone();
+        // pingora connects to this field. A new peer for each connection would need all options set again.
         peer._address = socket::SocketAddr::Inet(address);
         let connected = self.transport.new_stream(&peer).await;
         let connected = connected.inspect(limit_receive_buffer);
@@ -114,6 +117,7 @@ async fn handshake(
 /// Whether the backend refused the connection, could not be reached or did not respond. Otherwise the cause is on this
 /// machine.
 const fn is_backend_fault(kind: &ErrorType) -> bool {
+    // Only these eject the address: a gateway without free ports or descriptors must not take its backends for dead.
     matches!(
         kind,
         ErrorType::ConnectTimedout

@@ -146,6 +146,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
                         "a 101 without an upgrade request",
                     ));
                 }
+                // `keeps_alive` is false if its fields announce a body, whose bytes would be read as the next head.
                 if head.is_interim() && !head.keeps_alive {
                     return Err(BackendFailure::Malformed("an interim response with a body"));
                 }
@@ -153,6 +154,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
                     return Ok((head, length));
                 }
                 interim += 1;
+                // Each interim response restarts the timeout, so only their number bounds the wait.
                 if interim > MAX_INTERIM {
                     return Err(BackendFailure::Malformed("too many interim responses"));
                 }
@@ -168,6 +170,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
         while matches!(self.sending, SendState::InFlight) {
             match self.writer.poll_write(self.stream, context) {
                 Poll::Ready(Ok(0)) => (self.sending, self.deadline) = (SendState::Done, None),
+                // Progress restarts the timeout: it bounds each wait, not the time of a large form.
                 Poll::Ready(Ok(_)) => self.deadline = None,
                 Poll::Ready(Err(error)) => {
                     (self.sending, self.deadline) = (SendState::Failed(error), None);
@@ -182,6 +185,8 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
             Poll::Pending => {}
         }
+        // After the backend: a response that has arrived is used. While it is awaited, a client that left ends the
+        // exchange.
         if self.client.poll_disconnected(context).is_ready() {
             return Poll::Ready(Err(BackendFailure::ClientDisconnected));
         }
@@ -190,6 +195,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
 
     fn ended(&self) -> BackendFailure {
         match &self.sending {
+            // The failed write is the cause; the closed connection is only its consequence.
             SendState::Failed(error) => BackendFailure::ended(&error.to_string()),
             SendState::InFlight | SendState::Done => {
                 BackendFailure::ended("closed without a response")

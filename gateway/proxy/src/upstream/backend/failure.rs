@@ -48,6 +48,7 @@ impl BackendFailure {
             Self::Ended { .. } => BackendEvent::Reset,
             Self::TimedOut => BackendEvent::Timeout,
             Self::Malformed(_) => BackendEvent::Malformed,
+            // A client that leaves says nothing about the backend.
             Self::ClientDisconnected => return None,
         })
     }

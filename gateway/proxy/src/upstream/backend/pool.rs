@@ -78,6 +78,7 @@ pub(crate) fn put(endpoint: Endpoint, stream: BackendStream, idle_seconds: u16) 
         since: Instant::now(),
         idle_seconds,
     };
+    // One task for each pool, and only while the pool has connections: an idle thread is not woken.
     let needs_sweeper = POOL.with_borrow_mut(|pool| {
         pool.put(endpoint, idle);
         !std::mem::replace(&mut pool.is_swept, true)
@@ -93,6 +94,7 @@ async fn sweep() {
         sleep(SWEEP_INTERVAL).await;
         let is_empty = POOL.with_borrow_mut(|pool| {
             pool.sweep(Instant::now());
+            // In the same borrow as the count: a connection that returns after this task has ended starts another one.
             pool.is_swept = pool.len > 0;
             pool.len == 0
         });
@@ -148,6 +150,7 @@ impl<S: Stream> Pool<S> {
     }
 
     fn take(&mut self, endpoint: &Endpoint, idle_seconds: u16, now: Instant) -> Option<S> {
+        // A list that becomes empty stays until the next sweep: its connection usually comes back.
         let idle = self.idle.get_mut(&endpoint.id())?;
         let mut taken = None;
         // The newest first: after a burst, the others reach their limit of idle time, and the pool shrinks.
@@ -189,6 +192,8 @@ impl<S: Stream> Pool<S> {
 impl<S: Stream> Idle<S> {
     /// Whether it was idle for less than its own limit and this one, and is open and without unread bytes.
     fn is_usable(&mut self, idle_seconds: u16, now: Instant) -> bool {
+        // Backends that share an endpoint may have different limits: the gateway must close the connection before the
+        // backend does, so the stricter one applies.
         let limit = Duration::from_secs(self.idle_seconds.min(idle_seconds).into());
         now.saturating_duration_since(self.since) < limit && is_idle(&mut self.stream)
     }
@@ -197,11 +202,12 @@ impl<S: Stream> Idle<S> {
 /// Whether a connection is open and has no unread bytes.
 fn is_idle(stream: &mut impl Stream) -> bool {
     let mut space = [0; 1];
-    let read =
+    let polled =
         poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut ReadBuf::new(&mut space)));
     // Once a task has used up its budget, tokio reports every read as pending: a closed connection would look idle.
-    let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
-    matches!(read, Poll::Pending)
+    let polled = pin!(unconstrained(polled)).poll(&mut Context::from_waker(Waker::noop()));
+    // Readable means closed, or a response that no request has asked for: the next request would take it for its own.
+    matches!(polled, Poll::Pending)
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ impl<S: Stream> Relay<S> {
             if is_last {
                 // Before the client has the rest: its next request may take this very connection.
                 if self.keeps_alive && !has_surplus {
+                    // Not with surplus bytes: the next request on the connection would take them for its response.
                     release(self.stream);
                 }
                 client.finish(data).await.map_err(client_disconnected)?;
@@ -110,6 +111,7 @@ impl<S: Stream> Relay<S> {
             self.max_piece = piece_limit(&mut self.stream, *passed);
             if !self.receive(client).await? {
                 return match self.body {
+                    // Only here the close ends the body. Any other body is truncated, and the client must notice.
                     Body::UntilClose => client.finish(b"").await.map_err(client_disconnected),
                     _ => Err(BackendFailure::ended("closed within the response's body")),
                 };
@@ -123,8 +125,8 @@ impl<S: Stream> Relay<S> {
         loop {
             let received = poll_fn(|context| {
                 match self.poll_read(context) {
-                    Poll::Ready(read) => {
-                        return Poll::Ready(read.map(Some).map_err(BackendFailure::from));
+                    Poll::Ready(received) => {
+                        return Poll::Ready(received.map(Some).map_err(BackendFailure::from));
                     }
                     // The client gets the head now, and need not wait for the body.
                     Poll::Pending if self.head_waits => return Poll::Ready(Ok(None)),
@@ -155,6 +157,7 @@ impl<S: Stream> Relay<S> {
                 let wanted =
                     usize::try_from(left).map_or(self.max_piece, |left| left.min(self.max_piece));
                 self.received.reserve(wanted);
+                // A new future for each poll loses nothing, since `read_buf` has no state between polls.
                 pin!(self.stream.read_buf(&mut self.received)).poll(context)
             }
             _ => poll_receive(&mut self.stream, context, &mut self.received),

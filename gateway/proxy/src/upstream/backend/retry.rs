@@ -47,12 +47,16 @@ pub(crate) fn retry(failure: &BackendFailure, attempt: Attempt) -> Retry {
     } = attempt;
     let may_be_repeated = is_get && !has_response;
     match failure {
+        // No byte was sent, so this holds for a POST, too.
         BackendFailure::NotConnected { .. } if has_another => Retry::OtherAddress,
+        // Also after an idle connection was closed: the address may be about to go down, so another one comes first.
         BackendFailure::Ended { .. } | BackendFailure::TimedOut
             if may_be_repeated && has_another =>
         {
             Retry::OtherAddress
         }
+        // A backend may close an idle connection just as a request is sent (RFC 9112 section 9.3.1). A timeout is no
+        // sign of that, and a new connection that is closed, too, shows that the backend is at fault.
         BackendFailure::Ended { .. } if may_be_repeated && is_reused && !was_repeated => {
             Retry::SameAddress
         }

@@ -112,13 +112,14 @@ impl BackendStream {
     ///
     /// # Errors
     ///
-    /// It has another id, although the connection's answers echo those of their requests.
+    /// It has another id, although the connection's responses echo the ids of their requests.
     pub(super) fn check_id(
         &mut self,
         response: &BackendHead,
         bytes: &[u8],
         id: &[u8],
     ) -> Result<(), BackendFailure> {
+        // The header is optional for backends.
         if !response.has_request_id {
             return Ok(());
         }
@@ -135,7 +136,7 @@ impl BackendStream {
         Ok(())
     }
 
-    /// Limit of the next read of a response of which the client has taken `passed` bytes. Enlarges the receive buffer if
+    /// Limit of the next read of a response, after the client has taken `passed` bytes. Enlarges the receive buffer if
     /// the response is large.
     pub(super) fn piece_limit(&mut self, passed: u64) -> usize {
         let Established {
@@ -144,6 +145,7 @@ impl BackendStream {
         if large.is_none() && passed >= USUAL_RESPONSE {
             *large = LARGE.begin();
             if large.is_some() {
+                // Ignored: with the usual buffer, the response arrives in smaller pieces.
                 let _ = set_recv_buf(transport.tcp().id(), LARGE_RECEIVE_BUFFER);
             }
         }

@@ -111,6 +111,7 @@ impl BackendClient {
                     has_response: false,
                 },
             };
+            // Before the retry is decided: other requests must stop choosing an address that no connection reaches.
             note_failure(destination, &failed.failure);
             let attempt = Attempt {
                 is_get: request.is_get,
@@ -161,6 +162,7 @@ impl BackendClient {
         let idle = match (is_repeated, is_get) {
             (true, _) => None,
             (false, true) => pool::take(endpoint, idle_seconds),
+            // A POST is not repeated if its connection turns out to be closed, so it pays for a check.
             (false, false) => pool::take_checked(endpoint, idle_seconds).await,
         };
         if let Some(stream) = idle {

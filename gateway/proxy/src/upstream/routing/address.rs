@@ -125,9 +125,9 @@ impl Address {
     }
 
     /// Whether discovery found exactly this: address, weight and TLS.
-    pub(super) fn is(&self, found: &Backend) -> bool {
+    pub(super) fn is(&self, backend: &Backend) -> bool {
         // pingora compares address and weight only.
-        self.backend == *found && self.endpoint.tls.as_ref() == tls(found)
+        self.backend == *backend && self.endpoint.tls.as_ref() == tls(backend)
     }
 
     /// The number of requests in flight.
@@ -138,6 +138,7 @@ impl Address {
 
     /// Whether its load, relative to its weight and with one more request, is lower than another's.
     pub(super) fn is_lighter_than(&self, other: &Self) -> bool {
+        // Multiplied crosswise: integer division would take different loads for equal.
         let load = |address: &Self, weight: usize| (address.in_flight() + 1).saturating_mul(weight);
         load(self, other.backend.weight) < load(other, self.backend.weight)
     }
@@ -209,6 +210,7 @@ impl AddressState {
 
     /// Counts a failed attempt. If the log lacks it and a line is due, returns the attempts since the last line.
     fn due_line(&self, now: Instant) -> Option<u64> {
+        // Several threads may pass here at once; the counter of the minute gives the line to one.
         if self.is_logged.load(Ordering::Relaxed) {
             return None;
         }
@@ -296,6 +298,8 @@ impl Health {
 impl Ejection {
     /// Whether the address is ejected. The clock is read only if needed.
     pub(super) fn is_active(&self, now_ms: impl FnOnce() -> u64) -> bool {
+        // Relaxed, as everywhere here: each value stands alone, and a request that sees it late tries an address once
+        // more.
         match self.until_ms.load(Ordering::Relaxed) {
             0 => false,
             until => now_ms() < until,
@@ -310,6 +314,7 @@ impl Ejection {
             return true;
         }
         let now_ms = now_ms();
+        // An end, not a flag: a trial whose request is dropped must not keep the address out for good.
         let trial_ms = now_ms.saturating_add(TRIAL_TIMEOUT_MS.min(max_ms));
         let is_first = now_ms >= until
             && self
@@ -326,6 +331,7 @@ impl Ejection {
 
     /// Ejects the address.
     pub(super) fn begin(&self, now_ms: u64) {
+        // The first failure since a connection. Further ones keep the duration that a failed trial has doubled.
         if self.until_ms.load(Ordering::Relaxed) & !DRAINED == 0 {
             self.duration_ms
                 .store(INITIAL_EJECTION_MS, Ordering::Relaxed);

@@ -44,6 +44,7 @@ impl Attempts {
     /// Whether the request may be sent to `address`: not twice, and within the limit.
     pub(super) fn may_try(&self, address: &Address) -> bool {
         let tried = self.failed.iter().chain(self.current());
+        // By address, not by object: a lookup between two attempts may have replaced the object.
         let is_new = |tried: &Arc<Address>| tried.socket() != address.socket();
         tried.clone().count() < MAX_ADDRESSES && tried.clone().all(is_new)
     }

@@ -33,6 +33,7 @@ pub(super) async fn check(name: &BackendName, checks: &HealthChecks, address: &A
     let has_passed = checked.is_ok();
     match checked {
         Ok(()) => {
+            // A check reaches the address as a request does, so it also ends an ejection.
             address.state.restore(name, socket);
             if health.pass() {
                 tracing::info!(
@@ -61,6 +62,7 @@ pub(crate) async fn reconnect(
     limit: Duration,
 ) {
     let connecting = async {
+        // A failure changes nothing: the address is known to be unreachable, and the log has it.
         let stream = TcpStream::connect(endpoint.address).await.ok()?;
         match &endpoint.tls {
             Some(tls) => tls.handshake(stream).await.ok().map(drop),
@@ -90,6 +92,7 @@ async fn send(path: &PathAndQuery, endpoint: &Endpoint) -> Result<(), String> {
 }
 
 async fn request(path: &PathAndQuery, mut stream: impl Stream) -> Result<(), String> {
+    // A connection of its own: an idle one would not show whether the address still accepts connections.
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: signpost\r\nConnection: close\r\n\r\n"
     );

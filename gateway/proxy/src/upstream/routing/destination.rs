@@ -17,7 +17,7 @@ use crate::{
 pub struct Destination<'g> {
     backend: &'g Backend,
     choice: Choice<'g>,
-    /// Whether what happens to the request changes what is known of the backend: not that of a copy, whose timeouts are
+    /// Whether what happens to the request changes what is known of the backend: not for a copy, whose timeouts are
     /// shorter.
     is_noted: bool,
 }
@@ -38,8 +38,8 @@ enum Choice<'g> {
 }
 
 impl<'g> Destination<'g> {
-    /// Creates the destination of a request to `backend`. `balancer` is that of the backend, unless its address is
-    /// fixed, which then has the state `fixed`; the choice may depend on `app` and `client`. `counts` are those of the backend.
+    /// Creates the destination of a request to `backend`. `balancer`: the backend's. `fixed`: the state of a fixed
+    /// address, which needs no balancer. `counts`: the backend's. The choice may depend on `app` and `client`.
     ///
     /// # Errors
     ///
@@ -157,6 +157,7 @@ impl<'g> Destination<'g> {
                 in_flight,
                 ..
             } => {
+                // Marked, but not ejected: there is no other address that could take its requests.
                 let state = in_flight.state();
                 state.fail(&self.backend.name, endpoint.address, why);
             }

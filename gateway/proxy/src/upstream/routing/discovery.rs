@@ -25,7 +25,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Finds a version's addresses.
 pub(super) struct Discovery {
     name: BackendName,
-    fixed: Vec<(SocketAddr, Found)>,
+    fixed: Vec<(SocketAddr, AddressSettings)>,
     names: Box<[Name]>,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct Discovery {
 pub(super) struct Name {
     host: String,
     port: u16,
-    found: Found,
+    settings: AddressSettings,
     state: Arc<Mutex<NameState>>,
 }
 
 /// What discovery says of an address.
 #[derive(Clone)]
-struct Found {
+struct AddressSettings {
     weight: usize,
     tls: Option<Arc<TlsPeer>>,
 }
@@ -74,16 +74,16 @@ impl Discovery {
         } in addresses
         {
             // Weights are reduced, since the round-robin table has as many entries as their sum.
-            let found = Found {
+            let settings = AddressSettings {
                 weight: usize::from(weight / divisor.max(1)),
                 tls: tls.clone(),
             };
             match host_port {
-                HostPort::Address(address) => fixed.push((*address, found)),
+                HostPort::Address(address) => fixed.push((*address, settings)),
                 HostPort::Name(host, port) => names.push(Name {
                     host: host.clone(),
                     port: *port,
-                    found,
+                    settings,
                     state: state(host, *port),
                 }),
             }
@@ -108,13 +108,13 @@ impl Discovery {
             tasks.spawn(async move { (index, resolve(&host, port).await) });
         }
         let mut all = Vec::with_capacity(self.names.len());
-        while let Some(found) = tasks.join_next().await {
-            all.extend(found.ok());
+        while let Some(lookup) = tasks.join_next().await {
+            all.extend(lookup.ok());
         }
         // In configured order, whichever was resolved first: a duplicate address gets the first weight.
         all.sort_by_key(|(index, _)| *index);
         all.into_iter()
-            .map(|(index, found)| (&self.names[index], found))
+            .map(|(index, lookup)| (&self.names[index], lookup))
             .collect()
     }
 }
@@ -122,14 +122,14 @@ impl Discovery {
 impl Discovery {
     /// Finds the current addresses.
     pub(super) async fn discover(&self) -> BTreeSet<Backend> {
-        let mut all: BTreeMap<SocketAddr, Found> = self.fixed.iter().cloned().collect();
-        for (name, found) in self.resolve_names().await {
-            for address in name.note(found, &self.name) {
+        let mut all: BTreeMap<SocketAddr, AddressSettings> = self.fixed.iter().cloned().collect();
+        for (name, lookup) in self.resolve_names().await {
+            for address in name.note(lookup, &self.name) {
                 // A duplicate address counts once.
-                all.entry(address).or_insert_with(|| name.found.clone());
+                all.entry(address).or_insert_with(|| name.settings.clone());
             }
         }
-        let backend = |(address, Found { weight, tls })| {
+        let backend = |(address, AddressSettings { weight, tls })| {
             let mut ext = Extensions::new();
             if let Some(tls) = tls {
                 ext.insert(tls);
@@ -140,6 +140,7 @@ impl Discovery {
                 ext,
             }
         };
+        // Ordered by address: `Addresses` compares two lists by position, and searches in one by halves.
         all.into_iter().map(backend).collect()
     }
 }
@@ -154,15 +155,15 @@ impl Name {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a lookup and returns the addresses from now on: those found, or the last known. A change is logged once.
+    /// Records a lookup and returns the addresses from now on: the new ones, or the last known. A change is logged once.
     pub(super) fn note(
         &self,
-        found: io::Result<Vec<SocketAddr>>,
+        lookup: io::Result<Vec<SocketAddr>>,
         name: &BackendName,
     ) -> Vec<SocketAddr> {
         let mut state = self.state();
         let Self { host, port, .. } = self;
-        match found {
+        match lookup {
             Ok(addresses) => {
                 if state.is_failing {
                     tracing::info!(
@@ -190,20 +191,20 @@ impl Name {
 }
 
 async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let found = timeout(RESOLVE_TIMEOUT, lookup_host((host, port))).await;
-    let found: Vec<_> = found.map_err(|_| io::ErrorKind::TimedOut)??.collect();
-    if found.is_empty() {
+    let lookup = timeout(RESOLVE_TIMEOUT, lookup_host((host, port))).await;
+    let addresses: Vec<_> = lookup.map_err(|_| io::ErrorKind::TimedOut)??.collect();
+    if addresses.is_empty() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    Ok(found)
+    Ok(addresses)
 }
 
 /// The greatest common divisor.
-const fn gcd(one: u16, other: u16) -> u16 {
+const fn gcd(weight: u16, other: u16) -> u16 {
     if other == 0 {
-        one
+        weight
     } else {
-        gcd(other, one % other)
+        gcd(other, weight % other)
     }
 }
 

@@ -45,10 +45,10 @@ impl Drained {
         name: &BackendName,
         all: impl Iterator<Item = (SocketAddr, &'s AddressState)> + Clone,
     ) {
-        let found = |address| self.0.iter().find(|(drained, _)| *drained == address);
-        let is_any_left = all.clone().any(|(address, _)| found(address).is_none());
+        let entry = |address| self.0.iter().find(|(drained, _)| *drained == address);
+        let is_any_left = all.clone().any(|(address, _)| entry(address).is_none());
         for (address, state) in all {
-            let is_drained = found(address).is_some_and(|(_, forced)| *forced || is_any_left);
+            let is_drained = entry(address).is_some_and(|(_, forced)| *forced || is_any_left);
             state.drain(is_drained, name, address);
         }
     }

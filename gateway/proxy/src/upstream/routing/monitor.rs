@@ -32,6 +32,7 @@ impl Drop for MonitorTask {
 impl BackendMonitor {
     /// Monitors exactly these balancers from now on. Must be called within a runtime.
     pub fn follow(&mut self, balancers: impl Iterator<Item = Arc<Balancer>>) {
+        // What is left in it at the end is dropped, which aborts the tasks of balancers that are gone.
         let mut running = std::mem::take(&mut self.0);
         for balancer in balancers {
             let known = running
@@ -66,6 +67,7 @@ async fn resolve_periodically(balancer: &Balancer) {
         return;
     }
     loop {
+        // First of all: however often requests find no address, there is one lookup a second at most.
         sleep(MIN_RESOLVE_INTERVAL).await;
         if !names.iter().any(Name::is_unresolved) {
             let requested = balancer.resolve_requested.notified();
@@ -81,6 +83,7 @@ async fn check_periodically(balancer: &Balancer) {
         return;
     };
     let mut turns = interval(checks.interval);
+    // A round that took longer than the interval is not made up for: a burst of checks would hit a slow backend.
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turns.tick().await;

@@ -41,19 +41,19 @@ impl Addresses {
     }
 
     pub(super) fn one(balance: Balance, address: Arc<Address>) -> Self {
-        let found = BTreeSet::from([address.backend.clone()]);
-        Self::from_all(balance, Box::new([address]), &found)
+        let backends = BTreeSet::from([address.backend.clone()]);
+        Self::from_all(balance, Box::new([address]), &backends)
     }
 
     /// The addresses of `before` with another rule.
     pub(super) fn with_balance(balance: Balance, before: &Self) -> Self {
-        let found = before.iter().map(|address| address.backend.clone());
-        Self::from_all(balance, before.all.clone(), &found.collect())
+        let backends = before.iter().map(|address| address.backend.clone());
+        Self::from_all(balance, before.all.clone(), &backends.collect())
     }
 
-    /// The addresses in `found`; those that `before` has keep their state.
-    pub(super) fn new(balance: Balance, found: &BTreeSet<Backend>, before: &Self) -> Self {
-        let all = found.iter().filter_map(|backend| {
+    /// The addresses of `backends`; an address that `before` has, too, keeps its state.
+    pub(super) fn new(balance: Balance, backends: &BTreeSet<Backend>, before: &Self) -> Self {
+        let all = backends.iter().filter_map(|backend| {
             let known = before
                 .iter()
                 .find(|address| address.backend.addr == backend.addr);
@@ -62,25 +62,25 @@ impl Addresses {
                 known => Address::new(backend, known.map(|known| &**known)),
             }
         });
-        Self::from_all(balance, all.collect(), found)
+        Self::from_all(balance, all.collect(), backends)
     }
 
-    /// Whether these are the addresses in `found`.
-    pub(super) fn matches(&self, found: &BTreeSet<Backend>) -> bool {
-        self.all.len() == found.len()
+    /// Whether these are the addresses of `backends`.
+    pub(super) fn matches(&self, backends: &BTreeSet<Backend>) -> bool {
+        self.all.len() == backends.len()
             && self
                 .all
                 .iter()
-                .zip(found)
-                .all(|(known, found)| known.is(found))
+                .zip(backends)
+                .all(|(known, backend)| known.is(backend))
     }
 
-    fn from_all(balance: Balance, all: Box<[Arc<Address>]>, found: &BTreeSet<Backend>) -> Self {
+    fn from_all(balance: Balance, all: Box<[Arc<Address>]>, backends: &BTreeSet<Backend>) -> Self {
         let rule = match balance {
             Balance::RoundRobin => Rule::RoundRobin(turns(&all)),
             Balance::LeastConnections => Rule::LeastConnections,
             Balance::HashApp | Balance::HashClient => {
-                Rule::Hash(Arc::new(Consistent::build(found)))
+                Rule::Hash(Arc::new(Consistent::build(backends)))
             }
         };
         Self {
@@ -119,7 +119,7 @@ impl Addresses {
     }
 
     /// Chooses an accepted address for a retry. It takes no turn: otherwise each request would use two turns, and with
-    /// two addresses of which one fails, every request would try the failing one first.
+    /// two addresses, one of them failing, every request would try the failing one first.
     pub(super) fn choose_another(
         &self,
         key: &[u8],
@@ -133,6 +133,7 @@ impl Addresses {
 
     fn in_turn(&self, turns: &[u16], accepts: impl Fn(&Address) -> bool) -> Option<&Arc<Address>> {
         // If an address is not accepted, the next turn is used, not the next address: that would get all its requests.
+        // Bounded: by their weights, a few addresses can have thousands of turns.
         for _ in 0..turns.len().min(2 * self.len()) {
             let turn = self.next_turn.fetch_add(1, Ordering::Relaxed) % turns.len();
             let address = &self.all[usize::from(turns[turn])];
@@ -196,10 +197,11 @@ impl Addresses {
     }
 }
 
-/// Turns in proportion to weights; those of one address are as far apart as possible.
+/// Turns in proportion to weights; the turns of an address are as far apart as possible.
 fn turns(all: &[Arc<Address>]) -> Box<[u16]> {
     let weight = |address: &Arc<Address>| i64::try_from(address.backend.weight).unwrap_or(1);
     let total: i64 = all.iter().map(weight).sum();
+    // Smooth weighted round robin, as in nginx: each turn adds every weight, and the chosen address pays the total.
     let mut credits = vec![0; all.len()];
     (0..total)
         .filter_map(|_| {

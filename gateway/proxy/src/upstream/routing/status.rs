@@ -20,7 +20,7 @@ pub struct GatewayStatus {
 pub struct BackendStatus {
     /// The backend's name.
     pub backend: String,
-    /// Its addresses; those of names as last resolved.
+    /// Its addresses; a name's as last resolved.
     pub addresses: Vec<AddressStatus>,
     /// Requests in flight to addresses that a reload has removed.
     pub leaving: usize,
@@ -102,6 +102,7 @@ impl Balancer {
 
     fn health_of(&self, address: &Address) -> AddressHealth {
         let state = &address.state;
+        // Several may hold at once. An operator's decision is named first, then what a check has found.
         if state.is_drained() {
             AddressHealth::Drained
         } else if self.checks.is_some() && !state.health.is_healthy() {

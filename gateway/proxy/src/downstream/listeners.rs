@@ -139,6 +139,7 @@ impl Clients {
                 Err(cause) => self.pause.failed(&cause).await,
             }
         }
+        // The other descriptor of each socket, too: the kernel would queue connections that nothing accepts.
         if self.drain.is_closing() {
             self.sockets.close();
         }
@@ -163,7 +164,7 @@ impl Clients {
         let limits = &gateway.policy.bounds.connections;
         settings.count_accepted();
         let open = gateway.state.open_connections.begin(limits);
-        // The connections of a proxy are those of many clients.
+        // A proxy's connections carry the requests of many clients.
         let is_proxy =
             has_proxy_header || is_in(&gateway.policy.rules.admission.trusted_proxies, address);
         let open = if is_proxy {
@@ -179,6 +180,7 @@ impl Clients {
             redirects_to_https: settings.redirects_to_https,
             ..ConnectionInfo::plain(address)
         };
+        // Nothing to negotiate: the connection needs no task before its own.
         if settings.is_plain_http_1() {
             return self.serve_http_1(stream, client, open);
         }
@@ -241,6 +243,7 @@ impl Clients {
         if has_proxy_header {
             let header = read_header(&mut stream).await?;
             let Some(counted) = self.take_header(&header, &mut client, open, settings) else {
+                // No error: the limit has counted and logged the connection.
                 refuse(stream);
                 return Ok(());
             };
@@ -355,9 +358,9 @@ impl Clients {
             let Ok(Ok((prefix, is_http_2))) = begun else {
                 return;
             };
-            let (read, write) = stream.into_split();
+            let (reader, writer) = stream.into_split();
             // What was read to tell the versions apart is read again by the one that serves.
-            let stream = io::join(Cursor::new(prefix).chain(read), write);
+            let stream = io::join(Cursor::new(prefix).chain(reader), writer);
             if is_http_2 {
                 clients.serve_http_2(stream, client, open);
             } else {

@@ -28,6 +28,7 @@ pub(crate) async fn read_body<S: Stream>(
     match length {
         BodyLength::None => Ok(Vec::new()),
         BodyLength::Known(length) => {
+            // No limit here: `admit` has rejected a form whose head announces too much.
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
             while connection.ahead().len() < length {
@@ -47,6 +48,7 @@ pub(crate) async fn read_body<S: Stream>(
                     .map_err(|MalformedChunks| Rejection::NotHttp("malformed chunks"))?;
                 connection.skip(used);
                 received += used;
+                // Chunks announce no length for the whole body, so each read is checked before the next one.
                 if body.len() > limits.bytes {
                     return Err(Rejection::BodyTooLarge {
                         limit: limits.bytes,

@@ -49,19 +49,20 @@ pub(crate) async fn serve_connection<S: Stream>(
     let mut connection = ClientConnection::new(stream, gateway.policy.bounds.send());
     let closing = pin!(state.drain.closing());
     let mut closing = ClosingWatch::new(&state.drain, closing);
-    // Before its first head, a connection has the time for heads; then that of idle connections.
+    // Before its first head, a connection has the timeout for heads; then the one for idle connections.
     let mut is_first = true;
     let mut requests = 0;
     loop {
-        let read = read(&mut current, &mut connection, is_first, &mut closing).await;
+        let request = read(&mut current, &mut connection, is_first, &mut closing).await;
         // A stop waits until this is dropped: until the response is sent, and the connection closed if it is the last.
         let _serving = state.drain.begin_serving();
+        // After the line above: between both guards, a stop would find nothing in flight and end the process.
         drop(beginning.take());
-        let next = match read {
-            Ok(Some((mut read, snapshot))) => {
+        let next = match request {
+            Ok(Some((mut request, snapshot))) => {
                 requests += 1;
-                read.is_last |= requests >= snapshot.max_requests;
-                exchange(snapshot, &mut connection, &read).await
+                request.is_last |= requests >= snapshot.max_requests;
+                exchange(snapshot, &mut connection, &request).await
             }
             Ok(None) => return,
             Err(bad_head) => reject_bad_head(current.get(), &mut connection, &bad_head).await,
@@ -121,6 +122,7 @@ async fn read<'r, S: Stream>(
                 let rejection = Rejection::RequestTimeout { limit };
                 return Err(bad_head(rejection, connection));
             }
+            // Also if only an empty line has arrived: that is no request, and gets no response.
             ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
         }
         if let Some(head) = take_head(bounds, connection, &mut reading)? {
@@ -149,8 +151,8 @@ fn take_head<S: Stream>(
         Ok(Some(length)) => {
             // What follows stays: the form, or the next request.
             let bytes = connection.take(length);
-            let read = read_head(bytes, limits);
-            read.map(Some).map_err(|(fault, received)| BadHead {
+            let head = read_head(bytes, limits);
+            head.map(Some).map_err(|(fault, received)| BadHead {
                 rejection: rejection(limits, fault, &received),
                 received,
             })
@@ -166,14 +168,14 @@ fn take_head<S: Stream>(
 async fn exchange<S: Stream>(
     snapshot: &Snapshot,
     connection: &mut ClientConnection<S>,
-    read: &ReadHead,
+    request: &ReadHead,
 ) -> AfterResponse {
     let Snapshot { gateway, peer, .. } = snapshot;
     let ReadHead {
         head,
         is_http_1_0,
         is_last,
-    } = read;
+    } = request;
     let recipient = Recipient {
         is_http_1_0: *is_http_1_0,
         is_head: head.method() == b"HEAD",
@@ -207,7 +209,7 @@ async fn reject_bad_head<S: Stream>(
     client.next()
 }
 
-/// What is known of a bad head, of which these bytes arrived.
+/// What is known of a bad head; `received`: the bytes that arrived of it.
 pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
     let line = peek_request_line(received);
     let path = line.and_then(|line| path_of(line.target)).unwrap_or("-");
@@ -221,7 +223,7 @@ pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
     }
 }
 
-/// The rejection of a request whose head has a fault, of which these bytes arrived.
+/// The rejection of a request whose head has a fault; `received`: the bytes that arrived of it.
 pub fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) -> Rejection {
     match fault {
         HeadFault::NotHttp(why) => Rejection::NotHttp(why),

@@ -116,6 +116,8 @@ impl<S: Stream> Http1Exchange<'_, S> {
                 if self.held.len() <= MAX_HELD {
                     return Ok(());
                 }
+                // Too long to be held. HTTP/1.0 lets the end of the connection end the body; the piece is in `held` by
+                // now.
                 (self.framing, piece) = (Framing::UntilClose, b"");
             }
             self.out.extend_from_slice(b"\r\n");
@@ -130,6 +132,7 @@ impl<S: Stream> Http1Exchange<'_, S> {
             Framing::Chunked if is_last => end = ONLY_CHUNK,
             Framing::Chunked | Framing::Length | Framing::UntilClose | Framing::Held => {}
         }
+        // Before the wait: if it is cut off, no error response may follow the bytes that were sent.
         self.progress = Progress::Sending;
         let held = std::mem::take(&mut self.held);
         let parts = [&self.out[..], &held, piece, end];
@@ -179,6 +182,7 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
     ) {
         self.framing = self.recipient.framing(head.body);
         self.ends_early = !self.is_last && self.drain.is_draining();
+        // What is left of an unread body would be parsed as the next request: request smuggling.
         self.is_last |= !self.body_is_read || self.ends_early;
         // Another response may have begun that no byte was sent of: an error takes its place.
         self.out.clear();

@@ -67,11 +67,11 @@ impl RequestScanner {
         {
             return Err(HeadFault::NotHttp("it does not begin with a method"));
         }
-        let found = self
+        let end = self
             .0
             .scan(buffer)
             .map_err(|BareLineFeed| HeadFault::NotHttp("a line feed without a carriage return"))?;
-        match found {
+        match end {
             Some(length) if length <= limits.bytes => Ok(Some(length)),
             None if buffer.len() < limits.bytes => Ok(None),
             // The request line alone exceeds the limit, so the query is too long.
@@ -132,26 +132,27 @@ fn check_head(bytes: &[u8], limits: &HeadLimits) -> Result<Checked, HeadFault> {
     let line_end = memchr(b'\n', bytes).and_then(|line_feed| line_feed.checked_sub(1));
     let line_end = line_end.ok_or(HeadFault::NotHttp("no request line"))?;
     let (line, is_http_1_0) = request_line(&bytes[..line_end])?;
-    let (mut found, mut fields) = (CollectedFields::default(), Fields::new());
+    let (mut collected, mut fields) = (CollectedFields::default(), Fields::new());
     read_fields(bytes, line_end + 2, &mut fields, |field, parts| {
-        found.take(field, parts)
+        collected.take(field, parts)
     })?;
-    let body = found.body(is_http_1_0)?;
+    // Before all other faults: if two parsers could frame the request differently, only a bare 400 is safe.
+    let body = collected.body(is_http_1_0)?;
     if fields.len() > limits.headers {
         return Err(HeadFault::TooLarge);
     }
     let checked = check_target(line.target, limits)?;
-    if !found.host_is_valid {
+    if !collected.host_is_valid {
         return Err(HeadFault::Target);
     }
     let start = line.method.len() + 1;
     let target = Span::new(start, start + line.target.len()).ok_or(HeadFault::TooLarge)?;
     Ok(Checked {
         target: (target, checked),
-        host: found.host,
+        host: collected.host,
         body,
         is_http_1_0,
-        is_last: is_http_1_0 || found.framing.closes,
+        is_last: is_http_1_0 || collected.framing.closes,
         fields,
     })
 }
@@ -276,6 +277,7 @@ impl CollectedFields {
         if name.eq_ignore_ascii_case(b"host") {
             self.hosts += 1;
             self.host = field.value();
+            // A second `Host` makes the first invalid, too: readers would choose differently. RFC 9112 section 3.2.
             self.host_is_valid = self.hosts == 1 && is_host(value);
         }
         Ok(self.framing.take((name, value))?)
@@ -313,6 +315,7 @@ fn is_host(host: &[u8]) -> bool {
     };
     let port_is_valid = match port {
         [] => true,
+        // RFC 3986 section 3.2.3 allows an empty port.
         [b':'] => true,
         [b':', digits @ ..] => {
             let digits = std::str::from_utf8(digits)

@@ -57,6 +57,7 @@ pub(crate) fn write_head<'f>(
     keeps_alive: bool,
 ) {
     out.reserve(512);
+    // Also for an HTTP/1.0 client: a server sends its own version. RFC 9110 section 2.5.
     out.extend_from_slice(b"HTTP/1.1 ");
     write_number(out, u64::from(head.status));
     out.push(b' ');
@@ -71,6 +72,7 @@ pub(crate) fn write_head<'f>(
     if !has_date {
         write_line(out, b"Date", get_cached_date().as_bytes());
     }
+    // Also for HEAD: the length that a GET would have. RFC 9110 section 8.6.
     if let BodyLength::Known(length) = head.body {
         write_length(out, length);
     }

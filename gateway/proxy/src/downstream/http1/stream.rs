@@ -44,7 +44,7 @@ pub enum ReceiveOutcome {
 }
 
 impl<S: Stream> ClientConnection<S> {
-    /// Wraps a new connection. `send_limits` are those of its responses.
+    /// Wraps a new connection. `send_limits`: the limits of its responses.
     pub fn new(stream: S, send_limits: SendLimits) -> Self {
         Self {
             stream,
@@ -68,6 +68,7 @@ impl<S: Stream> ClientConnection<S> {
 
     /// Takes the first `length` bytes that were read ahead.
     pub fn take(&mut self, length: usize) -> Vec<u8> {
+        // The head keeps the buffer in which it arrived. Only what follows it is copied: usually nothing.
         let rest = self.ahead.split_off(length);
         std::mem::replace(&mut self.ahead, rest)
     }
@@ -92,7 +93,7 @@ impl<S: Stream> ClientConnection<S> {
         .await
     }
 
-    /// Waits for more bytes, of which at least `expected` will arrive.
+    /// Waits for more bytes. At least `expected` will arrive.
     pub(crate) async fn receive_large(
         &mut self,
         expected: usize,
@@ -109,9 +110,9 @@ impl<S: Stream> ClientConnection<S> {
             timer,
             ..
         } = self;
-        let mut read = std::pin::pin!(stream.read_buf(ahead));
-        poll_fn(|context| match read.as_mut().poll(context) {
-            Poll::Ready(read) => Poll::Ready(outcome(&read)),
+        let mut reading = std::pin::pin!(stream.read_buf(ahead));
+        poll_fn(|context| match reading.as_mut().poll(context) {
+            Poll::Ready(received) => Poll::Ready(outcome(&received)),
             Poll::Pending => timer
                 .poll_in_flight(context, deadline)
                 .map(|()| ReceiveOutcome::TimedOut),
@@ -149,6 +150,8 @@ impl<S: Stream> ClientConnection<S> {
 
     /// Ready once the client has disconnected. Bytes that arrive meanwhile are read ahead for the next request.
     pub(crate) fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        // Beyond this nothing is read: pipelined requests would fill the memory. The client's end is then noticed only
+        // by a write or a deadline.
         while self.ahead.len() < MAX_AHEAD {
             let received = ready!(poll_receive(&mut self.stream, context, &mut self.ahead));
             if outcome(&received) == ReceiveOutcome::Ended {
@@ -220,13 +223,13 @@ impl<S: Stream> ClientConnection<S> {
     /// Reads on for a while: a close with unread bytes would reset the connection, and the client might lose its
     /// response.
     async fn linger(&mut self) {
-        let mut read = 0;
+        let mut lingered = 0;
         let linger = async {
             let deadline = Instant::now() + LINGER_TIMEOUT;
-            while read < MAX_LINGER_BYTES
+            while lingered < MAX_LINGER_BYTES
                 && self.receive(deadline).await == ReceiveOutcome::Received
             {
-                read += self.ahead.len();
+                lingered += self.ahead.len();
                 self.ahead.clear();
             }
         };

@@ -42,8 +42,9 @@ const MAX_RESET_STREAMS: usize = 50;
 /// Time for which such frames are ignored.
 const RESET_STREAM_TIME: Duration = Duration::from_secs(10);
 
-/// What small DATA frames may cost by the count of the `h2` crate, in bytes. It would end the streams of all, and those of
-/// requests that were rejected early return nothing, so it is out of reach: [`SMALL_PIECE_COST`] limits their number.
+/// What small DATA frames may cost by the count of the `h2` crate, in bytes. It would end the streams of all, and
+/// requests that were rejected early return nothing to it. So it is out of reach: [`SMALL_PIECE_COST`] limits the number
+/// of such frames.
 const DATA_FRAME_BUDGET: usize = 1024 * 1024 * 1024;
 
 /// Cost of all frames without progress that a connection can send at once; see [`meter`](super::meter).
@@ -59,7 +60,7 @@ pub(crate) const PIECE_COST: u64 = 16;
 pub(crate) const SMALL_PIECE_COST: u64 = 32;
 /// See [`SMALL_PIECE_COST`].
 pub(crate) const SMALL_PIECE: usize = 256;
-/// What an answered request returns to the budget: its own cost, that of trailers, and some other frames.
+/// What an answered request returns to the budget: its own cost, the cost of trailers, and of some other frames.
 pub(crate) const ANSWER_CREDIT: u64 = 512;
 /// What a piece of a response returns to the budget: some `WINDOW_UPDATE`; and more for its length.
 pub(crate) const PIECE_CREDIT: u64 = 64;

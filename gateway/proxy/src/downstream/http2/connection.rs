@@ -208,6 +208,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
             let has_accepted = self.accept(context, begin);
             let has_served = self.serve(context);
             if self.connection.is_none() {
+                // No byte will be handed to the socket any more, so a stop need not wait for these.
                 self.served.clear();
                 return if self.streams.is_empty() {
                     Poll::Ready(())
@@ -234,6 +235,8 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                 Poll::Ready(Some(Ok((request, mut respond)))) => {
                     has_accepted = true;
                     self.requests += 1;
+                    // A stream that is reset at once must not reach a backend, which would do the work for nothing
+                    // (CVE-2023-44487).
                     let is_reset = respond.poll_reset(context).is_ready();
                     self.begin(request.into_body(), respond, is_reset, begin);
                     self.late_requests += u64::from(self.is_going_away);
@@ -267,6 +270,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
     {
         // Also those whose answers still wait for the client.
         let open = self.streams.len() + self.served.len();
+        // Also of a stream that is not begun: its head would occupy a place until the next stream comes.
         let head = self.meter.take_head(respond.stream_id().as_u32());
         if is_reset {
             return;
@@ -320,6 +324,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         }
         if has_served {
             self.allow_proxy();
+            // With a response, as HTTP/1.1 says `Connection: close`. Idle connections go later, in the closing phase.
             if self.drain.is_draining() {
                 self.go_away();
             }

@@ -57,8 +57,8 @@ enum Progress {
 }
 
 impl<'c> Http2Exchange<'c> {
-    /// Creates the exchange of a stream whose head was read: `length` is that of its body, by the head. `timer` may have been
-    /// used by another stream.
+    /// Creates the exchange of a stream whose head was read. `length`: the length of its body, by the head. `timer` may
+    /// have been used by another stream.
     pub(crate) fn new(
         (respond, body): (SendResponse<Bytes>, RecvStream),
         length: BodyLength,
@@ -90,6 +90,7 @@ impl<'c> Http2Exchange<'c> {
 
     async fn write(&mut self, mut piece: &[u8], is_last: bool) -> Result<(), Disconnected> {
         if let Some(head) = self.head.take() {
+            // END_STREAM on the head saves an empty DATA frame.
             let is_whole = !self.has_body || (is_last && piece.is_empty());
             let stream = self.respond.send_response(head, is_whole);
             self.stream = Some(stream.map_err(|_| Disconnected)?);
@@ -111,6 +112,7 @@ impl<'c> Http2Exchange<'c> {
             // Never more than the client accepts: the `h2` crate would hold the rest.
             let (now, later) = piece.split_at(capacity);
             let ends = is_last && later.is_empty();
+            // Copied: the `h2` crate keeps the bytes until they are written, and the piece is the relay's buffer.
             let sent = stream.send_data(Bytes::copy_from_slice(now), ends);
             sent.map_err(|_| Disconnected)?;
             if ends {
@@ -185,6 +187,7 @@ impl Client for Http2Exchange<'_> {
             BodyLength::None => return Ok(Vec::new()),
             BodyLength::Known(length) => {
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
+                // The limit decides, not the head: a client can announce any length.
                 Vec::with_capacity(length.min(limits.bytes))
             }
             BodyLength::Unknown => Vec::new(),

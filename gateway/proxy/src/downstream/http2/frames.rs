@@ -2,7 +2,7 @@
 //!
 //! For the `h2` crate, a field that HTTP does not allow ends the connection, and so does a number of requests that the
 //! client resets before they are served. Behind a proxy, a connection carries the requests of many clients, so one of
-//! them could end those of all others. RFC 9113 section 8.1.1 says that a malformed request ends its stream.
+//! them could end the requests of all others. RFC 9113 section 8.1.1 says that a malformed request ends its stream.
 //!
 //! | frame | passed on as |
 //! | --- | --- |
@@ -41,7 +41,7 @@ const FIXED_BLOCK: [u8; 3] = [0x82, 0x86, 0x84];
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug)]
 enum FramePlace {
-    /// The head of a frame, of which this many bytes have arrived.
+    /// The head of a frame; this many bytes of it have arrived.
     Head(usize),
     /// So many bytes of a payload, or of the preface, which are passed on or dropped.
     Payload { left: usize, passes: bool },
@@ -72,7 +72,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The frames of a connection of which nothing was read.
+    /// The frames of a connection. Nothing of it was read.
     pub(super) fn new(limits: &HeadLimits) -> Self {
         Self {
             place: FramePlace::Payload {
@@ -89,8 +89,8 @@ impl Frames {
         }
     }
 
-    /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns how many were those of
-    /// DATA that was passed on: the windows limit them.
+    /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns the number
+    /// of bytes of DATA that were passed on: the windows limit them.
     pub(super) fn take(&mut self, mut bytes: &[u8], to: &mut To<'_, impl Output>) -> usize {
         let length = bytes.len();
         let mut data = 0;
@@ -171,6 +171,7 @@ impl Frames {
             return Ok(());
         }
         if self.block.is_none() {
+            // RFC 9113 section 5.1.1. Any other HEADERS are trailers, or an error that the `h2` crate finds.
             let is_new = frame.stream > self.newest && frame.stream % 2 == 1;
             self.decoder.begin();
             self.block = Some(Block {
@@ -190,7 +191,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Whether a closing connection needs the frame: those of streams in flight, and those that end it.
+    /// Whether a closing connection needs the frame: frames of streams in flight, and frames that end the connection.
     const fn passes_while_closing(&self, frame: FrameHead) -> bool {
         match frame.stream {
             0 => match frame.kind {
@@ -210,6 +211,7 @@ impl Frames {
         to: &mut To<'_, impl Output>,
     ) -> Result<usize, Reason> {
         let taken = (frame.length - self.payload.len()).min(bytes.len());
+        // A payload that arrived whole is decoded in place.
         if taken == frame.length {
             self.read_payload(frame, &bytes[..taken], to)?;
             return Ok(taken);

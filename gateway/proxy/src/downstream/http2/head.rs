@@ -212,6 +212,7 @@ impl HeadWriter {
         if place.is_some() {
             return Err(HeadFault::NotHttp("a pseudo-header field twice"));
         }
+        // A longer value is too large for any head; its beginning is for the log.
         *place = Some(value[..value.len().min(self.max)].to_vec());
         Ok(())
     }
@@ -230,6 +231,8 @@ impl HeadWriter {
         if value.first().is_some_and(is_blank) || value.last().is_some_and(is_blank) {
             return Err(HeadFault::NotHttp("a value begins or ends with a space"));
         }
+        // Written out, a line end would begin a field of its own, or another request. Other characters are left to the
+        // parser.
         if memchr2(b'\r', b'\n', value).is_some() {
             return Err(HeadFault::NotHttp("a control character in a header"));
         }
@@ -246,6 +249,7 @@ impl HeadWriter {
                 if !self.cookie.is_empty() {
                     self.cookie.extend_from_slice(b"; ");
                 }
+                // Cut at the limit: a cookie of that length fits into no head, so the request is rejected anyway.
                 let room = self.max.saturating_sub(self.cookie.len());
                 self.cookie
                     .extend_from_slice(&value[..value.len().min(room)]);
@@ -281,7 +285,7 @@ impl HeadWriter {
         self.cookie = Vec::new();
     }
 
-    /// Writes the request line, of which nothing breaks the line, and `Host`.
+    /// Writes the request line, without anything that breaks the line, and `Host`.
     fn write_request_line(&mut self) {
         self.has_request_line = true;
         let method = self.pseudo.method.take().unwrap_or_default();

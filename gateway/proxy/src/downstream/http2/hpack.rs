@@ -112,6 +112,7 @@ impl Decoder {
         } else {
             None
         };
+        // The table has not changed so far: a field whose end is missing is decoded again from its first byte.
         let value = input.string(&mut self.value)?;
         self.has_decoded = true;
         let value = value.get(&self.value);

@@ -70,7 +70,7 @@ pub(super) enum NextRead {
     Wait,
 }
 
-/// A head of which a part has arrived.
+/// A head that has arrived in part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnfinishedHead {
     /// When it was found to be incomplete for the first time.
@@ -178,16 +178,16 @@ impl Meter {
         None
     }
 
-    /// Notes whether a head is incomplete, of which the last read had this many bytes.
-    pub(super) fn note_head(&self, read: Option<usize>) {
+    /// Notes whether a head is incomplete; `length`: the bytes that the last read had of it.
+    pub(super) fn note_head(&self, length: Option<usize>) {
         let mut received = self.received();
-        received.unfinished = read.map(|read| {
+        received.unfinished = length.map(|length| {
             let before = received.unfinished.unwrap_or_else(|| UnfinishedHead {
                 since: Instant::now(),
                 received: 0,
             });
             UnfinishedHead {
-                received: before.received + read,
+                received: before.received + length,
                 ..before
             }
         });

@@ -29,6 +29,7 @@ struct Passed<'p, 'b> {
 
 impl Output for Passed<'_, '_> {
     fn put(&mut self, bytes: &[u8]) {
+        // Once bytes wait, all that follow wait behind them: otherwise the order would change.
         let fits = if self.rest.is_empty() {
             bytes.len().min(self.buffer.remaining())
         } else {
@@ -96,6 +97,7 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
                     frames.abandon(StreamFault::Late, &mut To { meter, out });
                     continue;
                 }
+                // Without a waker: the connection loop looks at the meter in each turn, and then reads again.
                 NextRead::Wait => return Poll::Pending,
                 NextRead::Read => {}
             }
@@ -108,6 +110,7 @@ impl<S: Stream> AsyncRead for MeteredStream<S> {
             let out = &mut Passed { buffer, rest };
             let passed = frames.take(piece.filled(), &mut To { meter, out });
             if meter.is_closing() {
+                // Not the DATA of requests in flight: flow control bounds it.
                 *lingered += piece.filled().len() - passed;
                 meter.note_lingering(*lingered);
             }

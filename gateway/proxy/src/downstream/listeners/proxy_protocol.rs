@@ -46,6 +46,7 @@ pub(super) enum ProxyHeaderError {
 /// The connection ended, or does not begin with a valid header.
 pub(super) async fn read_header(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyHeaderError> {
     let mut start = [0; V2_SIGNATURE.len()];
+    // Takes no byte of the client: the shortest header, `PROXY UNKNOWN` and its line end, has 15.
     stream.read_exact(&mut start).await?;
     if start == V2_SIGNATURE {
         return read_v2(stream).await;
@@ -59,6 +60,7 @@ pub(super) async fn read_header(stream: &mut TcpStream) -> Result<ProxyHeader, P
     loop {
         // Peeked first: what follows the line belongs to the client.
         let available = stream.peek(&mut line[length..]).await?;
+        // The line is full, or the connection has ended.
         if available == 0 {
             return Err(ProxyHeaderError::Malformed);
         }
@@ -96,11 +98,13 @@ fn parse_v1(line: &[u8]) -> Option<ProxyHeader> {
     let (client, server) = (words.next()?, words.next()?);
     let is_port = |word: &str| {
         word.parse::<u16>()
+            // Section 2.1: no leading zeros. `parse` takes these, and a `+`.
             .is_ok_and(|port| port.to_string() == word)
     };
     let has_ports = is_port(words.next()?) && is_port(words.next()?) && words.next().is_none();
     let client = match family {
         "TCP4" => {
+            // Not used, but checked: what is half a header was not written by a balancer.
             server.parse::<Ipv4Addr>().ok()?;
             IpAddr::V4(client.parse().ok()?)
         }

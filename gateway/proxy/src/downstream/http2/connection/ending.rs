@@ -56,6 +56,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                 return true;
             }
             let was_paused = self.meter.take_pause();
+            // Refilled only once it is used up: a connection within its budget costs no look at the clock.
             if self.meter.is_over() && !self.meter.is_closing() {
                 self.meter.refill(&mut self.refilled);
                 if self.meter.is_over() {
@@ -83,6 +84,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         self.check_progress();
         // All that was in flight is with the socket.
         let is_done = self.streams.is_empty() && self.served.is_empty();
+        // Only now: behind a proxy, the requests that were in flight belong to clients that did nothing wrong.
         if self.meter.is_closing() && is_done && self.deadlines.linger.is_none() {
             self.end_now(Reason::ENHANCE_YOUR_CALM);
             return true;
@@ -101,6 +103,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
                 self.served.clear();
                 self.open_streams.release(self.streams.len());
             }
+            // The client has taken nothing since, so the deadline stays. Each byte that it takes begins a new wait.
             (Some(written), Some((_, before))) if written == before => {}
             (Some(written), _) => {
                 self.deadlines.blocked = Some((Instant::now() + self.timeouts.send, written));

@@ -61,6 +61,7 @@ pub(super) fn decode(
             }
         });
         decoded = result.map_err(|_| Reason::COMPRESSION_ERROR)?;
+        // Doubled: the work for a field stays linear, into however many small frames it is cut.
         *retry_at = 2 * (input.len() - decoded);
         decoder.free();
     }

@@ -83,6 +83,7 @@ pub(super) fn fragment(frame: FrameHead, payload: &[u8]) -> Result<&[u8], Reason
         // RFC 9113 section 5.3.2: ignored.
         fragment = fragment.get(5..).ok_or(Reason::FRAME_SIZE_ERROR)?;
     }
+    // RFC 9113 section 6.2: padding that is longer than the rest is a PROTOCOL_ERROR.
     let end = fragment.len().checked_sub(padding);
     Ok(&fragment[..end.ok_or(Reason::PROTOCOL_ERROR)?])
 }

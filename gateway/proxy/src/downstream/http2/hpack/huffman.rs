@@ -100,6 +100,7 @@ pub(super) fn decode(string: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidCode
             count += 8;
         }
         let (byte, length) = CODES.short[usize::from((bits >> 56) as u8)];
+        // Behind the end of the string there are zero bits: a code counts only if all of it was sent.
         let (byte, length) = if (1..=count).contains(&usize::from(length)) {
             (byte, usize::from(length))
         } else if count < SHORT && bits == u64::MAX << (64 - count.max(1)) {

@@ -1,4 +1,4 @@
-//! The tables of HPACK: the static one, and that of a connection. RFC 7541 section 2.3.
+//! The tables of HPACK: the static one, and a connection's. RFC 7541 section 2.3.
 
 use std::collections::VecDeque;
 
@@ -129,6 +129,7 @@ impl DynamicTable {
     /// Inserts an entry. One that is larger than the table empties it. Section 4.4.
     pub(super) fn insert(&mut self, entry: Entry) {
         self.size += entry.size();
+        // Before the eviction, which then removes an entry that is too large itself, last of all.
         self.entries.push_front(entry);
         self.evict();
     }

@@ -71,8 +71,8 @@ pub struct Admitted<'a> {
     pub authorization: Option<u16>,
     /// The request id of a trusted proxy.
     pub request_id: Option<RequestId>,
-    /// The `traceparent` for the backend: a trusted proxy's, or that of the backend's span; `None` if the gateway begins a
-    /// trace that is not recorded.
+    /// The `traceparent` for the backend: a trusted proxy's, or the one of the backend's span; `None` if the gateway
+    /// begins a trace that is not recorded.
     pub traceparent: Option<HeaderValue>,
     /// Whether it has one of Signpost's own cookies.
     pub has_own_cookies: bool,
@@ -121,11 +121,13 @@ pub fn admit<'a>(
     let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
     let collected = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
     let must_be_empty = check_body(method, body, &collected, rules)?;
+    // From anyone else these are claims: a chosen id could imitate another request's in the logs.
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = collected.app.map_or(AppHeader::Absent, |sent| {
         AppIdent::try_from(sent).map_or(AppHeader::Malformed(sent), AppHeader::Ident)
     });
     let traceparent = collected.traceparent;
+    // Of two, each reader could follow another one: the gateway then begins a trace of its own.
     let traceparent = traceparent.filter(|_| peer.is_trusted && collected.traceparents == 1);
     let traceparent = traceparent.and_then(known_traceparent);
     let mut passed_fields = collected.passed_fields;
@@ -188,6 +190,7 @@ fn check_body(
     match body {
         BodyLength::None => Ok(false),
         _ if method == Method::Get || !collected.body_type.is_form() => match body {
+            // Only its bytes tell whether there is a body: some clients announce chunks and send none.
             BodyLength::Unknown if !collected.expects_continue => Ok(true),
             _ => Err(refused_body(method)),
         },
@@ -241,6 +244,7 @@ impl<'a> CollectedHeaders<'a> {
             }
             if is_nominated {
                 collected.asks_upgrade |= role == HeaderRole::Upgrade && is_other_protocol(value);
+                // Hop-by-hop, since `Connection` names it: it ends here. RFC 9110 section 7.6.1.
                 continue;
             }
             // Always fits: a head has fewer fields than bytes, at most 65,535.
@@ -305,8 +309,8 @@ impl<'a> CollectedHeaders<'a> {
     }
 }
 
-/// Whether an `Upgrade` asks for another protocol than HTTP and TLS, of which a client takes a plain response, too. RFC 9110
-/// section 7.8.
+/// Whether an `Upgrade` asks for another protocol than HTTP and TLS: for these, a client takes a plain response, too.
+/// RFC 9110 section 7.8.
 fn is_other_protocol(upgrade: &[u8]) -> bool {
     const OFFERS: [&[u8]; 4] = [b"h2c", b"h2", b"http", b"tls"];
     connection_options(upgrade).any(|protocol| {

@@ -71,7 +71,7 @@ impl<'r> To<'r> {
 }
 
 /// Writes the beginning of the head for the backend: request line, `Host`, and the form's length. The other header
-/// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client. `target` is that of a changed request.
+/// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client. `target`: the changed one.
 pub(crate) fn write_request_line(
     head: &Head,
     target: Option<&str>,
@@ -102,7 +102,7 @@ pub(crate) fn write_request_line(
 static STATE_OF_TRACE: HeaderName = TRACESTATE;
 
 /// Fields that ask for another form of the response than the whole body as it is: a bridge could not change that. Tags and
-/// dates are those of bodies before or after a change, so a response by them could leave a client with another one.
+/// dates belong to bodies before or after a change, so a response by them could leave a client with another one.
 static OF_FORM: [HeaderName; 5] = [
     ACCEPT_ENCODING,
     RANGE,
@@ -111,7 +111,7 @@ static OF_FORM: [HeaderName; 5] = [
     IF_MODIFIED_SINCE,
 ];
 
-/// Writes the client's fields that pass. Without those of [`OF_FORM`], if the response may have to be changed.
+/// Writes the client's fields that pass. Without the fields of [`OF_FORM`], if the response may have to be changed.
 fn write_passed(
     to: To<'_>,
     changes_response: bool,
@@ -138,6 +138,8 @@ fn write_passed(
         }
         if has_own_cookies && is_named(name, &COOKIE) {
             let others = to.backend.name.kind().received(value);
+            // A `Cookie` that had only Signpost's own is left out. One that was empty passes, as every field that is
+            // not changed.
             if !others.is_empty() || value.is_empty() {
                 write_line(lines, name, &others);
             }
@@ -147,7 +149,7 @@ fn write_passed(
     }
 }
 
-/// Writes the header lines for the backend: first those of the client that pass, then the gateway's own.
+/// Writes the header lines for the backend: first the client's that pass, then the gateway's own.
 /// [`write_request_line`] writes `Host` and the form's length.
 pub(crate) fn write_backend_headers(
     Identified {
@@ -170,6 +172,7 @@ pub(crate) fn write_backend_headers(
     let mut own = |name: HeaderName, value: &[u8]| {
         write_line(lines, name.as_str().as_bytes(), value);
     };
+    // A client cannot send these names: `admit` has removed every `X-Gateway-*`, and what looks like one.
     if let Some(secret) = &to.backend.secret {
         own(X_GATEWAY_SECRET, secret.expose().as_bytes());
     }
@@ -179,6 +182,7 @@ pub(crate) fn write_backend_headers(
     own(X_GATEWAY_VERSION, to.version.as_str().as_bytes());
     if let Some(bridged) = bridged {
         own(X_GATEWAY_BRIDGE, bridged.from.as_str().as_bytes());
+        // The backend could not tell otherwise: a bridged request has lost `time` and `sign`.
         if routed.verified().signed_app().is_some() {
             own(X_GATEWAY_SIGNED, b"true");
         }

@@ -89,9 +89,11 @@ pub(crate) fn changed(
     }
     let (query, form) = pairs.write();
     let at_other = path.as_deref().unwrap_or(compared);
+    // By the changed path, too: a bridge must not lead around the signature that the other path needs.
     if routed.verified().is_unsigned() && sign.is_always_signed(method, at_other) {
         return Err(Rejection::SignMissing);
     }
+    // Without a change the path stays as sent; its compared form is only for rules.
     let mut changed = path.unwrap_or_else(|| target.path.to_owned());
     if !query.is_empty() {
         changed.push('?');

@@ -48,9 +48,11 @@ pub fn match_callback(
         .callback_paths
         .iter()
         .any(|path| path == target.compared());
+    // A body of unknown length has turned out to be empty by now: `receive` reads it first.
     if method != Method::Get || matches!(body, BodyLength::Known(_)) || !is_callback_path {
         return Ok(None);
     }
+    // Before the query is read: a prefetch would use up a login that its user has not opened.
     if is_prefetch(headers) {
         return Err(Rejection::PrefetchRefused);
     }

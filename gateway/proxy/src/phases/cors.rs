@@ -12,7 +12,7 @@ use crate::{
     wire::syntax::field::NameAndValue,
 };
 
-/// Request headers of a page, beside those of the convention.
+/// Request headers of a page, beside the convention headers.
 const ALLOWED: [HeaderName; 1] = [header::CONTENT_TYPE];
 /// Answer headers of Signpost that pages may read, beside version and version source.
 const EXPOSED: [&str; 6] = [
@@ -42,8 +42,8 @@ pub struct CorsRules {
 pub(crate) type CorsFields<'a> = SmallVec<[NameAndValue<'a>; 6]>;
 
 impl CorsRules {
-    /// Creates the rules; `names` are those of the convention headers, `further` those of other headers that the gateway
-    /// adds to answers.
+    /// Creates the rules; `names`: the names of the convention headers. `further`: the names of other headers that the
+    /// gateway adds to responses.
     #[must_use]
     pub fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName]) -> Self {
         let spelled = |name: &HeaderName| names.spelled(name);
@@ -80,6 +80,7 @@ impl CorsRules {
                 self.expose_headers.as_bytes(),
             ));
         }
+        // Also without an origin: a cache could otherwise give this response to a page, which then cannot read it.
         fields.push(field("vary", b"Origin"));
         fields
     }
@@ -122,6 +123,7 @@ impl CorsRules {
             .each()
             .filter(|(name, _)| is_named(name, &header::ORIGIN));
         let (_, origin) = origins.next()?;
+        // No browser sends two, and the response can name only one.
         if origins.next().is_some() {
             return None;
         }
@@ -163,6 +165,7 @@ fn matches(pattern: &OriginPattern, origin: &[u8]) -> bool {
         OriginPattern::Below { scheme, domain } => origin
             .strip_prefix(&**scheme)
             .and_then(|rest| rest.strip_suffix(&**domain))
+            // Otherwise `https://other.test/.example.org` would match, too: it begins and ends like a subdomain.
             .is_some_and(are_labels),
     }
 }

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct OwnResponse {
     /// The status.
     pub status: StatusCode,
-    /// Its headers, without those of every response, of the connection, and of the body's length.
+    /// Its headers, without the headers of every response, of the connection, and of the body's length.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
@@ -95,6 +95,7 @@ pub(crate) fn error_response(
         }
         _ => {}
     }
+    // RFC 9110 section 15.5.2: a 401 has a challenge.
     if code.status() == StatusCode::UNAUTHORIZED {
         let challenge = value(&names.challenge(code.as_str()));
         headers.push((header::WWW_AUTHENTICATE, challenge));

@@ -66,6 +66,7 @@ pub(crate) async fn check_credential(
     accounts: &AccountDirectory,
     now: Timestamp,
 ) -> Result<Arc<CredentialClaims>, Rejection> {
+    // As it was sent: most credentials were checked a moment ago, and are not decoded again.
     let claims = match accounts.cached(sent) {
         Some(claims) => claims,
         None => {

@@ -37,8 +37,8 @@ pub async fn identify_app(
         }
         AppHeader::Absent => return Err(missing(names)),
     };
-    let found = apps.find(ident).await;
-    let app = found
+    let lookup = apps.find(ident).await;
+    let app = lookup
         .map_err(|cause| Rejection::StoreUnavailable(Box::new(cause)))?
         .ok_or_else(|| Rejection::app_not_found(ident.as_str().as_bytes()))?;
     match app.state {
@@ -58,6 +58,8 @@ fn missing(names: &HeaderNames) -> Rejection {
 /// The `app` parameter of the query. Like the header, it is not trusted before `verify` has checked the signature.
 fn ident_of_query(query: &str) -> Result<Option<AppIdent>, Rejection> {
     let query = query.as_bytes();
+    // Without a limit of their number: `read_params` checks it later, in step 7 of CONTRACT 7. The head limits the
+    // bytes.
     let params = Params::parse(query, b"", usize::MAX)
         .map_err(|_| Rejection::ParamsMalformed(Malformed::of_params(query, b"").into()))?;
     let app = params

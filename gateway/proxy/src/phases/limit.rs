@@ -212,6 +212,7 @@ pub(crate) fn is_unsigned(method: &[u8], target: Target<'_>, config: &SignConfig
     if method != b"GET" {
         return false;
     }
+    // A callback counts whatever else it has: `sign` does not make it a signed request. CONTRACT 3.
     let is_on_callback_path = is_on(&config.callback_paths);
     (is_on_callback_path && is_callback(target.query))
         || ((is_on_callback_path || is_on(&config.browser_paths))

@@ -113,6 +113,7 @@ impl Origin {
         if !peer.is_trusted {
             return Self {
                 client: peer.address,
+                // Written once for each connection: a clone shares its bytes.
                 forwarded_for: peer.as_header.clone(),
                 proto: scheme,
                 host,
@@ -175,7 +176,7 @@ fn forwarded_proto<'a>(lines: &[&'a [u8]], hops: usize) -> Option<&'a [u8]> {
     elements(lines).take(count).last()
 }
 
-/// Schemes have no letter case; proxies name those of WebSocket, too.
+/// Schemes have no letter case; proxies name WebSocket's, too.
 fn scheme_of(proto: &[u8]) -> Option<&'static str> {
     let is = |name: &str| proto.eq_ignore_ascii_case(name.as_bytes());
     match () {
@@ -223,6 +224,7 @@ fn forwarded(proxy_headers: &ProxyHeaders<'_>, peer: IpAddr) -> Option<HeaderVal
 fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
     let mut hops = SmallVec::new();
     for hop in elements(forwarded_for).take(MAX_HOPS) {
+        // Not an address, for example `unknown`: nothing vouches for what stands to its left.
         let Some(hop) = std::str::from_utf8(hop).ok().and_then(address) else {
             break;
         };

@@ -87,6 +87,7 @@ fn about(
         ];
         (headers, about.to_json())
     };
+    // The headers of pages are made for errors, which no cache may store.
     headers.retain(|(name, _)| name != header::CACHE_CONTROL);
     headers.extend([(header::CACHE_CONTROL, CACHED), vary(&names.language)]);
     OwnResponse {

@@ -25,6 +25,7 @@ pub(crate) fn is_redirected(head: &Head, names: &HeaderNames) -> bool {
 #[must_use]
 pub(crate) fn https_location(head: &Head, port: u16) -> Vec<u8> {
     let mut location = b"https://".to_vec();
+    // The host of the request, since a listener can serve several. A page cannot make a browser send another one.
     location.extend_from_slice(without_port(head.host()));
     if port != HTTPS_PORT {
         location.push(b':');

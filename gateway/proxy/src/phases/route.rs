@@ -88,7 +88,7 @@ impl Route {
         self.version.serving(self.index)
     }
 
-    /// Whether the backend is that of another version, which gets a changed request.
+    /// Whether the backend is another version's, which gets a changed request.
     #[must_use]
     pub fn is_bridged(&self) -> bool {
         self.version.is_bridged(self.index)
@@ -183,6 +183,7 @@ fn choose_version<'v>(
         return Ok(
             match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
                 Some(version) => (version, VersionSource::App),
+                // Also if the application names a version that this configuration does not have.
                 None => (versions.default(), VersionSource::Default),
             },
         );
@@ -252,6 +253,7 @@ fn choose_backend(
         if let Some(bridge) = version.bridge() {
             let changes = version.changes();
             let changed = changes.and_then(|changes| changes.path(wanted.method, path));
+            // The other version's routes are for the path that its backend gets.
             if let Some(routed) = bridge.routed(changed.as_deref().unwrap_or(path)) {
                 return routed;
             }
@@ -260,6 +262,7 @@ fn choose_backend(
     if version.has_canaries() {
         let place = place(version.sticky_by(), verified.app(), wanted.client);
         let canary = version.canary_at(place);
+        // A canary that is down fails no request: its share goes to the version's own backend.
         if let Some(canary) = canary.filter(|canary| is_available(version.backend(*canary))) {
             return canary;
         }
@@ -269,6 +272,7 @@ fn choose_backend(
 
 /// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.
 fn place(sticky_by: StickyBy, app: Option<&Arc<App>>, client: IpAddr) -> u8 {
+    // Not by the hasher of maps, whose keys differ in each process.
     let digest = match (sticky_by, app) {
         (StickyBy::App, Some(app)) => sha256(&app.id.get().to_be_bytes()),
         (StickyBy::App, None) | (StickyBy::Client, _) => {

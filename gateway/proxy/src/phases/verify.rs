@@ -174,13 +174,16 @@ impl Verifier {
             params,
             now,
         };
+        // The window first: a request that is too old costs no hash.
         let given = self
             .check_window(time, now)
             .and_then(|()| self.check_sign(request, || self.may_search(request)));
+        // Also of a rejected request: the clocks that are wrong are the ones to see.
         if let Some(clock_skew) = &self.clock_skew {
             clock_skew.observe(time, now, given.is_ok());
         }
         let given = given?;
+        // Only after the signature: otherwise anyone could fill the memory of an application.
         if self.profile_of(&app).replay == ReplayPolicy::Reject {
             self.check_replay(app.id, &given, time, now)?;
         }

@@ -43,8 +43,8 @@ const MAX_RESET_STREAMS: usize = 50;
 const RESET_STREAM_TIME: Duration = Duration::from_secs(10);
 
 /// What small DATA frames may cost by the count of the `h2` crate, in bytes. It would end the streams of all, and
-/// requests that were rejected early return nothing to it. So it is out of reach: [`SMALL_PIECE_COST`] limits the number
-/// of such frames.
+/// requests that were rejected early return nothing to it. So it is out of reach: [`SMALL_PIECE_COST`] limits the
+/// number of such frames.
 const DATA_FRAME_BUDGET: usize = 1024 * 1024 * 1024;
 
 /// Cost of all frames without progress that a connection can send at once; see [`meter`](super::meter).

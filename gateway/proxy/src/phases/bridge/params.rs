@@ -61,6 +61,7 @@ impl<'r> Pairs<'r> {
         };
         match effect {
             ParamEffect::Rename { to } => {
+                // With two parameters of one name, it would be left to the backend which one counts.
                 self.check_absent(to)?;
                 for pair in self.named_mut(name) {
                     *pair = pair.renamed(to);

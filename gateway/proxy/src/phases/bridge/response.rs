@@ -31,7 +31,7 @@ const SMALL_BODY: usize = 64 * 1024;
 /// A body above this is changed on a thread of its own: it takes milliseconds, in which the thread serves others.
 const LARGE_BODY: usize = 16 * 1024;
 
-/// Places for responses, of which each network may have its share.
+/// Places for responses. Each network may have its share of them.
 struct Places(Semaphore, LazyLock<Networks>);
 
 static HELD: Places = Places::new();
@@ -47,6 +47,7 @@ impl Places {
 
     fn take(&'static self, client: IpAddr) -> Option<Held> {
         let Self(places, networks) = self;
+        // Does not wait: a queue would hold the backend's connection and the client for as long as others are slow.
         let permit = places.try_acquire().ok()?;
         let client = networks.add(client, Max::share_of(MAX_HELD)).ok()?;
         Some(Held {
@@ -175,6 +176,7 @@ pub(crate) fn change_response(
             let mut fields = fields.iter();
             fields.any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
         };
+        // A validator or a digest of the body before would let a client or a cache take the changed one for it.
         let has_body = response.has_body;
         response.fields.retain(|(name, _)| {
             !is_one_of(name, &OF_BODY) && (has_body || !is_one_of(name, &OF_ANY_BODY))
@@ -189,6 +191,7 @@ fn apply_change(
     response: &mut WholeResponse,
     content_type: &str,
 ) -> Result<bool, String> {
+    // Even if only the status would change: of such a body, the recorder has kept nothing.
     if response.is_too_large {
         return Err(format!(
             "the body is larger than {MAX_BODY} bytes, or {MAX_HELD} others are held, or a quarter of them for this network"
@@ -226,7 +229,7 @@ pub(crate) fn is_json(content_type: &str) -> bool {
 
 fn set_status(response: &mut WholeResponse, status: u16) {
     response.status = status;
-    // The reason phrase was that of another status.
+    // The reason phrase belonged to another status.
     response.reason = Vec::new();
     response.has_body = !matches!(status, 204 | 304);
     if !response.has_body {

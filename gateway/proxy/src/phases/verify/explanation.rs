@@ -56,6 +56,7 @@ impl SearchLimit {
         }
         let index = app.get().unsigned_abs() % APP_COUNTERS as u64;
         let counter = usize::try_from(index).map(|index| &self.of_apps[index]);
+        // The application's own limit first: beyond it, a search must not count against all others, either.
         let counted = counter
             .ok()
             .and_then(|counter| counter.count(MAX_OF_APP, now));

@@ -38,6 +38,7 @@ impl Transition {
         let lasts =
             |transition: &Self| now.as_millis() < transition.until.as_millis() + millis(MAX_WINDOW);
         match (before.filter(lasts), grown) {
+            // Two reloads in a row: the smaller window, for the longer time, is right for the signatures of both.
             (Some(before), Some(grown)) if before.window.duration() < window.duration() => {
                 Some(Self {
                     until: grown.until.max(before.until),
@@ -48,7 +49,7 @@ impl Transition {
         }
     }
 
-    /// The window that applies to requests with this `time`; `None`: that of the configuration.
+    /// The window that applies to requests with this `time`; `None`: the configuration's.
     pub(super) fn window_of(self, time: SignTime) -> Option<Window> {
         (time < self.until).then_some(self.window)
     }

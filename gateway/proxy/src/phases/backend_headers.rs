@@ -79,6 +79,7 @@ pub(crate) fn write_request_line(
     out: &mut Vec<u8>,
 ) {
     let (line, host) = (head.method_and_target(), head.host());
+    // One allocation: the lines that follow usually fit, too.
     out.reserve(line.len() + host.len() + 512);
     match target {
         None => out.extend_from_slice(line),

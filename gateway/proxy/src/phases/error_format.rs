@@ -62,6 +62,8 @@ pub(crate) fn language(headers: &(impl Headers + ?Sized), rules: &ErrorFormatRul
     };
     let name = &rules.names.language;
     let own = lines(name).next();
+    // CONTRACT 1: a header that `Connection` names counts as absent. Looked at again, since an error may come before
+    // `admit`.
     let own = own.filter(|_| !is_connection_option(headers, name));
     Language::of_request(own, lines(&header::ACCEPT_LANGUAGE))
 }

@@ -80,6 +80,8 @@ pub(crate) async fn check_credential(
         }
     };
     // The clock decides, not the cache: an entry may be older than the credential's end.
+    // The same problem for another application's credential as for an unknown one: it must not tell that the credential
+    // exists.
     let is_valid = app == Some(claims.application) && claims.expires_at > now;
     is_valid
         .then_some(claims)

@@ -111,6 +111,7 @@ impl RequestLimiter {
         let Some(method) = Method::from_bytes(method) else {
             return Ok(());
         };
+        // The limit of all paths before the one of this path, as CONTRACT 7 lists them.
         if let Some(rate) = self.limits.address {
             let limit = RequestLimit::Address;
             let table = self.tables.table(limit, now);

@@ -239,6 +239,7 @@ fn hops(forwarded_for: &[&[u8]], trusted: &[IpNet]) -> SmallVec<[IpAddr; 4]> {
 
 /// Parses an address; some proxies append the client's port.
 fn address(hop: &str) -> Option<IpAddr> {
+    // An IPv4-mapped address becomes IPv4 below: `trusted_proxies` and limits must see one form of it.
     let with_port = || hop.parse::<SocketAddr>().map(|address| address.ip());
     hop.parse()
         .or_else(|_| with_port())

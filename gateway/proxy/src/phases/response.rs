@@ -133,6 +133,7 @@ pub(crate) fn sets_own_cookie(backend: BackendKind, (name, value): &NameAndValue
 /// Whether a field is internal (`X-Gateway-*`) or imitates that with `_` for `-`.
 fn is_internal(name: &[u8]) -> bool {
     let prefix = INTERNAL_PREFIX.as_bytes();
+    // Readers that make variables of names (CGI) cannot tell `_` from `-`.
     let alike = |(given, known): (&u8, &u8)| {
         given.to_ascii_lowercase() == *known || (*given == b'_' && *known == b'-')
     };

@@ -246,6 +246,7 @@ impl Verifier {
             request.target.path,
         );
         let matches = |key: &AppKey| sign(profile, key, method, path, params).matches(&given);
+        // A key whose overlap has ended verifies nothing, but it may be the mistake that the hint names.
         let (overlapping, expired) = match &app.previous_key {
             Some(previous) if previous.until >= request.now => (Some(&previous.key), None),
             Some(previous) => (None, Some(&previous.key)),

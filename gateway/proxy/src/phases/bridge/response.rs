@@ -201,6 +201,7 @@ fn apply_change(
     if let Some(status) = change.status {
         set_status(response, status);
     }
+    // A change can be about the status alone; an empty body is no JSON to which steps could apply.
     if change.response.is_empty() || response.body.is_empty() {
         return Ok(had_body && response.body.is_empty());
     }

@@ -51,6 +51,7 @@ impl SearchLimit {
     /// Counts a search; `false` if no further one is allowed in this second. In single-application mode only the limit
     /// of all applies.
     fn count(&self, app: AppId, now: SignTime) -> bool {
+        // One application: a limit of its own would only withhold its hints.
         if app == AppId::SINGLE {
             return self.all.count(MAX_SEARCHES, now).is_some();
         }

@@ -137,6 +137,7 @@ impl RequestMetrics {
         if let (Some(Rejection::BridgeFailed { change, .. }), Some(route)) =
             (outcome.rejection, learnt.route)
         {
+            // By name, unlike the counts above: failures are few, and a change has no number.
             let key = (route.version.name().to_string(), change.clone());
             let mut failures = self.lock_bridge_failures();
             // Reloads can bring other names again and again.

@@ -79,6 +79,8 @@ impl Hasher for KeyHasher {
     }
 
     fn finish(&self) -> u64 {
+        // A multiplication carries upwards only. The map chooses its bucket by the lower bits, so they need the upper
+        // ones.
         self.0 ^ (self.0 >> 32)
     }
 }

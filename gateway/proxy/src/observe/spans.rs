@@ -124,6 +124,7 @@ impl RequestSpans {
         with_client: bool,
     ) -> Span {
         let mut span = self.recording.request("request", received, ended);
+        // As OpenTelemetry has it for servers: a 4xx is the client's error, not the span's.
         span.is_error = outcome.sent.status >= 500;
         let mut attributes = Attributes::with_capacity(MAX_ATTRIBUTES);
         attributes.text("http.request.method", method(outcome));

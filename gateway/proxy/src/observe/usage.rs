@@ -1,8 +1,8 @@
 //! Counts requests by application and version, for `/metrics` and for `signpost versions report`. `conf/guides/versions.md`.
 //!
-//! A request only adds to numbers of its own thread. A scrape shows those of the busiest applications; every few seconds
-//! a task writes those of requests with a route to the store. In single-application mode there is no store, and nothing is
-//! counted here.
+//! A request only adds to numbers of its own thread. A scrape shows the numbers of the busiest applications; every few
+//! seconds a task writes the numbers of requests with a route to the store. In single-application mode there is no
+//! store, and nothing is counted here.
 //!
 //! | module | subject |
 //! | --- | --- |

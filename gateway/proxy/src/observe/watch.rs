@@ -205,6 +205,7 @@ impl Watch {
     /// Shows a request to those who watch, and keeps it if it was rejected.
     #[inline]
     pub fn see(&self, outcome: &Outcome<'_>, now: impl Fn() -> Timestamp) {
+        // Relaxed: a request that ends just when a watcher begins may be missed.
         if self.number.load(Ordering::Relaxed) > 0 {
             self.show(outcome, &now);
         }
@@ -213,6 +214,7 @@ impl Watch {
             let mut kept = self.rejected.own();
             let oldest = (kept.len() == MAX_REJECTED).then(|| kept.pop_front());
             kept.push_back(seen);
+            // The oldest is freed after the lock: whoever collects need not wait for it.
             drop(kept);
             drop(oldest);
         }
@@ -225,6 +227,7 @@ impl Watch {
             if !watcher.filter.takes(outcome) {
                 continue;
             }
+            // Before the request is described: in a flood, a watcher costs each request a load and an addition.
             if !watcher.has_room() {
                 watcher.missed.fetch_add(1, Ordering::Relaxed);
                 continue;
@@ -263,7 +266,7 @@ impl Watch {
         let mut all = self.rejected.all();
         all.find_map(|kept| {
             kept.iter()
-                .find(|one| one.request_id == request_id)
+                .find(|request| request.request_id == request_id)
                 .cloned()
         })
     }
@@ -274,13 +277,13 @@ impl Watch {
         is_wanted: impl Fn(&SeenRequest) -> bool,
         limit: usize,
     ) -> Vec<SeenRequest> {
-        let mut found = Vec::new();
+        let mut requests = Vec::new();
         for kept in self.rejected.all() {
-            found.extend(kept.iter().filter(|one| is_wanted(one)).cloned());
+            requests.extend(kept.iter().filter(|request| is_wanted(request)).cloned());
         }
-        found.sort_by_key(|one| std::cmp::Reverse(one.at));
-        found.truncate(limit);
-        found
+        requests.sort_by_key(|request| std::cmp::Reverse(request.at));
+        requests.truncate(limit);
+        requests
     }
 }
 
@@ -292,6 +295,7 @@ impl Watcher {
         }
         let one_less = |room: u32| room.checked_sub(1);
         let room = &self.room;
+        // Not `fetch_sub`: several threads could take the last place, and 0 would wrap around.
         let updated = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
         updated.is_ok()
     }
@@ -337,7 +341,7 @@ impl Drop for Watching {
         self.watch.watchers.rcu(|watchers| {
             let others = watchers
                 .iter()
-                .filter(|one| !Arc::ptr_eq(one, &self.watcher));
+                .filter(|watcher| !Arc::ptr_eq(watcher, &self.watcher));
             others.cloned().collect::<Vec<_>>()
         });
     }

@@ -23,14 +23,14 @@ pub(super) static SOURCES: [&str; VersionSource::ALL.len()] = {
 /// The source of requests without a version.
 pub(super) static NO_SOURCE: [&str; 1] = [""];
 
-/// Requests without an application of the store: malformed ones, preflights, redirects to https, callbacks; and those of
-/// the application of single-application mode.
+/// Requests without an application of the store: malformed ones, preflights, redirects to https, callbacks; and
+/// requests of the application of single-application mode.
 pub(crate) const UNNAMED: [&str; 2] = ["none", "default"];
 
 /// Requests by class.
 pub(crate) type ClassCounts = [u64; STATUS_CLASSES.len()];
 
-/// The codes of problems: none, those of the contract, and all others, which only a backend can send.
+/// The codes of problems: none, the contract's, and all others, which only a backend can send.
 pub(crate) const PROBLEMS: [&str; ProblemCode::ALL.len() + 2] = {
     let mut problems = [""; ProblemCode::ALL.len() + 2];
     let mut index = 0;
@@ -52,6 +52,7 @@ pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -
         (Some(code), _) => FIRST_CODE + code as usize,
         (None, None) => NO_PROBLEM,
         (None, Some(sent)) => {
+            // A backend can send any word: a label has one of the contract's codes, or `other`.
             let mut codes = ProblemCode::ALL.iter();
             let index = codes.position(|code| code.as_str() == sent);
             index.map_or(OTHER_PROBLEM, |index| FIRST_CODE + index)

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 /// continues; beyond the limit, those that were removed first are dropped.
 const MAX_REMOVED: usize = 16;
 
-/// The cells of each name: first those that were removed, the oldest first, then those of the configuration.
+/// The cells of each name: first the removed names, the oldest first, then the configuration's.
 #[derive(Debug)]
 pub(super) struct Registry<C>(Vec<(Box<str>, Arc<C>)>);
 
@@ -24,6 +24,7 @@ impl<C: Default> Registry<C> {
         let (configured, mut removed): (Vec<_>, Vec<_>) =
             all.partition(|(name, _)| names.remove(name));
         removed.drain(..removed.len().saturating_sub(MAX_REMOVED));
+        // `partition` has removed the names that have cells: what is left is new.
         let new = names.into_iter().map(|name| (name, Arc::default()));
         self.0 = removed.into_iter().chain(configured).chain(new).collect();
     }
@@ -37,7 +38,7 @@ impl<C: Default> Registry<C> {
     /// All names and their cells, ordered by name.
     pub(super) fn all(&self) -> Vec<(Box<str>, Arc<C>)> {
         let mut all = self.0.clone();
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all.sort_by(|(name, _), (other, _)| name.cmp(other));
         all
     }
 }

@@ -5,7 +5,7 @@
 //! | while there is a free place, an application gets one with its first request | a small installation shows all |
 //! | an application is as busy as its signed requests since the last scrape | any client can send the others, and would decide which ones are shown |
 //! | at a scrape, another one replaces the least busy one if it is more than [`LEAD`] times and [`MIN_LEAD`] requests busier | the list does not flap |
-//! | a shown count only grows. With its application it disappears, and is moved nowhere | the rates of all labels add up to that of all requests, at any time |
+//! | a shown count only grows. With its application it disappears, and is moved nowhere | the rates of all labels add up to the rate of all requests, at any time |
 //! | requests of an application without a place count as `other` | likewise |
 
 use signpost_protocol::app::AppIdent;
@@ -98,6 +98,8 @@ impl Busiest {
             self.show(id, candidate);
         }
         for ((id, candidate), (least, signed)) in candidates.zip(self.by_requests()) {
+            // The busiest candidate meets the least busy application, the next meets the next: once a pair is too
+            // close, all are.
             if candidate.signed <= (signed * LEAD).max(signed + MIN_LEAD) {
                 break;
             }

@@ -79,7 +79,7 @@ struct Slot {
     ident: Option<AppIdent>,
     by_source: Counts,
     by_class: ClassCounts,
-    /// The client of the first request since the last collection; never that of a callback, which is a user's browser.
+    /// The client of the first request since the last collection; never a callback's, which is a user's browser.
     client: Option<IpAddr>,
     /// Its user agent. A slot that stays in use allocates it once.
     user_agent: String,
@@ -162,6 +162,8 @@ impl Usage {
     /// now.
     fn collect(&self) -> MutexGuard<'_, Collected> {
         let now = self.clock.now();
+        // First: one collection at a time. With two, both values of a thread could be locked, and its requests would
+        // wait.
         let collected = self.collected.lock();
         let mut collected = collected.unwrap_or_else(PoisonError::into_inner);
         let day = Day::at(std::mem::replace(&mut collected.read_at, now));
@@ -223,7 +225,7 @@ impl Collected {
     }
 }
 
-/// Adds a slot for a new key, or finds that of all further applications if the shard is full.
+/// Adds a slot for a new key, or finds the slot of all further applications if the shard is full.
 #[cold]
 fn add<'s>(
     slots: &'s mut Slots,

@@ -26,15 +26,19 @@ pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<(), StoreErro
     store.execute(insert, values![now]).await.map(drop)
 }
 
+// Changes no row if the store has this number already: `write_once` then adds nothing of the batch.
 const GUARD: &str = "INSERT INTO usage_writers (id, sequence, written_at) VALUES ($1, $2, $3) \
     ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, written_at = excluded.written_at \
     WHERE usage_writers.sequence < excluded.sequence";
 
+// Added, since each gateway counts for itself. Ordered, since two transactions that lock the same rows in other orders
+// would wait for each other.
 const COUNT: &str = "INSERT INTO usage_counts (day, version, application, is_signed, source, requests) \
     SELECT given.* FROM {given} ORDER BY 1, 2, 3, 4, 5 \
     ON CONFLICT (day, version, application, is_signed, source) \
     DO UPDATE SET requests = usage_counts.requests + excluded.requests";
 
+// An older batch, which a gateway writes late, must not replace the client of a newer one.
 const REPLACE: &str = "INSERT INTO usage_clients \
     (version, application, is_signed, ident, last_seen, address, user_agent) \
     SELECT given.* FROM {given} ORDER BY 1, 2, 3 \

@@ -136,6 +136,7 @@ async fn read_where(
     clients: &str,
     apps: &str,
 ) -> Result<StoredUsage, StoreError> {
+    // In Postgres, the sum of `bigint` is `numeric`, hence the cast.
     let counts = format!(
         "SELECT version, application, is_signed, source, CAST(sum(requests) AS bigint) AS requests \
          FROM usage_counts WHERE {counts} GROUP BY version, application, is_signed, source"
@@ -177,6 +178,7 @@ pub async fn count_users(
 ///
 /// The store is unavailable.
 pub async fn is_large(store: &Store, number: u32) -> Result<bool, StoreError> {
+    // The limit is inside: to know that a table is large, not all of it must be counted.
     let count = |rows: &str| {
         format!("(SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {number}) AS counted)")
     };
@@ -184,7 +186,7 @@ pub async fn is_large(store: &Store, number: u32) -> Result<bool, StoreError> {
     let pinned = count("applications WHERE default_version IS NOT NULL");
     let sum = format!("SELECT {clients} + {pinned} AS number");
     let row = store.row::<(i64,)>(&sum, Vec::new()).await?;
-    Ok(row.is_some_and(|(found,)| found >= i64::from(number)))
+    Ok(row.is_some_and(|(rows,)| rows >= i64::from(number)))
 }
 
 from_row!(StoredCount {

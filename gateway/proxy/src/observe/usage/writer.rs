@@ -121,6 +121,7 @@ impl UsageWriter {
     /// Writes everything: what is left of an outage, and what was counted since.
     pub(super) async fn flush(&mut self) {
         self.turn().await;
+        // Not if the first write failed: the second would wait for the same store, and a stop has 3 s for both.
         if self.unwritten.is_none() && self.usage.requests() > 0 {
             self.turn().await;
         }

@@ -113,6 +113,7 @@ impl Shadows {
                 None
             }
         };
+        // A failed start is kept, too: another attempt, and another line in the log, for each copy would help nobody.
         let copies = self.copies.get_or_init(start).as_ref();
         if copies.is_none_or(|copies| copies.send(copied).is_err()) {
             self.counts.count(CopyResult::Dropped);

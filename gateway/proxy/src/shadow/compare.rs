@@ -1,4 +1,4 @@
-//! Compares the response that a client got with that of another version.
+//! Compares the response that a client got with another version's.
 
 use std::{borrow::Cow, io::Read};
 
@@ -167,12 +167,15 @@ fn decoded(response: &WholeResponse) -> Option<Cow<'_, [u8]>> {
     let body = &response.body[..];
     let decoder: Box<dyn Read + '_> = match &*encoding.to_ascii_lowercase() {
         b"gzip" => Box::new(GzDecoder::new(body)),
+        // RFC 9110 section 8.4.1.2: HTTP's `deflate` has the zlib format.
         b"deflate" => Box::new(ZlibDecoder::new(body)),
         b"br" => Box::new(brotli::Decompressor::new(body, 4096)),
         _ => return None,
     };
     let mut decoded = Vec::new();
     decoder
+        // A small body can decompress to gigabytes. The byte beyond the limit tells too large a body from one that just
+        // fits.
         .take(MAX_DECODED + 1)
         .read_to_end(&mut decoded)
         .ok()?;

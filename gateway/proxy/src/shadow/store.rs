@@ -55,7 +55,7 @@ pub(super) async fn write(
     store.execute(WRITE, row).await.map(drop)
 }
 
-/// A row: its key among those of a route, and its tally.
+/// A row: its key among the rows of a route, and its tally.
 struct StoredTally {
     hour: i64,
     writer: [u8; ID_BYTES],
@@ -89,6 +89,7 @@ pub async fn read(
     );
     let mut routes: BTreeMap<String, Tally> = BTreeMap::new();
     for (route,) in names.await? {
+        // Pages by key, not by OFFSET: a row that is written meanwhile shifts none.
         let mut after = (since - 1, [0; ID_BYTES]);
         loop {
             let (hour, writer) = after;
@@ -111,6 +112,7 @@ pub async fn read(
 pub async fn delete_old(store: &Store, now: Timestamp) -> Result<usize, StoreError> {
     let first = now.as_millis() - i64::from(KEEP_DAYS) * DAY_MS;
     let key = "writer, hour, version, target, route, changes";
+    // Every gateway deletes the same rows: to wait for another one could become a deadlock.
     let skip = store.dialect("", " FOR UPDATE SKIP LOCKED");
     let sql = format!(
         "DELETE FROM shadow_tallies WHERE ({key}) IN \

@@ -71,7 +71,7 @@ impl Tallies {
         }
     }
 
-    /// That of an entry; `None` if there is no room.
+    /// The tally of an entry; `None` if there is no room.
     fn of(&mut self, entry: &Entry, now: Timestamp) -> Option<&mut Added> {
         let key = (hour_of(now), entry.clone());
         let is_full = self.all.len() >= MAX_TALLIES && !self.all.contains_key(&key);
@@ -79,7 +79,7 @@ impl Tallies {
         has_room.then(|| self.all.entry(key).or_default())
     }
 
-    /// Those that the store does not have as they are. Drops what it has of earlier hours.
+    /// The tallies that the store does not have as they are. Drops what it has of earlier hours.
     pub(super) fn take_unwritten(&mut self, now: Timestamp) -> Vec<(i64, Entry, String)> {
         let this_hour = hour_of(now);
         self.all
@@ -91,6 +91,8 @@ impl Tallies {
             !(added.is_written || waits && added.written_at.is_some_and(is_recent))
         });
         let rows = unwritten.filter_map(|((hour, entry), added)| {
+            // Marked before the store has it: what is added during the write removes the mark, and is written next
+            // time.
             (added.is_written, added.written_at) = (true, Some(now));
             // Serializing numbers and texts cannot fail.
             let tally = serde_json::to_string(&added.tally).ok()?;

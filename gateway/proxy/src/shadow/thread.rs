@@ -24,13 +24,13 @@ use crate::{
     request::recorder::WholeResponse,
 };
 
-/// Timeouts of copies: shorter than those of requests, since no client waits.
+/// Timeouts of copies: shorter than the timeouts of requests, since no client waits.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(2),
     forward: Duration::from_secs(5),
     // The whole copy has a limit, too.
     response: Duration::from_secs(60),
-    // Those of the clients' side.
+    // Timeouts of the clients' side, which copies do not have.
     head: Duration::ZERO,
     body: Duration::ZERO,
     idle: Duration::ZERO,
@@ -44,6 +44,7 @@ pub(super) fn start(shadows: Arc<Shadows>) -> io::Result<mpsc::UnboundedSender<C
     // Comparing takes a processor for a while: not on the thread that drives connections.
     let runtime = Builder::new_current_thread()
         .enable_all()
+        // One comparison at a time: they must not take the processors from clients' requests.
         .max_blocking_threads(1)
         .thread_name("shadow-compare")
         .build()?;
@@ -59,6 +60,7 @@ fn run(runtime: &Runtime, mut copies: mpsc::UnboundedReceiver<Copied>, shadows: 
     });
     runtime.block_on(async {
         while let Some(copied) = copies.recv().await {
+            // A task each: a slow response must not hold up the copies behind it. The places bound their number.
             let copier = Arc::clone(&copier);
             tokio::spawn(async move { copier.take(copied).await });
         }
@@ -97,6 +99,7 @@ impl Copier {
             None => None,
             Some(request) => self.send(request, &copied).await,
         };
+        // A refusal is no response of the version, so it shows nothing about noise.
         let again = again.filter(|again| again.value(X_GATEWAY_REFUSED.as_str()).is_none());
         let shadows = Arc::clone(&self.shadows);
         let comparing = move || add(&shadows, &copied, outcome, again);

@@ -56,6 +56,7 @@ impl ShadowWriter {
         let mut outcome = Ok(true);
         for (hour, entry, tally) in unwritten {
             let written = write(&self.store, &self.id, (hour, &entry), &tally).await;
+            // The loop goes on after an error: each tally is marked as written, and must be written or put back.
             if written.is_err() {
                 self.shadows.tallies().put_back(hour, &entry);
             }

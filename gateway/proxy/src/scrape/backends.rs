@@ -49,6 +49,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let backends = gateway.policy.backends.targets().map(|target| {
         let mut addresses = target.address_status();
         let is_available = availability(&addresses);
+        // After the availability: the only healthy address may be one that is not shown.
         addresses.truncate(MAX_SHOWN_ADDRESSES);
         ShownBackend {
             name: target.backend.name.to_string(),
@@ -87,9 +88,9 @@ fn write_addresses(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fm
     scrape.gauge(AVAILABLE, |add| {
         let mut known = backends
             .iter()
-            .filter_map(|one| Some((one, one.is_available?)));
-        known.try_for_each(|(one, is_available)| {
-            add(&[("backend", &one.name)], u64::from(is_available))
+            .filter_map(|backend| Some((backend, backend.is_available?)));
+        known.try_for_each(|(backend, is_available)| {
+            add(&[("backend", &backend.name)], u64::from(is_available))
         })
     })?;
     scrape.gauge(IN_FLIGHT, |add| {
@@ -115,37 +116,37 @@ const fn is_healthy(health: AddressHealth) -> Option<bool> {
 fn write_counts(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.counter(EJECTIONS, |add| {
         let mut backends = backends.iter();
-        backends.try_for_each(|one| {
+        backends.try_for_each(|backend| {
             add(
-                &[("backend", &one.name)],
-                one.counts.value(BackendEvent::Ejection),
+                &[("backend", &backend.name)],
+                backend.counts.value(BackendEvent::Ejection),
             )
         })
     })?;
     scrape.counter(CHECKS, |add| {
-        backends.iter().try_for_each(|one| {
+        backends.iter().try_for_each(|backend| {
             let mut results = BackendEvent::CHECKS.into_iter();
             results.try_for_each(|result| {
-                let labels = [("backend", &*one.name), ("result", result.as_str())];
-                add(&labels, one.counts.value(result))
+                let labels = [("backend", &*backend.name), ("result", result.as_str())];
+                add(&labels, backend.counts.value(result))
             })
         })
     })?;
     scrape.counter(RETRIES, |add| {
         let mut backends = backends.iter();
-        backends.try_for_each(|one| {
+        backends.try_for_each(|backend| {
             add(
-                &[("backend", &one.name)],
-                one.counts.value(BackendEvent::Retry),
+                &[("backend", &backend.name)],
+                backend.counts.value(BackendEvent::Retry),
             )
         })
     })?;
     scrape.counter(FAILURES, |add| {
-        backends.iter().try_for_each(|one| {
+        backends.iter().try_for_each(|backend| {
             let mut causes = BackendEvent::FAILURES.into_iter();
             causes.try_for_each(|cause| {
-                let labels = [("backend", &*one.name), ("cause", cause.as_str())];
-                add(&labels, one.counts.value(cause))
+                let labels = [("backend", &*backend.name), ("cause", cause.as_str())];
+                add(&labels, backend.counts.value(cause))
             })
         })
     })

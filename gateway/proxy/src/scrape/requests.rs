@@ -50,6 +50,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
             by_class.map(move |(class, count)| (&**app, *class, *count))
         });
         counts
+            // Without this, each application would have a series for each class that it never got.
             .filter(|(_, _, count)| *count > 0)
             .try_for_each(|(app, class, count)| {
                 sample(&[("app", app), ("status_class", class)], count)

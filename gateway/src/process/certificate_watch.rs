@@ -23,7 +23,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Watches the TLS files of the current gateway's listeners.
 pub(crate) struct CertificateWatch {
     current: Arc<ArcSwap<Gateway>>,
-    /// What the last check found, and what the last attempt to reload read, by listener.
+    /// By listener, the content at the last check, and at the last attempt to reload.
     checked: HashMap<SocketAddr, Checked>,
     warned: HashMap<PathBuf, Warned>,
 }
@@ -77,6 +77,7 @@ impl CertificateWatch {
         let mut known_listeners = mem::take(&mut self.checked);
         for (address, tls) in gateway.tls() {
             let known = known_listeners.remove(&address);
+            // Another `Tls` comes from a reload of the configuration, which has just read the files.
             let checked = match known.filter(|known| Arc::ptr_eq(&known.tls, tls)) {
                 Some(known) => check(known, &mut is_changed).await,
                 None => {
@@ -114,6 +115,7 @@ impl CertificateWatch {
             }
             warned.insert(certificate.file, last);
         }
+        // Certificates that are gone are forgotten with the old map.
         self.warned = warned;
     }
 }
@@ -124,6 +126,8 @@ async fn check(known: Checked, is_changed: &mut bool) -> Checked {
     // A file may be on a server that does not answer.
     let checking = tokio::task::spawn_blocking(move || {
         let now: Vec<_> = checked.found.iter().map(ReadFile::reread).collect();
+        // Two equal reads in a row: certificate and key are written one after the other, and a pair that is read in
+        // between does not match.
         let has_settled = now == checked.found && now != checked.tried;
         let is_reloaded = has_settled && reload(&checked.tls, &now);
         if has_settled {
@@ -132,6 +136,7 @@ async fn check(known: Checked, is_changed: &mut bool) -> Checked {
         checked.found = now;
         (checked, is_reloaded)
     });
+    // If the check panicked, the next one begins with the same state.
     let (checked, is_reloaded) = checking.await.unwrap_or((known, false));
     *is_changed |= is_reloaded;
     checked

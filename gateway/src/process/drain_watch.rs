@@ -59,6 +59,7 @@ impl DrainWatch {
         loop {
             task.log(self.look().await);
             tokio::select! {
+                // A change during a look is not lost: `notify_one` leaves a permit, and the next look reads again.
                 () = self.changed.notified() => self.is_read = false,
                 () = sleep(INTERVAL) => {}
             }
@@ -67,19 +68,20 @@ impl DrainWatch {
 
     async fn look(&mut self) -> Outcome {
         // If it fails, what is known stays drained until its end.
-        let outcome = self.read().await.map(|()| true);
+        let outcome = self.read_drained().await.map(|()| true);
         let gateway = self.current.load_full();
         let (drained, generation) = (gateway.state.drained.load(), gateway.policy.generation);
         if drained.is_empty() && self.cleared == Some(generation) {
             return outcome;
         }
         let now = gateway.state.clock.now();
+        // Each look repeats this: a reload brings other addresses, and a draining ends without a change of the store.
         gateway.policy.backends.drain(&drained, now);
         self.cleared = drained.is_empty().then_some(generation);
         outcome
     }
 
-    async fn read(&mut self) -> Result<(), StoreError> {
+    async fn read_drained(&mut self) -> Result<(), StoreError> {
         let state = Arc::clone(&self.current.load().state);
         if !self.is_read {
             let all = backends::all_drained(&self.store).await?;
@@ -87,8 +89,15 @@ impl DrainWatch {
             self.is_read = true;
         }
         let before = state.clock.now().minus(RETENTION);
-        let last = state.drained.load().iter().map(|one| one.until).max();
+        let last = state
+            .drained
+            .load()
+            .iter()
+            .map(|drained| drained.until)
+            .max();
         if last.is_some_and(|last| last < before) {
+            // The list in memory still has the deleted rows: unless it is read again, each look would delete them
+            // again.
             self.is_read = false;
             backends::delete_ended(&self.store, before).await?;
         }

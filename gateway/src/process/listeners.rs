@@ -68,6 +68,7 @@ impl Listeners {
             Some(socket) => socket,
             None => named(listen_on(management), management, MANAGEMENT)?,
         };
+        // Registered as the others, so that an upgrade hands it over, too.
         let (open, _) = OpenSockets::new(management, vec![socket.try_clone()?]);
         listeners.sockets.add(open);
         Ok((listeners, socket, receivers))
@@ -104,12 +105,12 @@ impl Listeners {
         taken: Option<&TakenOver>,
     ) -> anyhow::Result<Vec<BoundListener>> {
         let open = self.sockets.addresses();
-        let is_open = |one: &&ListenerSettings| open.contains(&one.address);
+        let is_open = |listener: &&ListenerSettings| open.contains(&listener.address);
         self.probe(listeners, taken)?;
         listeners
             .iter()
-            .filter(|one| !is_open(one))
-            .map(|one| self.bind_one(one, taken))
+            .filter(|listener| !is_open(listener))
+            .map(|listener| self.bind_one(listener, taken))
             .collect()
     }
 
@@ -126,9 +127,11 @@ impl Listeners {
         if is_any && sockets.iter().any(is_dual) {
             tracing::warn!("{key}: {address} still takes connections of IPv4, until a restart");
         }
+        // The old process may have had fewer threads. A worker without a socket would get no connections at all.
         while sockets.len() < self.workers.len() {
             sockets.push(named(bound_socket(*address), *address, key)?);
         }
+        // The workers get the sockets themselves. The copies stay here, to be held or handed over.
         let copies = sockets.iter().map(TcpListener::try_clone).collect();
         Ok(BoundListener {
             address: *address,
@@ -149,14 +152,20 @@ impl Listeners {
         let taken = taken.map(TakenOver::addresses).unwrap_or_default();
         let open = [self.sockets.addresses(), taken].concat();
         let stays = |address: &SocketAddr| {
-            *address == self.management || listeners.iter().any(|one| one.address == *address)
+            *address == self.management
+                || listeners
+                    .iter()
+                    .any(|listener| listener.address == *address)
         };
-        let is_probed = |one: &&ListenerSettings| {
+        let is_probed = |listener: &&ListenerSettings| {
             let mut leaving = open.iter().filter(|address| !stays(address));
-            !open.contains(&one.address) && !leaving.any(|other| overlap(one.address, *other))
+            !open.contains(&listener.address)
+                && !leaving.any(|other| overlap(listener.address, *other))
         };
         let mut probed = listeners.iter().filter(is_probed);
-        probed.try_for_each(|one| named(probe(one.address), one.address, &one.key))
+        probed.try_for_each(|listener| {
+            named(probe(listener.address), listener.address, &listener.key)
+        })
     }
 
     /// Gives the workers their sockets. `policy` is the current one.
@@ -173,6 +182,7 @@ impl Listeners {
             };
             let (open, receiver) = OpenSockets::new(address, copies);
             self.sockets.add(open);
+            // `cycle`: no socket may be left over. The kernel would assign it connections that nothing accepts.
             for (socket, worker) in sockets.into_iter().zip(self.workers.iter().cycle()) {
                 // Workers run until the process ends.
                 let _ = worker.send(WorkerSocket {
@@ -191,13 +201,16 @@ impl Listeners {
     /// The system does not allow it.
     pub(crate) fn listen(&self) -> anyhow::Result<()> {
         let open = self.sockets.lock();
-        let mut clients = open.iter().filter(|one| one.address != self.management);
-        clients.try_for_each(|one| listen(&one.sockets, one.address, "listen"))
+        let mut clients = open
+            .iter()
+            .filter(|sockets| sockets.address != self.management);
+        // A socket that was taken over listens already: a second call changes nothing but the size of its backlog.
+        clients.try_for_each(|open| listen(&open.sockets, open.address, "listen"))
     }
 
     /// Closes the listeners that `policy` does not have. Connections in their backlog are still served.
     pub(crate) fn close_others(&self, policy: &Policy) -> Vec<SocketAddr> {
-        let listeners = policy.listeners.iter().map(|one| one.address);
+        let listeners = policy.listeners.iter().map(|listener| listener.address);
         let addresses: Vec<_> = listeners.chain([self.management]).collect();
         self.sockets.keep(&addresses)
     }

@@ -111,10 +111,10 @@ impl Presence {
     async fn state(&self, reloads: &ReloadHandle) -> GatewayState {
         let response = self.readiness.state(Phase::Serving).await;
         let gateway = self.current.load_full();
-        let ends = gateway.certificates().map(|one| CertificateEnd {
-            file: one.file.display().to_string(),
-            names: one.names,
-            expires: rfc3339(one.validity.expires),
+        let ends = gateway.certificates().map(|certificate| CertificateEnd {
+            file: certificate.file.display().to_string(),
+            names: certificate.names,
+            expires: rfc3339(certificate.validity.expires),
         });
         let last_reload = &gateway.state.last_reload;
         GatewayState {
@@ -152,6 +152,7 @@ impl OwnRow {
     /// Deletes the row for good, within 1 s. Otherwise it is seen that it is no longer written.
     pub(crate) async fn remove(&self) {
         let removed = async {
+            // Waits for a write that has begun: otherwise that write could bring the row back after the deletion.
             *self.is_removed.lock().await = true;
             remove(&self.store, self.id).await
         };
@@ -163,6 +164,7 @@ impl OwnRow {
 /// A hash of all settings but those that are each machine's own.
 fn hash(key: &hmac::Key, settings: &Settings) -> String {
     let mut context = hmac::Context::with_key(key);
+    // HMAC, not a plain hash: the settings have secrets, and whoever reads the table could try guesses of weak ones.
     settings.digest(is_of_machine, |bytes| context.update(bytes));
     hex::encode(context.sign())
 }

@@ -58,6 +58,7 @@ impl RateSharing {
             "rate limits are shared again",
         );
         let mut turns = interval(INTERVAL);
+        // After a store that was slow, no burst of reports catches up: one report has it all.
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reports = 0_u32;
         loop {
@@ -84,6 +85,7 @@ impl RateSharing {
             .enumerate()
             .flat_map(|(table, unreported)| unreported.into_iter().map(move |used| (table, used)))
             .collect();
+        // Beyond the limit, the least used keys are left out: they are farthest from being rejected.
         all.sort_unstable_by_key(|(_, used)| std::cmp::Reverse(used.fullness));
         all.truncate(MAX_KEYS);
         if all.is_empty() {
@@ -95,6 +97,7 @@ impl RateSharing {
         });
         let added: Vec<_> = added.collect();
         let times = add_used(&self.store, added.clone()).await;
+        // Read again: the store took its time, and tokens were refilled meanwhile.
         let now = Instant::now();
         for ((table, used), Added { hash, .. }) in all.iter().zip(&added) {
             match &times {
@@ -120,6 +123,7 @@ impl RateSharing {
         context.update(&rate.burst.get().to_be_bytes());
         match subject {
             Subject::Application(id) => {
+                // The letters keep the id of an application apart from the text of a network.
                 context.update(b"a");
                 context.update(&id.to_be_bytes());
             }

@@ -93,6 +93,8 @@ impl Reload for GatewayReload {
     }
 
     async fn apply(&self, config: Config) -> anyhow::Result<()> {
+        // All that can fail comes first: a failed reload must leave the old configuration as it was. What was opened by
+        // then is closed when it is dropped.
         self.reject_management_address(&config)?;
         let before = self.current.load_full();
         let apps = reloaded_apps(&before.policy.apps, &config.applications).await?;
@@ -105,18 +107,23 @@ impl Reload for GatewayReload {
         bound.iter().try_for_each(BoundListener::listen)?;
         let gateway = Arc::new(before.with_config(config, apps)?);
         let backends = &gateway.policy.backends;
-        let is_new = |one: &Arc<_>| {
+        let is_new = |balancer: &Arc<_>| {
             let mut known = before.policy.backends.balancers();
-            !known.any(|known| Arc::ptr_eq(&known, one))
+            !known.any(|known| Arc::ptr_eq(&known, balancer))
         };
         let new: Vec<_> = backends.balancers().filter(is_new).collect();
         // Resolves names before the first request needs them.
         resolve_all(&new).await;
+        // From here on nothing fails.
         log.apply();
+        // Checks begin before the first request can choose among the new addresses.
         self.monitor.lock().await.follow(backends.balancers());
         gateway.set_stale(stale);
         self.current.store(Arc::clone(&gateway));
+        // After the swap: a connection whose listener is not in the current configuration ends with its first response.
         self.follow_listeners(bound, &gateway);
+        // Long requests keep the old configuration alive. A cache that was replaced is emptied now, so that memory
+        // holds one.
         before.policy.apps.retire(&gateway.policy.apps);
         if self.store.is_some() {
             warn_of_unusable_defaults(&self.store_settings, &backends.versions);
@@ -142,6 +149,7 @@ impl Reload for GatewayReload {
         let gateway = self.current.load_full();
         let (number, at) = (gateway.policy.generation, gateway.state.clock.now());
         let audit = of_reload(&changes_of(&report.changed), number, author, at);
+        // The new configuration is in force already, and a store that does not answer must not undo it.
         if let Err(error) = add(store, audit).await {
             tracing::warn!(cause = %error.in_short(), "a reload is missing in the audit");
         }
@@ -166,9 +174,11 @@ impl Reload for GatewayReload {
             );
         })?;
         if state.drain.is_draining() {
+            // A stop began while the new process started: that process would go on serving after it.
             terminate(new);
             bail!("the gateway is stopping");
         }
+        // Before this process ends: systemd takes the end of the main process for the end of the service.
         notify_service_manager(&[NotifyState::MainPid(new)]);
         // Two processes must not answer on it: one is ready, the other is stopping.
         management.send_replace(Phase::Closing);
@@ -207,7 +217,7 @@ impl GatewayReload {
         Ok(())
     }
 
-    /// Begins to accept connections at new addresses, then ends it at those that the configuration no longer has.
+    /// Begins to accept connections at new addresses, then closes the listeners that the configuration no longer has.
     fn follow_listeners(&self, bound: Vec<BoundListener>, gateway: &Gateway) {
         let addresses: Vec<_> = bound.iter().map(BoundListener::address).collect();
         self.listeners.serve(bound, &gateway.policy);
@@ -222,9 +232,9 @@ impl GatewayReload {
     /// Refuses a backend at the address of the management listener. The file was only checked against its own
     /// `management.listen`, which takes effect after an upgrade.
     fn reject_management_address(&self, config: &Config) -> anyhow::Result<()> {
-        let own = [self.listeners.management];
+        let management = [self.listeners.management];
         let mut backends = config.versions.backends();
-        match backends.find(|one| one.upstream.is_at(&own)) {
+        match backends.find(|backend| backend.upstream.is_at(&management)) {
             Some(backend) => bail!(
                 "versions.{}: until an upgrade, the gateway's management listens on this backend's address",
                 backend.name
@@ -245,7 +255,7 @@ pub(crate) fn needs_restart(key: &str, changed: &[&str]) -> bool {
             .any(|known| *known == key || is_below(known))
 }
 
-/// The applications of the new configuration: its single key, or those of the store, which stays open.
+/// The applications of the new configuration: its single key, or the applications of the store, which stays open.
 async fn reloaded_apps(
     before: &AppDirectory,
     config: &Applications,
@@ -254,6 +264,7 @@ async fn reloaded_apps(
         (AppDirectory::Single(_), Applications::Single(key)) => AppDirectory::single(key.clone()),
         (AppDirectory::Multi(apps), Applications::Multi(multi)) => {
             let (apps, entries) = (Arc::clone(apps), multi.cache_entries);
+            // The control thread also checks the health of backends: it must not copy a large cache meanwhile.
             let sized = tokio::task::spawn_blocking(move || apps.resized(entries));
             AppDirectory::Multi(sized.await?)
         }

@@ -77,6 +77,8 @@ pub(crate) fn run(
     log_warnings(&config.warnings());
     let descriptors = Descriptors::raise_limit();
     let (threads, management_listen) = (config.threads, config.management.settings.listen);
+    // The addresses come before the store: a second instance that was started by mistake fails here, and migrates
+    // nothing.
     let (listeners, management_socket, workers) =
         Listeners::open(threads, management_listen, taken)?;
     let bound = listeners.bind(&config.listeners, taken)?;
@@ -98,6 +100,7 @@ pub(crate) fn run(
     let row = tasks.presence.as_ref().map(Presence::row);
     let handed_over = Arc::new(Notify::new());
     let (management_phase, management_phases) = watch::channel(Phase::Serving);
+    // The sockets wait in the workers' channels until pingora starts their threads.
     listeners.serve(bound, &current.load().policy);
     let reload = GatewayReload {
         current: Arc::clone(&current),
@@ -115,7 +118,10 @@ pub(crate) fn run(
     let reload = control.start(reload, tasks)?;
     let api = apps.stored.take().filter(|_| management.api);
     let has_tls = management.tls.is_some();
-    let console = management.console.as_ref().and_then(|one| one.application);
+    let console = management
+        .console
+        .as_ref()
+        .and_then(|settings| settings.application);
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
@@ -156,9 +162,13 @@ pub(crate) fn run(
     );
     run_in_background(server, stop)?;
     if let Some(taken) = taken {
+        // From here on the old process drains, so everything that can fail comes before. If that process has given up
+        // waiting, it goes on serving, and this one must end.
         taken.ready()?;
     }
     notify_service_manager(&[NotifyState::Ready]);
+    // The server's thread owns the sender. A panic there drops it, and the process ends, instead of living on without
+    // clients.
     ended.recv().context("the server stopped by itself")
 }
 
@@ -172,7 +182,7 @@ fn management_tls(tls: Arc<Tls>) -> ManagementTls {
 
 fn log_start(gateway: &Gateway, management: SocketAddr, public_url: &Origin) {
     let listeners = gateway.policy.listeners.iter();
-    let listen = listeners.map(|one| one.address.to_string());
+    let listen = listeners.map(|listener| listener.address.to_string());
     let listen = listen.collect::<Vec<_>>().join(", ");
     tracing::info!(
         listen, %management, %public_url, program.version = RELEASE,
@@ -215,7 +225,7 @@ fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
 struct StoreTasks {
     drains: Option<DrainWatch>,
     presence: Option<Presence>,
-    /// The others, which need nothing more.
+    /// Other tasks, which need nothing more.
     others: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -228,6 +238,7 @@ impl StoreTasks {
     ) -> anyhow::Result<(Self, LastWrites)> {
         let (snapshot, snapshot_requests) = LastWrite::new();
         let mut last = LastWrites {
+            // Without a task that writes, the receiver is dropped, and a stop finds nothing to wait for.
             usage: LastWrite::new().0,
             snapshot,
         };
@@ -312,6 +323,7 @@ impl Control {
         let state = Arc::clone(&reload.current.load().state);
         let reloader = runtime.block_on(async {
             if let Some(mut drains) = tasks.drains {
+                // A drained address must not get requests again only because this process has just started.
                 drains.start().await;
                 tokio::spawn(drains.run());
             }
@@ -343,7 +355,7 @@ impl Control {
 /// A worker thread: a runtime with one listening socket for each listener.
 struct Worker {
     name: String,
-    /// The sockets of the start, then those of reloads.
+    /// The sockets of the start, then sockets that reloads open.
     sockets: mpsc::UnboundedReceiver<WorkerSocket>,
     clients: Arc<Clients>,
 }

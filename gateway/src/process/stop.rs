@@ -109,6 +109,9 @@ impl Stop {
         let stopped = async {
             sleep(drain_delay).await;
             if let Some(sockets) = sockets {
+                // Closing a socket resets the connections in its backlog, with requests that clients may have sent. So
+                // the kernel begins no more of them, and the workers accept what is left. After a hand-over this is not
+                // done: the filter would also hold connections of the new process, which has the same sockets.
                 sockets.hold(self.management);
                 sleep(LAST_ACCEPTS).await;
             }
@@ -123,6 +126,7 @@ impl Stop {
         };
         tokio::select! {
             () = stopped => {}
+            // A second signal drops the wait and its requests: the operator does not want to wait.
             () = signals.next() => {}
         }
     }
@@ -162,6 +166,8 @@ impl Stop {
             let idle_until = closed_at + drain.idle_delay();
             // Connections of the backlog are accepted meanwhile.
             sleep(CHECK_INTERVAL).await;
+            // Idle connections come first: while they are open a client can begin a request on one, so that a count of
+            // 0 says nothing. They are not in flight, so only the count of open connections shows them.
             while Instant::now() < idle_until && state.open_connections.are_open() {
                 sleep(CHECK_INTERVAL).await;
             }
@@ -174,6 +180,8 @@ impl Stop {
                 grace_seconds = settings.grace.as_secs(),
                 "cutting off requests still in flight at the end of the grace period"
             );
+            // Each request that still waits gets 504 `gateway_stopping`; the rest of the grace period is for these
+            // responses.
             drain.enter(Phase::GivingUp);
             sleep_until(closed_at + settings.grace).await;
         };
@@ -181,11 +189,13 @@ impl Stop {
             () = all => {}
             () = give_up => {}
         }
+        // After the last request, so that it is counted.
         if !self.last_writes.usage.is_written().await {
             tracing::warn!(
                 "the last counts of requests may be missing in signpost versions report: the store did not answer in time"
             );
         }
+        // The row goes last: until here operators see that this process still finishes requests.
         if let Some(row) = &self.row {
             row.remove().await;
         }
@@ -216,6 +226,7 @@ impl Stop {
 
     /// Flushes the log and spans, and ends the process.
     async fn end(&self) {
+        // Spans before the log: the exporter logs what the collector did not take.
         if let Some(tracer) = self.current.load().policy.recording.tracer.clone() {
             // It blocks its thread, as does the log below: nothing is served any more.
             tracer.flush();

@@ -52,7 +52,7 @@ pub(crate) struct NewProcess {
 }
 
 impl NewProcess {
-    /// The program's path as it was started: a new file may have taken the place of this process' own.
+    /// The program's path as it was started: a new file may have replaced this process' file.
     ///
     /// # Errors
     ///
@@ -61,6 +61,7 @@ impl NewProcess {
         let named = env::args_os().next().map(PathBuf::from);
         // Without a slash it was found in `PATH`, which may have changed.
         let named = named.filter(|path| path.components().count() > 1);
+        // Resolved at the start: once the file is replaced, `current_exe` names the old one, as ` (deleted)`.
         let program = named.map_or_else(env::current_exe, std::path::absolute)?;
         Ok(Self {
             program,
@@ -79,6 +80,8 @@ impl NewProcess {
                 "this gateway is process 1 of a container, which ends with it: replace the container instead"
             );
         }
+        // SEQPACKET keeps the boundaries of messages, so each brings one socket and needs no length. Unlike with
+        // datagrams, the end of the other process is seen, too.
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -92,6 +95,8 @@ impl NewProcess {
             format!("--{TAKE_OVER}").into(),
         ];
         let program = self.program.display();
+        // This statement drops the command, and with it the parent's copy of `theirs`: the end of file shows that the
+        // new process has ended.
         let child = Command::new(&self.program)
             .args(arguments)
             .stdin(Stdio::from(theirs))
@@ -124,6 +129,7 @@ pub(crate) fn terminate(id: u32) {
     let id = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let Some(id) = id {
         // It may have ended by itself.
+        // Not SIGKILL: it serves already, and may have accepted connections.
         let _ = kill_process(id, Signal::TERM);
     }
 }
@@ -142,6 +148,7 @@ impl Drop for EndOnDrop {
         if let Some(child) = &mut self.0 {
             // It may have ended by itself.
             let _ = child.kill();
+            // Without this each failed upgrade would leave a zombie.
             let _ = child.wait();
         }
     }
@@ -163,6 +170,7 @@ impl TakenOver {
     pub(crate) fn receive() -> anyhow::Result<Self> {
         let old = io::stdin().as_fd().try_clone_to_owned()?;
         let not_upgraded = "only `signpost upgrade` starts a program that takes over";
+        // Fails if standard input is no socket: then somebody has typed the option.
         set_socket_timeout(&old, Timeout::Recv, Some(SEND_TIMEOUT)).context(not_upgraded)?;
         let mut sockets = Vec::new();
         loop {
@@ -189,7 +197,7 @@ impl TakenOver {
     /// Takes the sockets that listen on `address`.
     pub(crate) fn take(&self, address: SocketAddr) -> Vec<TcpListener> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = sockets.extract_if(.., |(one, _)| *one == address);
+        let taken = sockets.extract_if(.., |(listen, _)| *listen == address);
         taken.map(|(_, socket)| socket).collect()
     }
 
@@ -218,6 +226,7 @@ impl TakenOver {
 
 /// Sends all sockets, and returns the new process' reply.
 fn hand_over(to: &OwnedFd, sockets: &ListeningSockets) -> io::Result<Vec<u8>> {
+    // A new process that reads nothing would block this thread, and with it each later reload.
     set_socket_timeout(to, Timeout::Send, Some(SEND_TIMEOUT))?;
     for OpenSockets {
         address, sockets, ..
@@ -265,6 +274,8 @@ fn receive(from: &OwnedFd) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         from,
         &mut [IoSliceMut::new(&mut message)],
         &mut ancillary,
+        // A child that inherited the socket would keep it open after this process has closed it: the kernel would still
+        // assign it connections, and nothing would accept them.
         RecvFlags::CMSG_CLOEXEC,
     )?;
     message.truncate(received.bytes);

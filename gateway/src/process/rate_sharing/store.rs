@@ -38,7 +38,7 @@ pub(super) async fn add_used(
     mut added: Vec<Added>,
 ) -> Result<RefillTimes, StoreError> {
     // Two gateways that lock rows in the same order do not wait for each other in a circle.
-    added.sort_unstable_by_key(|one| one.hash);
+    added.sort_unstable_by_key(|used| used.hash);
     let (now, greatest) = (now(store), store.dialect("max", "greatest"));
     let sql = format!(
         "INSERT INTO rate_limits (key, full_at) SELECT key, {now} + refill FROM {{given}} ORDER BY key \
@@ -48,7 +48,7 @@ pub(super) async fn add_used(
     );
     let rows = added
         .iter()
-        .map(|one| values![&one.hash, micros(one.refill)]);
+        .map(|used| values![&used.hash, micros(used.refill)]);
     let batch = Batch {
         sql,
         columns: "key bytea, refill bigint",
@@ -93,6 +93,7 @@ impl FromRow for KeyRefill {
 
 /// Whole microseconds, rounded up: a used token is never lost.
 fn micros(refill: Duration) -> i64 {
+    // A quarter: the statement adds the value to the time now, and to what the row has, which must fit into `bigint`.
     i64::try_from(refill.as_nanos().div_ceil(1000)).unwrap_or(i64::MAX / 4)
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn fitting<T>(rows: &[T], limit: usize, bytes: impl Fn(&T) -> usize) 
         rest.is_some()
     };
     let fitting = rows.iter().take(limit).take_while(fits).count();
+    // A row that is too large alone is a page nevertheless: otherwise no cursor would ever come past it.
     fitting.max(limit.min(1)).min(rows.len())
 }
 

@@ -219,6 +219,7 @@ impl Patient<'_> {
             .map_err(|fault| rejection(limits, fault, line.as_bytes()))?;
         let connection = ConnectionInfo::plain(Ipv4Addr::LOCALHOST.into());
         let (method, body) = (self.pasted.method.as_bytes(), self.body_length());
+        // No proxy is trusted: the headers of a pasted request prove nothing about its way.
         let peer = Peer::new(&connection, &[]);
         let admitted = admit(method, self.pasted, body, &peer, rules)?;
         if admitted.asks_upgrade {
@@ -258,6 +259,7 @@ impl Patient<'_> {
     /// What the client of a rejected request gets.
     fn problem(&self, rejection: &Rejection) -> Option<Problem> {
         let (names, language) = (&self.rules.admission.names, self.rules.language);
+        // The type of a problem needs an id; `without_id` removes it.
         let none = RequestId::from_bytes([0; 16]);
         problem_of(rejection, names, language, &none)
     }
@@ -292,7 +294,7 @@ impl Patient<'_> {
 
 /// A client's string, with [`KEY`] in place of the application's key, or of the one before.
 pub fn without_keys(own: &str, app: &App) -> String {
-    let previous = app.previous_key.as_ref().map(|one| &one.key);
+    let previous = app.previous_key.as_ref().map(|previous| &previous.key);
     let keys = [Some(&app.key), previous].into_iter().flatten();
     keys.fold(own.to_owned(), |own, key| own.replace(key.expose(), KEY))
 }

@@ -67,12 +67,15 @@ impl MasterKeyCheck {
             let mut last = self.last();
             let is_due = last.at.is_none_or(|at| now - at >= MASTER_KEY_INTERVAL);
             if is_due {
+                // Set before the look: of concurrent calls only one looks, and no lock is held while it waits for the
+                // store.
                 last.at = Some(now);
             }
             is_due
         };
         if is_due {
             let looked = tokio::time::timeout(CONNECT_TIMEOUT, self.apps.unknown_master_key());
+            // Otherwise the result of the last look holds: an outage of the store is reported by its own probe.
             if let Ok(Ok(unknown)) = looked.await {
                 self.last().unknown = unknown;
             }
@@ -201,7 +204,7 @@ impl GatewayReadiness {
         let now = gateway.state.clock.now();
         let expiring = gateway
             .certificates()
-            .filter_map(|one| one.expiry_warning(now));
+            .filter_map(|certificate| certificate.expiry_warning(now));
         details.extend(report.map(|report| report.text));
         details.extend(unavailable(&gateway));
         details.extend(expiring);

@@ -128,36 +128,42 @@ impl Administration {
             allows_weak_keys: self.rules.allows_weak_keys || allows_weak_keys,
             ..self.rules.clone()
         };
-        let (read, mut problems) = read_apps(file, &rules, now)?;
+        let (parsed, mut problems) = read_apps(file, &rules, now)?;
         // Before the file's own problems are reported, so that all are reported at once.
-        let idents: Vec<AppIdent> = read.apps.iter().map(|app| app.ident).collect();
+        let idents: Vec<AppIdent> = parsed.apps.iter().map(|app| app.ident).collect();
         let taken = self.store.taken(&idents).await?;
-        problems.extend(taken.iter().map(|ident| Problem::taken(read.lines[ident])));
-        let reserved = self.reserved.and_then(|ident| read.lines.get(&ident));
+        problems.extend(
+            taken
+                .iter()
+                .map(|ident| Problem::taken(parsed.lines[ident])),
+        );
+        let reserved = self.reserved.and_then(|ident| parsed.lines.get(&ident));
         let what = "ident: only an admin may import the console's own application";
         problems.extend(reserved.map(|line| Problem::new(*line, what)));
         if !problems.is_empty() {
             return Err(ImportError::Problems(Problems::new(problems)));
         }
         let mut imported = ImportSummary {
-            applications: read.apps.len(),
+            applications: parsed.apps.len(),
             weak_keys: 0,
             weaknesses: BTreeMap::new(),
         };
-        for app in &read.apps {
+        for app in &parsed.apps {
             imported.weak_keys += usize::from(app.key.check_strength().is_err());
             for weakness in app.profile.iter().flat_map(weaknesses) {
                 *imported.weaknesses.entry(weakness).or_default() += 1;
             }
         }
-        let rows = read.apps.into_iter().map(|app| self.store.new_row(app));
+        let rows = parsed.apps.into_iter().map(|app| self.store.new_row(app));
         let rows = rows.collect::<Result<_, _>>()?;
         // Another process may have taken an ident just now.
         let taken = self.insert(rows, Action::ImportApp, author, now).await?;
         if taken.is_empty() {
             return Ok(imported);
         }
-        let taken = taken.iter().map(|ident| Problem::taken(read.lines[ident]));
+        let taken = taken
+            .iter()
+            .map(|ident| Problem::taken(parsed.lines[ident]));
         Err(ImportError::Problems(Problems::new(taken.collect())))
     }
 }

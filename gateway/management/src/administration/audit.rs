@@ -106,12 +106,15 @@ pub fn changes_of(changed: &[Change]) -> Value {
         true => json!("changed"),
         false => json!([change.from, change.to]),
     };
-    let changes = changed.iter().map(|one| (one.key.clone(), shown(one)));
+    let changes = changed
+        .iter()
+        .map(|change| (change.key.clone(), shown(change)));
     Value::Object(changes.collect::<Map<_, _>>())
 }
 
 /// The name of the system's user with this number, or `uid 1000` if it has none in the system's file.
 pub fn user_name(id: u32) -> String {
+    // Not `getpwuid`: it needs unsafe code, and can wait for a directory server.
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = user_of(&users, id).and_then(user_shown);
     user.map_or_else(|| format!("uid {id}"), str::to_owned)

@@ -73,7 +73,7 @@ pub(super) fn read_apps(
     let mut reader = Reader {
         rules,
         now,
-        read: ParsedFile::default(),
+        file: ParsedFile::default(),
         problems: Vec::new(),
     };
     if text.trim_start().starts_with('{') {
@@ -81,7 +81,7 @@ pub(super) fn read_apps(
     } else {
         reader.csv(text)?;
     }
-    Ok((reader.read, reader.problems))
+    Ok((reader.file, reader.problems))
 }
 
 /// An application as written, not yet validated. Empty means absent.
@@ -101,13 +101,14 @@ struct RawApp {
 struct Reader<'r> {
     rules: &'r Rules,
     now: Timestamp,
-    read: ParsedFile,
+    file: ParsedFile,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     fn csv(&mut self, text: &str) -> Result<(), ImportError> {
         let mut reader = csv::ReaderBuilder::new()
+            // A record with too many or too few fields is a problem of its line; otherwise the reader would end there.
             .flexible(true)
             .has_headers(false)
             .from_reader(text.as_bytes());
@@ -121,10 +122,10 @@ impl Reader<'_> {
             let start = record.position().map_or(0, csv::Position::byte);
             let line = lines.line_at(usize::try_from(start).unwrap_or(usize::MAX));
             let Some(columns) = &columns else {
-                let Some(read) = self.header(line, &record) else {
+                let Some(header) = self.header(line, &record) else {
                     return Ok(());
                 };
-                columns = Some(read);
+                columns = Some(header);
                 continue;
             };
             if record.len() != columns.len() {
@@ -203,6 +204,7 @@ impl Reader<'_> {
                 match Field::named(&name) {
                     // The problem does not name the member: a misplaced name may be a key.
                     None => self.problem(line, None, "unknown member"),
+                    // Only an alias comes here: of two members with the same name, serde_json keeps the last.
                     Some(field) if !seen.insert(field) => {
                         self.problem(line, Some(field), "duplicate member");
                     }
@@ -268,17 +270,18 @@ impl Reader<'_> {
         let problem = self.rules.check_version(default_version.as_ref()).err();
         self.report(line, Field::DefaultVersion, problem);
         let Some(ident) = ident else { return Ok(()) };
-        if let Some(first) = self.read.lines.get(&ident) {
+        if let Some(first) = self.file.lines.get(&ident) {
             let problem = format!("duplicate of line {first}");
             self.problem(line, Some(Field::Ident), problem);
             return Ok(());
         }
-        if self.read.lines.len() >= MAX_APPLICATIONS {
+        if self.file.lines.len() >= MAX_APPLICATIONS {
             return Err(ImportError::TooMany);
         }
-        self.read.lines.insert(ident, line);
+        // Also for an application with problems, so that its duplicates are reported in the same run.
+        self.file.lines.insert(ident, line);
         if let (Some(key), Some(name)) = (key, name) {
-            self.read.apps.push(NewApp {
+            self.file.apps.push(NewApp {
                 ident,
                 key,
                 name,
@@ -299,6 +302,7 @@ impl Reader<'_> {
             self.problem(line, Some(Field::Key), problem);
             return None;
         }
+        // Quotes, for example, would be part of the key here, but not at the client: no signature would ever match.
         if let Some(oddity) = oddity(text) {
             self.problem(line, Some(Field::Key), format!("found {oddity}"));
             return None;
@@ -336,7 +340,7 @@ impl Reader<'_> {
         profile
     }
 
-    /// What is parsed of a setting that may be absent.
+    /// Parses a setting that may be absent.
     fn given<T: FromStr<Err: fmt::Display>>(
         &mut self,
         line: u64,

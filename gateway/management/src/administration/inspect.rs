@@ -27,6 +27,7 @@ pub async fn inspect(config: &Config, multi: &MultiApplications) -> anyhow::Resu
             samples,
             default_version_warnings(&unusable, &config.versions),
         ),
+        // An error, not a warning: unlike an outage it does not pass, and the gateway would not start.
         Err(error) if is_encoding(error.root_cause()) => return Err(error),
         Err(error) => {
             let warning = format!(

@@ -104,6 +104,7 @@ impl Logins {
             rows.retain(|row| row.at >= since || row.id > known);
             let changes = [json!({}), app_only(app)].map(|changes| changes.to_string());
             let concerns = |row: &AuditRow| changes.contains(&row.entry.changes);
+            // Further rows may have been cut off. Then the login counts as ended: the user only has to sign in again.
             if rows.len() == MAX_ENDED || rows.iter().any(concerns) {
                 return Ok(true);
             }
@@ -149,8 +150,8 @@ impl Logins {
         // Neither database has a text with it.
         let username = Username::new(username.clone()).filter(|_| !provider.contains('\0'));
         let username = username.ok_or(LogoutError::UnknownAccount)?;
-        let found = accounts::find_id(&self.store, provider, &username).await?;
-        found.ok_or(LogoutError::UnknownAccount)
+        let id = accounts::find_id(&self.store, provider, &username).await?;
+        id.ok_or(LogoutError::UnknownAccount)
     }
 
     async fn application(&self, ident: AppIdent) -> Result<AppId, LogoutError> {

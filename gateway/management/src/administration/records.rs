@@ -87,6 +87,8 @@ impl Records {
         new: &AppKey,
         until: Timestamp,
     ) -> Result<ApplicationRow, AppStoreError> {
+        // Opened and sealed again, not moved: a sealed key opens in its own slot only, and the end of an overlap is
+        // part of the slot. So a change of the database alone cannot make an old key valid again.
         let key = self.0.sealer().open(&row.key, ident, Slot::Current)?;
         row.key = self.0.sealer().seal(new, ident, Slot::Current)?;
         row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(until))?);
@@ -105,6 +107,7 @@ impl Records {
             && until >= now
         {
             let key = self.0.sealer().open(sealed, ident, previous_slot(until))?;
+            // The last millisecond of an overlap is inside, so one before `now` ends it.
             let ended = now.minus(Duration::from_millis(1));
             row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(ended))?);
             row.previous_until = Some(ended);

@@ -178,6 +178,7 @@ impl MasterKeyRotation {
             let ident = row.ident.clone();
             match self.resealed(row) {
                 Ok(row) => resealed.push(row),
+                // Failures of this process, not of a row: going on would report every application as unreadable.
                 Err(error @ (SealError::NoRandomness | SealError::NotSealed)) => Err(error)?,
                 Err(error) => pass.unreadable.add(ident, error),
             }
@@ -195,6 +196,7 @@ impl MasterKeyRotation {
         let is_audited = rotation.is_audited(store).await?;
         let audit = || (!is_audited).then(|| rotation.audit());
         for _ in 1..MAX_ATTEMPTS {
+            // A repetition does no harm: it replaces only rows that are still as they were read.
             if let Ok(replaced) = sealed_keys::replace(store, resealed.clone(), audit()).await {
                 return Ok(replaced);
             }
@@ -222,7 +224,7 @@ struct Rotation {
 }
 
 impl Rotation {
-    /// Whether an earlier page, or an interrupted run, has written it.
+    /// Whether an earlier page, or an interrupted run, has written the row.
     async fn is_audited(&self, store: &Store) -> Result<bool, StoreError> {
         let last = Filter {
             subject: Some(SUBJECT.to_owned()),

@@ -149,11 +149,12 @@ impl Tokens {
         let role = new.role.as_str();
         let values = values![&hash, name, role, at, created_by, new.expires_at];
         let inserted = self.store.change(changed, (insert, "hash"), values).await;
+        // The unique index decides, not a look before: two calls can create the same name at once.
         inserted.map_err(|error| match error.is_duplicate() {
             true => TokenError::Taken,
             false => error.into(),
         })?;
-        let created = self.one("hash = $1", values![&hash]).await;
+        let created = self.token_where("hash = $1", values![&hash]).await;
         let created = created.map_err(|error| match error {
             // Of this statement only: the token was created.
             StoreError::Busy => StoreError::TimedOut,
@@ -197,7 +198,7 @@ impl Tokens {
         author: Author,
         at: Timestamp,
     ) -> Result<Token, TokenError> {
-        let find = || async { self.one("id = $1", values![id]).await };
+        let find = || async { self.token_where("id = $1", values![id]).await };
         let token = find().await?.ok_or(TokenError::Unknown)?;
         let changed = revocation(author, &token.name, at);
         let update = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
@@ -211,6 +212,7 @@ impl Tokens {
                 ..token
             });
         }
+        // Another call has revoked it meanwhile: the time of that call stands.
         find().await?.ok_or(TokenError::Unknown)
     }
 
@@ -241,10 +243,11 @@ impl Tokens {
         };
         let is_valid = "hash = $1 AND revoked_at IS NULL AND expires_at > $2";
         let values = values![token.hash().as_bytes(), now];
-        let Some(mut token) = self.one(is_valid, values).await? else {
+        let Some(mut token) = self.token_where(is_valid, values).await? else {
             return Ok(None);
         };
         let due = now.minus(USE_INTERVAL);
+        // One write a minute: a script that calls often must not make each of its reads a write.
         if token.last_used_at.is_none_or(|last| last <= due) {
             let update = "UPDATE tokens SET last_used_at = $2 \
                           WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)";
@@ -257,7 +260,7 @@ impl Tokens {
         Ok(Some(token))
     }
 
-    async fn one(
+    async fn token_where(
         &self,
         condition: &str,
         values: Vec<signpost_store::Value>,
@@ -270,6 +273,7 @@ impl Tokens {
 /// Reads the prefix and 43 characters of base64url.
 fn parse(text: &str) -> Option<Credential> {
     let random = text.strip_prefix(PREFIX)?;
+    // The length comes first: a credential can also be read with `Bearer ` before it.
     (random.len() == 43).then(|| random.parse().ok())?
 }
 

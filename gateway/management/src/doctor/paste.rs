@@ -95,8 +95,8 @@ impl Pasted {
     /// The value of the first header with this name.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
-        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let header = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        header.map(|(_, value)| value.as_str())
     }
 
     /// Names the application, unless the request does.

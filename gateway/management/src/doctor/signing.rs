@@ -88,6 +88,7 @@ impl Signing<'_> {
         let has_form = method == Method::Post && !form.is_empty();
         let time = format!("{TIME}={}", now.as_millis());
         push_pair(if has_form { &mut form } else { &mut query }, &time);
+        // Without a limit: the examination has counted them, and `time` may be one more.
         let params = Params::parse(query.as_bytes(), form.as_bytes(), usize::MAX);
         let params = params.unwrap_or_default();
         let sign = sign(
@@ -153,7 +154,10 @@ impl Signing<'_> {
             path,
             pairs,
         };
-        LANGUAGES.iter().map(|one| one.code(&call)).collect()
+        LANGUAGES
+            .iter()
+            .map(|language| language.code(&call))
+            .collect()
     }
 
     /// The settings of a client library that differ from its defaults. What the request has of them is a setting only if it is
@@ -205,8 +209,8 @@ fn text(bytes: &[u8]) -> String {
 fn own_pairs(params: &Params<'_>) -> Vec<(String, String)> {
     let own = params
         .iter()
-        .filter(|one| !one.is_named(TIME.as_bytes()) && !one.is_named(SIGN.as_bytes()));
-    own.map(|one| (text(one.key()), text(&one.value())))
+        .filter(|param| !param.is_named(TIME.as_bytes()) && !param.is_named(SIGN.as_bytes()));
+    own.map(|param| (text(param.key()), text(&param.value())))
         .collect()
 }
 
@@ -232,7 +236,7 @@ fn push_pair(pairs: &mut String, pair: &str) {
 /// The parameters in the order in which they are signed.
 pub(super) fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<Param> {
     let mut shown: Vec<_> = params.iter().collect();
-    shown.sort_by(|one, other| one.key().cmp(other.key()));
+    shown.sort_by(|param, other| param.key().cmp(other.key()));
     let shown = shown.into_iter().map(|param| Param {
         key: text(param.key()),
         value: text(&param.value()),
@@ -243,22 +247,22 @@ pub(super) fn signed_params(profile: &SignProfile, params: &Params<'_>) -> Vec<P
 }
 
 /// The first difference of two strings.
-pub(super) fn difference(expected: &str, found: &str) -> Option<Difference> {
+pub(super) fn difference(expected: &str, own: &str) -> Option<Difference> {
     let same = {
-        let pairs = expected.chars().zip(found.chars());
-        pairs.take_while(|(one, other)| one == other)
+        let pairs = expected.chars().zip(own.chars());
+        pairs.take_while(|(letter, other)| letter == other)
     };
-    let (letters, at) = same.fold((0, 0), |(letters, at), (one, _)| {
-        (letters + 1, at + one.len_utf8())
+    let (letters, at) = same.fold((0, 0), |(letters, at), (letter, _)| {
+        (letters + 1, at + letter.len_utf8())
     });
     let around = |text: &str| {
         let around = text.chars().skip(usize::saturating_sub(letters, SHOWN));
         around.take(2 * SHOWN).collect()
     };
-    (expected != found).then(|| Difference {
+    (expected != own).then(|| Difference {
         at,
         expected: around(expected),
-        found: around(found),
+        found: around(own),
     })
 }
 

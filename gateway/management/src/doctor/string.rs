@@ -44,6 +44,7 @@ pub fn request_of_string(
         _ => ("GET", "/", &*own),
     };
     let pairs = pairs.trim_matches(['\r', '\n']);
+    // This is left of the layout `PairsKey` once the key is gone.
     let pairs = pairs.strip_suffix("&key=").unwrap_or(pairs);
     let unsent = match profile.values {
         SignValues::Wire => &UNSENT,

@@ -99,6 +99,7 @@ impl FromRow for ListedGateway {
             id: hex::encode(row.get::<[u8; ID_BYTES]>("id")?),
             state: state.map_err(|_| StoreError::Malformed("state"))?,
             seen_at: row.get("seen_at")?,
+            // A row that was written while this query ran can have a negative age.
             is_alive: u128::try_from(age).unwrap_or(0) <= MAX_AGE.as_millis(),
             differs: false,
         })
@@ -128,6 +129,7 @@ pub async fn write(
 
 /// Removes a gateway that has stopped from the list.
 pub async fn remove(store: &Store, id: [u8; ID_BYTES]) -> Result<(), StoreError> {
+    // Not deleted yet: the row still has its part of the last hour's traffic.
     let update = "UPDATE gateways SET state = NULL WHERE id = $1";
     store.execute(update, values![&id]).await.map(drop)
 }
@@ -146,7 +148,7 @@ pub async fn delete_gone(store: &Store) -> Result<(), StoreError> {
 pub async fn traffic(store: &Store, now: Timestamp) -> Result<Traffic, StoreError> {
     let query = format!("SELECT traffic FROM gateways ORDER BY seen_at DESC LIMIT {MAX_ROWS}");
     let rows: Vec<(String,)> = store.rows(&query, Vec::new()).await?;
-    // That of another release may be written in another way.
+    // Another release may write its traffic in another way.
     let hours = rows
         .iter()
         .filter_map(|(hour,)| serde_json::from_str::<Hour>(hour).ok());
@@ -160,9 +162,9 @@ pub async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError> {
         "SELECT id, state, seen_at, {now} - seen_at AS age FROM gateways WHERE state IS NOT NULL ORDER BY seen_at DESC LIMIT {MAX_ROWS}"
     );
     let mut all: Vec<ListedGateway> = store.rows(&query, Vec::new()).await?;
-    all.sort_by_cached_key(|one| {
-        let state = one.state.clone();
-        (state.host, state.started_at, one.id.clone())
+    all.sort_by_cached_key(|gateway| {
+        let state = gateway.state.clone();
+        (state.host, state.started_at, gateway.id.clone())
     });
     mark_others(&mut all);
     Ok(all)
@@ -171,8 +173,8 @@ pub async fn list(store: &Store) -> Result<Vec<ListedGateway>, StoreError> {
 /// Marks those that are alive and do not have the most common configuration.
 fn mark_others(all: &mut [ListedGateway]) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    for one in all.iter().filter(|one| one.is_alive) {
-        *numbers.entry(one.state.config.clone()).or_default() += 1;
+    for gateway in all.iter().filter(|gateway| gateway.is_alive) {
+        *numbers.entry(gateway.state.config.clone()).or_default() += 1;
     }
     let most = numbers.values().max().copied();
     let mut common = numbers.iter().filter(|(_, number)| Some(**number) == most);
@@ -181,8 +183,8 @@ fn mark_others(all: &mut [ListedGateway]) {
         (Some((config, _)), None) => Some(config),
         _ => None,
     };
-    for one in all {
-        one.differs = one.is_alive && common != Some(&one.state.config);
+    for gateway in all {
+        gateway.differs = gateway.is_alive && common != Some(&gateway.state.config);
     }
 }
 

@@ -33,7 +33,8 @@ const MAX_WANTED: usize = 64;
 /// The store is unavailable.
 pub async fn ask(store: &Store, id: &RequestId) -> Result<Option<SeenRequest>, StoreError> {
     let gateways = gateways::list(store).await?;
-    if !gateways.iter().any(|one| one.is_alive) {
+    // Otherwise each such question would wait its whole time for nobody.
+    if !gateways.iter().any(|gateway| gateway.is_alive) {
         return Ok(None);
     }
     delete_old(store).await?;
@@ -49,10 +50,11 @@ pub async fn ask(store: &Store, id: &RequestId) -> Result<Option<SeenRequest>, S
     let until = Instant::now() + MAX_WAIT;
     loop {
         let query = "SELECT found FROM rejections WHERE request_id = $1 AND found IS NOT NULL";
-        let found: Option<(String,)> = store.row(query, values![id.as_str()]).await?;
-        if let Some((found,)) = found {
-            return Ok(serde_json::from_str(&found).ok());
+        let request: Option<(String,)> = store.row(query, values![id.as_str()]).await?;
+        if let Some((request,)) = request {
+            return Ok(serde_json::from_str(&request).ok());
         }
+        // The time is looked at after the store, so that there is a last look at its end.
         if Instant::now() > until {
             return Ok(None);
         }
@@ -97,8 +99,8 @@ impl RejectionSearch {
         for (id,) in wanted {
             if let Some(seen) = self.watch.rejected(&id) {
                 let update = "UPDATE rejections SET found = $2 WHERE request_id = $1";
-                let found = json!(seen).to_string();
-                self.store.execute(update, values![id, found]).await?;
+                let request = json!(seen).to_string();
+                self.store.execute(update, values![id, request]).await?;
             }
         }
         Ok(())

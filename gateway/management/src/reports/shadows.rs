@@ -11,7 +11,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_proxy::{
     Changes, Method, PathPattern, ServedVersion, Shadow, as_rfc3339, hour_of_tallies as hour_of,
-    read_tallies as read, usage_rows::count_users,
+    read_tallies, usage_rows::count_users,
 };
 use signpost_store::{Store, StoreError};
 use tokio::sync::SemaphorePermit;
@@ -138,7 +138,7 @@ impl Diff {
         let since = hour_of(wanted.since);
         let digest = wanted.changes.map_or("", |changes| changes.digest());
         let version = wanted.version.name().as_str();
-        let routes = read(store, (version, wanted.to.as_str(), digest), since).await?;
+        let routes = read_tallies(store, (version, wanted.to.as_str(), digest), since).await?;
         let users = count_users(store, version, wanted.since).await?;
         Ok(Self::new(wanted, since, &routes, users))
     }
@@ -195,7 +195,9 @@ fn unseen(wanted: &Wanted<'_>, routes: &BTreeMap<String, Tally>) -> Vec<String> 
         |path: &PathPattern| wanted.changes.is_some() && wanted.version.has_route_for(path);
     let unseen = of_changes.chain(of_shadow).filter(|(method, path)| {
         let mut seen = seen.iter();
-        !seen.any(|(one, seen)| one.contains(method) && path.includes(seen)) && !is_beside(path)
+        !seen.any(|(seen_method, seen_path)| {
+            seen_method.contains(method) && path.includes(seen_path)
+        }) && !is_beside(path)
     });
     let unseen = unseen.map(|(method, path)| format!("{method} {path}").trim_start().to_owned());
     unseen.collect::<BTreeSet<_>>().into_iter().collect()

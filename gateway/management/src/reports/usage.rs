@@ -221,9 +221,9 @@ impl VersionSummary {
                 known_apps.get(&id).copied(),
             ));
         }
-        applications.sort_by(|one, other| {
-            let most = other.requests.requests.cmp(&one.requests.requests);
-            most.then_with(|| one.ident.cmp(&other.ident))
+        applications.sort_by(|app, other| {
+            let most = other.requests.requests.cmp(&app.requests.requests);
+            most.then_with(|| app.ident.cmp(&other.ident))
         });
         let pinned = usage.applications.iter();
         let pinned = pinned.filter(|app| app.default_version.as_deref() == Some(name));

@@ -83,12 +83,12 @@ impl ListedVersion {
         now: Timestamp,
     ) -> Self {
         let life_cycle = version.life_cycle();
-        let sunset = life_cycle.and_then(|one| one.sunset);
-        let after_sunset = life_cycle.map(|one| match one.after_sunset {
+        let sunset = life_cycle.and_then(|dates| dates.sunset);
+        let after_sunset = life_cycle.map(|dates| match dates.after_sunset {
             AfterSunset::Serve => "serve",
             AfterSunset::Gone => "gone",
         });
-        let brownouts = life_cycle.into_iter().flat_map(|one| &one.brownouts);
+        let brownouts = life_cycle.into_iter().flat_map(|dates| &dates.brownouts);
         let brownouts = brownouts
             .filter(|brownout| now < brownout.end)
             .map(|brownout| ListedBrownout {
@@ -99,13 +99,13 @@ impl ListedVersion {
             version: version.name().to_string(),
             is_default,
             stage: stage_name(version.stage(now)),
-            deprecated: life_cycle.and_then(|one| one.deprecated).map(rfc3339),
+            deprecated: life_cycle.and_then(|dates| dates.deprecated).map(rfc3339),
             sunset: sunset.map(rfc3339),
             after_sunset: after_sunset.filter(|_| sunset.is_some()),
             bridge: version.bridge().map(|bridge| bridge.to.to_string()),
             shadow: version.shadow().map(|shadow| shadow.to.to_string()),
             link: life_cycle
-                .and_then(|one| one.link.as_deref())
+                .and_then(|dates| dates.link.as_deref())
                 .map(str::to_owned),
             brownouts: brownouts.collect(),
             backends: version

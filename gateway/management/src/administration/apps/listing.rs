@@ -84,6 +84,7 @@ impl Administration {
         let mut rows = match &listing.search {
             None => {
                 let after = after.map_or(i64::MIN, |cursor| cursor.id);
+                // One more than the page has: it shows whether there is a next one.
                 applications::page(database, after, limit + 1).await?
             }
             Some(text) => {
@@ -91,10 +92,13 @@ impl Administration {
                 if let (None, Ok(ident)) = (after, text.parse()) {
                     rows.extend(applications::find(database, ident).await?);
                 }
+                // A page that ended with the application found by its ident has no name: the search begins at its
+                // start.
                 let after = after.filter(|cursor| !cursor.name.is_empty());
                 let after = after.map(|Cursor { id, name }| (name.clone(), *id));
-                let found = applications::search(database, text, after, limit + 2).await?;
-                rows.extend(found.into_iter().filter(|row| !is_named(row)));
+                // Two more: the row of a next page, and the application that was found by its ident already.
+                let matching = applications::search(database, text, after, limit + 2).await?;
+                rows.extend(matching.into_iter().filter(|row| !is_named(row)));
                 rows
             }
         };

@@ -48,15 +48,18 @@ impl Administration {
         decide: impl Fn(ApplicationRow) -> Result<ApplicationRow, AdministrationError>,
     ) -> Result<AppSummary, AdministrationError> {
         for _ in 0..MAX_ATTEMPTS {
-            let read = self.read(ident, request).await?;
-            let mut new = decide(read.clone())?;
-            if new == read {
-                return Ok(read.into());
+            let row = self.read(ident, request).await?;
+            let mut new = decide(row.clone())?;
+            // No revision and no row of the audit for nothing: a change that is repeated has no effect.
+            if new == row {
+                return Ok(row.into());
             }
             new.revision += 1;
-            let audit = request.audit(action, entry(Some(&read), Some(&new)));
+            let audit = request.audit(action, entry(Some(&row), Some(&new)));
             let summary = new.clone().into();
-            if applications::replace(self.store.0.database(), &read, new, audit)
+            // Replaces only the row that was read: another process may have changed it since. If the caller named a
+            // revision, the next attempt is `Stale`.
+            if applications::replace(self.store.0.database(), &row, new, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
@@ -77,9 +80,10 @@ impl Administration {
         request: ChangeRequest,
     ) -> Result<(), AdministrationError> {
         for _ in 0..MAX_ATTEMPTS {
-            let read = self.read(ident, &request).await?;
-            let audit = request.audit(Action::DeleteApp, entry(Some(&read), None));
-            if applications::delete(self.store.0.database(), &read, audit)
+            let row = self.read(ident, &request).await?;
+            let audit = request.audit(Action::DeleteApp, entry(Some(&row), None));
+            // Only the row that was read: the audit says what exactly was deleted.
+            if applications::delete(self.store.0.database(), &row, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
@@ -129,6 +133,7 @@ fn entry(old: Option<&ApplicationRow>, new: Option<&ApplicationRow>) -> Entry {
         }
     }
     if old.map(|row| &row.key) != new.map(|row| &row.key) {
+        // Never the key, not even sealed: more people see the audit than may see keys.
         changes.insert("key".to_owned(), "changed".into());
     }
     let (subject, revision) = match (old, new) {

@@ -43,13 +43,13 @@ pub(super) enum Field {
 
 impl Field {
     pub(super) fn named(name: &str) -> Option<Self> {
-        let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, field)| *field)
+        let entry = NAMES.iter().find(|(known, _)| *known == name);
+        entry.map(|(_, field)| *field)
     }
 
     fn name(self) -> &'static str {
-        let found = NAMES.iter().find(|(_, field)| *field == self);
-        found.map_or("", |(name, _)| *name)
+        let entry = NAMES.iter().find(|(_, field)| *field == self);
+        entry.map_or("", |(name, _)| *name)
     }
 }
 
@@ -96,6 +96,7 @@ pub struct Problems(Vec<Problem>);
 impl Problems {
     /// Problems, in the order of their lines.
     pub fn new(mut problems: Vec<Problem>) -> Self {
+        // A stable sort: the problems of one line stay in the order of the checks.
         problems.sort_by_key(|problem| problem.line);
         Self(problems)
     }

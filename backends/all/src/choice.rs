@@ -21,6 +21,7 @@ impl Choice {
         headers: &HeaderNames,
     ) -> (&(Version, Routes), VersionSource) {
         let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+        // With a gateway its choice alone counts: a client's own header has arrived as it was sent.
         let asked = value(&X_GATEWAY_VERSION).or_else(|| value(&headers.version));
         let (version, source, otherwise) = match asked {
             Some(asked) => (

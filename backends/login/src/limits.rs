@@ -88,6 +88,7 @@ impl Limits {
         new.starts.rate = limits.starts;
         new.callbacks.rate = limits.callbacks;
         new.stored_failures.rate = stored_failures(login_ttl);
+        // Calls in flight keep their old permits, so for some seconds both limits together are the limit.
         if limits.provider_calls != self.provider_calls.limit {
             new.provider_calls = Arc::new(ProviderCalls::new(limits.provider_calls));
         }
@@ -183,6 +184,7 @@ impl ProviderCalls {
         let permits = || Semaphore::new(self.limit.div_ceil(SITE_SHARE));
         let site = self.sites.hold(site, usize::MAX, permits)?;
         let permits = async {
+            // The site's permit first: a site that waits for its own must not hold one of all meanwhile.
             let of_site = Arc::clone(site.value()).acquire_owned().await.ok()?;
             let total = Arc::clone(&self.total).acquire_owned().await.ok()?;
             Some((of_site, total))

@@ -126,6 +126,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     });
     // The server has waited for the remaining tasks as long as the grace period allows.
     runtime.shutdown_background();
+    // Before the log: the exporter logs what the collector did not take.
     if let Some(tracer) = served.iter().find_map(|service| service.tracer.as_ref()) {
         tracer.flush();
     }

@@ -247,6 +247,7 @@ impl Provider {
                 let name = async { name.await.unwrap_or(Err(ProviderFault::TooSlow)) };
                 let name = recorded("user", self.name(), url, name);
                 match self.metrics.measure(CallKind::User, name).await {
+                    // Not a missing name: the token may be another user's (OpenID Connect Core 1.0 section 5.3.2).
                     Err(fault @ ProviderFault::OtherUser) => return Err(fault),
                     Err(fault) => {
                         self.log_nameless(&fault);

@@ -102,6 +102,7 @@ impl<'t> Claims<'t> {
             let seconds = (begins - now) as u64;
             return Err(TokenFault::NotYetValid { seconds });
         }
+        // Required (OIDC Core section 2), but not compared: how old a token may be, `exp` and the nonce say.
         self.time("iat")?.map(drop).ok_or(absent("iat"))
     }
 

@@ -131,6 +131,7 @@ impl Key {
             && operations.is_none_or(|all| all.iter().any(|operation| operation == "verify"));
         let public = PublicKey::read(&jwk).filter(|_| verifies)?;
         let bound: Option<String> = jwk.get("alg", ()).ok()?;
+        // A key for RS512, for example, must not verify a token by RS256.
         let is_bound = bound.is_none_or(|name| name == public.algorithm().name());
         is_bound.then_some(Self { id, public })
     }
@@ -154,6 +155,7 @@ impl PublicKey {
         match text("kty")?.as_str() {
             "RSA" => rsa(&bytes("n")?, &bytes("e")?).map(Self::Rsa),
             "EC" if text("crv")? == "P-256" => {
+                // 4 is the form of an uncompressed point (SEC 1 section 2.3.3).
                 let point = [vec![4], sized("x")?, sized("y")?].concat();
                 Some(Self::P256(UnparsedPublicKey::new(
                     &ECDSA_P256_SHA256_FIXED,

@@ -70,6 +70,7 @@ impl<'a> IdToken<'a> {
     pub fn verify(&self, keys: &Keys) -> Result<Claims<'_>, TokenFault> {
         let message = self.signing_input.as_bytes();
         let (algorithm, key_id) = (self.header.algorithm, self.key_id());
+        // Over the text as it was sent, not over what was decoded: the same JSON can be written in many ways.
         keys.verify(algorithm, key_id, message, &self.signature)?;
         Claims::read(&self.payload)
     }
@@ -92,6 +93,8 @@ impl Header {
         let malformed = TokenFault::HeaderMalformed;
         let header = Object::read(header, malformed, TokenFault::HeaderAmbiguous)?;
         let algorithm = read_algorithm(&header)?;
+        // Both can change how the token is to be read: what is not understood must be rejected (RFC 7515 section
+        // 4.1.11).
         if header.has("crit") || header.has("b64") {
             return Err(TokenFault::Extension);
         }
@@ -110,6 +113,7 @@ impl Header {
 fn read_algorithm(header: &Object<'_>) -> Result<Algorithm, TokenFault> {
     let name: Option<String> = header.get("alg", TokenFault::HeaderMalformed)?;
     let name = name.ok_or(TokenFault::HeaderMalformed)?;
+    // In any letter case: `nOnE` is rejected below, too, but the log should say what it is.
     if name.eq_ignore_ascii_case("none") {
         return Err(TokenFault::Unsigned);
     }

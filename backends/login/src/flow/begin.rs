@@ -91,6 +91,8 @@ pub(super) async fn send_to(
 ) -> Result<Redirect, LoginError> {
     let seal = service.state.seal().await?;
     let state = seal.issue_state(version, expires_at);
+    // Before anything is sealed: while an OpenID provider has published nothing, the browser gets an error and no
+    // cookie.
     let url = match provider {
         Some(provider) => {
             let login = (&state, &login.cookie, &login.hints);
@@ -148,6 +150,7 @@ pub(crate) async fn begin_polling(
         expires_at: now.plus(config.lifetimes.login),
         status: Status::Pending,
     };
+    // Its `false` cannot be: the token is new, and has 256 random bits.
     service.state.logins.insert(&login, now).await?;
     if let Some(provider) = provider {
         provider.metrics.count_begun(LoginMode::Polling);

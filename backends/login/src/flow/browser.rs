@@ -133,6 +133,7 @@ impl BrowserRequest<'_> {
             challenge,
             cookie: LoginCookie::generate(),
         };
+        // The end stays: otherwise the user's browser could prolong a login by choosing again and again.
         let (version, expires_at) = (login.state.version(), login.expires_at);
         let redirect = send_to(self.service, Some(provider), version, &chosen, expires_at);
         Ok(BrowserStep::Redirect(redirect.await?))
@@ -177,6 +178,7 @@ impl BrowserRequest<'_> {
             challenge: None,
             cookie,
         };
+        // Bound first: the claim needs this browser's cookie in the row, as after a visit to the provider.
         let ended = match self.bind(&cancelled.login, &cancelled.cookie, None).await {
             Ok(()) => self.finish_or_find(&cancelled, denied).await?,
             Err(LoginError::LoginUsed) => self.find_outcome(&cancelled).await?,
@@ -224,6 +226,8 @@ impl BrowserRequest<'_> {
         {
             return Err(LoginError::NetworkMismatch);
         }
+        // Before the binding: if the provider is unavailable, the row still belongs to the browser that confirmed
+        // before.
         let url = authorize_url(provider, (&login.state, cookie, &login.hints)).await?;
         let name = &provider.config.name;
         // A fixed provider is in the row already. Written before the browser leaves: its callback must find the choice.

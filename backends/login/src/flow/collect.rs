@@ -126,6 +126,7 @@ pub(crate) async fn check(
         let _waiting = service.state.metrics.checks.wait();
         tokio::select! {
             () = woken => {}
+            // Neither an expiry nor the end of a claim is a write, so nothing else would wake the request then.
             () = tokio::time::sleep_until(deadline.min(status_end)) => {}
             // Reads the store once more: another process may have completed the login.
             () = service.state.wait_until_closing() => deadline = tokio::time::Instant::now(),
@@ -156,6 +157,8 @@ pub(crate) async fn redeem_ticket(
     application: AppId,
 ) -> Result<LoginResult, LoginError> {
     let ticket = Ticket::decode(ticket).ok_or(LoginError::LoginUnknown)?;
+    // One credential for all tries: by it, a retry recognises that an earlier one succeeded and only its response was
+    // lost.
     let (ticket, credential) = (ticket.hash(challenge.as_ref()), random_credential());
     let issued = (&credential, service.config.lifetimes.credential);
     let logins = &service.state.logins;
@@ -175,6 +178,7 @@ async fn find_polling_login(
     application: AppId,
 ) -> Result<Login, LoginError> {
     let login = service.state.logins.find(&token.hash()).await?;
+    // A token of another application is unknown, not forbidden: so its existence is not revealed.
     let is_match = |login: &Login| {
         login.application == application && matches!(login.mode, Mode::Polling { .. })
     };
@@ -191,6 +195,7 @@ async fn issue_derived(
 ) -> Result<LoginResult, LoginError> {
     let credential = token.credential();
     let new = new_credential(service, completion, login, &credential);
+    // Not retried: the client asks again, and gets the same credential.
     try_store(service, service.state.credentials.insert(new)).await?;
     Ok(result(service, completion.clone(), &credential))
 }

@@ -60,6 +60,7 @@ impl BrowserRequest<'_> {
             return self.open_redirect_login(state, expires_at).await;
         }
         let login = self.service.state.logins.find(state.hash()).await?;
+        // The key is the hash alone, and anyone can write another version before it: that one did not begin the login.
         let login = login.filter(|login| login.state == state);
         let login = login.ok_or(LoginError::LoginUnknown)?;
         let sent = self.cookie_of(&state).value(self.headers);
@@ -120,6 +121,7 @@ impl BrowserRequest<'_> {
             let outcome = outcome_again(self, &stored, sent.as_ref(), &application, now);
             return outcome.map(Found::Finished).ok_or(LoginError::LoginUsed);
         };
+        // Before the expiry: a login of another application is unknown to a signed request, expired or not.
         let application = self.application_of(sealed.application).await?;
         if has_expired {
             return Err(LoginError::LoginExpired);

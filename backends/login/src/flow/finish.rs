@@ -211,6 +211,7 @@ async fn claim(service: &Service, mut claimed: CallbackLogin) -> Result<Callback
     let stored = store.find(login.state.hash()).await?;
     let stored = stored.ok_or(LoginError::LoginUnknown)?;
     ensure_pending(&stored, service.now())?;
+    // Still pending: it is bound to another browser by now, or its user has chosen another provider.
     Err(LoginError::LoginMismatch)
 }
 
@@ -256,6 +257,7 @@ async fn complete(
         }
     };
     let name = claimed.login.provider.provider();
+    // A reload may have removed the provider since the login began.
     let provider = name.and_then(|name| service.providers.find(name));
     let provider = provider.ok_or_else(|| {
         if let Some(name) = name {

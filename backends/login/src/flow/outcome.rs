@@ -174,6 +174,7 @@ pub(super) async fn store_completion(
             BrowserOutcome::ReturnTo(with_outcome(url.clone(), "ticket", &ticket.encode()))
         }
         Mode::Redirect { return_to: None } => {
+            // Before the credential: a claim that has ended must not leave one behind.
             let finished_at = store_outcome(service, login, complete(None)).await?;
             let completion = Completion {
                 account,

@@ -56,7 +56,7 @@ impl Versions {
         let read_all = |table: &mut Section<'_>| {
             let read_version = |version: &AnyVersion| {
                 let key = self.choose.map_or(OWN, |_| version.name);
-                (version.read)(table, key)
+                (version.read_keys)(table, key)
             };
             let all: Vec<_> = self.all.iter().map(read_version).collect();
             all.into_iter().collect()
@@ -115,7 +115,7 @@ struct AnyVersion {
     name: &'static str,
     has_settings: bool,
     example: &'static str,
-    read: Arc<ReadKeys>,
+    read_keys: Arc<ReadKeys>,
 }
 
 /// Reads a version's keys in the table with this name, if it has keys.
@@ -145,7 +145,7 @@ impl AnyVersion {
             name: V::NAME,
             has_settings,
             example: V::Settings::EXAMPLE,
-            read: Arc::new(read_keys),
+            read_keys: Arc::new(read_keys),
         }
     }
 }

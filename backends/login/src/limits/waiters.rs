@@ -44,6 +44,7 @@ impl Waiters {
         Some(Waiter {
             _all: all,
             _application: application,
+            // If this fails, the places above are dropped, and so given back.
             login: self.logins.hold(login, MAX_WAITS_OF_LOGIN, Notify::new)?,
         })
     }

@@ -40,6 +40,7 @@ pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::R
     let management = management::bind(&running.service())?;
     let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;
+    // A second descriptor, since the server takes the listener: a stop must reach the socket before it is closed.
     let socket = listener.as_fd().try_clone_to_owned()?;
     tracing::info!(
         %address, program.name = program.name, program.version = program.version,
@@ -96,7 +97,10 @@ async fn stop(
         () = sleep(drain_delay) => {}
         () = signals.next() => return,
     }
+    // As at the gateway: requests that wait in the backlog must be accepted before the kernel resets them.
     backlog::hold(&socket);
+    // Dropped before the server closes its own descriptor: otherwise the socket would stay open, and connections would
+    // wait in it for nobody.
     drop(socket);
     sleep(LAST_ACCEPTS).await;
     state.phase.send_replace(Phase::Closing);
@@ -104,6 +108,7 @@ async fn stop(
     let all = async {
         // An error can only be a panic, which the panic hook has logged.
         let _ = server.await;
+        // After the server: its requests still begin tasks, which finish logins of browsers that have left.
         state.tasks.close();
         state.tasks.wait().await;
     };

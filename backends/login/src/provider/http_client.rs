@@ -39,6 +39,7 @@ impl HttpClient {
         let mut received = self.0.execute(request).await.map_err(unreachable)?;
         let mut body = Vec::new();
         while let Some(chunk) = received.chunk().await.map_err(unreachable)? {
+            // Counted as it arrives: a response need not declare its length, or keep to it.
             if body.len() + chunk.len() > limit {
                 return Err(ProviderFault::TooLarge);
             }

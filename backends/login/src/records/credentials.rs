@@ -119,6 +119,8 @@ impl Credentials {
             Ok(claims.map(Arc::new))
         };
         let claims = self.cache.find(hash, find).await?;
+        // Checked for each request, not in the cache: an entry can outlive its credential, and a credential is for one
+        // application only, whoever sends it.
         Ok(claims.filter(|claims| claims.application == application && claims.expires_at > now))
     }
 
@@ -173,6 +175,8 @@ impl Credentials {
             let salt = random();
             // One row, so that concurrent renewals wait for each other, and the first one decides: nothing changes unless it
             // is the present credential of a valid login whose last renewal has ended its overlap.
+            // The end is `min($6, max(created_at + $7, expires_at))`, whose functions have other names in each
+            // database.
             let renew = "UPDATE credentials SET hash = $2, renewal_salt = $3, previous_hash = hash, \
                      previous_until = CASE WHEN expires_at < $5 THEN expires_at ELSE $5 END, \
                      expires_at = CASE WHEN $6 < expires_at OR $6 < created_at + $7 THEN $6 \
@@ -191,6 +195,7 @@ impl Credentials {
             let renewal = (renew, "previous_hash");
             let renewed = self.store.change(Changed::Credential, renewal, values);
             renewed.await?;
+            // Not left to the change feed: the next request here must already see the new end.
             self.cache.invalidate(hash);
             // Of several concurrent renewals, the store has the first one's.
             state = self.find_renewal(&hash, now).await?;

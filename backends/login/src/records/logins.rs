@@ -177,6 +177,7 @@ impl Login {
     /// Returns the status at `now`.
     pub(crate) fn progress(&self, now: Timestamp) -> Progress<'_> {
         match &self.status {
+            // First of all: an expiry is not stored, so each status can have outlived its time.
             _ if now >= self.responds_until() => Progress::Expired,
             // The process was killed, or lost the store. No outcome can be stored after the claim has ended.
             Status::Exchanging(claim) if now >= claim.until => {
@@ -300,6 +301,7 @@ impl Hints {
     /// Reads what [`Self::encode`] has written.
     pub(crate) fn decode(query: &str) -> Self {
         let pairs = form_urlencoded::parse(query.as_bytes());
+        // A cookie or row of another release can have names that this one does not know.
         let known = pairs.filter_map(|(name, value)| {
             let mut all = PassedOn::ALL.into_iter();
             let parameter = all.find(|parameter| parameter.as_str() == name)?;

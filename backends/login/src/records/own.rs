@@ -108,6 +108,7 @@ impl Sweep {
             is_own,
             "sweep of {table}: not a table of its own; allowed: {version}_NAME"
         );
+        // Reads no rows: the database only resolves the names.
         let columns = format!("SELECT {key}, {expires_at} FROM {table} LIMIT 0");
         let columns = store.rows::<()>(&columns, Vec::new()).await;
         columns
@@ -127,6 +128,7 @@ impl Sweep {
             key,
             expires_at,
         } = self;
+        // The condition stands outside once more: in Postgres a row can be changed after the subquery has found it.
         let sweep = format!(
             "DELETE FROM {table} WHERE ({key}) IN \
                  (SELECT {key} FROM {table} WHERE {expires_at} <= $1 ORDER BY {expires_at} LIMIT {limit}) \

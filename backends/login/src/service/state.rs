@@ -130,7 +130,9 @@ impl State {
                     self.waiters.wake(&StateHash(hash));
                 }
             }
+            // The feed may have missed outcomes: the waiting requests read their logins again.
             Change::Restored | Change::Everything => self.waiters.wake_all(),
+            // While the feed is lost there is nothing to read: `Restored` follows.
             Change::Item { .. } | Change::Lost => {}
         }
     }

@@ -44,8 +44,8 @@ pub(crate) async fn user_login<V: Version>(
         parameters.optional("token")?,
     ) {
         (Some(ticket), None) => {
-            let (pattern, read) = (Challenge::VERIFIER_PATTERN, Challenge::of_verifier);
-            let bound = (ticket, parameters.of_form("code_verifier", pattern, read)?);
+            let (pattern, parse) = (Challenge::VERIFIER_PATTERN, Challenge::of_verifier);
+            let bound = (ticket, parameters.of_form("code_verifier", pattern, parse)?);
             redeem_ticket(service, bound, application.id()).await?
         }
         (None, Some(token)) => redeem_token(service, token, application.id()).await?,

@@ -86,6 +86,7 @@ pub(crate) async fn event_send<V: Version>(
         received_at: service.now(),
     };
     let stored = service.state.events.insert(&event).await?;
+    // The key was used before, with other content. What is stored stays: the first request has its response already.
     if (&stored.name, &stored.data) != (&event.name, &event.data) {
         return Err(LoginError::IdempotencyConflict);
     }

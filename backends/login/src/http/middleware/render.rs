@@ -103,12 +103,12 @@ fn with_details(
             problem.detail_args(&[("name", &names.spelled(&names.authorization))])
         }
         LoginError::NotFound {
-            version: Some(found),
+            version: Some(in_path),
         } => {
             let args = [
                 ("name", &*names.spelled(&names.version)),
-                ("version", &*found.version),
-                ("path", &*found.path),
+                ("version", &*in_path.version),
+                ("path", &*in_path.path),
             ];
             let hint = text(problem.language, VersionInPath::HINT, &args);
             problem.hint(hint)

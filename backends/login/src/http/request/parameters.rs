@@ -61,7 +61,7 @@ impl Parameters {
             .ok_or(LoginError::ParamMissing { name })
     }
 
-    /// Returns an optional parameter of the form that `pattern` describes and `read` accepts.
+    /// Returns an optional parameter of the form that `pattern` describes and `parse` accepts.
     ///
     /// # Errors
     ///
@@ -70,13 +70,13 @@ impl Parameters {
         &self,
         name: &'static str,
         pattern: &str,
-        read: impl Fn(&str) -> Option<T>,
+        parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, LoginError> {
         let rule = || ParamRule::Values(pattern.to_owned());
         let malformed = || LoginError::ParamInvalid { name, rule: rule() };
         let given = self.optional(name)?;
         given
-            .map(|text| read(text).ok_or_else(malformed))
+            .map(|text| parse(text).ok_or_else(malformed))
             .transpose()
     }
 

@@ -161,6 +161,7 @@ pub(crate) fn remove_oldest(
         let rest = set.as_bytes().strip_prefix(name.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(b"="))
     };
+    // Only names with the present prefix: a browser removes a cookie by its own scope only.
     let is_ours = |(name, _): &(&str, &str)| {
         is_login_cookie(name.as_bytes())
             && name.starts_with(HOST_PREFIX) != prefix.is_empty()
@@ -170,6 +171,7 @@ pub(crate) fn remove_oldest(
     let too_many = (sent.len() + 1).saturating_sub(MAX_LOGIN_COOKIES);
     // A page that is not confirmed opens again, and an outcome is stored; a redirect login is in its cookie only.
     let is_sealed = |value: &str| LoginCookie::decode(value).is_none();
+    // A stable sort: among equal ones the browser's order decides, the oldest first.
     sent.sort_by_key(|(_, value)| (value.ends_with(CONFIRMED), is_sealed(value)));
     let cookie = |(name, _): &(&str, &str)| BrowserCookie {
         name: (*name).to_owned(),

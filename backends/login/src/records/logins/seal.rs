@@ -85,6 +85,7 @@ impl SealKey {
     pub(crate) fn expiry_of(&self, state: &LoginState) -> Option<Timestamp> {
         let bytes = state.hash().as_bytes();
         let tag = self.tag(state.version(), bytes);
+        // In constant time: anyone can try states, and must not learn how much of a tag is right.
         if !is_same(&tag, &bytes[TAGGED_BYTES..]) {
             return None;
         }

@@ -282,6 +282,7 @@ impl Logins {
         let insert = "INSERT INTO login_keys (name, key, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
         let values = values![SEAL_KEY, new.as_bytes(), now];
         self.0.execute(insert, values).await?;
+        // Of several processes that start at once, one inserts its key; all read that one.
         let query = "SELECT key FROM login_keys WHERE name = $1";
         let key = self.0.row(query, values![SEAL_KEY]).await?;
         let key = key.ok_or(StoreError::Malformed("key"));

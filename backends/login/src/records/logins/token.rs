@@ -36,6 +36,7 @@ impl LoginToken {
 
     /// Reads a version, a dot and 43 characters of base64url; `None` for anything else.
     pub(crate) fn decode(text: &str) -> Option<Self> {
+        // From the end: the name of a version may have dots, base64url has none.
         let (version, random) = text.rsplit_once('.')?;
         version.parse::<Version>().ok()?;
         Secret::decode(random)?;
@@ -94,6 +95,7 @@ impl LoginState {
 
     /// Reads a version, a dot and 43 characters of base64url; `None` for anything else.
     pub(crate) fn decode(text: &str) -> Option<Self> {
+        // As a token, from the end.
         let (version, hash) = text.rsplit_once('.')?;
         Some(Self {
             version: version.parse().ok()?,
@@ -142,6 +144,7 @@ impl Ticket {
     /// login without a challenge does not.
     pub(crate) fn hash(&self, challenge: Option<&Challenge>) -> TicketHash {
         let challenge = challenge.map_or(&[][..], |challenge| challenge.as_bytes());
+        // Unambiguous without a separator: a ticket always has 32 bytes, and so has a challenge.
         let bound = Zeroizing::new([self.0.as_bytes(), challenge].concat());
         TicketHash(sha256(&bound))
     }

@@ -80,6 +80,7 @@ async fn start(config: Config) -> anyhow::Result<(Arc<Service>, Watch)> {
     let seal = service.state.seal().await.map(drop);
     seal.context("cannot read the key of redirect logins from the store")?;
     let state = Arc::clone(&service.state);
+    // Before the first request fills a cache: a change in between would be missed.
     let watch = store.watch(
         || SystemClock.now().since_epoch(),
         move |change| state.on_change(&change),

@@ -118,12 +118,14 @@ impl Drop for RequestTrace {
 /// The gateway's span for this request, if there is one valid `traceparent`.
 fn parent(headers: &HeaderMap) -> Option<TraceContext> {
     let mut given = headers.get_all(TRACEPARENT).iter();
+    // Two of them are invalid by W3C Trace Context: the request then begins a trace of its own.
     let only = given.next().filter(|_| given.next().is_none())?;
     TraceContext::parse(only.as_bytes())
 }
 
 /// Makes `work` part of the current request's trace, in a task of its own.
 pub(crate) fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    // A spawned task does not inherit the values of the task that spawns it.
     let current = CURRENT.try_with(Arc::clone).ok();
     async move {
         match current {

@@ -41,6 +41,7 @@ pub fn discovery_url(issuer: &str) -> Result<Url, IssuerFault> {
     // "any terminating / MUST be removed": the issuer itself keeps it, and is compared with it.
     let base = issuer.strip_suffix('/').unwrap_or(issuer);
     let document = format!("{base}/.well-known/openid-configuration");
+    // Checked once more: with its path the URL can be too long.
     Ok(web_url::read(&document)?)
 }
 

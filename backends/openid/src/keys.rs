@@ -191,6 +191,7 @@ impl PublicKey {
 fn rsa(modulus: &[u8], exponent: &[u8]) -> Option<RsaPublicKeyComponents<Vec<u8>>> {
     let (n, e) = (without_zeros(modulus), without_zeros(exponent));
     let zeros = n.first()?.leading_zeros() as usize;
+    // Checked here: ring would reject such a key with each signature only, and the set would seem to be usable.
     let is_odd = n.last()? % 2 == 1 && e.last()? % 2 == 1;
     let is_large = MODULUS_BITS.contains(&(n.len() * 8 - zeros));
     let value = (e.len() <= 8).then(|| e.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));

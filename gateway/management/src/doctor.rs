@@ -185,6 +185,7 @@ impl Patient<'_> {
             return (findings, None);
         }
         let now = self.rules.now.into();
+        // Without parameters there is nothing to examine but whether `always_signed` demands a signature.
         if params.is_empty() {
             let verified = verifier.verify(Arc::clone(&app), method, target, &params, now);
             findings

@@ -114,6 +114,7 @@ fn unavailable(gateway: &Gateway) -> Option<String> {
 
 /// What a gateway says while its store does not answer: as a detail if it can serve requests, otherwise as an error.
 fn outage(gateway: &Gateway, error: &StoreError) -> Result<String, String> {
+    // A store that can only be read suffices: no request needs a write of the gateway.
     if let StoreError::NotWritable(reason) = error {
         return Ok((*reason).to_owned());
     }

@@ -38,6 +38,7 @@ pub(crate) async fn run(current: Arc<ArcSwap<Gateway>>, store: Store) {
 async fn delete(current: &ArcSwap<Gateway>, store: &Store) -> Result<bool, StoreError> {
     let gateway = current.load_full();
     let now = gateway.state.clock.now();
+    // Without a limit: operators make few of these rows.
     Tokens::new(store.clone()).delete_old(now).await?;
     rejections::delete_old(store).await?;
     let mut has_more = idempotency::delete_old(store, now).await? >= idempotency::MAX_DELETED;

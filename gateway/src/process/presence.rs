@@ -34,7 +34,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// The same while the gateway is not ready.
 const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Rows from one deletion of those of gateways that are gone to the next: about five minutes.
+/// Rows that are written between two deletions of gone gateways' rows: about five minutes.
 const ROWS_PER_DELETION: u32 = 60;
 
 /// Limit of a stop's wait for the deletion of the row.
@@ -66,6 +66,7 @@ impl Presence {
     ///
     /// The system has no random numbers.
     pub(crate) fn new(apps: &StoredApps, readiness: GatewayReadiness) -> anyhow::Result<Self> {
+        // Random: names of hosts and numbers of processes are the same in many containers.
         let mut id = [0; ID_BYTES];
         getrandom::fill(&mut id).context("the system has no random numbers")?;
         Ok(Self {

@@ -19,6 +19,7 @@ pub(crate) async fn run(current: Arc<ArcSwap<Gateway>>) {
         let gateway = current.load_full();
         let limit = gateway.policy.bounds.timeouts.connect;
         let targets = gateway.policy.backends.targets();
+        // All at once: one after the other, each unreachable address would delay the next by its whole timeout.
         join_all(targets.map(|target| target.reconnect(limit))).await;
     }
 }

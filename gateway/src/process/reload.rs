@@ -166,6 +166,7 @@ impl Reload for GatewayReload {
             handed_over,
         } = &self.upgrade;
         let (new_process, sockets) = (new_process.clone(), self.listeners.sockets());
+        // It blocks for up to 30 s, in which the control thread must go on checking backends.
         let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
         let (new, release) = started.await?.inspect_err(|error| {
             tracing::error!(

@@ -172,7 +172,7 @@ pub(crate) fn run(
     ended.recv().context("the server stopped by itself")
 }
 
-/// What the management listener needs of its TLS, which is watched as that of the others.
+/// The TLS of the management listener, whose files are watched like the files of clients' listeners.
 fn management_tls(tls: Arc<Tls>) -> ManagementTls {
     ManagementTls {
         needs_certificate: tls.needs_certificate_by_request(),

@@ -47,6 +47,7 @@ impl Gateway {
         let secret = shared_keys::gateway_secret(root, GATEWAY_SECRET);
         let next = shared_keys::gateway_secret(root, NEXT);
         let without_gateway = root.flag("without_gateway", false)?;
+        // An invalid `listen` is reported by itself, and causes no second problem here.
         let is_loopback = listen.is_none_or(|address| address.ip().is_loopback());
         let (secret, next) = (secret?, next?);
         let mistake = match (&secret, &next) {

@@ -1,4 +1,4 @@
-//! The endpoints that a version has beyond those of the library. They are declared, not routed: the router puts them
+//! The endpoints that a version has beside the library's. They are declared, not routed: the router puts them
 //! inside all layers, beside the library's own.
 
 use std::collections::BTreeMap;

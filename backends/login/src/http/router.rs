@@ -75,6 +75,7 @@ pub(super) fn router<V: Version>(
         .with_state(context.clone());
     let health = health().add_to(Router::new()).with_state(context);
     Ok(Routes(middleware::around_everything(
+        // Health stands beside the API and not in it: what checks it has no secret of the gateway.
         middleware::around_health(health).fallback_service(middleware::around_api(api, &shared)),
         &shared,
         requests,

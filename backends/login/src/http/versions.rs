@@ -167,6 +167,7 @@ async fn routes<V: Version>(
     check::<V>(&endpoints)?;
     let name = name_of::<V>()?;
     let start = async || {
+        // Before the state: its start may read the tables.
         let tables = prepare_tables::<V>(&service).await;
         tables.with_context(|| format!("version {name} cannot use its tables"))?;
         let sender = watch::Sender::new(Arc::clone(&settings));
@@ -196,6 +197,7 @@ async fn prepare_tables<V: Version>(service: &Service) -> anyhow::Result<()> {
         store.migrate(&schema, &config.store.program).await?;
     }
     for sweep in V::SWEEPS {
+        // Here and not in the sweeper: a misspelt column ends the start, instead of failing each minute.
         sweep.check(V::NAME, store).await?;
     }
     service.state.sweep(V::SWEEPS);

@@ -15,6 +15,7 @@ tokio::task_local! {
 pub(crate) async fn with_waits<T>(request: impl Future<Output = T>) -> (T, Duration) {
     let serve = async {
         let response = request.await;
+        // Read inside of the scope, which drops the value at its end.
         (response, WAITED.with(Cell::get))
     };
     WAITED.scope(Cell::new(Duration::ZERO), serve).await
@@ -27,6 +28,7 @@ pub(crate) struct WaitingChecks(AtomicUsize);
 impl WaitingChecks {
     /// Counts a request as waiting until the guard is dropped, also if its client leaves.
     pub(crate) fn wait(&self) -> WaitingCheck<'_> {
+        // Relaxed: only the metrics read the number, and no other memory depends on it.
         self.0.fetch_add(1, Ordering::Relaxed);
         WaitingCheck {
             checks: self,

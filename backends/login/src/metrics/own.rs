@@ -110,6 +110,7 @@ impl OwnMetrics {
         if !is_name(name) || name.ends_with("_total") {
             return Err(refused(name, "not a name", NAME));
         }
+        // A version's name can have dots and hyphens, a metric's cannot.
         let version = version.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
         let whole = format!("{PREFIX}_{version}_{name}");
         match self.lock().insert(whole, OwnMetric { help, samples }) {

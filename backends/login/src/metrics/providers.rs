@@ -110,6 +110,7 @@ impl ProviderMetrics {
             provider: self,
             kind,
             begun_at: Instant::now(),
+            // The result of a call that is dropped: only its deadline, or a stop, does that.
             result: CallResult::Timeout,
         };
         let done = call.await;

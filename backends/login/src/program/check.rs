@@ -23,6 +23,7 @@ pub(super) async fn lost_accounts(config: &Config) -> anyhow::Result<Vec<String>
     };
     match names.await {
         Ok(names) => Ok(warnings(config, &names)),
+        // An error, not a warning: unlike an outage it does not pass, and the program would not start.
         Err(error) if is_encoding(error.root_cause()) => Err(error),
         Err(error) => Ok(vec![format!(
             "the store cannot be read now, so accounts of unknown providers were not looked for: {error:#}"

@@ -125,8 +125,9 @@ impl Reload for Running {
 
     /// Applies a configuration to new requests. Those in flight keep the old one.
     async fn apply(&self, (config, versions): Self::Config) -> anyhow::Result<()> {
+        // What can fail comes first: the log's new file is opened here, and used only at the end.
         let log = self.log.prepare(&config.log).await?;
-        // The routes are those of the start, so this succeeds as the start did.
+        // The routes are the same as at the start, so this succeeds as the start did.
         let snapshot = Snapshot::new(self.service().reloaded(config), versions).await?;
         self.snapshot.store(Arc::new(snapshot));
         log_warnings(&self.service().config.warnings());

@@ -37,6 +37,7 @@ pub(super) async fn serve(running: &Running, counts: ProcessCounts) -> anyhow::R
     let address = running.service().config().listen;
     let listener = listen_on(address).and_then(TcpListener::from_std);
     let listener = listener.with_context(|| format!("cannot listen on {address}: is the port in use by another program, or by another instance of this one?"))?;
+    // Both addresses before anything is served: one that is in use ends the start.
     let management = management::bind(&running.service())?;
     let signals = StopSignals::listen().context("cannot handle SIGTERM and SIGINT")?;
     let address = listener.local_addr()?;

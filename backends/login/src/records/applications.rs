@@ -53,6 +53,8 @@ async fn find_stored(store: &Store, id: AppId) -> Result<Option<Application>, St
     let row = applications::find_by_id(store, id).await?;
     let parse = |row: ApplicationRow| {
         let origins: Vec<String> = serde_json::from_str(&row.settings.return_to_origins).ok()?;
+        // All or nothing: if only the unreadable origin were left out, logins to it would fail without a reason in the
+        // log.
         let return_to: Option<_> = origins.iter().map(|origin| origin.parse().ok()).collect();
         Some(Application {
             id,

@@ -57,8 +57,8 @@ pub struct ImportSummary {
     pub weaknesses: BTreeMap<&'static str, usize>,
 }
 
-/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable, and those of one
-/// application if it is unknown.
+/// Each change reaches every running gateway within 1 s. All functions fail if the store is unavailable; functions of one
+/// application also if it is unknown.
 impl Administration {
     /// Creates the administration of a store.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Operators end logins: those of an account, or of an application. Every gateway and every login service rejects their
+//! Operators end the logins of an account, or of an application. Every gateway and every login service rejects their
 //! credentials within 1 s. `signpost account` and `app logout` and the [API](crate::api) are its callers.
 
 use serde::Serialize;
@@ -43,10 +43,10 @@ pub struct Logins {
     store: Store,
 }
 
-/// The number is that of credentials: outcomes that no client has collected end, too. All functions can be repeated: what
+/// The number counts credentials: outcomes that no client has collected end, too. All functions can be repeated: what
 /// has ended stays ended. They fail if the store is unavailable.
 impl Logins {
-    /// Those of this store.
+    /// The logins of this store.
     pub const fn new(store: Store) -> Self {
         Self { store }
     }

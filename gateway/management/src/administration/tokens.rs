@@ -107,7 +107,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Those of this store.
+    /// The tokens of this store.
     pub const fn new(store: Store) -> Self {
         Self { store }
     }
@@ -216,7 +216,7 @@ impl Tokens {
         find().await?.ok_or(TokenError::Unknown)
     }
 
-    /// Deletes those whose end was [`RETENTION`] ago; the audit still has them.
+    /// Deletes tokens whose end was [`RETENTION`] ago; the audit still has them.
     ///
     /// # Errors
     ///

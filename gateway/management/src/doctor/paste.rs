@@ -166,6 +166,7 @@ fn curl(text: &str) -> Result<Pasted, ParsePastedError> {
         return Err(ParsePastedError);
     }
     let words = shlex::split(&joined).ok_or(ParsePastedError)?;
+    // From here on the line is the shell's: a pipe, a file, another command.
     let is_end =
         |word: &String| ["|", ";", "&", "&&", "||", ">", ">>", "2>"].contains(&word.as_str());
     let mut words = words.into_iter().skip(1).take_while(|word| !is_end(word));
@@ -345,6 +346,8 @@ fn target_of_curl(address: &str) -> Option<String> {
 fn encoded(value: &str) -> String {
     let encode = |text: &str| {
         let encoded: String = byte_serialize(text.as_bytes()).collect();
+        // curl leaves the unreserved characters of RFC 3986; the form encoding of the URL standard has `*` in place of
+        // `~`.
         encoded.replace('*', "%2A").replace("%7E", "~")
     };
     match value.split_once('=') {

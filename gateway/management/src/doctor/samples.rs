@@ -220,6 +220,7 @@ impl ClientLanguage {
             }
         };
         let code = self.lines().replace(ADDRESS, call.address);
+        // NUL keeps the place: the client's own texts can contain what is replaced below.
         let code = code.replace(&(self.call)(&of_sample), "\0");
         let code = code.replace(&settings(&of_sample), &settings(call));
         CodeSample {
@@ -311,6 +312,7 @@ fn php_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
+            // In double quotes PHP would replace `$name` by the variable's value.
             '"' | '\\' | '$' => quoted.extend(['\\', letter]),
             '\n' => quoted += "\\n",
             letter if letter.is_control() => quoted += &format!("\\u{{{:x}}}", u32::from(letter)),

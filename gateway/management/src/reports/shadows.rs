@@ -120,7 +120,7 @@ pub struct AppsDiff {
 pub struct Wanted<'r> {
     /// The version whose clients got the responses.
     pub version: &'r ServedVersion,
-    /// The version that got its copies: that of its shadow, or of an earlier one.
+    /// The version that got its copies: its shadow's, or an earlier shadow's.
     pub to: &'r Version,
     /// The changes that must have been applied; `None`: none.
     pub changes: Option<&'r Changes>,

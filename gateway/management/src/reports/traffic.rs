@@ -1,5 +1,5 @@
 //! The requests of the last hour, by version and by problem, minute by minute. Each gateway reads its counters when it
-//! writes its row, and has the hour in it; the management API adds up those of all gateways.
+//! writes its row, and has the hour in it; the management API adds up the hours of all gateways.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,7 +30,7 @@ struct Minute {
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 struct Counted {
-    /// By version; an empty name is that of requests that were rejected before they had one.
+    /// By version; the empty name counts requests that were rejected before they had a version.
     versions: BTreeMap<Box<str>, Counts>,
     /// By the code of the problem.
     problems: BTreeMap<Box<str>, u64>,

@@ -223,6 +223,7 @@ impl VersionSummary {
         }
         applications.sort_by(|app, other| {
             let most = other.requests.requests.cmp(&app.requests.requests);
+            // Then by ident, so that two reports of the same numbers are the same.
             most.then_with(|| app.ident.cmp(&other.ident))
         });
         let pinned = usage.applications.iter();
@@ -294,6 +295,7 @@ impl AppUsage {
         let state = known.map_or(DELETED, |app| &app.state).to_owned();
         let mut by_signature = clients
             .iter()
+            // An unsigned request can name any application: beside signed ones, its client says nothing.
             .filter(|client| requests.signed == 0 || client.is_signed);
         let client = by_signature.find_map(|client| ClientUsage::from_stored(client));
         Self {

@@ -189,6 +189,7 @@ impl Browser<'_> {
         let public_url = &self.context.service.config.public_url;
         let removals = remove_oldest(self.headers, public_url, &set_cookie);
         for cookie in [set_cookie].into_iter().chain(removals) {
+            // Appended: each cookie needs a line of its own (RFC 6265 section 3).
             response.headers_mut().append(SET_COOKIE, cookie);
         }
         response

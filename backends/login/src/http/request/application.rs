@@ -70,6 +70,7 @@ impl ClaimedApplication {
         // The gateway sends it in multi-application mode.
         let ident = gateway_header(&parts.headers, context, &X_GATEWAY_APP)?;
         let ident = ident.map(|ident| AppIdent::try_from(ident.as_bytes()));
+        // The gateway has checked its grammar, so a malformed one is not the gateway's.
         let ident = ident.transpose().map_err(|_| LoginError::GatewayRequired)?;
         Ok(Self { application, ident })
     }

@@ -162,6 +162,7 @@ impl<S: Sync> FromRequestParts<S> for Parameters {
 
 /// Returns the body if it is a form or empty.
 fn form<'a>(method: &Method, headers: &HeaderMap, body: &'a [u8]) -> Result<&'a [u8], LoginError> {
+    // An announced body without any byte is no body, whatever its type is said to be: CONTRACT 2.
     if body.is_empty() {
         return Ok(body);
     }

@@ -159,6 +159,7 @@ impl SealKey {
     }
 
     fn nonce() -> Nonce {
+        // Constant: each state has a key of its own, and that key seals once.
         Nonce::assume_unique_for_key([0; 12])
     }
 

@@ -141,6 +141,7 @@ where
         let resized = Self {
             freshness: self.freshness.duplicate(),
             lookups: Arc::clone(&self.lookups),
+            // The same zero: times of entries and losses count from it.
             start: self.start,
             ..Self::new(settings, Arc::clone(&self.clock))
         };
@@ -330,6 +331,7 @@ where
             value: value.clone(),
             read_at,
         };
+        // Inserted before the check: a change between check and insert would be missed.
         self.cache.insert(key, entry);
         if self.changes.load(Ordering::Acquire) != changes_before {
             // The value may have changed since it was read: the next caller must read it again.
@@ -364,6 +366,7 @@ where
 
     /// Invalidates one value.
     pub fn invalidate(&self, key: K) {
+        // Before the removal: a lookup that inserts after it sees the new count, and removes its value itself.
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.cache.invalidate(&key);
         // After the removal: a value that was taken before it must not be used any more.

@@ -46,6 +46,7 @@ impl Clock for SystemClock {
     fn since_epoch(&self) -> Duration {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
+            // A clock before 1970 reads as 0, without a panic: the `time` of each request is then outside its window.
             .unwrap_or_default()
     }
 }

@@ -128,11 +128,11 @@ pub fn uncommented(line: &str) -> Option<&str> {
 /// ends this, so that every problem is reported. A field without an expression is a result that was read before.
 #[macro_export]
 macro_rules! read_all {
-    ($struct:ident { $($field:ident $(: $read:expr)?),* $(,)? }) => {{
-        $($(let $field = $read;)?)*
+    ($struct:ident { $($field:ident $(: $value:expr)?),* $(,)? }) => {{
+        $($(let $field = $value;)?)*
         let all_read = move || Ok($struct { $($field: $field?),* });
-        let read: $crate::config::Read<_> = all_read();
-        read
+        let result: $crate::config::Read<_> = all_read();
+        result
     }};
 }
 

@@ -4,7 +4,7 @@
 //! left, the event is rejected. Per key one number is stored: the time at which all of its tokens are refilled.
 //!
 //! Memory is fixed: [`TRACKED_KEYS`] keys, 1.1 MB, allocated with the table. A key whose tokens are all refilled need not
-//! be stored. If more keys than that have used tokens at once, a new key evicts the one that is refilled first among the
+//! be stored. If more keys than that have used tokens at once, a new key evicts the key that is refilled first among the
 //! eight of its set. So no key is rejected because of the number of other keys, and the keys that send most stay longest.
 //!
 //! A rate is given with each event, so rates can change while what was used stays. Several processes can add up what they

@@ -42,7 +42,7 @@ use crate::config::{
 pub const ACCESS_TARGET: &str = "signpost::access";
 
 /// Levels below which these libraries log little of use. rustls warns of each client's illegal server name, of up to
-/// 64 KiB; h2 warns of frames of which a client can send any number; the verifier reports each certificate that is not valid,
+/// 64 KiB; h2 warns of frames that a client can send in any number; the verifier reports each certificate that is not valid,
 /// which the caller's own line does, too. The configured filter can lower them.
 const LIBRARY_LEVELS: &str = "pingora_core=warn,pingora_load_balancing=error,deadpool=error,rustls=error,h2=error,\
     rustls_platform_verifier=off";
@@ -229,12 +229,14 @@ impl Style {
     fn set(&self, log: &Log) {
         let is_json = log.format == LogFormat::Json;
         let is_seen = log.output == LogOutput::Stdout && std::io::stdout().is_terminal();
+        // A line that another thread formats meanwhile may still have the old style; nothing depends on the order.
         self.is_json.store(is_json, Ordering::Relaxed);
         self.is_coloured.store(is_seen, Ordering::Relaxed);
     }
 }
 
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
+    // The configured directives come last: of two for the same target, the later one counts.
     EnvFilter::try_new(format!("{LIBRARY_LEVELS},{configured}")).context("log.filter")
 }
 

@@ -34,7 +34,7 @@ pub struct Metrics(Registry);
 
 impl Metrics {
     /// Adds the source of one subject. At each scrape it writes each of its families, once, also while it has no samples.
-    /// Its families must not be those of another one.
+    /// No other source may write the same families.
     #[must_use]
     pub fn with(
         mut self,

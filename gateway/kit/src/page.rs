@@ -47,6 +47,7 @@ pub fn headers(language: Language) -> [(HeaderName, HeaderValue); 7] {
         // For browsers that do not know `frame-ancestors`.
         (X_FRAME_OPTIONS, fixed("DENY")),
         (X_CONTENT_TYPE_OPTIONS, fixed("nosniff")),
+        // The URL of a page may hold `state` or a code, which no other site may learn.
         (REFERRER_POLICY, fixed("no-referrer")),
         (CACHE_CONTROL, fixed("no-store")),
     ]
@@ -87,6 +88,7 @@ impl Html {
                 '&' => self.0.push_str("&amp;"),
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
+                // Attributes are in double quotes throughout, so a single one needs no escape.
                 '"' => self.0.push_str("&quot;"),
                 _ => self.0.push(letter),
             }

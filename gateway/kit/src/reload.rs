@@ -73,7 +73,7 @@ pub trait Reload: Send + Sync + 'static {
     /// Applies a configuration, except for keys that need a new process. Must change nothing if it fails.
     fn apply(&self, config: Self::Config) -> impl Future<Output = anyhow::Result<()>> + Send;
 
-    /// Told of each reload but those of a [`ReloadHandle`], after it was applied. The next one waits for it.
+    /// Called after a reload was applied, unless a [`ReloadHandle`] triggered it. The next reload waits for it.
     fn reloaded(&self, _by: Trigger, _report: &Report) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -185,6 +185,7 @@ impl<R: Reload> Reloader<R> {
     pub async fn run(mut self) {
         loop {
             tokio::select! {
+                // Each branch can be dropped half-way: the watch and the channels keep what has happened.
                 Some(()) = self.hangups.0.recv() => drop(self.reload_by(Trigger::Signal).await),
                 () = self.watch.changed() => drop(self.reload_by(Trigger::Watch).await),
                 Some(call) = self.calls.recv() => self.answer(call).await,
@@ -243,7 +244,7 @@ impl<R: Reload> Reloader<R> {
     async fn reload(&mut self) -> Result<Report, ConfigError> {
         let loaded = self.load().await;
         // Also after a failure the watch continues from what was read: the same content is not tried again.
-        let read = match &loaded {
+        let files = match &loaded {
             Ok(loaded) => loaded.settings.files.clone(),
             Err(error) => error.files.clone(),
         };
@@ -251,8 +252,9 @@ impl<R: Reload> Reloader<R> {
             Ok(loaded) => self.apply(loaded).await,
             Err(error) => Err(error),
         };
-        if !read.is_empty() {
-            self.watch = FileWatch::new(self.running.borrow().is_watched, read);
+        // Nothing was read after a timeout or a panic: the watch compares with what it knew before.
+        if !files.is_empty() {
+            self.watch = FileWatch::new(self.running.borrow().is_watched, files);
         }
         match &report {
             Ok(report) => {
@@ -279,8 +281,10 @@ impl<R: Reload> Reloader<R> {
         let (program, file) = (Arc::clone(&self.program), self.file.clone());
         let loading = tokio::task::spawn_blocking(move || program.load(&file));
         let failed = |text| Err(ConfigError::new(&self.file, text, Vec::new()));
+        // After the timeout its thread goes on reading, since no thread can be cancelled; its result is dropped.
         match timeout(LOAD_TIMEOUT, loading).await {
             Ok(Ok(loaded)) => loaded,
+            // A panic while reading: the running configuration stays.
             Ok(Err(cause)) => failed(cause.to_string()),
             Err(_) => {
                 let seconds = LOAD_TIMEOUT.as_secs();
@@ -295,6 +299,7 @@ impl<R: Reload> Reloader<R> {
         applied.map_err(|error| ConfigError::new(&self.file, format!("{error:#}"), Vec::new()))?;
         let kept = &report.needing_restart;
         let is_kept = |key: &str| kept.iter().any(|change| change.key == key);
+        // Keys that wait for a new process keep their old values here, so that every later reload lists them again.
         let running = loaded
             .settings
             .with_kept_keys(&self.running.borrow(), is_kept);

@@ -64,6 +64,7 @@ impl SecretSource {
     pub fn read_with(self, on_content: impl FnOnce(Option<&[u8]>)) -> Result<Secret, SecretError> {
         let (origin, bytes, empty) = match self {
             Self::Env(name) => {
+                // Not `env::var`: its error for a value that is not UTF-8 shows the value.
                 let value = env::var_os(&name).unwrap_or_default();
                 let origin = format!("env:{name}");
                 (origin, value.into_vec(), SecretError::NotSet { name })
@@ -82,14 +83,17 @@ impl SecretSource {
                 ("a text".to_owned(), bytes, SecretError::EmptyLiteral)
             }
         };
+        // Wiped on every way out, errors included.
         let bytes = Zeroizing::new(bytes);
         let odd = |oddity| SecretError::Odd { origin, oddity };
         let Ok(text) = str::from_utf8(&bytes) else {
             return Err(odd(NOT_UTF_8));
         };
+        // Only one line end, which editors and `echo` add: more is a second line, and reported.
         let line = text.strip_suffix('\n').unwrap_or(text);
         let line = line.strip_suffix('\r').unwrap_or(line);
         match oddity(line) {
+            // First: white space alone is an empty file, not a secret with white space around it.
             _ if line.trim().is_empty() => Err(empty),
             Some(oddity) => Err(odd(oddity)),
             None => Ok(Secret(line.to_owned())),
@@ -117,6 +121,7 @@ pub fn oddity(secret: &str) -> Option<&'static str> {
     };
     // As in `b'…'`, or `"…",`, out of a program.
     let bare = secret.trim_start_matches('b').trim_end_matches([',', ';']);
+    // The special before the general: UTF-16 has invisible characters, too, but its own message says what to do.
     if secret.starts_with('\u{feff}') {
         Some("a byte order mark at its beginning: save it as UTF-8 without one")
     } else if secret.contains('\0') {

@@ -71,6 +71,7 @@ impl Task {
     pub fn log(&mut self, outcome: Outcome) {
         match (outcome, self.succeeding) {
             (Err(error), None) => tracing::debug!(cause = %error.in_short(), "{}", self.failing),
+            // An unlogged failure does not set `is_failing`: no line reports the end of what none has reported.
             (Err(error), Some(_)) if self.failures.count(Instant::now()).is_some() => {
                 self.is_failing = true;
                 let cause = anyhow::Error::new(error);

@@ -1,6 +1,6 @@
 //! Traces: which requests are sampled, the spans of a sampled request, and their export to a collector.
 //!
-//! The rules are those of W3C Trace Context level 1 and of OTLP over HTTP. The code that serves requests only hands
+//! The rules are W3C Trace Context level 1 and OTLP over HTTP. The code that serves requests only hands
 //! over finished spans; a thread of its own sends them. No request waits for it: if its queue is full, spans are dropped
 //! and counted.
 //!
@@ -115,7 +115,7 @@ pub type SpanCounters = LabelCounters<SpanResult>;
 ///
 /// # Errors
 ///
-/// Those of `scrape`.
+/// Only errors of `scrape`.
 pub fn write_spans(scrape: &mut Scrape<'_>, spans: &SpanCounters) -> fmt::Result {
     scrape.label_counters(SPANS, "result", spans)
 }
@@ -135,6 +135,7 @@ impl Sampler {
     fn new(per_million: u32) -> Self {
         let below = (u128::from(per_million) << 64) / MILLION;
         let mut digits = [b'0'; 16];
+        // A million gives 2^64, which is above all numbers of 16 digits.
         let samples_all = u64::try_from(below).is_err();
         let below = u64::try_from(below).unwrap_or(u64::MAX).to_be_bytes();
         hex::encode_to_slice(below, &mut digits).expect("two digits a byte");

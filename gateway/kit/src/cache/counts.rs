@@ -37,7 +37,7 @@ pub struct CacheStatus {
 ///
 /// # Errors
 ///
-/// Those of `scrape`.
+/// Only errors of `scrape`.
 pub fn write_caches(scrape: &mut Scrape<'_>, caches: &[(&str, CacheStatus)]) -> fmt::Result {
     scrape.counter(LOOKUPS, |add| {
         for (cache, status) in caches {

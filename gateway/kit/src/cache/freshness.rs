@@ -122,6 +122,7 @@ impl Freshness {
         match self.trust(read_at, now) {
             Trust::Expired => EntryState::Expired,
             Trust::Current if self.is_young(read_at, now) => EntryState::Usable,
+            // In a back-off an unconfirmed value is used, too: the store has just failed, and every request would wait.
             _ if !self.claim_refresh(now) => EntryState::Usable,
             Trust::Current => EntryState::Stale,
             Trust::Unconfirmed => EntryState::Unconfirmed,
@@ -147,6 +148,7 @@ impl Freshness {
             return Trust::Current;
         }
         let losses = self.losses.read();
+        // Read again under the lock, where phase and losses belong together.
         let phase = self.phase.load(Relaxed);
         // The time counts from the first loss since the value was read: no return of the feed prolongs it.
         let first = usize::try_from(phase.div_ceil(2) - read_at.period / 2)
@@ -178,6 +180,7 @@ impl Freshness {
             losses.pop_front();
         }
         losses.push_back(now);
+        // After the loss is listed, and under its lock: `trust` finds the time of each loss that the number counts.
         self.phase.fetch_add(1, Release);
     }
 
@@ -185,8 +188,10 @@ impl Freshness {
     pub(super) fn mark_feed_restored(&self, now: Duration) {
         // Never without a loss: values from before must not count as current.
         self.mark_feed_lost(now);
+        // Locked for the number alone: `trust` reads both as one.
         let _losses = self.losses.write();
         self.phase.fetch_add(1, Release);
+        // The store answers again: unconfirmed values are read at once.
         self.backs_off_until.store(0, Relaxed);
     }
 
@@ -208,6 +213,7 @@ impl Freshness {
         !self.is_lost()
             || self
                 .backs_off_until
+                // Relaxed: the number publishes nothing else. Only one of several callers can win.
                 .compare_exchange(backs_off_until, next, Relaxed, Relaxed)
                 .is_ok()
     }

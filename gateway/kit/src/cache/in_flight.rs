@@ -69,6 +69,7 @@ impl<K: Copy + Eq + Hash, T: Clone> InFlight<K, T> {
         match self.by_key.lock().entry(key) {
             Entry::Occupied(in_flight) => Err(in_flight.get().clone()),
             Entry::Vacant(vacant) => {
+                // A watch keeps its value: a caller that joins while the leader ends still gets the result.
                 let (result, pending) = watch::channel(None);
                 vacant.insert(pending);
                 Ok(Leader {
@@ -91,6 +92,7 @@ impl<K: Copy + Eq + Hash, T: Clone> Leader<'_, K, T> {
 
 impl<K: Copy + Eq + Hash, T> Drop for Leader<'_, K, T> {
     fn drop(&mut self) {
+        // Runs before the sender is dropped: the callers that its drop wakes find no entry, and one of them leads.
         let ours = self.result.subscribe();
         // If this lookup was detached, the entry may be another leader's.
         if let Entry::Occupied(in_flight) = self.in_flight.by_key.lock().entry(self.key)

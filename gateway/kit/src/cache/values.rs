@@ -51,10 +51,12 @@ where
         if other.get(&key).is_some_and(|other| other.read_at > read_at) {
             return;
         }
+        // One atomic step for the key: of two reads that end together, the earlier must not overwrite the later.
         cache.entry(key).and_upsert_with(|cached| match cached {
             Some(cached) if cached.value().read_at > read_at => cached.into_value(),
             _ => entry,
         });
+        // After the insert: a caller in between finds an entry, and does not query the store.
         other.invalidate(&key);
     }
 

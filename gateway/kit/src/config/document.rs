@@ -170,7 +170,7 @@ fn suggestion(key: &NamedKey, known: &[NamedKey]) -> Option<String> {
         .map(|known| (strsim::osa_distance(&known.name, &key.name), known))
         .filter(|(distance, _)| *distance <= key.name.chars().count().div_ceil(LETTERS_PER_TYPO))
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, one)| one);
+        .map(|(_, known)| known);
     // The right name in the wrong section.
     let is_elsewhere = |known: &&NamedKey| known.name == key.name && known.section != key.section;
     let elsewhere = || known.iter().find(is_elsewhere);

@@ -1,6 +1,6 @@
 //! All keys of a program's file, for its command `keys`.
 //!
-//! Allowed values and defaults are those of the readers, which read no file for this. Meanings are the comments of the
+//! Allowed values and defaults come from the readers, which read no file for this. Meanings are the comments of the
 //! example files. A test of each program checks that readers and examples have the same keys and defaults.
 
 #[doc(hidden)]

@@ -16,13 +16,13 @@ const CONTAINER_SECRETS: &str = "/run/secrets";
 #[derive(Debug, Default)]
 pub(super) struct SecretFiles {
     all: Vec<(PathBuf, Vec<String>)>,
-    /// The one that is the database: its programs write it, and the files beside it.
+    /// The database, if it is one of the files: its programs write it, and the files beside it.
     pub(super) database: Option<PathBuf>,
 }
 
 impl SecretFiles {
     pub(super) fn add(&mut self, file: &Path, key: String) {
-        match self.all.iter_mut().find(|(one, _)| one == file) {
+        match self.all.iter_mut().find(|(known, _)| known == file) {
             Some((_, keys)) => keys.push(key),
             None => self.all.push((file.to_owned(), vec![key])),
         }

@@ -70,6 +70,7 @@ impl<'d> Value<'d> {
             Some(table),
         );
         let outcome = read(&mut section);
+        // Also after a failure: a misspelt key is often why a required one is missing.
         section.close();
         outcome
     }
@@ -165,6 +166,7 @@ impl<'d> Section<'d> {
         if self.has(key) {
             return self.section(key, read).map(Some);
         }
+        // Looked up nevertheless: only this makes the key known.
         Ok(self.find(key, TABLE).and(None))
     }
 
@@ -209,12 +211,13 @@ impl<'d> Section<'d> {
         if items.len() > max {
             return Err(value.problem(&format!("{} tables", items.len()), &allowed));
         }
+        // All of them, before the first failure ends this: the problems of every table are reported.
         let all: Vec<_> = items.iter().map(|item| item.section(&mut read)).collect();
         self.set(key, format!("{} tables", all.len()));
         items
             .into_iter()
             .zip(all)
-            .map(|(item, read)| Ok((item, read?)))
+            .map(|(item, table)| Ok((item, table?)))
             .collect()
     }
 
@@ -334,8 +337,8 @@ impl<'d> Section<'d> {
     }
 
     /// Reports a problem with a key.
-    pub fn problem(&self, key: &str, found: &str, allowed: &str) -> Invalid {
-        self.report(key, format!("found {found}; allowed: {allowed}"), false)
+    pub fn problem(&self, key: &str, value: &str, allowed: &str) -> Invalid {
+        self.report(key, format!("found {value}; allowed: {allowed}"), false)
     }
 
     /// Reports a missing key.

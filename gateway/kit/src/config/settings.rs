@@ -41,6 +41,7 @@ impl ReadFile {
     #[must_use]
     pub fn new(path: &Path, content: Option<&[u8]>) -> Self {
         let hash = |content: &[u8]| {
+            // Its keys are fixed, so that two reads can be compared. A collision would only hide a change.
             let mut hasher = DefaultHasher::new();
             content.hash(&mut hasher);
             hasher.finish()
@@ -152,7 +153,7 @@ impl Settings {
         changed.chain(removed).flatten().collect()
     }
 
-    /// Replaces the values of the keys that `is_kept` selects by those of `old`.
+    /// Replaces the values of the keys that `is_kept` selects by their values in `old`.
     #[must_use]
     pub fn with_kept_keys(mut self, old: &Self, is_kept: impl Fn(&str) -> bool) -> Self {
         self.all.retain(|setting| !is_kept(&setting.key));
@@ -165,6 +166,7 @@ impl Settings {
     pub fn digest(&self, is_left_out: impl Fn(&str) -> bool, mut update: impl FnMut(&[u8])) {
         let all = self.all.iter().filter(|setting| !is_left_out(&setting.key));
         let mut all: Vec<_> = all.collect();
+        // Keys that a reload has kept stand at the end of the list, which is no difference.
         all.sort_unstable_by_key(|setting| &setting.key);
         for Setting {
             key, shown, secret, ..
@@ -172,6 +174,7 @@ impl Settings {
         {
             let value = secret.as_ref().map_or(&**shown, Secret::expose);
             for part in [&**key, value] {
+                // With its length: the end of a key must not pass for the beginning of its value.
                 update(&part.len().to_be_bytes());
                 update(part.as_bytes());
             }
@@ -190,7 +193,7 @@ impl Setting {
 
     fn is_same(&self, other: &Self) -> bool {
         match (&self.secret, &other.secret) {
-            (Some(one), Some(other)) => one.expose() == other.expose(),
+            (Some(secret), Some(other)) => secret.expose() == other.expose(),
             (None, None) => self.shown == other.shown,
             _ => false,
         }

@@ -161,8 +161,8 @@ pub fn gateway_secret(section: &mut Section<'_>, key: &str) -> Read<Option<Secre
     if let Some(secret) = &secret {
         let text = secret.expose();
         if text.contains(' ') || HeaderValue::from_str(text).is_err() {
-            let found = "a string with white space, or characters that are not allowed in a header";
-            return Err(section.problem(key, found, ALLOWED));
+            let value = "a string with white space, or characters that are not allowed in a header";
+            return Err(section.problem(key, value, ALLOWED));
         }
         // Operators create it themselves, so a weak one need not be accepted.
         if let Err(weak) = check_strength(text) {
@@ -224,11 +224,11 @@ fn check_management(
     } else {
         "a loopback address, or insecure = true in [management]"
     };
-    let found = match clash {
+    let value = match clash {
         Some(other) if *other != address => format!("{address} beside {other}"),
         _ => address.to_string(),
     };
-    Err(section.problem(LISTEN, &found, allowed))
+    Err(section.problem(LISTEN, &value, allowed))
 }
 
 /// Reads `threads`: worker threads, by default one per processor.

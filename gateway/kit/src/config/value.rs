@@ -89,8 +89,8 @@ impl<'d> Value<'d> {
 
     /// Reports a problem with the value.
     #[must_use]
-    pub fn problem(&self, found: &str, allowed: &str) -> Invalid {
-        let text = format!("found {found}; allowed: {allowed}");
+    pub fn problem(&self, value: &str, allowed: &str) -> Invalid {
+        let text = format!("found {value}; allowed: {allowed}");
         let problem = Problem::new(Some(self.line()), self.key.clone(), text);
         self.document.problems.borrow_mut().push(problem);
         Invalid

@@ -5,8 +5,8 @@ use std::{
     num::NonZeroU32,
 };
 
-/// The limits of an IPv6 /48 (one site), as a multiple of those of one of its 65,536 networks. Providers assign /48s by
-/// the thousand, so a site needs limits of its own; and a home line has up to 256 networks, or all.
+/// The limits of an IPv6 /48 (one site), as a multiple of the limits of one of its 65,536 networks. Providers assign
+/// /48s by the thousand, so a site needs limits of its own; and a home line has up to 256 networks, or all.
 pub const SITE_FACTOR: NonZeroU32 = NonZeroU32::new(4).expect("it is not 0");
 
 /// A network of clients that share one rate limit.
@@ -45,6 +45,7 @@ impl Network {
     }
 
     fn with_prefixes(client: IpAddr, v4: u8, v6: u8) -> Self {
+        // An IPv4 client of an IPv6 socket is `::ffff:192.0.2.1`: all of IPv4 would be one /64.
         match client.to_canonical() {
             IpAddr::V4(address) => Self {
                 address: Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - v4))).into(),

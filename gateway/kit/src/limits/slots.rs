@@ -61,6 +61,7 @@ impl Slots {
     /// Nanoseconds from the start to `now`.
     pub(super) fn elapsed(&self, now: Instant) -> u64 {
         let now = u64::try_from(now.saturating_duration_since(self.started).as_nanos());
+        // Half of the range: a burst can be added without an overflow.
         now.unwrap_or(u64::MAX / 2)
     }
 
@@ -83,6 +84,7 @@ impl Slots {
         let (set, mut slots) = self.lock(key);
         let known = slots.iter().position(|slot| slot.key == key);
         let way = known.unwrap_or_else(|| {
+            // An empty slot has 0, and so is taken first.
             let full_at = |way: &usize| slots[*way].full_at;
             let evicted = (0..WAYS).min_by_key(full_at).unwrap_or_default();
             slots[evicted] = Slot { key, full_at: 0 };
@@ -100,6 +102,7 @@ impl Slots {
     pub(super) fn for_each(&self, mut visit: impl FnMut(usize, &Slot)) {
         for (set, slots) in self.sets.iter().enumerate() {
             let slots = slots.lock();
+            // 0 is an empty slot. One key in 2^64 has this hash, too, and is only missing here.
             for (way, slot) in slots.iter().enumerate().filter(|(_, slot)| slot.key != 0) {
                 visit(set * WAYS + way, slot);
             }

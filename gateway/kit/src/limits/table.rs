@@ -199,21 +199,22 @@ impl RateTable {
         let Some(all) = self.unreported.get() else {
             return Vec::new();
         };
-        let (mut found, now) = (Vec::new(), self.slots.elapsed(now));
+        let (mut uses, now) = (Vec::new(), self.slots.elapsed(now));
         self.slots.for_each(|position, slot| {
             let mut noted = all[position].lock();
             let Some(noted) = noted.as_mut().filter(|noted| noted.count > 0) else {
                 return;
             };
             if let Some(used) = noted.report_or_age(slot.used(now)) {
-                found.push(used);
-                if found.len() >= limit.saturating_mul(2) {
-                    keep_fullest(&mut found, limit);
+                uses.push(used);
+                // At twice the limit: the list stays bounded, and each selection halves it, so all cost linear time.
+                if uses.len() >= limit.saturating_mul(2) {
+                    keep_fullest(&mut uses, limit);
                 }
             }
         });
-        keep_fullest(&mut found, limit);
-        found
+        keep_fullest(&mut uses, limit);
+        uses
     }
 
     /// The use was reported. In all processes together, the key's tokens are refilled in `refilled_in`.
@@ -226,6 +227,7 @@ impl RateTable {
             let stored = u64::try_from(stored).unwrap_or(0);
             // The store does not have the events since the report began.
             let since = Pace::new(used.rate).token * u64::from(noted.count);
+            // Only raised: what this process has counted itself stays counted.
             slot.full_at = slot.full_at.max(now + stored + since);
         });
     }
@@ -244,6 +246,7 @@ impl RateTable {
         // A key that was evicted meanwhile has neither a slot nor a note.
         if let (Some(all), Some(mut slot)) = (self.unreported.get(), self.slots.find(&used.key)) {
             let mut noted = all[slot.position].lock();
+            // With another rate since, the note has begun anew, and the report is about the old one.
             if let Some(noted) = noted.as_mut().filter(|noted| noted.rate == used.rate) {
                 act(noted, &mut slot);
             }
@@ -278,10 +281,10 @@ impl Unreported {
     }
 }
 
-fn keep_fullest(found: &mut Vec<Used>, limit: usize) {
-    if found.len() > limit {
-        found.select_nth_unstable_by_key(limit, |used| std::cmp::Reverse(used.fullness));
-        found.truncate(limit);
+fn keep_fullest(uses: &mut Vec<Used>, limit: usize) {
+    if uses.len() > limit {
+        uses.select_nth_unstable_by_key(limit, |used| std::cmp::Reverse(used.fullness));
+        uses.truncate(limit);
     }
 }
 

@@ -101,8 +101,8 @@ where
     }
 }
 
-/// A flat object: the event's fields, then those of its spans that it does not have itself. `tracing-subscriber` would nest
-/// the spans, parse their fields again for each line, and bound nothing.
+/// A flat object: the event's fields, then the fields of its spans that it does not have itself. `tracing-subscriber`
+/// would nest the spans, parse their fields again for each line, and bound nothing.
 struct JsonLines(Arc<Style>);
 
 impl<S> FormatEvent<S, Fields<true>> for JsonLines
@@ -173,7 +173,7 @@ impl Visit for MessageWriter<'_, '_> {
     }
 }
 
-/// Writes the fields of events and spans; those of a span in JSON with a line for each.
+/// Writes the fields of events and spans; the fields of a span in JSON with a line for each.
 struct Fields<const JSON: bool>;
 
 impl<'w, const JSON: bool> FormatFields<'w> for Fields<JSON> {
@@ -230,6 +230,7 @@ impl<'w, const JSON: bool> FieldWriter<'w, JSON> {
 
 impl<const JSON: bool> Visit for FieldWriter<'_, JSON> {
     fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has neither NaN nor infinity: these are texts.
         self.add(field, !value.is_finite(), format_args!("{value}"));
     }
 
@@ -249,6 +250,7 @@ impl<const JSON: bool> Visit for FieldWriter<'_, JSON> {
         if JSON || field.name() == MESSAGE {
             self.add(field, true, format_args!("{value}"));
         } else {
+            // Quoted: a value with spaces and `=` must not look like further fields.
             self.add(field, true, format_args!("{value:?}"));
         }
     }
@@ -296,6 +298,7 @@ impl<'f, 'w, const JSON: bool> Escaping<'f, 'w, JSON> {
             '"' | '\\' => format!("\\{letter}"),
             '\n' => "\\n".to_owned(),
             _ if JSON => {
+                // Escapes are UTF-16 (RFC 8259 section 7): a letter beyond 16 bits needs two.
                 let mut units = [0; 2];
                 let units = letter.encode_utf16(&mut units).iter();
                 units.map(|unit| format!("\\u{unit:04x}")).collect()

@@ -65,7 +65,7 @@ pub type DroppedLines = Arc<LabelCounters<LogKind>>;
 ///
 /// # Errors
 ///
-/// Those of `scrape`.
+/// Only errors of `scrape`.
 pub fn write_dropped(scrape: &mut Scrape<'_>, dropped: &DroppedLines) -> fmt::Result {
     scrape.label_counters(DROPPED, "log", dropped)
 }
@@ -100,6 +100,7 @@ impl LogWriter {
     pub(crate) fn prepare(&self, log: &Log) -> anyhow::Result<Arc<Output>> {
         let current = self.output();
         if *current.destination() == log.output {
+            // The same file is not opened twice: two threads would write to it, and mix parts of lines.
             return Ok(current);
         }
         Output::open(&log.output, &self.0.dropped)
@@ -111,6 +112,7 @@ impl LogWriter {
         let mut current = self.0.output.write();
         let old = std::mem::replace(&mut *current, output);
         let is_kept = Arc::ptr_eq(&old, &current);
+        // Before the wait: other threads already log to the new output.
         drop(current);
         if !is_kept {
             old.flush(Instant::now() + FLUSH_TIMEOUT);

@@ -136,7 +136,7 @@ pub struct Histogram {
     /// The first bucket of the values with so many binary digits: one or two comparisons from there find the bucket, where
     /// a search costs 40 instructions more.
     first: [u8; DIGITS],
-    /// The sum of the values, the counts of the buckets, and that of `+Inf`.
+    /// The sum of the values, the counts of the buckets, and the count of `+Inf`.
     cells: Counters,
 }
 
@@ -180,6 +180,7 @@ impl Histogram {
             bucket += 1;
         }
         let cells = self.cells.shard();
+        // Not one atomic step: a scrape in between has one value in the sum and not in the count.
         cells[0].fetch_add(value, Ordering::Relaxed);
         cells[1 + bucket].fetch_add(1, Ordering::Relaxed);
     }
@@ -220,7 +221,7 @@ impl Observed {
 /// The classes of a response's status: `none` if the client left without a response.
 pub const STATUS_CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The index of a status' class. 0 is that of a request without a response.
+/// The index of a status' class. 0: a request without a response.
 #[inline]
 #[must_use]
 pub fn status_class(status: u16) -> usize {

@@ -44,6 +44,7 @@ fn accepts_open_metrics(headers: &HeaderMap) -> bool {
     ranges.any(|range| {
         let mut parts = range.split(';').map(str::trim);
         let is_named = parts.next() == Some("application/openmetrics-text");
+        // Version 0.0.1, which older releases of Prometheus ask for, is a draft: they get the text format.
         is_named && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "version=0.0.1"))
     })
 }

@@ -25,7 +25,7 @@ crate::families! {
 ///
 /// # Errors
 ///
-/// Those of `scrape`.
+/// Only errors of `scrape`.
 pub fn write(scrape: &mut Scrape<'_>, program: &str, version: &str) -> fmt::Result {
     scrape.info(BUILD, &[("program", program), ("version", version)])?;
     let process = Process::myself().ok();

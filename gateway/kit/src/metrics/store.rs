@@ -25,7 +25,7 @@ const MICROS_PER_SECOND: f64 = 1e6;
 ///
 /// # Errors
 ///
-/// Those of `scrape`.
+/// Only errors of `scrape`.
 pub fn write(scrape: &mut Scrape<'_>, statistics: Option<&StoreStatistics>) -> fmt::Result {
     scrape.histogram(CALLS, |add| {
         let Some(calls) = statistics else {

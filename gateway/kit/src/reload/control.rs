@@ -100,6 +100,7 @@ pub struct Reply {
 /// Listens for commands to the program running with `file`. Needs a runtime.
 pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
     let (sender, commands) = mpsc::channel(MAX_QUEUED);
+    // Bound before this returns: a command right after the start finds the program.
     let (file, first) = (file.to_owned(), listen(file));
     tokio::spawn(async move {
         let listener = match first {
@@ -109,6 +110,7 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
         let reading = Arc::new(Semaphore::new(MAX_READING));
         loop {
             let accepted = tokio::select! {
+                // The reloader has ended or handed over: a new process needs the name.
                 () = sender.closed() => return,
                 accepted = listener.accept() => accepted,
             };
@@ -120,6 +122,7 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
             let Some(user) = our_user(&stream) else {
                 continue;
             };
+            // Waits here, and accepts no more meanwhile: a user's open connections are bounded, too.
             let Ok(permit) = Arc::clone(&reading).acquire_owned().await else {
                 continue;
             };
@@ -128,6 +131,7 @@ pub(super) fn commands(file: &Path) -> mpsc::Receiver<Command> {
                 if let Some(command) = read(stream, user).await {
                     drop(sender.send(command).await);
                 }
+                // Only once the command is queued: during a slow reload, further ones stay in the backlog.
                 drop(permit);
             });
         }
@@ -193,6 +197,7 @@ pub(super) fn connect(file: &Path) -> io::Result<StdStream> {
         &SocketAddrUnix::new_abstract_name(name(file)?.as_bytes())?,
     )?;
     let stream = StdStream::from(socket);
+    // From here on it blocks, since the timeouts of a socket have no effect otherwise.
     stream.set_nonblocking(false)?;
     Ok(stream)
 }
@@ -260,6 +265,7 @@ fn send_to(file: &Path, verb: Verb, trusted: u32, timeout: Duration) -> anyhow::
             file.display()
         )
     })?;
+    // Before a byte is sent or believed: any user of the machine may have taken the name.
     let user = peer(&stream)?;
     if user.as_raw() != trusted {
         bail!(
@@ -310,6 +316,7 @@ fn name(file: &Path) -> io::Result<String> {
     let container = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let mut hash = Sha256::new();
     hash.update(container.as_os_str().as_encoded_bytes());
+    // No path has this byte: the end of the container and the beginning of the file cannot be confused.
     hash.update([0]);
     hash.update(file.as_os_str().as_encoded_bytes());
     Ok(format!("signpost-{}", hex::encode(&hash.finalize()[..16])))

@@ -26,6 +26,7 @@ pub struct LastReload {
 impl LastReload {
     /// The program has started with its first configuration, or a reload was applied.
     pub(super) fn succeed(&self, now: Timestamp) {
+        // Scrapes read the two apart, so their order does not matter.
         self.loaded_at.store(now.as_millis(), Ordering::Relaxed);
         self.is_rejected.store(false, Ordering::Relaxed);
     }
@@ -51,7 +52,7 @@ impl LastReload {
     ///
     /// # Errors
     ///
-    /// Those of `scrape`.
+    /// Only errors of `scrape`.
     pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         scrape.gauge(SUCCESSFUL, |add| add(&[], u64::from(!self.is_rejected())))?;
         let millis = self.loaded_at().as_millis();

@@ -28,11 +28,13 @@ pub fn hold(listener: &impl AsFd) {
     let attached = SockRef::from(listener).attach_filter(&[
         SockFilter::new(LOAD_BYTE, 0, 0, 13),
         SockFilter::new(AND, 0, 0, 0x12),
+        // Only a SYN alone is dropped: the ACK of a handshake that has begun must pass, or its connection is lost.
         SockFilter::new(JUMP_IF_EQUAL, 0, 1, 0x02),
         SockFilter::new(RETURN, 0, 0, 0),
         SockFilter::new(RETURN, 0, 0, u32::MAX),
     ]);
     if let Err(cause) = attached {
+        // Only `debug`: a sandbox may forbid filters, and the stop goes on at a small risk.
         tracing::debug!(%cause, "cannot hold new connections");
     }
 }
@@ -44,7 +46,9 @@ pub fn take(
     // Not by tokio's own accept: a task's budget would end it after some, and it misses what the runtime has not noticed.
     let listener = listener.into_std().ok();
     let accepted = iter::from_fn(move || listener.as_ref()?.accept().ok());
+    // Bounded: where the filter is not allowed, new connections arrive meanwhile, and a flood would never end.
     accepted.take(BACKLOG.into()).filter_map(|(stream, peer)| {
+        // Linux does not hand `O_NONBLOCK` down from the listening socket, and tokio expects it.
         stream.set_nonblocking(true).ok()?;
         Some((TcpStream::from_std(stream).ok()?, peer))
     })

@@ -28,6 +28,7 @@ impl Descriptors {
         let raised = hard.min(MAX_RAISED);
         let wanted = Rlimit {
             current: Some(raised),
+            // The hard limit stays: without privileges nobody could raise it again. `None` is infinity.
             maximum: (hard != u64::MAX).then_some(hard),
         };
         if raised > soft && setrlimit(Resource::Nofile, wanted).is_ok() {
@@ -56,6 +57,7 @@ impl Descriptors {
     #[must_use]
     pub fn has_room(self) -> bool {
         let probe = io::stderr().as_fd().try_clone_to_owned();
+        // A failed probe counts as full: then the limit itself is reached.
         probe.is_ok_and(|probe| {
             u64::try_from(probe.as_raw_fd())
                 .is_ok_and(|number| number < self.limit.saturating_sub(self.reserve()))

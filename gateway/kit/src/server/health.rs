@@ -93,7 +93,7 @@ fn connectable(address: HealthAddress) -> HealthAddress {
     let ip = match address.listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        one => one,
+        ip => ip,
     };
     HealthAddress {
         listen: SocketAddr::new(ip, address.listen.port()),
@@ -105,6 +105,7 @@ async fn fetch(url: &str) -> anyhow::Result<Health> {
     // An error means that the program has installed one already. Without one, reqwest panics.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
+        // Neither `HTTP_PROXY` nor a redirect may lead the check to another program, whose 200 would count.
         .no_proxy()
         .redirect(redirect::Policy::none())
         .timeout(ANSWER_TIMEOUT)
@@ -118,6 +119,7 @@ async fn fetch(url: &str) -> anyhow::Result<Health> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.context("no response")? {
         body.extend_from_slice(&piece);
+        // The status decides. Another program at this address could send for ever.
         if body.len() > MAX_ANSWER_BYTES {
             break;
         }

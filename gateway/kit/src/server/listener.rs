@@ -124,6 +124,7 @@ pub async fn serve<E, G, S, C, H, F, B>(
     };
     loop {
         let (stream, peer) = tokio::select! {
+            // Also ready if the sender is gone: then the program ends.
             _ = &mut closing => break,
             accepted = next_connection(&listener, &settings, &failed) => accepted,
         };
@@ -133,6 +134,7 @@ pub async fn serve<E, G, S, C, H, F, B>(
         }
         begin(stream, peer);
     }
+    // Served, not reset: their clients see an established connection, and may have sent a request.
     for (stream, peer) in backlog::take(listener) {
         begin(stream, peer);
     }
@@ -177,9 +179,11 @@ async fn established<T>(
     let closed = async {
         // An error is the end of the program, too.
         let _ = phase.wait_for(|phase| *phase >= Phase::Closing).await;
+        // A handshake that began just before the stop may end, as a first request may still arrive (`Stop::Settling`).
         sleep(SETTLE_TIME).await;
     };
     tokio::select! {
+        // In this order: what is established by now is kept, even if a stop or another connection asks for its place.
         biased;
         established = timeout(admitted.limit(head), establishing) => established
             .ok()?

@@ -39,7 +39,7 @@ const NETWORK_SHARE: usize = 4;
 
 /// What a program reports of itself.
 pub trait Readiness: Send + Sync + 'static {
-    /// The response to `/readyz`, made by [`text`]. `phase` is that of the listener, not of the program.
+    /// The response to `/readyz`, made by [`text`]. `phase` is the listener's phase, not the program's.
     fn readiness(&self, phase: Phase) -> impl Future<Output = Response<String>> + Send;
 
     /// The timeouts of connections under the current configuration.
@@ -101,7 +101,7 @@ impl ManagementTls {
 
 impl<R: Readiness> Management<R> {
     /// Starts a thread that serves until the process ends. During a graceful shutdown it goes on, so that monitors can
-    /// observe it, unless `phases` ends it: it is that of the listener alone.
+    /// observe it, unless `phases` ends it: these are the phases of the listener alone.
     ///
     /// # Errors
     ///
@@ -196,14 +196,17 @@ impl<R: Readiness> Management<R> {
             let text = "this Host is not allowed: call an IP address or localhost, or name it in management.hosts\n";
             return self::text(StatusCode::MISDIRECTED_REQUEST, text).map(Body::from);
         }
+        // Not in the handshake: an orchestrator without a certificate must reach the health checks.
         if client.is_unknown && !matches!(path, "/healthz" | "/readyz") {
             let text = "a client certificate is required\n";
             return self::text(StatusCode::FORBIDDEN, text).map(Body::from);
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let response = match (reads, path) {
+            // Asks for no state: an orchestrator restarts a program that fails here, which repairs no store.
             (true, "/healthz") => text(StatusCode::OK, "alive\n"),
             (true, "/readyz") => {
+                // Copied: the borrow holds a lock of the channel, and readiness waits for the store.
                 let phase = *phase.borrow();
                 self.readiness.readiness(phase).await
             }
@@ -240,6 +243,7 @@ pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
     let headers = response.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(header::CONTENT_TYPE, plain);
+    // A cache in between would show monitors a state that has passed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -26,6 +26,7 @@ impl Hosts {
         let given = headers.get_all(header::HOST).into_iter();
         given
             .map(|host| Authority::try_from(host.as_bytes()))
+            // If there are several, each must be allowed: which of them the browser has set is unknown.
             .all(|authority| authority.is_ok_and(|authority| self.have(&authority)))
     }
 

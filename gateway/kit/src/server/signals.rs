@@ -36,6 +36,7 @@ pub fn end_at_signals(is_command: bool) -> io::Result<()> {
     };
     let end = async move {
         tokio::select! {
+            // Signals first: `StopSignals` does not receive one that arrived before it listened.
             biased;
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -66,6 +67,7 @@ impl StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         };
+        // After both handlers, so that a signal always has one. The permit is kept until the other thread waits.
         CAN_STOP.notify_one();
         Ok(signals)
     }
@@ -76,6 +78,7 @@ impl StopSignals {
             received = self.terminate.recv() => received,
             received = self.interrupt.recv() => received,
         };
+        // No further signal can arrive, which must not count as one.
         if received.is_none() {
             pending::<()>().await;
         }

@@ -35,8 +35,10 @@ pub fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
+    // `CLOEXEC`: no child gets the socket by accident. An upgrade hands sockets over explicitly.
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    // Without it, a restart fails while connections of the last process are in TIME_WAIT.
     set_socket_reuseaddr(&socket, true)?;
     if family == AddressFamily::INET6 {
         // An IPv4 address in the form of IPv6 needs both.
@@ -48,11 +50,12 @@ pub fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 /// Whether sockets at these addresses would get the same connections, so that they cannot both listen. Each port 0 is
 /// another one.
 #[must_use]
-pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
+pub fn overlap(address: SocketAddr, other: SocketAddr) -> bool {
+    let (ip, other_ip) = (address.ip().to_canonical(), other.ip().to_canonical());
+    // `0.0.0.0` takes the port on every IPv4 address, `[::]` on every IPv6 address and no IPv4 one (`new_socket`).
     let is_any = ip.is_unspecified() || other_ip.is_unspecified();
     let is_same = ip == other_ip || (is_any && ip.is_ipv4() == other_ip.is_ipv4());
-    one.port() == other.port() && one.port() != 0 && is_same
+    address.port() == other.port() && address.port() != 0 && is_same
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ impl TraceContext {
 
 /// Bytes of their hex digits in lower case.
 fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    // `hex` takes upper case, too, which section 3.2 does not allow.
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let mut bytes = [0; N];
     let is_valid = text.iter().all(is_digit) && hex::decode_to_slice(text, &mut bytes).is_ok();
@@ -97,6 +98,7 @@ pub fn new_span_id() -> SpanId {
 #[must_use]
 pub fn new_trace_id() -> TraceId {
     let mut id = [0; 16];
+    // This half is not 0, so neither is the id. The other half decides whether the trace is sampled.
     id[..8].copy_from_slice(&new_span_id());
     id[8..].copy_from_slice(&next_id_number().to_be_bytes());
     id

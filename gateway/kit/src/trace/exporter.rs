@@ -109,6 +109,7 @@ impl Exporter {
     pub(super) fn flush(&self) {
         flush_queue(FLUSH_TIMEOUT, |done| {
             let queued = self.queue.try_send(Queued::Flush(done));
+            // A closed queue counts as queued: there is nothing to wait for.
             !matches!(queued, Err(TrySendError::Full(_)))
         });
     }
@@ -140,6 +141,7 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
     let mut headers = HeaderMap::new();
     if let Some(secret) = &collector.authorization {
         let mut value = HeaderValue::from_str(secret.expose()).context("tracing.authorization")?;
+        // Hidden in `Debug`, and not in the header table of HTTP/2.
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
@@ -223,6 +225,7 @@ fn run(
                 endpoint = %collector.endpoint, cause = %format_args!("{error:#}"),
                 "no spans are exported: the exporter cannot start"
             );
+            // Before the rest is counted: from now on senders count their spans themselves, so that none is missing.
             queue.close();
             while let Some(queued) = queue.blocking_recv() {
                 if let Queued::Spans(finished) = queued {
@@ -260,6 +263,7 @@ impl Worker {
         let mut batch = Vec::new();
         let mut flush = self.take(first, &mut batch);
         while flush.is_none() && batch.len() < BATCH_SPANS {
+            // `recv` loses nothing when the deadline drops it.
             match timeout_at(deadline, queue.recv()).await {
                 Ok(Some(next)) => flush = self.take(next, &mut batch),
                 Ok(None) | Err(_) => break,

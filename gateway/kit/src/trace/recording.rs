@@ -40,6 +40,7 @@ impl Recording {
             trace_id,
             request: new_span_id(),
             parent,
+            // One reading for all spans: setting the wall clock within a request moves none against the others.
             clock: (clock.since_epoch(), clock.instant()),
         }
     }
@@ -64,7 +65,7 @@ impl Recording {
         }
     }
 
-    /// A span below that of the request.
+    /// A span below the request's span.
     #[must_use]
     pub fn step(
         &self,
@@ -97,6 +98,7 @@ impl Recording {
     /// The wall-clock time of an instant.
     fn time(&self, instant: Instant) -> SystemTime {
         let (wall, at) = self.clock;
+        // An instant may be from before the recording: one of the differences is 0.
         let later = instant.saturating_duration_since(at);
         let earlier = at.saturating_duration_since(instant);
         UNIX_EPOCH + (wall + later).saturating_sub(earlier)

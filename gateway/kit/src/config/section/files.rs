@@ -35,12 +35,13 @@ impl Section<'_> {
         let path = path.ok_or_else(|| value.invalid_unshown(FILE))?;
         let path = PathBuf::from(path);
         let content = read_regular(&path);
-        let read = ReadFile::new(&path, content.as_ref().ok().map(|content| &content[..]));
-        let compared = format!("{read:?}");
-        self.document.add_file(read);
+        let file = ReadFile::new(&path, content.as_ref().ok().map(|content| &content[..]));
+        // Path and hash: the content itself need not be kept for the comparison.
+        let compared = format!("{file:?}");
+        self.document.add_file(file);
         let content = content.map_err(|cause| {
-            let found = format!("{}, which cannot be read ({cause})", path.display());
-            self.problem(key, &found, "the path of a file that this program can read")
+            let value = format!("{}, which cannot be read ({cause})", path.display());
+            self.problem(key, &value, "the path of a file that this program can read")
         })?;
         self.set_hidden(
             key,

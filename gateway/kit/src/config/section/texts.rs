@@ -89,8 +89,8 @@ impl Section<'_> {
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Read<T> {
-        let read = self.optional_by(key, allowed, parse)?;
-        read.ok_or_else(|| self.missing(key, allowed))
+        let parsed = self.optional_by(key, allowed, parse)?;
+        parsed.ok_or_else(|| self.missing(key, allowed))
     }
 
     /// Reads an IP address and a port.

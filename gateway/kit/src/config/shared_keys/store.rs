@@ -21,6 +21,7 @@ const STORE: &str = "sqlite:data/signpost.db";
 ///
 /// A value is invalid, or a source has none.
 pub fn store(root: &mut Section<'_>) -> Read<StoreSettings> {
+    // Not `?` here: the problems of `[postgres]` are reported together with it.
     let address = address(root);
     root.section("postgres", |section| {
         let password = section.secret("password");
@@ -61,11 +62,11 @@ fn address(root: &mut Section<'_>) -> Read<StoreAddress> {
     let text = root.read_source(KEY, source, &allowed("an address"))?;
     let address: StoreAddress = text.expose().parse().map_err(|error| {
         let error: ParseStoreAddressError = error;
-        let found = match &origin {
+        let value = match &origin {
             Some(origin) => format!("{}, in {origin}", error.found()),
             None => error.found(),
         };
-        root.problem(KEY, &found, &allowed(&error.to_string()))
+        root.problem(KEY, &value, &allowed(&error.to_string()))
     })?;
     if let Some(file) = address.file() {
         root.note_database(KEY, file);

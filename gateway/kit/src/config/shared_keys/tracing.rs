@@ -118,9 +118,9 @@ fn authorization(section: &mut Section<'_>) -> Read<Option<Secret>> {
     if let Some(secret) = &secret
         && HeaderValue::from_str(secret.expose()).is_err()
     {
-        let found = "a string with characters that are not allowed in a header";
+        let value = "a string with characters that are not allowed in a header";
         let allowed = "a value of Authorization, for example \"Bearer …\": \"env:NAME\", \"file:PATH\", or the value itself";
-        return Err(section.problem(KEY, found, allowed));
+        return Err(section.problem(KEY, value, allowed));
     }
     Ok(secret)
 }
@@ -132,8 +132,8 @@ fn authorities(section: &mut Section<'_>) -> Read<Option<Vec<u8>>> {
         return Ok(None);
     };
     check_authorities(&file.content).map_err(|problem| {
-        let found = format!("{}, {problem}", file.path.display());
-        section.problem(KEY, &found, "a PEM file with at least one certificate")
+        let value = format!("{}, {problem}", file.path.display());
+        section.problem(KEY, &value, "a PEM file with at least one certificate")
     })?;
     Ok(Some(file.content.to_vec()))
 }

@@ -220,6 +220,7 @@ impl Queue {
             }
         }
         state.is_idle = false;
+        // Swapped, not copied: the lock is held for a moment, and both buffers keep their memory.
         std::mem::swap(&mut state.batch, batch);
         true
     }

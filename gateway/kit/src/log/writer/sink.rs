@@ -39,7 +39,7 @@ pub(super) struct Sink {
     file: File,
     /// `None` for standard output.
     path: Option<PathBuf>,
-    /// The rest of a line of which a part is written.
+    /// The rest of a line that is written in part.
     rest: Option<(Vec<u8>, LogKind)>,
     /// Why the last write failed.
     failure: Option<String>,
@@ -135,8 +135,10 @@ pub(in crate::log) fn check(destination: &LogOutput) -> io::Result<()> {
 
 /// Opens a file to append to it, and creates it if `creates`. A FIFO without a reader is an error, instead of blocking.
 fn open_file(path: &Path, creates: bool) -> io::Result<File> {
+    // `NOCTTY`: a terminal that is the log must not become the controlling one, whose Ctrl-C ends the program.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     OpenOptions::new()
+        // Each write goes to the end: beside the other process of an upgrade, and after logrotate's `copytruncate`.
         .append(true)
         .create(creates)
         .mode(FILE_MODE)
@@ -162,7 +164,7 @@ fn write_all(output: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     (written, Ok(()))
 }
 
-/// Of lines of which so many bytes were written: the number of lines that are written as a whole, and the rest of the one
+/// After a write of only the first bytes: the number of lines that are written as a whole, and the rest of the line
 /// that is written in part.
 fn unwritten(lines: &[u8], written: usize) -> (usize, &[u8]) {
     let (head, tail) = lines.split_at(written);

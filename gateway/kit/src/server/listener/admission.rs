@@ -20,7 +20,7 @@ const SPARE_OF_NETWORK: usize = SPARE_CONNECTIONS / 2;
 /// How long a connection above the limit waits for a place: longer than most requests take.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The places of a listener, and those of connections that wait.
+/// The places of a listener, and the spares of connections that wait.
 #[derive(Default)]
 pub(super) struct Admission {
     places: Arc<Places>,
@@ -43,6 +43,7 @@ impl Admission {
         peer: SocketAddr,
         settings: &HttpSettings,
     ) -> Option<Admitted> {
+        // By /48: a single IPv6 site has 65,536 networks, and could take all places with them.
         let network = Network::from_site(peer.ip());
         let place = || self.places.take(network, settings).map(Admitted::WithPlace);
         let spare = || {
@@ -77,10 +78,12 @@ impl Admission {
                 self.places.wait(network, settings).await
             }
         };
+        // One deadline for first bytes and place: a client that sends nothing gives its spare back, too.
         let Ok(place) = timeout(PLACE_TIMEOUT, place).await else {
             self.log_closed(settings);
             return None;
         };
+        // With a place, the spare is free at once for the next connection that waits.
         let spare = place.is_beyond_limit().then_some(spare);
         Some((place, spare))
     }
@@ -98,7 +101,7 @@ impl Admission {
 }
 
 impl Admitted {
-    /// Time for what precedes HTTP: a connection with a place has that of a head.
+    /// Time for what precedes HTTP: a connection with a place has the timeout of a head.
     pub(super) fn limit(&self, head: Duration) -> Duration {
         match self {
             Self::WithPlace(_) => head,
@@ -125,5 +128,6 @@ async fn begins_with_health_check(
     let _ = stream.take(LONGEST).read_buf(first).await;
     let path = first.strip_prefix(b"GET ");
     let path = path.or_else(|| first.strip_prefix(b"HEAD "));
+    // With the space: `/healthz2` or a path below is not a health check.
     path.is_some_and(|path| path.starts_with(b"/healthz ") || path.starts_with(b"/readyz "))
 }

@@ -90,6 +90,7 @@ impl Stop {
             *self = Self::Begun;
             return Poll::Ready(Ending::WithRequest);
         }
+        // Between two requests clients expect a close (RFC 9112 section 9.5), before the first one they do not.
         if has_begun {
             return Poll::Ready(Ending::AtOnce);
         }
@@ -124,6 +125,7 @@ pub(super) async fn serve_connection<S, H, F, B>(
             // Until the last byte is written: hyper drops the response's parts with the head.
             progress.state.lock().held = response.extensions_mut().remove();
             let mut response = response.map(|body| WatchedBody::new(body, progress));
+            // After the handler: a stop that began meanwhile counts.
             announce_close(response.headers_mut(), *phase.borrow());
             Ok::<_, Infallible>(response)
         }
@@ -187,6 +189,7 @@ where
             }
             Poll::Pending => {}
         }
+        // Last: a request that has arrived by now wins over a deadline that has passed.
         poll_deadline(progress, alarm.as_mut(), context).map(|()| Ended::TimedOut)
     })
     .await
@@ -206,7 +209,9 @@ async fn finish(ended: Ended, progress: &Progress, stream: impl AsyncRead + Asyn
         (state.stage, state.saw_end)
     };
     match (ended, stage) {
+        // Once the client has closed its side, nothing can be unread, and a close does not reset.
         (Ended::Closed, _) if !saw_end => linger(stream).await,
+        // Only within a head: before its first byte no response is expected, and within one a 408 would be its body.
         (Ended::TimedOut, Stage::Head { .. }) => send_timeout_response(stream).await,
         _ => {}
     }
@@ -225,6 +230,7 @@ fn poll_deadline(
     if alarm.deadline() > deadline || alarm.is_elapsed() {
         alarm.as_mut().reset(deadline);
     }
+    // The timer may have fired for an earlier deadline, which progress has moved.
     while alarm.as_mut().poll(context).is_ready() {
         if Instant::now() >= deadline {
             return Poll::Ready(());

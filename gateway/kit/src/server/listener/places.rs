@@ -30,16 +30,18 @@ struct PlacesState {
 }
 
 impl Places {
-    /// Takes a place, if need be that of another connection; `None` if each has a request. A network with as many places as
+    /// Takes a place, if need be another connection's; `None` if each has a request. A network with as many places as
     /// it may have makes room itself.
     pub(super) fn take(self: &Arc<Self>, network: Network, limits: &HttpSettings) -> Option<Place> {
         let mut state = self.state.lock();
         let share = self.of_networks.take(network, limits.max_of_network);
         if share.is_none() || state.taken >= limits.max_connections {
+            // Numbers rise with time, so the first match has been without a request for longest.
             let mut offered = state.offered.iter();
             let longest = offered.find(|(_, (of, _))| share.is_some() || *of == network);
             let number = *longest?.0;
             let (_, close) = state.offered.remove(&number)?;
+            // Keeps a permit: that connection may be running, and not wait for this.
             close.notify_one();
         }
         // Beyond its share for a moment: the connection that makes room still has its own.
@@ -62,6 +64,7 @@ impl Places {
             if let Some(place) = self.take(network, limits) {
                 return place;
             }
+            // `Notify` wakes one caller at a time, the one that has waited longest.
             freed.await;
         }
     }
@@ -98,6 +101,7 @@ impl Drop for Share {
         let mut taken = self.shares.0.lock();
         if let Some(of_network) = taken.get_mut(&self.network) {
             *of_network -= 1;
+            // The map must not grow with each network that has ever connected.
             if *of_network == 0 {
                 taken.remove(&self.network);
             }
@@ -119,6 +123,7 @@ impl Place {
     /// A place beyond the limit, for one request.
     pub(super) fn beyond_limit() -> Self {
         let close = Arc::new(Notify::new());
+        // From the beginning, so that the connection ends with its first request.
         close.notify_one();
         Self {
             of: None,
@@ -150,6 +155,7 @@ impl Place {
 
     /// The connection has a request.
     pub(super) fn withdraw(&self) {
+        // Locks in the other order than `offer`: only the connection's own task locks the number, so no deadlock.
         if let (Some((places, _)), Some(number)) = (&self.of, self.number.lock().take()) {
             places.state.lock().offered.remove(&number);
         }

@@ -71,6 +71,7 @@ impl Progress {
         let mut state = self.state.lock();
         if length == 0 {
             state.saw_end = true;
+        // Within a request nothing changes: the handler has a timeout for the body.
         } else if let Stage::Idle { .. } = state.stage {
             let until = Instant::now() + (self.timeouts)().head;
             state.stage = Stage::Head { until };
@@ -86,6 +87,7 @@ impl Progress {
     /// Drops what the last response holds, if all of it was written.
     pub(super) fn release_sent(&self) {
         let mut state = self.state.lock();
+        // Without a stalled write or flush, hyper has handed every byte to the system.
         if state.stage != Stage::Serving && state.send_deadline.is_none() {
             state.held = None;
         }
@@ -114,6 +116,7 @@ impl Progress {
         let mut state = self.state.lock();
         if !is_stalled {
             state.send_deadline = None;
+        // From the first stall on: one that follows another has made no progress in between.
         } else if state.send_deadline.is_none() {
             state.send_deadline = Some(Instant::now() + (self.timeouts)().send);
         }

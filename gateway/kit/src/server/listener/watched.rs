@@ -50,6 +50,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
             buffer.put_slice(&self.first[..length]);
             self.first.advance(length);
         }
+        // Bytes that were read ahead count now: they begin the timeout of a head.
         self.progress.read(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }

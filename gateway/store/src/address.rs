@@ -112,8 +112,10 @@ impl PostgresAddress {
         let (mut mode, mut others) = (None, vec![]);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
+                // Not passed on: the driver does not know `verify-full`.
                 Some(("sslmode", word)) => mode = Some(word),
                 Some(("sslrootcert", _)) => return Err(ParseStoreAddressError::RootCertificate),
+                // Each alone, so that the message can name the parameter that is wrong.
                 _ if format!("postgres://?{pair}").parse::<Config>().is_err() => {
                     // What follows a password may be the rest of one with a "&".
                     let name = pair.split_once('=').filter(|_| !query.contains("password"));
@@ -138,6 +140,7 @@ impl PostgresAddress {
             "prefer" => (SslMode::Prefer, false),
             "disable" => (SslMode::Disable, false),
             "require" => (SslMode::Require, false),
+            // The driver only requires TLS; `connect::tls` verifies the certificate.
             "verify-full" => (SslMode::Require, true),
             _ => return Err(ParseStoreAddressError::SslMode),
         };
@@ -165,6 +168,7 @@ fn is_remote(config: &Config) -> bool {
     config.get_hosts().iter().any(|host| match host {
         Host::Tcp(name) => {
             let address = name.parse();
+            // Any other name may be another machine: nothing is resolved here.
             name != "localhost" && address.map_or(true, |address| is_remote(&address))
         }
         Host::Unix(_) => false,
@@ -189,7 +193,7 @@ impl FromStr for StoreAddress {
     }
 }
 
-/// Whether other programs, too, read the path behind `sqlite:` as that of a file.
+/// Whether other programs, too, read what follows `sqlite:` as the path of a file.
 fn is_plain(path: &str) -> bool {
     let is_special = ["//", ":", "~", "file:"].map(|start| path.starts_with(start));
     let is_special = is_special.contains(&true) || path.contains(['?', '%']) || path.ends_with('/');
@@ -272,7 +276,7 @@ impl ParseStoreAddressError {
     /// What messages show of the address.
     #[must_use]
     pub fn found(&self) -> String {
-        let found = match self {
+        let text = match self {
             Self::Kind => "an address of another kind",
             Self::Sqlite => "\"sqlite:\" without a path, or with one that is ambiguous",
             Self::Parameter(name) => {
@@ -280,7 +284,7 @@ impl ParseStoreAddressError {
             }
             _ => "an invalid postgres address",
         };
-        found.to_owned()
+        text.to_owned()
     }
 }
 

@@ -101,6 +101,7 @@ impl Audit {
             self.entries.len(),
         );
         let subject = self.entries.first().map(|entry| entry.subject.clone());
+        // Called once the rows are committed, when the batch has consumed the audit.
         move || {
             let subject = subject.as_deref().unwrap_or_default();
             let Author {

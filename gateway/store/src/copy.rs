@@ -81,6 +81,7 @@ pub async fn copy(
     program: &str,
     mut on_table: impl FnMut(&CopiedTable),
 ) -> Result<Copied, CopyError> {
+    // Before anything else: once it is locked, no program writes to it behind the copy.
     let source = Source::open(from, program)?;
     let database = PostgresDatabase::open(to, settings, program).await?;
     let mut names: Vec<String> = TABLES.map(str::to_owned).into();
@@ -98,6 +99,7 @@ pub async fn copy(
         let tables = left_out;
         return Err(CopyError::Newer { program, tables });
     }
+    // Not from the pool: the statements of its connections have a timeout, which a large table exceeds.
     let mut client = target::connect(&database).await?;
     let target = Target::begin(&mut client, &names).await?;
     let mut tables = Vec::new();
@@ -118,6 +120,7 @@ async fn copy_table(
     let columns = source.columns(name)?;
     let (written, replaced) = target.write(source, name, &columns).await?;
     target.continue_ids(source, name, &columns).await?;
+    // In the transaction of the copy: a difference ends it before anything is committed.
     let (expected, rows) = (source.count(name)?, target.count(name).await?);
     if rows != expected || written != expected {
         return Err(CopyError::Miscounted {

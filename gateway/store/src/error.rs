@@ -242,6 +242,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy | Self::TimedOut | Self::Disconnected => true,
+            // Without a SQLSTATE the connection itself has failed.
             Self::Postgres(cause) => cause.sql_state().is_none_or(|state| {
                 let classes = ["08", "53", "57"];
                 classes.iter().any(|class| state.code().starts_with(class))

@@ -119,6 +119,7 @@ fn blocks(pem: &[u8]) -> Result<Vec<Block<'_>>, PemError> {
         if !is_header && !line.iter().all(is_base64) {
             return Err(refused(NO_BODY));
         }
+        // Only keys with a passphrase have headers (`Proc-Type`, `DEK-Info`).
         block.is_encrypted |= is_header;
         open = Some(block);
     }
@@ -133,6 +134,7 @@ fn label<'l>(line: &'l [u8], start: &[u8]) -> Option<&'l str> {
     let label = line.strip_prefix(start)?.strip_suffix(b"-----")?;
     str::from_utf8(label)
         .ok()
+        // Two boundaries in one line, as in a file that has lost its line ends, are no label.
         .filter(|label| !label.contains('-'))
 }
 

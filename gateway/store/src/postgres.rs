@@ -121,6 +121,7 @@ impl PostgresDatabase {
             return Ok(());
         }
         let shared = &self.shared;
+        // Outside the pool: a migration changes the timeouts of its session.
         let connected = self.connect().await;
         let (mut client, _) = connected.map_err(|cause| shared.unusable(cause))?;
         let (server, limit) = (&shared.server, self.call_timeout());
@@ -167,6 +168,7 @@ impl PostgresDatabase {
         let database = Self::open_later(address, settings, "")?;
         let connected = database.connect().await;
         connected.map_err(|cause| database.shared.unusable(cause))?;
+        // Allows calls. This handle writes nothing, so it needs no notifications.
         database.shared.can_notify.get_or_init(|| false);
         Ok(database)
     }
@@ -194,6 +196,7 @@ impl PostgresDatabase {
         if !self.is_open() {
             return Err(StoreError::Disconnected);
         }
+        // One limit for all steps: the pool's own timeouts apply to each of them alone.
         match tokio::time::timeout(settings.wait, pool.get()).await {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(PoolError::Backend(cause))) => Err(cause.into()),
@@ -284,6 +287,7 @@ fn pool(config: &Config, tls: &MakeRustlsConnect, settings: &PostgresSettings) -
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(settings.wait))
         .create_timeout(Some(settings.wait))
+        // Once for each connection, so that no call has this round trip.
         .post_create(Hook::async_fn(move |client, _| {
             let limits = limits.clone();
             Box::pin(async move {

@@ -132,7 +132,7 @@ pub trait FromRow: Sized + Send + 'static {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError>;
 }
 
-/// Rows of which only the number matters.
+/// Rows whose number alone matters.
 impl FromRow for () {
     fn from_row(_: &Row<'_>) -> Result<Self, StoreError> {
         Ok(())

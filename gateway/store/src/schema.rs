@@ -1,4 +1,4 @@
-//! The tables and their migrations: Signpost's own, and those of each version.
+//! The tables and their migrations: Signpost's own, and each version's.
 //!
 //! Each owner has a history of its own in the table `migrations`, which says who applied what, and which migration a
 //! program must have to work with the result. So programs of several releases share a store: one that has fewer
@@ -59,6 +59,7 @@ impl<'a> Schema<'a> {
             "a version with tables is named by lower-case letters, then digits: v3"
         );
         let mut index = 0;
+        // A `const fn` has no `for`, and only there a wrong name does not compile.
         while index < migrations.len() {
             assert!(
                 has_number(migrations[index].name.as_bytes(), index + 1),
@@ -108,6 +109,7 @@ impl<'a> Schema<'a> {
                 known,
             });
         }
+        // What a newer release has applied beyond these is unknown here, and additive.
         for (row, own) in applied.iter().zip(self.migrations) {
             if row.name != own.name || row.statements != text(own) {
                 return Err(SchemaError::Changed {
@@ -142,6 +144,7 @@ impl<'a> Schema<'a> {
         let (before, after) = (others(before), others(after));
         let is_new = |object: &&Object| !before.contains(object);
         let is_gone = |object: &&Object| !after.contains(object);
+        // Both ways: a changed object is new in its present form, a dropped one is only gone.
         if let Some(object) = (after.iter().find(is_new)).or_else(|| before.iter().find(is_gone)) {
             return Err(SchemaError::NotOwn {
                 name: object.name.clone(),
@@ -152,10 +155,10 @@ impl<'a> Schema<'a> {
         for column in columns.iter().filter(of_owner) {
             let name = format!("{}.{}", column.table_name, column.name);
             if !is_portable(&column.definition) {
-                let found = column.definition.clone();
+                let definition = column.definition.clone();
                 return Err(SchemaError::Type {
                     column: name,
-                    found,
+                    found: definition,
                 });
             }
             if !is_name(&column.table_name) || !is_name(&column.name) {
@@ -165,7 +168,7 @@ impl<'a> Schema<'a> {
         Ok(())
     }
 
-    /// Whether this release needs more of programs than the one that has applied the last migration.
+    /// Whether this release needs more of programs than the release that has applied the last migration.
     pub(crate) fn raises_needs(&self, applied: &[Applied]) -> bool {
         let before = applied.iter().map(|row| row.oldest).max();
         u64::try_from(self.oldest).unwrap_or(u64::MAX) > before.unwrap_or(0)
@@ -205,13 +208,13 @@ const fn is_owner(name: &[u8]) -> bool {
 
 /// Whether the name begins with `V`, this number and `__`.
 const fn has_number(name: &[u8], number: usize) -> bool {
-    let (mut index, mut found) = (1, 0);
+    let (mut index, mut parsed) = (1, 0);
     while index < name.len() && name[index].is_ascii_digit() {
-        found = found * 10 + (name[index] - b'0') as usize;
+        parsed = parsed * 10 + (name[index] - b'0') as usize;
         index += 1;
     }
     let has_name = name.len() > index + 2 && name[index] == b'_' && name[index + 1] == b'_';
-    name[0] == b'V' && found == number && has_name
+    name[0] == b'V' && parsed == number && has_name
 }
 
 /// The tables of an owner, as a store has them: another program can create them in another store.

@@ -92,6 +92,7 @@ impl SqliteDatabase {
         let _lock = take_startup_lock(path)?;
         refuse_if_lost(path)?;
         create_if_missing(path).map_err(|cause| no_folder(path, cause))?;
+        // Before this process opens the file, which can create a log itself.
         let has_log = log_mark::log_bytes(path) > 0;
         let is_marked = has_log && main_file_has_mark(path);
         let mut pooled = open_file(path, timeout, pool::connect)?;
@@ -131,6 +132,7 @@ impl SqliteDatabase {
         let path = self.pool.path.clone();
         self.call(move |connection| {
             connection.query_row(tables, [], |_| Ok(()))?;
+            // Not by a test write: it would wait for the write lock, and wake the change feed of every process.
             let access = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK);
             let reason = match access.and_then(|()| rustix::fs::statvfs(&path)) {
                 Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) => "the database is read-only",
@@ -171,6 +173,7 @@ impl SqliteDatabase {
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let outcome = work(&transaction).map_err(Into::into)?;
             transaction.commit()?;
+            // In the writer's turn: a checkpoint writes the mark, for which it needs the write lock.
             pool.next_checkpoint.make_if_due(connection, &pool.path);
             Ok(outcome)
         };
@@ -204,6 +207,7 @@ impl SqliteDatabase {
 
 /// Whether there is no room for some pages. Some kinds of file systems do not say how large they are.
 fn is_full(disk: &StatVfs) -> bool {
+    // Only root may use the blocks that the file system reserves.
     let free = match geteuid().is_root() {
         true => disk.f_bfree,
         false => disk.f_bavail,
@@ -322,6 +326,7 @@ fn take_startup_lock(path: &Path) -> Result<File, OpenError> {
             Some(created) => created,
             None => OpenOptions::new().write(true).open(&path)?,
         };
+        // Without a timeout: another process may be migrating large tables.
         file.lock()?;
         Ok(file)
     };

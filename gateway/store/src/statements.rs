@@ -121,6 +121,7 @@ impl Store {
 }
 
 fn log_if(changed: usize, line: Option<impl FnOnce()>) {
+    // After the commit, and only if a row has changed: the log must not claim what did not happen.
     if let (1.., Some(line)) = (changed, line) {
         line();
     }

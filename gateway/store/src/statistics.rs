@@ -83,11 +83,13 @@ impl Statistics {
 
     /// Notes that the server takes no writes, or stops: its connections are closed.
     pub(crate) fn server_was_left(&self) {
+        // An odd number stays: calls that notice the same loss count it once.
         self.server.fetch_or(1, Ordering::Relaxed);
     }
 
     /// Notes that the server takes writes.
     pub(crate) fn server_takes_writes(&self) {
+        // An even number stays: only the first success after a loss counts.
         let even = |changes| Some((changes + 1) & !1);
         let _ = (self.server).fetch_update(Ordering::Relaxed, Ordering::Relaxed, even);
     }

@@ -117,6 +117,7 @@ impl ToSql for Value {
     ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
+            // SQLite has no booleans, so a flag is a number here; only the column's type tells them apart.
             Self::Number(number) if *kind == Type::BOOL => (*number != 0).to_sql(kind, out),
             Self::Number(number) if *kind == Type::INT8 => number.to_sql(kind, out),
             Self::Text(text) if *kind == Type::TEXT => text.to_sql(kind, out),

@@ -61,12 +61,13 @@ impl Source {
         self.names(query, &[])
     }
 
-    /// Those of a version, in an order in which none refers to a later one, unless they do so in a circle.
+    /// The tables of a version, in an order in which none refers to a later one, unless they do so in a circle.
     pub(super) fn tables_of(&self, schema: &StoredSchema) -> rusqlite::Result<Vec<String>> {
         let mut waiting = self.tables()?;
         waiting.retain(|name| schema.has(name));
         let mut sorted = Vec::new();
         while !waiting.is_empty() {
+            // Stays 0 if all of them refer to each other in a circle, so that the loop ends.
             let mut next = 0;
             for (index, table) in waiting.iter().enumerate() {
                 let parents = "SELECT \"table\" FROM pragma_foreign_key_list(?1)";
@@ -105,7 +106,7 @@ impl Source {
         self.connection.query_row(&query, [], |row| row.get(0))
     }
 
-    /// The largest number ever assigned to a column that counts: those of deleted rows must not be reused either.
+    /// The largest number ever assigned to a column that counts: numbers of deleted rows must not be reused either.
     pub(super) fn last(&self, table: &str, column: &str) -> rusqlite::Result<i64> {
         let query = format!(
             "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0), \

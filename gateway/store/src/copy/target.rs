@@ -51,6 +51,7 @@ impl<'c> Target<'c> {
     /// Locks the tables against other writers, for example another copy, and checks that they are empty.
     pub(super) async fn begin(client: &'c mut Client, names: &[String]) -> Result<Self, CopyError> {
         let transaction = client.transaction().await?;
+        // Reads stay possible: `/readyz` of a program on the target still answers.
         let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", names.join(", "));
         if let Err(error) = transaction.batch_execute(&lock).await {
             return Err(match error.code() {
@@ -127,6 +128,7 @@ impl<'c> Target<'c> {
             };
             let last = source.last(table, column)?;
             if last > 0 {
+                // Not undone by a rollback. After a failed copy, numbers only continue higher.
                 let set = "SELECT setval($1::text::regclass, $2)";
                 self.transaction.query_one(set, &[&sequence, &last]).await?;
             }

@@ -94,6 +94,8 @@ fn with_entries(
             "1".to_owned(),
         )
     };
+    // Postgres executes a `WITH` that writes even if nothing reads it: `recorded` needs no reference. It sends
+    // notifications with the commit, so that no process reads an old value after it was notified.
     format!(
         "WITH changed AS ({write}), entries AS ({entries}), recorded AS ({record}, key FROM entries){and} \
          SELECT count, {notify} FROM entries"
@@ -103,6 +105,7 @@ fn with_entries(
 /// Whether `pg_notify` exists and the role may call it.
 pub(super) async fn can_notify(client: &Client) -> Result<bool, StoreError> {
     let tried = client
+        // Listeners ignore an empty payload.
         .execute("SELECT pg_notify($1, '')", &[&CHANNEL])
         .await;
     match tried {

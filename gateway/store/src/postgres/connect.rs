@@ -32,6 +32,7 @@ pub(super) fn config(address: &PostgresAddress, settings: &PostgresSettings) -> 
         .keepalives_idle(KEEPALIVE)
         .keepalives_interval(KEEPALIVE / 2)
         .keepalives_retries(2)
+        // Linux sends no keepalives while sent data is not acknowledged.
         .tcp_user_timeout(settings.statement + KEEPALIVE);
     if config.get_application_name().is_none() {
         config.application_name("signpost");
@@ -65,6 +66,7 @@ pub(super) async fn connect(
         if encoding != "UTF8" {
             return Err(StoreError::Encoding(encoding.to_owned()));
         }
+        // Unbounded: a full channel would stop the task, and with it every call of this connection.
         let (sender, notifications) = unbounded_channel();
         tokio::spawn(async move {
             // An error ends the task, too; calls of the client then return it.
@@ -79,6 +81,7 @@ pub(super) async fn connect(
         client.batch_execute(&limits(settings)).await?;
         Ok((client, notifications))
     };
+    // The driver's own timeout is for the TCP connection: TLS, authentication and the first statement need one, too.
     timeout(settings.wait, connecting)
         .await
         .map_err(|_| StoreError::Busy)?
@@ -110,6 +113,7 @@ pub(super) fn tls(
 fn root_certificates(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
     let mut roots = RootCertStore::empty();
     let Some(file) = file else {
+        // A system may have some that rustls cannot read. They must not make the others useless.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return match roots.is_empty() {
             true => Err(OpenError::Certificates(

@@ -94,6 +94,7 @@ pub(super) async fn migrate(
 
 /// Waits for the lock without a timeout: another process may migrate large tables.
 async fn lock(client: &Client, limit: Duration) -> Result<(), StoreError> {
+    // Tried first, so that the log can say what the start waits for.
     let tried = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]);
     if within(limit, tried).await?.try_get(0)? {
         return Ok(());
@@ -121,6 +122,7 @@ async fn try_migrate(
             Err(error) => error,
         };
         let may_succeed_later = match &error {
+            // A server that hangs: further attempts would hold up the start for minutes.
             SchemaError::Store(StoreError::TimedOut) => false,
             SchemaError::Failed { cause, .. } | SchemaError::Store(cause) => {
                 !is_locked || is_in_use(cause)

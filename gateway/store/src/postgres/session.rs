@@ -105,6 +105,7 @@ impl Session {
     ///
     /// As [`Self::query`], or [`StoreError::NotWritable`].
     pub(super) async fn probe(&self, tables: &str) -> Result<(), StoreError> {
+        // A replica, or a primary after a failover, answers reads: only this setting says that it takes no writes.
         let probe = format!("{tables}, current_setting('transaction_read_only') = 'on'");
         if self.query_one(&probe, &[]).await?.try_get(1)? {
             self.leave();
@@ -136,7 +137,9 @@ impl Session {
         let begun_at = Instant::now();
         // Only the first call of a session has waited for its connection.
         let waited = Duration::from_micros(self.waited.swap(0, Ordering::Relaxed));
+        // Until the response is here: a call that is dropped in between stays counted, and `drop` waits for it.
         self.in_flight.fetch_add(1, Ordering::Relaxed);
+        // The server's own timeout comes first. This one is for a server or a network that no longer answers.
         let done = timeout(self.statement + GRACE, work).await;
         let is_success = matches!(done, Ok(Ok(_)));
         self.statistics
@@ -166,6 +169,7 @@ impl Drop for Session {
         } else if *self.in_flight.get_mut() == 0 {
             client.return_to_pool();
         } else if let Ok(runtime) = Handle::try_current() {
+            // Without a runtime nothing can wait: `client` is dropped, which closes the connection.
             runtime.spawn(client.await_responses(self.statement + GRACE));
         }
     }
@@ -197,6 +201,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(client) = self.0.take() {
+            // Detached from the pool, to which an object that is only dropped would return.
             drop(Object::take(client));
         }
     }

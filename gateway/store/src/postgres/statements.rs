@@ -105,6 +105,7 @@ impl PostgresDatabase {
         let mut sql = format!("WITH guard AS ({guard} RETURNING 1 AS one)");
         let mut columns = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
+            // Joined with `guard`: without its row, nothing is added.
             let (statement, of_batch) = in_columns(batch, values.len() + columns.len(), ", guard");
             sql.push_str(&format!(", batch{index} AS ({statement})"));
             columns.extend(of_batch);

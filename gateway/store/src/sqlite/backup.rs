@@ -34,6 +34,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<(), BackupError> {
         return Err(BackupError::Exists(to.to_owned()));
     }
     let copy = copy_beside(from, to)?;
+    // Renamed once it is checked and on disk: a file with this name is always a whole backup.
     let persisted = copy.persist_noclobber(to);
     persisted.map_err(|error| unwritable(to, error.error))?;
     sync(folder_of(to))
@@ -106,6 +107,7 @@ impl Restore {
             // The old log must not be applied to the new file. If the machine crashes here, the old one has its mark.
             rename_if_exists(&log_of(path), &log_of(&kept))?;
             rename_if_exists(&beside(path, "-shm"), &beside(&kept, "-shm"))?;
+            // On disk before the new file has the name: after a crash, the old log must not be beside it.
             File::open(folder_of(path))?.sync_all()?;
             self.copy.persist(path).map_err(|error| error.error)?;
             Ok(had_one)
@@ -140,6 +142,7 @@ fn copy_beside(from: &Path, target: &Path) -> Result<NamedTempFile, BackupError>
     let path = copy.path().to_str();
     let path = path.ok_or_else(|| unwritable(target, io::ErrorKind::InvalidFilename.into()))?;
     source
+        // Reads in one transaction: writers go on, and nothing that they commit meanwhile is half in the copy.
         .execute("VACUUM INTO ?1", [path])
         .map_err(unreadable)?;
     let check = |copy: &Connection| {
@@ -161,8 +164,8 @@ fn copy_beside(from: &Path, target: &Path) -> Result<NamedTempFile, BackupError>
     Ok(copy)
 }
 
-/// Gives the file mode and owner of the database that it replaces, otherwise those of the lock's file, which has those
-/// of a new database.
+/// Gives the file mode and owner of the database that it replaces. Without one, the lock's file is the model: it has
+/// mode and owner of a new database.
 fn like_the_old_one(file: &File, path: &Path, lock: &File) -> io::Result<()> {
     let old = fs::metadata(path).or_else(|_| lock.metadata())?;
     let new = file.metadata()?;
@@ -269,7 +272,7 @@ pub enum BackupError {
     /// It is a database of something else.
     #[error("{} is not a database of Signpost", .0.display())]
     NotOurs(PathBuf),
-    /// Its tables cannot be used, for example those of a later release.
+    /// Its tables cannot be used, for example tables of a later release.
     #[error("{} cannot be used", path.display())]
     Schema {
         /// The backup.

@@ -102,6 +102,7 @@ impl Watcher {
     }
 
     fn read_new_records(&mut self, on_change: &mut impl FnMut(Change)) -> rusqlite::Result<()> {
+        // In a file that was replaced, as by a restore, this connection would never see a change.
         let current = self
             .pooled
             .as_ref()
@@ -140,6 +141,7 @@ fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 fn last_id(connection: &Connection) -> rusqlite::Result<i64> {
+    // Not from the table itself, whose last rows may have been swept.
     let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'changes'";
     connection.query_row(query, [], |row| row.get(0))
 }

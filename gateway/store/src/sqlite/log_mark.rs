@@ -76,7 +76,9 @@ pub(super) fn mark_complete(connection: &Connection) -> rusqlite::Result<()> {
 /// Writes the log into the main file, as far as no reader needs it, and leaves the mark there.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     set(connection, NEEDS_LOG)?;
+    // PASSIVE waits for no reader, so that the writer's turn stays short.
     let written = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    // Also after a failure: the log itself is complete.
     set(connection, COMPLETE)?;
     written
 }

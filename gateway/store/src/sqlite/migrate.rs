@@ -106,6 +106,7 @@ fn apply(
             .map_err(failed)?;
     }
     schema.check(before, objects(OBJECTS)?, &objects(COLUMNS)?)?;
+    // Nothing has checked references until here, since `foreign_keys` is off.
     let broken = rows::<(String,)>(&transaction, BROKEN_REFERENCES, Vec::new())?;
     if let Some((table,)) = broken.into_iter().next() {
         return Err(SchemaError::References { table });

@@ -104,10 +104,12 @@ impl Pool {
             } else {
                 pool.with_connection(deadline, work)
             };
+            // Before the outcome: the caller's next call must find both free.
             drop((permit, turn));
             // Fails if the caller was dropped.
             let _ = sender.send(outcome);
         });
+        // If `work` panics, the sender is dropped without an outcome.
         outcome.await.map_err(|_| StoreError::Interrupted)?
     }
 
@@ -218,6 +220,7 @@ impl Pooled {
         busy_timeout: Duration,
         connect: Connect,
     ) -> rusqlite::Result<Self> {
+        // Before it is opened: if the file is replaced in between, the connection counts as outdated, not as current.
         let file = FileIdentity::read(path).map_err(|_| missing_file())?;
         Ok(Self {
             connection: connect(path, busy_timeout)?,
@@ -284,6 +287,7 @@ pub(super) fn open_to_read(path: &Path, as_immutable: bool) -> rusqlite::Result<
 
 pub(super) fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
     // Without the flag to create the file: `open` has created it. A file that is missing later must not reappear empty.
+    // NO_MUTEX: one thread at a time uses a connection.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;

@@ -111,7 +111,7 @@ impl FromRow for ApplicationSettings {
 }
 
 /// All that fail do so because the store is unavailable.
-async fn one(
+async fn first_row(
     store: &Store,
     condition: &str,
     values: Vec<Value>,
@@ -126,12 +126,12 @@ async fn one(
 ///
 /// The store is unavailable; the same holds for all other functions.
 pub async fn find(store: &Store, ident: AppIdent) -> Result<Option<ApplicationRow>, StoreError> {
-    one(store, "WHERE ident = $1", values![ident.as_str()]).await
+    first_row(store, "WHERE ident = $1", values![ident.as_str()]).await
 }
 
 /// The application with this internal id.
 pub async fn find_by_id(store: &Store, id: AppId) -> Result<Option<ApplicationRow>, StoreError> {
-    one(store, "WHERE id = $1", values![id.get()]).await
+    first_row(store, "WHERE id = $1", values![id.get()]).await
 }
 
 /// The number of applications.
@@ -151,7 +151,7 @@ pub async fn page(
     store.rows(&query, values![after]).await
 }
 
-/// Up to `limit` applications whose name begins with this text, in upper or lower case: by name, and those of one name
+/// Up to `limit` applications whose name begins with this text, in upper or lower case: by name, and of one name
 /// oldest first. `after` is the [folded] name and the internal id of the last one of the page before.
 pub async fn search(
     store: &Store,
@@ -160,6 +160,7 @@ pub async fn search(
     limit: usize,
 ) -> Result<Vec<ApplicationRow>, StoreError> {
     let first = folded(text);
+    // Without `after`, or with one of another search, the page begins with the text itself.
     let after = after.unwrap_or_default().max((first.clone(), i64::MIN));
     // UTF-8 has no byte 0xff.
     let end = [&*first, &[0xff]].concat();
@@ -228,7 +229,7 @@ pub async fn insert(
     inserted.await.map(drop)
 }
 
-/// Those of the idents that exist.
+/// The idents that exist.
 pub async fn taken(store: &Store, idents: &[AppIdent]) -> Result<Vec<AppIdent>, StoreError> {
     let mut taken = Vec::new();
     for idents in idents.chunks(MAX_IDENTS) {
@@ -249,11 +250,11 @@ pub async fn taken(store: &Store, idents: &[AppIdent]) -> Result<Vec<AppIdent>, 
 /// Writes an application's new values and its next revision. `false`: it is no longer as it was read.
 pub async fn replace(
     store: &Store,
-    read: &ApplicationRow,
+    old: &ApplicationRow,
     new: ApplicationRow,
     audit: Audit,
 ) -> Result<bool, StoreError> {
-    let mut values = as_read(read);
+    let mut values = as_read(old);
     let before = values.len();
     values.extend(written(new));
     let update = format!(
@@ -264,20 +265,16 @@ pub async fn replace(
 }
 
 /// Deletes an application. `false`: it is no longer as it was read.
-pub async fn delete(
-    store: &Store,
-    read: &ApplicationRow,
-    audit: Audit,
-) -> Result<bool, StoreError> {
+pub async fn delete(store: &Store, old: &ApplicationRow, audit: Audit) -> Result<bool, StoreError> {
     let delete = format!("DELETE FROM applications {AS_READ}");
-    change(store, &delete, as_read(read), audit).await
+    change(store, &delete, as_read(old), audit).await
 }
 
 /// The sealed key belongs to it: a key that is sealed anew does not change the revision.
 const AS_READ: &str = "WHERE id = $1 AND revision = $2 AND key_sealed = $3";
 
-fn as_read(read: &ApplicationRow) -> Vec<Value> {
-    values![read.id.get(), read.revision, read.key.clone()]
+fn as_read(old: &ApplicationRow) -> Vec<Value> {
+    values![old.id.get(), old.revision, old.key.clone()]
 }
 
 async fn change(

@@ -43,13 +43,13 @@ from_row!(Entry {
 /// Which rows are read.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// Those of this actor.
+    /// Rows of this actor.
     pub actor: Option<String>,
-    /// Those of this subject; if it is a socket address, also those of backends' addresses.
+    /// Rows of this subject; if it is a socket address, also rows of backends' addresses.
     pub subject: Option<String>,
-    /// Those of this action. It has no index: only with one of the others.
+    /// Rows of this action. It has no index: only with one of the others.
     pub action: Option<Action>,
-    /// Those from this time on.
+    /// Rows from this time on.
     pub since: Option<Timestamp>,
     /// The page after the row with this id; nothing if there is no such row.
     pub before: Option<i64>,
@@ -91,6 +91,7 @@ pub async fn page(
         values.push(before.into());
         let id = format!("${}", values.len());
         conditions.push(format!(
+            // By both: several rows can have one time, and a page must neither repeat nor skip one of them.
             "(at, id) < ((SELECT at FROM audit WHERE id = {id}), {id})"
         ));
     }

@@ -57,6 +57,7 @@ pub async fn find(
     hash: &CredentialHash,
     now: Timestamp,
 ) -> Result<Option<CredentialClaims>, StoreError> {
+    // In `WHERE`, the alias `expires_at` would be the column of the table, so the expression is repeated.
     let find = format!(
         "SELECT application_id, {VALID_UNTIL} AS expires_at, {JOINED} \
          FROM credentials JOIN accounts ON accounts.id = account_id WHERE {OF_HASH} AND {VALID_UNTIL} > $2"

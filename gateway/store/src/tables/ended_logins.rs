@@ -1,4 +1,4 @@
-//! Ends logins before their time, for operators: those of an account, or of an application. CONTRACT 8.
+//! Ends logins before their time, for operators: of an account, or of an application. CONTRACT 8.
 //!
 //! A login is a credential, or an outcome that its client has yet to collect, by which it would get a credential. What an
 //! operator ends stays ended, in all processes within 1 s.
@@ -70,7 +70,7 @@ struct Kind {
     key: &'static str,
     /// Whether a row has not ended at `$1`.
     is_open: &'static str,
-    /// Whether an index finds an account's rows, of which this is the condition.
+    /// The condition for an account's rows, if an index finds them.
     by_account: Option<&'static str>,
     end: &'static str,
     /// The key of an ended row in the feed.

@@ -31,9 +31,11 @@ pub async fn begin(
     request: &[u8; 32],
     now: Timestamp,
 ) -> Result<Option<Earlier>, StoreError> {
+    // First, since an expired row still occupies its key.
     let delete = "DELETE FROM idempotency WHERE key = $1 AND at < $2";
     let too_old = now.minus(RETENTION);
     store.execute(delete, values![key, too_old]).await?;
+    // No transaction is needed: of several callers, the insert lets only one begin.
     let insert =
         "INSERT INTO idempotency (key, request, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     if store.execute(insert, values![key, request, now]).await? > 0 {
@@ -47,6 +49,7 @@ pub async fn begin(
 
 /// Keeps the response of a request that has begun.
 pub async fn finish(store: &Store, key: &[u8; 32], response: Vec<u8>) -> Result<(), StoreError> {
+    // A response that is there stays: every repetition gets the same.
     let update = "UPDATE idempotency SET response = $2 WHERE key = $1 AND response IS NULL";
     store
         .execute(update, values![key, response])

@@ -48,7 +48,7 @@ pub async fn samples(store: &Store) -> Result<Vec<Vec<u8>>, StoreError> {
     Ok(samples.into_iter().map(|(key,)| key).collect())
 }
 
-/// The number of applications of which another master key than this one has sealed a key.
+/// The number of applications with a key that another master key than this one has sealed.
 pub async fn count_by_another(
     store: &Store,
     master_key: [u8; SEAL_ID_BYTES],
@@ -58,7 +58,7 @@ pub async fn count_by_another(
     Ok(count.map_or(0, |(count,)| count))
 }
 
-/// Up to `limit` applications of which another master key than this one has sealed a key, and whose internal ids are
+/// Up to `limit` applications with a key that another master key than this one has sealed, and whose internal ids are
 /// less than `before`, newest first.
 pub async fn page_by_another(
     store: &Store,
@@ -90,6 +90,7 @@ pub async fn replace(
     resealed: Vec<ResealedKeys>,
     audit: Option<Audit>,
 ) -> Result<usize, StoreError> {
+    // `=` is never true for NULL, and most applications have no previous key.
     let sql = "UPDATE applications SET key_sealed = new_key, previous_sealed = new_previous FROM {given} \
                WHERE applications.id = app_id AND key_sealed = old_key AND previous_sealed IS NOT DISTINCT FROM \
                old_previous AND previous_until IS NOT DISTINCT FROM old_until";

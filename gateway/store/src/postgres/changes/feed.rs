@@ -87,6 +87,7 @@ impl Source {
             Err(_) if sharing == Sharing::Allowed => return Ok(Self::Sharing),
             Err(cause) => return Err(cause),
         };
+        // Without `pg_notify`, nothing could prove that notifications arrive.
         let Some(probing) = probing else {
             return Ok(Self::Polling(client));
         };
@@ -173,6 +174,7 @@ impl Feed {
     ) -> Result<Self, StoreError> {
         let is_listening = self.source.is_listening();
         let mut turns = interval(if is_listening { HEARTBEAT } else { INTERVAL });
+        // A slow poll must not be followed by a burst of them.
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut polled_at, mut listen_at) =
             (Instant::now(), Instant::now() + LISTEN_RETRY_INTERVAL);

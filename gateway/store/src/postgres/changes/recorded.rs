@@ -44,6 +44,7 @@ impl Seen {
             }
             seen.insert(id);
         }
+        // Replaced: ids that have left the window are dropped, so that the set stays small.
         self.0 = seen;
         Ok(changes)
     }

@@ -43,6 +43,7 @@ pub(crate) fn watch(
             let _ = started.send(Ok(()));
             feed
         } else {
+            // The program starts without the store, and serves what does not need it.
             let _ = started.send(Ok(()));
             let feed = first_feed(&database, &clock).await;
             on_change(Change::Restored);
@@ -53,6 +54,7 @@ pub(crate) fn watch(
     let run = move || {
         runtime.block_on(async {
             tokio::select! {
+                // May cancel a poll half-way, which loses nothing: no caller is left to notify.
                 _ = end => {}
                 () = follow => {}
             }
@@ -107,6 +109,7 @@ async fn follow(
             Err(error) => {
                 // Read before the restart: if calls find another server meanwhile, the new feed may be at the old one.
                 last = server();
+                // First: however long the restart takes, no cached value counts as confirmed.
                 on_change(Change::Lost);
                 let restarted = restart(database, clock, &error).await;
                 on_change(Change::Restored);

@@ -104,6 +104,7 @@ pub fn kept_name(name: &str, max_bytes: usize) -> Option<String> {
     let visible = name.chars().filter(|letter| !is_invisible(*letter));
     let visible: String = visible.collect();
     let name = trimmed(&visible);
+    // Again: the cut may have left white space at the end.
     let name = trimmed(&name[..name.floor_char_boundary(max_bytes)]);
     (!name.is_empty()).then(|| name.to_owned())
 }

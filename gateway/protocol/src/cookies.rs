@@ -1,6 +1,6 @@
 //! The names of Signpost's own cookies, and where a header has them. CONTRACT 8, `backends/CONTRACT.md` 9.
 //!
-//! A cookie knows no port, so browsers send those of a host's console to its other listeners, too. The gateway takes out of
+//! A cookie knows no port, so browsers send a console's cookies to the host's other listeners, too. The gateway takes out of
 //! requests and responses what a backend may neither read nor set: all of them, but a login service has its own.
 
 use std::borrow::Cow;

@@ -75,6 +75,7 @@ impl TryFrom<&[u8]> for Credential {
             _ => value,
         };
         let mut buffer = Zeroizing::new([0; BUFFER]);
+        // Strict: no padding, no stray bits at the end, so that a credential has one text only.
         let length = URL_SAFE_NO_PAD.decode_slice(bare, &mut buffer[..]).ok();
         let whole = buffer.first_chunk().filter(|_| length == Some(LENGTH));
         whole

@@ -75,6 +75,7 @@ fn value(rest: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     loop {
         match bytes.next()? {
             b'"' => return Some((value.into(), bytes.as_slice())),
+            // A quoted pair: the next byte stands for itself, even a quotation mark.
             b'\\' => value.push(*bytes.next()?),
             &byte => value.push(byte),
         }

@@ -42,7 +42,7 @@ pub const X_GATEWAY_REFUSED: HeaderName = HeaderName::from_static("x-gateway-ref
 pub const X_GATEWAY_BRIDGE: HeaderName = HeaderName::from_static("x-gateway-bridge");
 /// `true` if the request was signed that a bridge changed: it has no `sign` any more.
 pub const X_GATEWAY_SIGNED: HeaderName = HeaderName::from_static("x-gateway-signed");
-/// The version whose client sent the request of which this is a copy.
+/// The version whose client sent the original, if this request is a copy.
 pub const X_GATEWAY_SHADOW: HeaderName = HeaderName::from_static("x-gateway-shadow");
 /// The value of [`X_GATEWAY_REFUSED`]: the request is a copy.
 pub const REFUSED_SHADOW: &str = "shadow";
@@ -126,7 +126,7 @@ pub struct HeaderNames {
     pub app: HeaderName,
     /// The language of texts.
     pub language: HeaderName,
-    /// The requested version; in a response, the one that served it.
+    /// The requested version; in a response, the version that served it.
     pub version: HeaderName,
     /// In a response: why that version was selected.
     pub version_source: HeaderName,
@@ -192,6 +192,7 @@ impl HeaderNames {
             let name = name.clone();
             return Err(HeaderNamesError { key, name, why });
         }
+        // Not earlier: a name that has a role counts as reserved.
         for (_, name, role) in by_key {
             names.roles.add(name.as_str(), role);
         }
@@ -200,6 +201,7 @@ impl HeaderNames {
 
     fn is_reserved(&self, name: &str) -> bool {
         const OTHERS: [&str; 5] = ["set-cookie", "origin", "referer", "user-agent", "date"];
+        // Many servers drop such a name, or read it as the one with `-`.
         name.contains('_')
             || name.starts_with("content-")
             || name.starts_with("accept")

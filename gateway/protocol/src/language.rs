@@ -49,6 +49,7 @@ impl Language {
             let mut parts = range.splitn(2, |byte| *byte == b';');
             let tag = parts.next().unwrap_or_default().trim_ascii();
             let weight = parts.next().map_or(1.0, quality);
+            // A weight of 0 means "not acceptable" (RFC 9110 section 12.4.2): it never exceeds the start.
             if weight > best.1
                 && let Some(language) = Self::lookup(tag)
             {
@@ -60,7 +61,7 @@ impl Language {
 
     /// Lookup (RFC 4647 section 3.4): subtags that say nothing here fall away. `*` is the default.
     ///
-    /// Chinese is written in the script that the tag names, otherwise in that of its region. `_` separates as `-` does,
+    /// Chinese is written in the script that the tag names, otherwise in its region's. `_` separates as `-` does,
     /// and what follows `.` or `@` in a POSIX locale says nothing.
     fn lookup(tag: &[u8]) -> Option<Self> {
         let tag = tag.split(|byte| b".@".contains(byte)).next()?;

@@ -60,6 +60,7 @@ pub fn ident(sent: &[u8]) -> String {
     }
     let start = &sent[..sent.len().min(MAX_IDENT_BYTES)];
     let escaped = start.escape_ascii().to_string();
+    // Again: an escape takes up to four bytes.
     let cut = cut(&escaped, MAX_IDENT_BYTES);
     if start.len() < sent.len() && !cut.ends_with(CUT) {
         format!("{cut}{CUT}")

@@ -1,7 +1,7 @@
 //! What several types of this project have alike.
 
 /// Defines an enum of words, each written behind its variant: with `as_str`, and with `ALL`, in which the index of each is
-/// its number. A variant with a value also has the one that `ALL` shows.
+/// its number. A variant with a value also has the value that `ALL` shows.
 #[macro_export]
 macro_rules! label_enum {
     (

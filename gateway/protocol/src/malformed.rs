@@ -14,7 +14,7 @@ pub struct Malformed {
     position: usize,
     fault: Fault,
     /// What stands there: a character as `U+XXXX`, or a byte as `%XX`.
-    found: String,
+    shown: String,
 }
 
 /// A part of a request; each is a variant of the text `malformed_place`.
@@ -50,7 +50,7 @@ pub enum Fault {
 }
 
 impl Malformed {
-    /// A fault at an offset of a part, of which `source` is the whole.
+    /// A fault at an offset of a part; `source` is the whole part.
     #[must_use]
     pub fn at(part: Part, source: &[u8], offset: usize, fault: Fault) -> Self {
         let (before, rest) = source.split_at(offset.min(source.len()));
@@ -61,7 +61,7 @@ impl Malformed {
         let is_value = matches!(part, Part::Query | Part::Form) && pair.contains(&b'=');
         let mut chunks = rest.utf8_chunks();
         let character = chunks.next().and_then(|chunk| chunk.valid().chars().next());
-        let found = match (unescaped(rest).next(), character) {
+        let shown = match (unescaped(rest).next(), character) {
             (Some((at, _)), Some(character)) if at.len() == 1 => {
                 format!("U+{:04X}", u32::from(character))
             }
@@ -70,21 +70,22 @@ impl Malformed {
         };
         Self {
             part,
+            // Cut and escaped as in the log: the name is the client's text, and may be a key in the wrong place.
             name: is_value.then(|| log_text::ident(&key)),
             position: offset + 1,
             fault,
-            found,
+            shown,
         }
     }
 
     /// The first fault of a query or a form that [`Params`](crate::param::Params) rejects.
     #[must_use]
     pub fn of_params(query: &[u8], form: &[u8]) -> Self {
-        let (part, source, found) = match fault_of_pairs(query) {
+        let (part, source, fault) = match fault_of_pairs(query) {
             None => (Part::Form, form, fault_of_pairs(form)),
-            found => (Part::Query, query, found),
+            fault => (Part::Query, query, fault),
         };
-        let (offset, fault) = found.unwrap_or((0, Fault::Other));
+        let (offset, fault) = fault.unwrap_or((0, Fault::Other));
         Self::at(part, source, offset, fault)
     }
 
@@ -96,7 +97,7 @@ impl Malformed {
             ("fault", word(&self.fault)),
             ("place", word(&self.part) + parameter),
             ("position", self.position.to_string()),
-            ("found", self.found.clone()),
+            ("found", self.shown.clone()),
             ("name", self.name.clone().unwrap_or_default()),
         ]
     }
@@ -106,8 +107,8 @@ impl Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (fault, part) = (word(&self.fault), word(&self.part));
-        let (found, at) = (&self.found, self.position);
-        write!(formatter, "{fault} {found} at byte {at} of the {part}")?;
+        let (shown, at) = (&self.shown, self.position);
+        write!(formatter, "{fault} {shown} at byte {at} of the {part}")?;
         let mut name = self.name.iter();
         name.try_for_each(|name| write!(formatter, ", parameter {name}"))
     }

@@ -128,7 +128,7 @@ impl KeyStart {
     }
 }
 
-/// All pairs of a request in order of appearance, those of the query first.
+/// All pairs of a request in order of appearance, the query's first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params<'a> {
     pairs: SmallVec<[Param<'a>; INLINE]>,
@@ -194,7 +194,7 @@ impl<'a> Params<'a> {
             .iter()
             .filter(|param| param.is_named(key.as_bytes()));
         match (matching.next(), matching.next()) {
-            (one, None) => Ok(one),
+            (param, None) => Ok(param),
             _ => Err(DuplicatedParam),
         }
     }
@@ -240,6 +240,7 @@ impl<'a> Params<'a> {
         if pair.is_empty() {
             return Ok(());
         }
+        // Empty pairs do not count: `&&` has no parameter.
         if self.pairs.len() == limit {
             return Err(ParamsError::TooMany);
         }

@@ -88,9 +88,10 @@ impl Sign {
             let (halves, _) = sign.bytes.as_chunks();
             [halves[0], halves[1]].map(u128::from_ne_bytes)
         };
-        let ([one, two], [other_one, other_two]) = (halves(self), halves(other));
+        let ([first, second], [other_first, other_second]) = (halves(self), halves(other));
         let is_same_length = self.length.ct_eq(&other.length);
-        (one.ct_eq(&other_one) & two.ct_eq(&other_two) & is_same_length).into()
+        // `&` evaluates all three. `&&` would stop at the first difference, and its time would tell where that is.
+        (first.ct_eq(&other_first) & second.ct_eq(&other_second) & is_same_length).into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-/// Headers with roles of their own. They come before those of [`LISTED`].
+/// Headers with roles of their own. They come before the headers of [`LISTED`].
 const HANDLED: [(HeaderRole, &str); 15] = [
     (HeaderRole::Host, "host"),
     (HeaderRole::ContentType, "content-type"),
@@ -77,7 +77,7 @@ pub enum HeaderRole {
     Forwarded,
     /// Another header about the origin of a request or its trace: passed only from a trusted proxy.
     Proxy,
-    /// `Cookie`; without those of Signpost's own that the backend may not have.
+    /// `Cookie`; without Signpost's own cookies that the backend may not have.
     Cookie,
     /// `Upgrade`, which ends at the gateway.
     Upgrade,
@@ -189,6 +189,8 @@ impl KnownName {
 /// The place of a name in [`Roles`], the same in any letter case. Every beginning has the three letters that it depends
 /// on.
 fn place(name: &[u8]) -> usize {
+    // Five bits of a letter are the same in both cases. Digits and `-` share places with letters, at the price of a
+    // comparison.
     let letter = |index: usize| usize::from(name.get(index).copied().unwrap_or_default() & 31);
     letter(0) << 5 | letter(2)
 }

@@ -28,6 +28,7 @@ impl Decoded<'_> {
         };
         self.0 = rest;
         let (high, low) = (hex_value(high), hex_value(low));
+        // 255 stands for any other byte, so that one comparison checks both.
         if (high | low) < 16 {
             Ok(high << 4 | low)
         } else {
@@ -90,6 +91,7 @@ fn check_and_keep_rest(text: &mut [u8]) -> Result<usize, ParamsError> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(0),
         Err(error) if error.error_len().is_none() => {
+            // Three bytes at most, so that the buffer has room again.
             let rest = error.valid_up_to()..text.len();
             text.copy_within(rest.clone(), 0);
             Ok(rest.len())

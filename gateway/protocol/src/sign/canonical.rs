@@ -125,7 +125,7 @@ impl<'a, 'p> Canonical<'a, 'p> {
             }
         }
         // By decoded key, bytewise ascending, equal keys in order of appearance.
-        pairs.sort_by(|one, other| one.cmp_keys(other));
+        pairs.sort_by(|param, other| param.cmp_keys(other));
         for (index, param) in pairs.iter().enumerate() {
             match self.profile.layout {
                 SignLayout::Pairs | SignLayout::PairsKey => {

@@ -79,6 +79,7 @@ pub fn explain(
     if params.iter().map(length).sum::<usize>() + target.1.len() > MAX_CANONICAL_BYTES {
         return Slip::TooLarge.into();
     }
+    // After the size, since this counts the search: a request that is too large uses up none.
     if !is_allowed() {
         return Slip::NotSearched.into();
     }
@@ -127,6 +128,7 @@ impl<'a> Search<'a> {
     }
 
     fn run(&mut self, previous_key: Option<&AppKey>) -> Explanation {
+        // The search signs with the present key alone. So the previous key is tried before, with the right string only.
         let right = Recipe::of(self.profile);
         if let Some(previous_key) = previous_key
             && self.attempt(&right, previous_key) == Some(true)
@@ -260,8 +262,10 @@ impl<'a> Search<'a> {
         let length = WORK_OF_STRING + self.string.len();
         let written = length + WORK_OF_PAIR * self.sent.pairs.len();
         self.work = MAX_WORK.min(self.work + written);
+        // A hash without a secret suffices: a collision only leaves a string untried.
         let mut hasher = DefaultHasher::new();
         (recipe.hash, &self.string).hash(&mut hasher);
+        // Otherwise the string has the key, if anything has.
         if recipe.hash.is_hmac() {
             key.hash(&mut hasher);
         }
@@ -270,6 +274,7 @@ impl<'a> Search<'a> {
         }
         let hashed = recipe.hash.weight() * length;
         let is_affordable = self.work + hashed <= MAX_WORK;
+        // Spent in any case: a search that cannot afford a string ends, and does not go on with cheaper ones.
         self.work = MAX_WORK.min(self.work + hashed);
         if !is_affordable {
             return None;
@@ -278,14 +283,14 @@ impl<'a> Search<'a> {
     }
 }
 
-fn other_hash(profile: &SignProfile, found: &'static str) -> OtherHash {
+fn other_hash(profile: &SignProfile, used: &'static str) -> OtherHash {
     OtherHash {
         rule: Hash::of(profile.algorithm).name(),
         digits: match profile.algorithm {
             SignAlgorithm::Md5 => 32,
             SignAlgorithm::HmacSha256 => 64,
         },
-        found,
+        found: used,
     }
 }
 

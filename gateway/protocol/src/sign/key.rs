@@ -91,6 +91,7 @@ fn bits(text: &str) -> u32 {
         .bytes()
         .collect::<std::collections::BTreeSet<_>>()
         .len();
+    // A repeated pattern has the length of a strong key, not its entropy.
     if distinct < 6 {
         return 0;
     }

@@ -52,6 +52,7 @@ impl TryFrom<&[u8]> for SignTime {
             (value < 10).then_some(sum)
         };
         match digits.iter().try_fold(0, add) {
+            // Also rejects an empty text, whose sum is 0.
             Some(millis) if digits.len() > 10 && digits.len() != Self::NANOSECOND_DIGITS => {
                 Ok(Self(millis))
             }

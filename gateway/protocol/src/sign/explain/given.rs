@@ -29,6 +29,7 @@ impl GivenSign {
         const LENIENT: GeneralPurposeConfig =
             GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
         const BASE64: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::STANDARD, LENIENT);
+        // The longest form is SHA-512 in hex. Nothing longer is decoded.
         if sent.len() > 2 * 64 {
             return None;
         }
@@ -45,6 +46,7 @@ impl GivenSign {
         };
         let standard: Vec<u8> = sent.iter().map(standard).collect();
         let bytes = BASE64.decode(standard).ok();
+        // Half an MD5 exists in hex only: in base64, any word of eleven letters could be one.
         let bytes = bytes.filter(|bytes| is_possible(bytes) && bytes.len() > 8)?;
         let is_base64 = true;
         Some(Self { bytes, is_base64 })
@@ -66,13 +68,14 @@ impl GivenSign {
         self.bytes.len() == 8
     }
 
-    /// Whether it is the signature of `string`; `key` is that of an HMAC.
+    /// Whether it is the signature of `string`; `key` is the key of an HMAC.
     pub(super) fn is_made(&self, hash: Hash, key: &[u8], string: &[u8]) -> bool {
         self.matches(&hash.digest(key, string))
     }
 
     /// Compares in constant time.
     fn matches(&self, digest: &[u8]) -> bool {
+        // What libraries return as "MD5 of 16 digits": the middle of the 32.
         match digest.get(4..12) {
             Some(middle) if self.is_cut() => self.bytes.ct_eq(middle).into(),
             _ => self.bytes.ct_eq(digest).into(),
@@ -135,7 +138,7 @@ impl Hash {
         )
     }
 
-    /// The hash of `string`; `key` is that of an HMAC.
+    /// The hash of `string`; `key` is the key of an HMAC.
     pub(super) fn digest(self, key: &[u8], string: &[u8]) -> Vec<u8> {
         match self {
             Self::Md5 => Md5::digest(string).to_vec(),
@@ -150,7 +153,7 @@ impl Hash {
         }
     }
 
-    /// Its cost for a byte, compared with that of writing one.
+    /// Its cost for a byte, compared with the cost of writing a byte.
     pub(super) const fn weight(self) -> usize {
         match self {
             Self::Md5 | Self::Md5Twice | Self::HmacMd5 => 1,

@@ -12,7 +12,7 @@ use super::{
 use crate::sign::{AppKey, SIGN, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME};
 
 label_enum! {
-    /// The order of the pairs: the right one, that of the request, and rare ones.
+    /// The order of the pairs: the right order, the request's, and rare ones.
     pub(super) enum Order {
         Key = "key",
         AsSent = "as-sent",
@@ -197,8 +197,9 @@ impl<'a> Recipe<'a> {
     fn write_pairs(&self, sent: &Sent<'_>, out: &mut Vec<u8>) {
         let mut pairs: SmallVec<[&Pair<'_>; 16]> = self.signed(sent).collect();
         if self.order != Order::Key {
+            // Back to the order of the request, which the stable sort below keeps for equal keys, as most languages do.
             pairs.sort_unstable_by_key(|pair| pair.index);
-            pairs.sort_by(|one, other| compare(self.order, one, other));
+            pairs.sort_by(|pair, other| compare(self.order, pair, other));
         }
         if self.is_json {
             out.extend_from_slice(&json(&pairs));
@@ -321,30 +322,30 @@ impl Head {
     }
 }
 
-fn compare(order: Order, one: &Pair<'_>, other: &Pair<'_>) -> Ordering {
-    let by_key = || one.key.cmp(other.key);
+fn compare(order: Order, pair: &Pair<'_>, other: &Pair<'_>) -> Ordering {
+    let by_key = || pair.key.cmp(other.key);
     match order {
         Order::AsSent => Ordering::Equal,
         Order::Key => by_key(),
-        Order::Value => one.value.cmp(&other.value),
+        Order::Value => pair.value.cmp(&other.value),
         Order::Descending => by_key().reverse(),
-        Order::KeyThenValue => by_key().then_with(|| one.value.cmp(&other.value)),
+        Order::KeyThenValue => by_key().then_with(|| pair.value.cmp(&other.value)),
         Order::WholePair => {
             fn whole<'p>(pair: &'p Pair<'_>) -> impl Iterator<Item = &'p u8> {
                 pair.wire_key.iter().chain(b"=").chain(pair.wire_value)
             }
-            whole(one).cmp(whole(other))
+            whole(pair).cmp(whole(other))
         }
         Order::IgnoringCase => {
             let lower = |pair: &Pair<'_>| pair.key.to_ascii_lowercase();
-            lower(one).cmp(&lower(other)).then_with(by_key)
+            lower(pair).cmp(&lower(other)).then_with(by_key)
         }
         Order::Utf16 => {
             let units = |pair: &Pair<'_>| {
                 let text = String::from_utf8_lossy(pair.key);
                 text.encode_utf16().collect::<SmallVec<[u16; 32]>>()
             };
-            units(one).cmp(&units(other))
+            units(pair).cmp(&units(other))
         }
     }
 }

@@ -39,7 +39,8 @@ impl<'a> Sent<'a> {
             is_in_query: index < in_query.len(),
         });
         let mut pairs: Vec<_> = pairs.collect();
-        pairs.sort_by(|one, other| one.key.cmp(other.key));
+        // Stable: equal keys keep the order of the request, as in the canonical string.
+        pairs.sort_by(|pair, other| pair.key.cmp(other.key));
         let query = in_query
             .iter()
             .filter(|param| !param.is_named(SIGN.as_bytes()))

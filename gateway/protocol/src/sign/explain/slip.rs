@@ -88,8 +88,8 @@ impl Slip {
     pub fn arguments(self) -> Vec<(&'static str, String)> {
         match self {
             Self::Preset(name) => vec![("preset", name.to_owned())],
-            Self::Cover(found) | Self::KeyForm(found) | Self::Order(found) => {
-                vec![("found", found.to_owned())]
+            Self::Cover(form) | Self::KeyForm(form) | Self::Order(form) => {
+                vec![("found", form.to_owned())]
             }
             Self::KeyLabelled(change)
             | Self::KeyNotLabelled(change)
@@ -215,6 +215,7 @@ impl ShortText {
 /// Whether a letter stands for itself: no control character, no mark of writing direction, nothing invisible.
 fn is_shown(letter: char) -> bool {
     use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+    // Marks combine with the letter before them, which may be the hint's own.
     !matches!(
         letter.general_category_group(),
         GeneralCategoryGroup::Other | GeneralCategoryGroup::Separator | GeneralCategoryGroup::Mark

@@ -112,6 +112,7 @@ impl fmt::Display for LocalOffset {
 
 /// Whether it is a number with a decimal separator or an exponent.
 fn is_fraction(text: &str) -> bool {
+    // A digit first, since `f64` also parses `inf` and `nan`; some locales write a comma.
     text.starts_with(|letter: char| letter.is_ascii_digit())
         && text.replacen(',', ".", 1).parse::<f64>().is_ok()
 }

@@ -25,12 +25,14 @@ pub fn apply(operations: &[Operation], body: &[u8]) -> Result<Vec<u8>, NotApplie
     for operation in operations {
         change(operation, &mut document)?;
     }
+    // Only now: if an operation fails, nothing of a changed body leaves.
     Ok(document.write().into_bytes())
 }
 
 fn change<'d>(operation: &'d Operation, document: &mut Node<'d>) -> Result<(), NotApplied> {
     let path = operation.path.steps();
     let fails = |reason| NotApplied::at(path, reason);
+    // Checked for callers that have not: `walk` relies on a member at the end of these paths.
     (operation.check_paths()).map_err(|_| fails(NotApplied::NOT_ALLOWED))?;
     match &operation.effect {
         Effect::Rename { to } => {
@@ -89,6 +91,7 @@ fn replace<'d>(effect: &'d Effect, node: &mut Node<'d>) -> Result<(), &'static s
     *node = match effect {
         Effect::Wrap { within } => wrapped(node.take().into_text(), within),
         Effect::Unwrap { within } => unwrapped(node, within)?,
+        // Null can be wrapped, and is no container to unwrap. Everything below leaves it.
         _ if node.is_null() => return Ok(()),
         Effect::Map { values } => mapped(node, values)?,
         Effect::ToText => {

@@ -37,16 +37,16 @@ const NOT_JSON: &str = "not JSON";
 /// Compares two bodies, but not what is at an ignored path or below it. In an ignored path, `*` also stands for each
 /// member whose name is not shown.
 #[must_use]
-pub fn compare(one: &[u8], other: &[u8], ignore: &[JsonPath]) -> Comparison {
+pub fn compare(body: &[u8], other: &[u8], ignore: &[JsonPath]) -> Comparison {
     let mut walk = Walk::new();
     if ignore.iter().any(|path| path.steps().is_empty()) {
         return walk.comparison;
     }
-    match (raw::value(one), raw::value(other)) {
-        (Some(one), Some(other)) => walk.values(one, other, &Ignored::all(ignore)),
-        (Some(one), None) => walk.differ(Kind::Type, [&shown::shape(one), NOT_JSON]),
+    match (raw::value(body), raw::value(other)) {
+        (Some(value), Some(other)) => walk.values(value, other, &Ignored::all(ignore)),
+        (Some(value), None) => walk.differ(Kind::Type, [&shown::shape(value), NOT_JSON]),
         (None, Some(other)) => walk.differ(Kind::Type, [NOT_JSON, &shown::shape(other)]),
-        (None, None) if one == other => walk.see(),
+        (None, None) if body == other => walk.see(),
         (None, None) => walk.differ(Kind::Value, [NOT_JSON, NOT_JSON]),
     }
     walk.finish()
@@ -112,33 +112,34 @@ fn by_name(object: &str) -> BTreeMap<Name<'_>, &str> {
 }
 
 /// Whether two values at this depth are equal.
-fn are_equal(one: &str, other: &str, depth: usize) -> bool {
-    if one == other {
+fn are_equal(value: &str, other: &str, depth: usize) -> bool {
+    if value == other {
         return true;
     }
-    match (JsonType::of(one), JsonType::of(other)) {
-        (JsonType::String, JsonType::String) => are_equal_strings(one, other),
+    match (JsonType::of(value), JsonType::of(other)) {
+        (JsonType::String, JsonType::String) => are_equal_strings(value, other),
         (JsonType::Array, JsonType::Array) if depth < MAX_DEPTH => {
             let items = |array| raw::items(array).unwrap_or_default();
-            let (one, other) = (items(one), items(other));
-            let mut pairs = one.iter().zip(&other);
-            one.len() == other.len() && pairs.all(|(one, other)| are_equal(one, other, depth + 1))
+            let (array, other) = (items(value), items(other));
+            let mut pairs = array.iter().zip(&other);
+            array.len() == other.len()
+                && pairs.all(|(item, other)| are_equal(item, other, depth + 1))
         }
         (JsonType::Object, JsonType::Object) if depth < MAX_DEPTH => {
-            let (one, other) = (by_name(one), by_name(other));
-            let mut pairs = one.iter().zip(&other);
-            one.len() == other.len()
-                && pairs.all(|((name, one), (other_name, other))| {
-                    name == other_name && are_equal(one, other, depth + 1)
+            let (object, other) = (by_name(value), by_name(other));
+            let mut pairs = object.iter().zip(&other);
+            object.len() == other.len()
+                && pairs.all(|((name, value), (other_name, other))| {
+                    name == other_name && are_equal(value, other, depth + 1)
                 })
         }
         _ => false,
     }
 }
 
-fn are_equal_strings(one: &str, other: &str) -> bool {
-    let decoded = raw::decoded(one).zip(raw::decoded(other));
-    one == other || decoded.is_some_and(|(one, other)| one == other)
+fn are_equal_strings(string: &str, other: &str) -> bool {
+    let decoded = raw::decoded(string).zip(raw::decoded(other));
+    string == other || decoded.is_some_and(|(text, other)| text == other)
 }
 
 /// A member that only one of two objects has.
@@ -171,6 +172,7 @@ impl Walk {
 
     fn finish(mut self) -> Comparison {
         for ((from, to), times) in self.equal {
+            // Equal wherever it is missing: a value that is equal only here and there is no rename.
             if self.missing.get(&from) == Some(&times) {
                 self.comparison.renames.push((from, to));
             }
@@ -186,56 +188,57 @@ impl Walk {
         self.comparison.add(self.path.as_str(), kind, shapes);
     }
 
-    fn values(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+    fn values(&mut self, value: &str, other: &str, ignored: &Ignored<'_>) {
         self.see();
-        let (one_type, other_type) = (JsonType::of(one), JsonType::of(other));
+        let (value_type, other_type) = (JsonType::of(value), JsonType::of(other));
         let is_read = ignored.depth < MAX_DEPTH;
-        let is_equal = match one_type {
-            _ if one_type != other_type => {
-                let shapes = [one, other].map(shown::shape);
+        let is_equal = match value_type {
+            _ if value_type != other_type => {
+                let shapes = [value, other].map(shown::shape);
                 return self.differ(Kind::Type, [&shapes[0], &shapes[1]]);
             }
-            JsonType::Object if is_read => return self.objects(one, other, ignored),
-            JsonType::Array if is_read => return self.arrays(one, other, ignored),
-            JsonType::String => are_equal_strings(one, other),
-            _ => one == other,
+            JsonType::Object if is_read => return self.objects(value, other, ignored),
+            JsonType::Array if is_read => return self.arrays(value, other, ignored),
+            JsonType::String => are_equal_strings(value, other),
+            _ => value == other,
         };
         if !is_equal {
-            let shapes = [one, other].map(shown::shape);
+            let shapes = [value, other].map(shown::shape);
             self.differ(Kind::Value, [&shapes[0], &shapes[1]]);
         }
     }
 
-    fn arrays(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+    fn arrays(&mut self, array: &str, other: &str, ignored: &Ignored<'_>) {
         let Some(ignored) = ignored.below(|step| *step == Step::Items) else {
             return;
         };
         let items = |array| raw::items(array).unwrap_or_default();
-        let (one, other) = (items(one), items(other));
+        let (array, other) = (items(array), items(other));
         let mark = self.path.push_items();
-        for (one, other) in one.iter().zip(&other) {
-            self.values(one, other, &ignored);
+        for (item, other) in array.iter().zip(&other) {
+            self.values(item, other, &ignored);
         }
-        if let Some(missing) = one.get(other.len()) {
+        // Once for an array, however many items it lacks: all of them have the same path.
+        if let Some(missing) = array.get(other.len()) {
             self.differ(Kind::Missing, [&shown::shape(missing), ABSENT]);
         }
-        if let Some(extra) = other.get(one.len()) {
+        if let Some(extra) = other.get(array.len()) {
             self.differ(Kind::Extra, [ABSENT, &shown::shape(extra)]);
         }
         self.path.reset(mark);
     }
 
-    fn objects(&mut self, one: &str, other: &str, ignored: &Ignored<'_>) {
+    fn objects(&mut self, object: &str, other: &str, ignored: &Ignored<'_>) {
         let mut extra = by_name(other);
         let mut missing = Vec::new();
-        for (name, one) in by_name(one) {
+        for (name, value) in by_name(object) {
             let Some(other) = extra.remove(&name) else {
-                missing.push((name, one));
+                missing.push((name, value));
                 continue;
             };
             if let Some(ignored) = ignored.below(|step| name.is(step)) {
                 let mark = self.path.push_member(name.shown());
-                self.values(one, other, &ignored);
+                self.values(value, other, &ignored);
                 self.path.reset(mark);
             }
         }

@@ -10,7 +10,7 @@ pub const MAX_PATHS: usize = 4096;
 /// How a value differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is only in the one document.
+    /// It is only in the first document.
     Missing,
     /// It is only in the other document.
     Extra,
@@ -112,6 +112,7 @@ impl Comparison {
         in_paths: impl FnOnce(&mut Finding),
         in_others: impl FnOnce(&mut Kinds),
     ) {
+        // Most paths are there already: no copy of the text for a lookup.
         if let Some(finding) = self.paths.get_mut(path) {
             in_paths(finding);
         } else if self.paths.len() < MAX_PATHS {

@@ -1,4 +1,4 @@
-//! A JSON body of which only those containers are read that an operation touches.
+//! A JSON body: only the containers that an operation touches are read.
 //!
 //! All else keeps its bytes: numbers their digits, strings their escapes, objects the order of their members and the
 //! members that are there twice.
@@ -91,6 +91,7 @@ impl<'d> Node<'d> {
         if let Self::Text(text) = self {
             let items: Vec<_> = match text {
                 Cow::Borrowed(text) => raw::items(text)?.into_iter().map(Self::borrowed).collect(),
+                // Copies: the text that they stand in is replaced below.
                 Cow::Owned(text) => raw::items(text)?.into_iter().map(Self::owned).collect(),
             };
             *self = Self::Array(items);
@@ -169,6 +170,7 @@ impl<'d> Members<'d> {
 
     /// Where the member with this name is.
     pub(crate) fn find(&self, name: &str) -> MemberPlace {
+        // By the decoded key: "\u0061" is the same name as "a".
         let has_name =
             |member: &Member<'_>| raw::decoded(&member.key).is_some_and(|key| key == name);
         let mut matching = (0..self.0.len()).filter(|&at| has_name(&self.0[at]));

@@ -133,6 +133,7 @@ impl Operation {
                 let to = name.to_owned();
                 (renamed, Effect::Rename { to })
             }
+            // Otherwise the way back would leave the objects that were created.
             Effect::Move { to } if target_exists(&path, &to) => (to, Effect::Move { to: path }),
             Effect::Copy { to } if target_exists(&path, &to) => (to, Effect::Remove),
             Effect::Map { values } => {
@@ -142,6 +143,7 @@ impl Operation {
             Effect::ToText => (path, Effect::ToNumber),
             Effect::ToNumber => (path, Effect::ToText),
             Effect::Wrap { within } => (path, Effect::Unwrap { within }),
+            // The other members of an object are lost.
             Effect::Unwrap { within } if within == Container::Array => {
                 (path, Effect::Wrap { within })
             }

@@ -41,6 +41,7 @@ pub(crate) fn value(bytes: &[u8]) -> Option<&str> {
 /// Whether a text is a JSON number and nothing else.
 pub(crate) fn is_number(text: &str) -> bool {
     let number = value(text.as_bytes()).filter(|value| JsonType::of(value) == JsonType::Number);
+    // `value` passes over white space, which is no part of a number.
     number.is_some_and(|number| number.len() == text.len())
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn shape(value: &str) -> String {
     }
 }
 
-/// The characters of a string. If it is no Unicode text, those of its escaped form.
+/// The characters of a string. If it is no Unicode text, the characters of its escaped form.
 fn length(string: &str) -> usize {
     match raw::decoded(string) {
         Some(text) => text.chars().count(),

@@ -42,7 +42,7 @@ pub struct Tally {
     /// Requests that could not be compared, since a response is too large or encoded.
     #[serde(skip_serializing_if = "is_zero")]
     pub uncompared: u64,
-    /// What was found at each path, of which there are at most [`MAX_PATHS`].
+    /// What was found at each path, for [`MAX_PATHS`] paths at most.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, PathTally>,
     /// Pairs with further paths, which are not counted one by one. In a merged tally there may be more of them.
@@ -60,7 +60,7 @@ pub struct Tally {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathTally {
-    /// Pairs of which at least one response has the path.
+    /// Pairs with the path in at least one response.
     #[serde(skip_serializing_if = "is_zero")]
     pub seen: u64,
     /// Pairs with [`Kind::Missing`].
@@ -121,6 +121,7 @@ impl Tally {
         }
         for (path, finding) in comparison.paths() {
             let differs_here = !finding.kinds().is_empty();
+            // With this pair, which is counted below: its differences are counted here.
             let (pairs, noise_pairs) = (self.pairs.saturating_add(1), self.noise_pairs);
             match self.path(path) {
                 Some(tally) => {
@@ -178,6 +179,7 @@ impl Tally {
         for (path, counts) in other.paths {
             match self.path(&path) {
                 Some(tally) => tally.merge(counts),
+                // Counts do not say which pairs they are of: there are at least as many as at any one of these paths.
                 None => without_room = counts.seen.max(without_room),
             }
         }
@@ -280,11 +282,12 @@ impl PathTally {
         self.missing != 0 || self.extra != 0 || self.other_type != 0 || self.value != 0
     }
 
-    /// Whether responses of the same version differ here in each way in which those of both versions do, and often enough to
-    /// explain that: of `noise_pairs`, at least a third as often as those of both versions, of `pairs`.
+    /// Whether noise explains the differences: responses of the same version differ here in each way in which responses
+    /// of both versions do, and among `noise_pairs` at least a third as often as these among `pairs`.
     fn is_noise(&self, pairs: u64, noise_pairs: u64) -> bool {
         let counts = [self.missing, self.extra, self.other_type, self.value];
         let explains = |count: u64| {
+            // A stored tally may have any count: their products exceed `u64`.
             let differing = u128::from(count) * u128::from(noise_pairs);
             differing <= u128::from(self.noise) * u128::from(pairs) * NOISE_FACTOR
         };

@@ -117,6 +117,7 @@ pub(crate) fn transfer<'d>(
     let is_items = |step: &Step| *step == Step::Items;
     let shared = path.iter().rposition(is_items).map_or(0, |at| at + 1);
     each(document, &path[..shared], &mut |node| {
+        // Also if there is nothing to take: the opposite operation would move what is there.
         check_is_free(node, to, shared)?;
         match take_from(node, path, shared, take)? {
             Some(value) => put(node, to, shared, value),
@@ -153,6 +154,7 @@ fn put<'d>(
     value: Node<'d>,
 ) -> Result<(), NotApplied> {
     let fails = || NotApplied::at(&path[..at], NotApplied::NOT_AN_OBJECT);
+    // Null is a value, which a new object must not replace.
     let (members, place) = find(node, path, at)?.ok_or_else(fails)?;
     let name = name(&path[..=at]);
     if at + 1 == path.len() {

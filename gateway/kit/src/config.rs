@@ -14,6 +14,7 @@
 //! | `error` | the problems of a file |
 //! | `secret_files` | warnings about files with secrets that other users may read |
 //! | [`shared_keys`] | the keys that all programs share |
+//! | [`origin`] | web origins, for example `https://example.com` |
 //!
 //! Messages show a value as it is written, unless it may hold a secret. Secrets are never shown.
 

@@ -8,6 +8,7 @@
 //! | `lines` | the lines in both formats |
 //! | `writer` | the queue and the thread that writes |
 //! | `reopening` | files are reopened on SIGUSR1 |
+//! | [`once_a_minute`] | lines limited to one a minute |
 
 mod lines;
 pub mod once_a_minute;

@@ -1,7 +1,7 @@
 //! The wire contract of Signpost as types: what clients, the gateway and the backends must agree on.
 //!
 //! No I/O, no async, no clock and no database: the time is an argument, and the caller has already read the bytes. One
-//! file per section of the contract:
+//! module for each subject:
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -1,5 +1,6 @@
 //! What a program prints by `--version`, and shows in its log and at `/metrics`. A crate of its own, since each commit builds
-//! it again, and the crates that depend on it: only those of programs do.
+//! it again, and the crates that depend on it: those of programs, and the proxy's, for its metrics, its spans and its
+//! connections to the store.
 
 /// Release, commit and Cargo's profile, for example `v3/1.3.0 (0123456789ab, dist)`.
 ///

@@ -9,7 +9,9 @@
 //! | [`statements`] | statements that both databases understand |
 //! | [`schema`] | the migrations of Signpost's tables and of a version's own |
 //! | [`row`] | reading columns of either database |
-//! | [`tables`] | the tables that several programs read: applications, audit, accounts, credentials |
+//! | `value` | parameters of statements |
+//! | [`time`] | points in time |
+//! | [`tables`] | the tables that several crates call; only the gateway calls those of audit, ended logins, idempotency and sealed keys |
 //! | [`changes`] | the change feed |
 //! | [`audit`] | what is written of an operator's change |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |
@@ -35,7 +37,7 @@ pub mod statements;
 pub mod statistics;
 pub mod store;
 pub mod tables {
-    //! Tables that several programs read: statements, rows and their types.
+    //! Tables that several crates call: statements, rows and their types.
 
     pub mod accounts;
     pub mod applications;

@@ -1,4 +1,4 @@
-//! The login flow of CONTRACT 8 without HTTP: one function for each step.
+//! The login flow of CONTRACT 8 without routes and responses: one function for each step.
 //!
 //! | step | function |
 //! | --- | --- |
@@ -6,6 +6,7 @@
 //! | the user opens a login's page, and chooses a provider | [`BrowserRequest::show_page`], [`BrowserRequest::choose`] |
 //! | the user presses a button of a polling login's page | [`BrowserRequest::confirm`] |
 //! | the provider sends the browser back | [`BrowserRequest::finish`] |
+//! | the outcome is stored, and a redirect login gets its ticket | `outcome::store_completion`, `outcome::store_failure` |
 //! | the client asks for the outcome | [`check`], [`redeem_token`], [`redeem_ticket`] |
 
 mod begin;

@@ -12,7 +12,7 @@
 //! | `metrics` | what is counted |
 //! | `provider` | calls to providers |
 //! | `service` | a snapshot: one configuration, providers and limits; `service::state` outlives it: stores, caches, shutdown |
-//! | `flow` | the login flow without HTTP |
+//! | `flow` | the login flow without routes and responses |
 //! | `http` | routes, layers, handlers, and what a version's own endpoints are made of |
 //! | [`program`] | the `main` of every version: arguments, log, server, reload, shutdown |
 //!

@@ -6,6 +6,8 @@
 //! | `user` | the user's record of a provider that speaks OAuth 2.0, or the user info of an OpenID provider |
 //! | `issuer` | what an OpenID provider publishes: fetched and kept up to date |
 //! | `probe` | asks a provider what would fail at the first login |
+//! | `http_client` | the HTTP client for providers |
+//! | `fault` | faults of providers, for the log |
 //!
 //! What ID tokens must be is in the crate `signpost-openid`.
 

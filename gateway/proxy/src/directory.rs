@@ -1,4 +1,4 @@
-//! Who may call: applications, the accounts of users and their logins, tokens of the management API; and who changed what.
+//! Who may call: applications, and the users whose credentials the login service stored.
 
 pub(crate) mod accounts;
 pub(crate) mod apps;

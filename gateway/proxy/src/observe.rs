@@ -1,4 +1,4 @@
-//! Observability: one [`Outcome`](outcome::Outcome) per request, and its consumers. `usage` is a further one.
+//! Observability: one [`Outcome`](outcome::Outcome) per request, and its consumers.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -8,6 +8,8 @@
 //! | [`metrics`] | counts requests for `/metrics` |
 //! | [`spans`] | the spans of a sampled request |
 //! | [`watch`] | requests that operators watch, and the last ones that were rejected |
+//! | [`usage`] | counts requests by application and version |
+//! | [`per_thread`] | what each thread counts on its own |
 
 pub(crate) mod access_log;
 pub(crate) mod failure_log;

@@ -1,4 +1,5 @@
-//! The phases of a request: plain functions, each with its rules and tests in one file.
+//! The phases of a request: each with its rules and tests in one file. They are plain functions, but [`limit`] and
+//! [`verify`]: their types remember counts and signatures from one request to the next.
 //!
 //! | module | input | result |
 //! | --- | --- | --- |
@@ -7,7 +8,7 @@
 //! | [`redirect`] | a head | where a plain request is redirected to |
 //! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read a response |
 //! | [`own_page`] | a head | whether the gateway has the page itself, and the page |
-//! | [`limit`] | method and target | whether the request counts against the limit of unsigned requests |
+//! | [`limit`] | method and path; the client's address, once verified the application | what the limits leave, or which one is exceeded |
 //! | [`admit`] | method and headers | [`Admitted`](admit::Admitted) |
 //! | [`origin`] | proxy headers | [`Origin`](origin::Origin): the client's address |
 //! | [`callback`] | method and target | whether it is the callback, which is unsigned |

@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | what requests and operators need of a store |
+//! | [`store`] | what requests need of a store: finding an application |
 //! | [`stored`] | the applications of the database |
 //! | [`open`] | opens the configured store with the master key |
 //! | [`directory`] | looks up a request's application: the single one, or a cached one |

@@ -1,4 +1,4 @@
-//! Receives a request: runs the phases up to the account.
+//! Receives a request: runs the phases from the limits to the bridge.
 
 use std::{pin::pin, sync::Arc, time::Instant};
 
@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// Runs the phases up to the account, in the order of CONTRACT 7.
+/// Runs the phases from the limits to the bridge, in the order of CONTRACT 7.
 ///
 /// # Errors
 ///

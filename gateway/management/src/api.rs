@@ -1,7 +1,7 @@
 //! The management API, `/api/v1` on the management listener: operators' actions over HTTP. `conf/guides/management-api.md`.
 //!
-//! It only translates: what is allowed is decided by [`administration`](crate::administration), as for the commands. It never runs on a
-//! worker's thread.
+//! It only translates: [`operations`](crate::operations) and [`administration`](crate::administration) decide what is
+//! allowed, as for the commands. It never runs on a worker's thread.
 
 mod apps;
 mod body;

@@ -1,20 +1,23 @@
-//! The console: the [API](crate::api)'s face in a browser, beside it on the management listener. `conf/guides/management-api.md`.
+//! The console: the face of [operations](crate::operations) in a browser, beside the API on the management listener.
+//! `conf/guides/management-api.md`.
 //!
-//! It decides nothing and reads no table. Each page makes calls of the API, in the process, with the token that its user has
-//! signed in with; what a role may do, what a change needs and what a problem says are the API's. Pages are written by the
-//! server, and their forms work without a script.
+//! It decides nothing and reads no table. Each page runs operations, with the token or the account that its user has signed
+//! in with, and in the turns of the [API](crate::api)'s calls. The operations decide what a role may do, what a change needs
+//! and what a problem says. Pages are written by the server, and their forms work without a script.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`session`] | who has signed in |
 //! | [`account`] | signing in by the login service |
-//! | [`visitor`] | a signed-in user, and the calls on their behalf |
-//! | [`failure`] | what a page says when a call fails |
+//! | [`visitor`] | a signed-in user, and the operations that they run |
+//! | [`failure`] | what a page says when an operation fails |
+//! | [`fields`] | the fields of a form |
 //! | [`page`] | the frame of every page, and the texts |
 //! | [`parts`] | tables, times, forms |
 //! | [`links`] | paths with their parameters |
 //! | [`layers`] | headers of each response; requests of other sites |
 //! | [`traffic`] | the chart of the last hour |
+//! | [`shadows`] | on the page of versions: who serves whose clients, and what differs |
 //! | [`samples`] | a call in each language |
 //! | `sign_in`, `overview`, `apps`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
 
@@ -71,7 +74,7 @@ struct Console {
 
 type Shared = Arc<Console>;
 
-/// The console's pages, and behind them `api`, which they call.
+/// The console's pages, and behind them `api`, which gets the paths that are its own.
 pub fn router(
     api: &Arc<Api>,
     accounts: Option<Accounts>,

@@ -2,10 +2,10 @@
 //!
 //! | folder | subject |
 //! | --- | --- |
-//! | [`administration`] | decides and audits changes: applications, tokens, logins, drained addresses |
+//! | [`administration`] | decides and audits changes: applications, tokens, logins, the master key |
 //! | [`reports`] | what is read of versions, requests and gateways |
 //! | [`doctor`] | examines a request that a client has sent |
-//! | [`operations`] | what operators do: one list, whose faces are the API, the console and the commands |
+//! | [`operations`] | what operators do: one list, whose faces are the API, the console and the commands; drained addresses |
 //! | [`api`] | the management API: routes, roles, problems, its description |
 //! | [`console`] | the pages for a browser |
 //! | [`readiness`] | what `/readyz` says |

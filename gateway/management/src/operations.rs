@@ -2,6 +2,9 @@
 //! [console](crate::console) are its faces; they read an input, run the operation, and show its output. Everything else is
 //! decided here.
 //!
+//! [`all`] has every operation that the API makes a route of by its type. Three routes are made by hand, in `api/routes.rs`:
+//! the [import], whose body is a file, the export, whose response is one, and the stream of requests.
+//!
 //! # How an operation is added
 //!
 //! 1. In its subject's file here: a function, an [`Operation`] that says once how the API has it and who may, and a line in
@@ -12,10 +15,11 @@
 //!      revisions.
 //!    - An [`Output`] derives `Serialize` and `ToSchema`. An error has a problem: `From` it for [`ApiError`].
 //!    - What the audit says of a change is written in its statement: an [`Action`](signpost_store::tables::audit::Action).
-//! 2. A command, if it has one: its variant in the subject's file of `cli`, which gives the input to
-//!    `operation::run`, and prints the output.
-//! 3. A form or a page of the console, if it has one: in the subject's file of [`console`](crate::console), which gives the
-//!    input to `Visitor::run`.
+//! 2. A command, if it has one: its variant in the subject's file of `cli`, which gives the input to `operation::on_apps`, or
+//!    to `on_store` if no key is opened, and prints the output. What needs the configuration, too, or runs several
+//!    operations takes its context from `with_keys` or `on_many`.
+//! 3. A form or a page of the console, if it has one: in the subject's file of [`console`](crate::console). A page gives the
+//!    input to `Visitor::run`, a form to `Visitor::submit`, which shows an input that cannot be read as a problem.
 //!
 //! Its texts are in the languages of the protocol (problems) and of the console. `gateway/openapi.json` shows what the API
 //! says of it, and a test that its role is needed.
@@ -194,7 +198,7 @@ pub trait Face: Sized {
     fn add<T: Target, I: Input, O: Output>(self, operation: &'static Operation<T, I, O>) -> Self;
 }
 
-/// The list of all operations.
+/// The list of all operations, but the [import](import::IMPORT).
 pub fn all<F: Face>(face: F) -> F {
     let face = backends::all(tokens::all(accounts::all(apps::all(face))));
     let face = versions::all(gateways::all(face));

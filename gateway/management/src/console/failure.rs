@@ -1,4 +1,4 @@
-//! What a page says when a call of the API fails: its problem.
+//! What a page says when an operation fails: its problem.
 
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header::RETRY_AFTER};
@@ -15,12 +15,12 @@ use crate::{
     operations::problem::{Problem, ProblemLine},
 };
 
-/// A call that failed, and for whom it was made.
+/// An operation that failed, and for whom it was run.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// The problem, RFC 9457.
     problem: Box<Problem>,
-    /// Whether its call surely changed nothing.
+    /// Whether the operation surely changed nothing.
     is_unchanged: bool,
     reader: Reader,
 }
@@ -46,7 +46,7 @@ impl Failure {
         Self::of_call(error, id.as_str(), reader)
     }
 
-    /// Of a call that was not made.
+    /// Of an operation that was not run.
     pub(super) fn of_error(error: &ApiError, reader: Reader) -> Self {
         Self::of_call(error, "", reader)
     }

@@ -25,7 +25,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Who has signed in, and with what.
 pub(super) struct Session {
-    /// With what: each call of the API is made with it.
+    /// With what: it authenticates each operation.
     pub proof: Proof,
     /// The token's or the account's name.
     pub name: String,

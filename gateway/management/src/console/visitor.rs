@@ -58,7 +58,7 @@ impl Visitor {
         self.console.current.load().state.clock.now()
     }
 
-    /// Runs an operation for them, with the guards of a call of the API.
+    /// Runs an operation for them. It is authenticated and takes its turn like a call of the API.
     pub(super) async fn run<T: Target, I: Input, O: Output>(
         &self,
         operation: &'static Operation<T, I, O>,

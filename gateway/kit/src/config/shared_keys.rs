@@ -33,7 +33,7 @@ const PREFIX: &str = "a letter, then up to 31 letters, digits or hyphens";
 pub struct Log {
     /// The format of the lines.
     pub format: LogFormat,
-    /// A filter of `tracing-subscriber`, for example `info` or `warn,gateway=debug`.
+    /// A filter of `tracing-subscriber`, for example `info` or `warn,signpost=debug`.
     pub filter: String,
     /// Where lines go.
     pub output: LogOutput,

@@ -171,7 +171,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("timeouts.response_seconds", "61"),
     ("timeouts.send_seconds", "61"),
     ("metrics.applications", "21"),
-    ("log.filter", "'warn,gateway=debug'"),
+    ("log.filter", "'warn,signpost=debug'"),
 ];
 
 /// Keys of the gateway's examples that need a new process.

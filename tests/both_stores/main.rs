@@ -49,7 +49,7 @@ mod wire_description;
 // Kills of the gateway while its management API changes something.
 mod api_kills;
 // Events and reloads by the management APIs of two gateways.
-mod api_events;
+mod api_streams;
 // Rotations of the master key.
 mod master_key;
 // Several gateways, several backends of each version.

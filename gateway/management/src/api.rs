@@ -59,11 +59,11 @@ pub struct Api {
 pub use self::caller::CHECK_INTERVAL;
 pub(crate) use self::problem::{ApiError, Code, Unchanged};
 pub(crate) use self::{
-    body::read as read_body,
+    body::{MAX_BODY_BYTES, read as read_body},
     caller::{Proof, SignedIn},
     failures::{Failure as FailedAttempt, Failures},
     idempotency::form_once,
-    layers::{allowed_methods, is_cross_site},
+    layers::{allowed_methods, is_cross_site, until_stop},
     operation::{run_for, watch_for},
     requests::RequestParams,
 };

@@ -129,6 +129,8 @@ impl<T, I, O> Operation<T, I, O> {
 pub trait Input: DeserializeOwned + ToSchema + Send + 'static {
     /// The revision that a change was decided upon, if its subject has revisions: `If-Match` can name it, too.
     const REVISION: Option<fn(&mut Self) -> &mut Option<i64>> = None;
+    /// Whether it is one of its token's few that run at once. A file's work has a bound of its own.
+    const TAKES_TURN: bool = true;
 }
 
 /// What an operation says.

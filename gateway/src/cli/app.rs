@@ -18,11 +18,7 @@ use signpost_management::{
     },
 };
 use signpost_protocol::app::AppIdent;
-use signpost_proxy::{
-    Config, StoredApps,
-    program::{Applications, open_store},
-    weaknesses,
-};
+use signpost_proxy::{Config, program::Applications, weaknesses};
 
 use self::{
     card::{Card, Subject},
@@ -32,7 +28,6 @@ use self::{
 use super::{
     CommonOptions,
     account::{AppLogout, log_out_app},
-    many,
     operation::{Told, on_apps, with_keys},
     print_error, print_line,
 };
@@ -199,14 +194,4 @@ fn print_weaknesses(app: &AppSummary) {
     for weakness in app.sign_profile.iter().flat_map(weaknesses) {
         print_error(&format!("warning: {weakness}"));
     }
-}
-
-/// Opens the configured store of applications.
-pub(super) async fn configured_store(
-    config: &Config,
-    common: &CommonOptions,
-) -> anyhow::Result<StoredApps> {
-    let because = "replace [application] with [applications] to manage many";
-    let multi = many(config, &common.config, because)?;
-    Ok(open_store(config, multi).await?.1)
 }

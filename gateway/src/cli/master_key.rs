@@ -13,7 +13,7 @@ use signpost_management::administration::reseal::{MasterKeyRotation, Progress, U
 use signpost_proxy::{Config, program::raise_statement_timeout};
 use signpost_store::tables::audit::Author;
 
-use super::{CommonOptions, app::configured_store, author::Why, print_error, print_line};
+use super::{CommonOptions, author::Why, operation::configured_store, print_error, print_line};
 
 /// Time from one line about the progress to the next.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

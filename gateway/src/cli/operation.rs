@@ -9,10 +9,10 @@ use signpost_management::{
     operations::{Caller, Context, Input, Operation, Output, Target},
 };
 use signpost_protocol::language::Language;
-use signpost_proxy::Config;
+use signpost_proxy::{Config, StoredApps, program::open_store};
 use signpost_store::Store;
 
-use super::{CommonOptions, app::configured_store, author, many};
+use super::{CommonOptions, author, many};
 
 /// What an operation is told, and where its store is.
 #[derive(Debug, Args)]
@@ -55,6 +55,16 @@ pub(super) async fn on_many(
 ) -> anyhow::Result<Context> {
     many(config, file, because)?;
     Ok(of_store(Store::open(&config.store).await?))
+}
+
+/// Opens the configured store of applications.
+pub(super) async fn configured_store(
+    config: &Config,
+    common: &CommonOptions,
+) -> anyhow::Result<StoredApps> {
+    let because = "replace [application] with [applications] to manage many";
+    let multi = many(config, &common.config, because)?;
+    Ok(open_store(config, multi).await?.1)
 }
 
 /// What operations are done with that open the applications' keys.

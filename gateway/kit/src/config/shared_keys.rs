@@ -92,7 +92,7 @@ impl Log {
     /// A value is invalid.
     pub fn read(section: &mut Section<'_>) -> Read<Self> {
         let formats = [("human", LogFormat::Human), ("json", LogFormat::Json)];
-        let filters = "a filter, for example \"info\" or \"warn,login=debug,gateway=debug\"";
+        let filters = "a filter, for example \"info\" or \"warn,login=debug,signpost=debug\"";
         let filter = |filter: &str| {
             let parsed = EnvFilter::try_new(filter);
             parsed.is_ok().then(|| filter.to_owned())

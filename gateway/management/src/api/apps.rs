@@ -24,7 +24,7 @@ use crate::{
         import::MAX_FILE_BYTES,
     },
     operations::{
-        import::{IMPORT, ImportInput, place},
+        import::{IMPORT, ImportFile, ImportInput, place},
         input::of_query,
     },
 };
@@ -47,7 +47,7 @@ pub(super) async fn import(
     let mut input: ImportInput = of_query(request.uri())?;
     input.place = Some(place(body_timeout(&api))?);
     let file = read(request.into_body(), MAX_FILE_BYTES, body_timeout(&api)).await?;
-    input.file = Zeroizing::new(file.into());
+    input.file = ImportFile(Zeroizing::new(file.into()));
     let context = api.context(&caller, call.language);
     Ok(Json((IMPORT.run)(&context, (), input).await?))
 }

@@ -11,7 +11,7 @@ use super::{ApiError, Shared, problem::Code};
 use crate::operations::input::malformed;
 
 /// Limit of a JSON body in bytes: an application's 100 origins fit.
-pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The timeout of a whole body.
 pub(super) fn body_timeout(api: &Shared) -> Duration {

@@ -150,6 +150,12 @@ impl Scene {
         )))
     }
 
+    /// All turns of calls, by other tokens than a test has.
+    pub(crate) async fn all_turns(&self) -> impl Sized {
+        let turns = &self.api.turns;
+        (turns.take(-1).await, turns.take(-2).await)
+    }
+
     /// The text of a new token with this role.
     pub(crate) async fn token(&self, role: Role) -> String {
         self.token_of(&format!("the {}", role.as_str()), role).await
@@ -257,10 +263,7 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;
     let token = scene.token(Role::Viewer).await;
-    let turns = (
-        scene.api.turns.take(-1).await,
-        scene.api.turns.take(-2).await,
-    );
+    let turns = scene.all_turns().await;
     let call = scene.get("/api/v1/apps", &token);
     tokio::pin!(call);
     assert!(
@@ -270,10 +273,7 @@ async fn a_call_waits_for_its_turn_and_is_rejected_in_the_end() {
     );
     drop(turns);
     assert_eq!(call.await.status, StatusCode::OK);
-    let _turns = (
-        scene.api.turns.take(-1).await,
-        scene.api.turns.take(-2).await,
-    );
+    let _turns = scene.all_turns().await;
     let call = scene.get("/api/v1/apps", &token);
     tokio::pin!(call);
     let waiting = timeout(Duration::from_secs(1), &mut call).await;

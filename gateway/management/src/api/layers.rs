@@ -99,7 +99,11 @@ async fn run(request: Request, next: Next, in_flight: &Arc<Beginning>) -> Respon
 }
 
 /// A stop waits until the response is sent. It ends a stream of events, which would not end by itself.
-fn until_stop(mut response: Response, drain: &Arc<Drain>, in_flight: Arc<Beginning>) -> Response {
+pub(crate) fn until_stop(
+    mut response: Response,
+    drain: &Arc<Drain>,
+    in_flight: Arc<Beginning>,
+) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_some_and(|kind| kind == "text/event-stream") {
         let drain = Arc::clone(drain);

@@ -68,7 +68,10 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
         let role = role_for(api.console, target.app(), operation.route.role);
         let caller = authenticate(&api, role, address, Some(proof), "console").await?;
         read_revision(&mut input, &HeaderMap::new())?;
-        let _turn = api.turns.take(caller.token.id).await?;
+        let _turn = match I::TAKES_TURN {
+            true => Some(api.turns.take(caller.token.id).await?),
+            false => None,
+        };
         let output = (operation.run)(&api.context(&caller, language), target, input).await?;
         Ok(output)
     });
@@ -83,7 +86,7 @@ pub(crate) async fn watch_for(
 ) -> Result<Response, ApiError> {
     let caller = authenticate(api, Role::Viewer, address, Some(proof), "console").await?;
     let _turn = api.turns.take(caller.token.id).await?;
-    Ok(watch_by(Arc::clone(api), &caller, params)?.into_response())
+    watch_by(Arc::clone(api), &caller, params)
 }
 
 async fn serve<T: Target, I: Input, O: Output>(

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    response::{IntoResponse, sse::Event},
+    response::{Response, sse::Event},
 };
 use futures_util::stream;
 use http::Uri;
@@ -58,7 +58,7 @@ pub(super) async fn stream(
     State(api): State<Shared>,
     caller: Caller,
     uri: Uri,
-) -> Result<impl IntoResponse, ApiError> {
+) -> Result<Response, ApiError> {
     watch_by(api, &caller, of_query(&uri)?)
 }
 
@@ -67,7 +67,7 @@ pub(super) fn watch_by(
     api: Shared,
     caller: &Caller,
     params: RequestParams,
-) -> Result<impl IntoResponse + use<>, ApiError> {
+) -> Result<Response, ApiError> {
     let filter = params.filter()?;
     let place = api.streams.take(caller)?;
     let watching = watch(&api.current.load())?.begin(filter);

@@ -12,10 +12,11 @@ use std::{
 };
 
 use axum::response::{
-    IntoResponse,
+    IntoResponse, Response,
     sse::{Event, KeepAlive, Sse},
 };
 use futures_util::stream::{Stream, StreamExt};
+use http::{HeaderValue, header::CACHE_CONTROL};
 use tokio::time::Instant;
 
 use super::{
@@ -101,7 +102,11 @@ impl Drop for Place {
 }
 
 /// The response of a stream.
-pub(super) fn response(events: impl Stream<Item = Event> + Send + 'static) -> impl IntoResponse {
+pub(super) fn response(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive)
+    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(keep_alive);
+    let mut response = events.into_response();
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    response
 }

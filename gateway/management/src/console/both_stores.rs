@@ -496,3 +496,43 @@ async fn what_strangers_send_is_shown_as_text() {
         assert!(!page.text.contains("<b>"), "{path}: {page:?}");
     }
 }
+
+#[tokio::test]
+async fn a_form_that_its_user_may_not_send_writes_no_row() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Viewer).await;
+    for path in ["/apps/new", "/versions/drain", "/settings/reload"] {
+        let shown = browser
+            .send(path, &[("once", "k1"), ("name", "Shop")])
+            .await;
+        assert_eq!(shown.status, StatusCode::FORBIDDEN, "{path}: {shown:?}");
+    }
+    let rows = "SELECT response FROM idempotency";
+    let row: Option<(Option<Vec<u8>>,)> = browser.scene.store.row(rows, Vec::new()).await.unwrap();
+    assert!(row.is_none());
+}
+
+#[tokio::test]
+async fn a_form_has_the_limit_of_a_call_and_an_import_that_of_a_file() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let long = "x".repeat(100_000);
+    for path in ["/doctor", "/apps/new"] {
+        let shown = browser.send(path, &[("once", "k1"), ("text", &long)]).await;
+        assert_eq!(
+            shown.status,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "{path}: {shown:?}"
+        );
+    }
+    let file = (1..=1000).map(|number| {
+        let key = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128.wrapping_mul(number);
+        format!("team-{number},{key:032x},Team {number}\n")
+    });
+    let file = format!("ident,key,name\n{}", file.collect::<String>());
+    // Two calls of the token run: an import needs none of their places.
+    let _turns = browser.scene.all_turns().await;
+    let fields = [("once", "k2"), ("file", &*file)];
+    let shown = browser.send("/apps/import", &fields).await;
+    assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
+}

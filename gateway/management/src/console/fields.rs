@@ -15,8 +15,8 @@ use crate::{
     operations::input::{Change, Limit, PageInput, malformed, of_text},
 };
 
-/// Limit of a form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
-const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;
+/// Limit of an import's form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
+const MAX_IMPORT_BYTES: usize = 2 * 1024 * 1024;
 
 /// The fields of a form, `application/x-www-form-urlencoded`.
 pub(super) struct Fields(Vec<(String, String)>);
@@ -27,7 +27,7 @@ impl FromRequest<Shared> for Fields {
     async fn from_request(request: Request, console: &Shared) -> Result<Self, Failure> {
         let (head, body) = request.into_parts();
         let reader = Reader::of_session(&console.sessions, &head.headers);
-        let bytes = read_form(console, body).await;
+        let bytes = read_form(console, head.uri.path(), body).await;
         let bytes = bytes.map_err(|error| Failure::of_error(&error, reader))?;
         let fields = form_urlencoded::parse(&bytes);
         Ok(Self(fields.into_owned().collect()))
@@ -35,9 +35,13 @@ impl FromRequest<Shared> for Fields {
 }
 
 /// Reads a form whole.
-pub(super) async fn read_form(console: &Shared, body: Body) -> Result<Bytes, ApiError> {
+pub(super) async fn read_form(console: &Shared, path: &str, body: Body) -> Result<Bytes, ApiError> {
     let timeout = console.current.load().policy.bounds.timeouts.body;
-    api::read_body(body, MAX_FORM_BYTES, timeout).await
+    let limit = match path {
+        "/apps/import" => MAX_IMPORT_BYTES,
+        _ => api::MAX_BODY_BYTES,
+    };
+    api::read_body(body, limit, timeout).await
 }
 
 impl Fields {

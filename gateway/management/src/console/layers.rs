@@ -8,13 +8,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, Method, header};
-use signpost_kit::server::listener::UntilSent;
 
 use super::{
     Shared, failure::Failure, fields::read_form, is_of_api, links::parameter, page::Reader,
     visitor::Refused,
 };
-use crate::api::{ApiError, Unchanged, allowed_methods, form_once, is_cross_site};
+use crate::api::{ApiError, Unchanged, allowed_methods, form_once, is_cross_site, until_stop};
 
 /// The Content-Security-Policy: everything is from the listener itself, but a page's empty icon. `form-action` and `base-uri`
 /// do not fall back to `default-src`.
@@ -30,8 +29,8 @@ pub(super) async fn around(
     if is_of_api(request.uri().path()) {
         return next.run(request).await;
     }
-    let drain = &console.current.load().state.drain;
-    let in_flight = UntilSent(Arc::new(drain.begin_connection()));
+    let drain = Arc::clone(&console.current.load().state.drain);
+    let in_flight = Arc::new(drain.begin_connection());
     let reader = Reader::of_request(request.headers());
     let is_form = request.method() == Method::POST;
     let mut response = if is_form && is_cross_site(request.headers()) {
@@ -46,8 +45,6 @@ pub(super) async fn around(
             None => response,
         }
     };
-    // A stop waits until it is sent.
-    response.extensions_mut().insert(in_flight);
     let headers = response.headers_mut();
     let fixed = HeaderValue::from_static;
     headers.insert(header::CONTENT_SECURITY_POLICY, fixed(POLICY));
@@ -59,7 +56,7 @@ pub(super) async fn around(
     headers.insert("cross-origin-resource-policy", fixed("same-origin"));
     let caching = headers.entry(header::CACHE_CONTROL);
     caching.or_insert(fixed("no-store"));
-    response
+    until_stop(response, &drain, in_flight)
 }
 
 /// Makes a form with a key once: what is sent again gets the same page.
@@ -75,7 +72,7 @@ pub(super) async fn once(
         return next.run(Request::from_parts(head, body)).await;
     };
     let reader = Reader::new(&head.headers, &session);
-    let body = match read_form(&console, body).await {
+    let body = match read_form(&console, head.uri.path(), body).await {
         Ok(body) => body,
         Err(error) => return Failure::of_error(&error, reader).into_response(),
     };

@@ -65,9 +65,7 @@ impl Visitor {
         target: T,
         input: I,
     ) -> Result<O, Failure> {
-        if let (Kind::Change | Kind::Create, Some(error)) = (operation.route.kind, &self.refused) {
-            return Err(self.failed(error));
-        }
+        self.allowed(operation.route.kind)?;
         let api = &self.console.operations;
         let who = (
             self.session.proof.clone(),
@@ -78,6 +76,14 @@ impl Visitor {
         done.map_err(|error| self.failed(&error))
     }
 
+    /// Fails for a change if the form may not change anything.
+    fn allowed(&self, kind: Kind) -> Result<(), Failure> {
+        match (kind, &self.refused) {
+            (Kind::Change | Kind::Create, Some(error)) => Err(self.failed(error)),
+            _ => Ok(()),
+        }
+    }
+
     /// Runs an operation by a form, whose input may not be readable.
     pub(super) async fn submit<T: Target, I: Input, O: Output>(
         &self,
@@ -85,6 +91,7 @@ impl Visitor {
         target: T,
         input: Result<I, ApiError>,
     ) -> Result<O, Failure> {
+        self.allowed(operation.route.kind)?;
         let input = input.map_err(|error| self.refused(&error))?;
         self.run(operation, target, input).await
     }

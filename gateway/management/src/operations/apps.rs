@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{
     Context, Face, Input, Kind, Operation, Output, Result,
-    input::{Change, Decision, Limit, List, Nothing, Text, Why, given, given_list},
+    input::{Change, Decision, Limit, List, Nothing, REVISION_HELP, Text, Why, given, given_list},
 };
 use crate::administration::{
     apps::{Administration, AdministrationError, Cursor, Listing},
@@ -237,7 +237,7 @@ pub struct Update {
     #[serde(skip)]
     pub options: UpdateOptions,
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..), help = REVISION_HELP)]
     #[schema(minimum = 1)]
     pub revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
@@ -362,7 +362,7 @@ pub struct Rotation {
     #[schema(minimum = 0, maximum = 720, default = 24)]
     pub overlap_hours: u64,
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..), help = REVISION_HELP)]
     #[schema(minimum = 1)]
     pub revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.

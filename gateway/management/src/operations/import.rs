@@ -1,6 +1,6 @@
 //! The import of applications: the API has a route of its own for it, since its body is a file.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use clap::Args;
 use serde::Deserialize;
@@ -45,14 +45,27 @@ pub struct ImportInput {
     /// CSV or JSON lines.
     #[arg(skip)]
     #[serde(skip)]
-    pub file: Zeroizing<Vec<u8>>,
+    pub file: ImportFile,
     /// Of a caller that has waited for the file; the import takes one otherwise.
     #[arg(skip)]
     #[serde(skip)]
     pub(crate) place: Option<SemaphorePermit<'static>>,
 }
 
-impl Input for ImportInput {}
+impl Input for ImportInput {
+    const TAKES_TURN: bool = false;
+}
+
+/// What is imported: it has keys.
+#[derive(Default)]
+pub struct ImportFile(pub Zeroizing<Vec<u8>>);
+
+impl fmt::Debug for ImportFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} bytes", self.0.len())
+    }
+}
+
 impl Output for ImportSummary {}
 
 /// Imports all of a file, or nothing.
@@ -77,7 +90,7 @@ async fn import(context: &Context, mut input: ImportInput) -> Result<ImportSumma
     let (author, at) = (context.author(input.reason), context.caller.at);
     let import = async move {
         let _place = place;
-        let file = &input.file;
+        let ImportFile(file) = &input.file;
         administration
             .import(file, input.allow_weak_key, author, at)
             .await

@@ -29,6 +29,9 @@ use crate::administration::{
 /// The error of an ident that is none.
 const UNKNOWN_APP: &str = "no application";
 
+/// Of the option of commands.
+pub(super) const REVISION_HELP: &str =
+    "Change nothing if the application has another revision: app show has it";
 /// Items of a page, if no number is given.
 pub(crate) const DEFAULT_LIMIT: u16 = 100;
 /// Limit of a page's items in a call of the API.
@@ -112,7 +115,7 @@ impl Input for Why {}
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// The revision that the change was decided upon; the header `If-Match` can name it, too.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..), help = REVISION_HELP)]
     #[schema(minimum = 1)]
     pub revision: Option<i64>,
     /// Why, for the audit: up to 200 characters.
@@ -238,9 +241,9 @@ pub struct NamedPage {
 impl Input for NamedPage {}
 
 impl NamedPage {
-    /// The longest one.
+    /// All of them.
     pub const ALL: Self = Self {
-        limit: Limit(MAX_LIMIT),
+        limit: Limit(u16::MAX),
         after: None,
     };
 

@@ -78,6 +78,15 @@ impl Output for Summary {
     }
 }
 
+impl ReportInput {
+    fn days(&self) -> Result<u16, ApiError> {
+        let days = self.days.unwrap_or(DEFAULT_DAYS);
+        let is_kept = (1..=KEEP_USAGE_DAYS).contains(&days);
+        let refused = || ApiError::invalid("days", format!("1 to {KEEP_USAGE_DAYS}"));
+        is_kept.then_some(days).ok_or_else(refused)
+    }
+}
+
 /// Reports who uses each version.
 pub(crate) const REPORT: Operation<(), ReportInput, Summary> = Operation::read(
     "/api/v1/versions/report",
@@ -87,6 +96,7 @@ pub(crate) const REPORT: Operation<(), ReportInput, Summary> = Operation::read(
 
 /// One of few at a time, and of not too many applications.
 async fn bounded_report(context: &Context, input: ReportInput) -> Result<Summary> {
+    input.days()?;
     let place = place_of_report()?;
     if input.app.is_none() && usage_rows::is_large(&context.store, MAX_ROWS).await? {
         return Err(ApiError::from(Code::ReportTooLarge).into());
@@ -102,10 +112,7 @@ async fn bounded_report(context: &Context, input: ReportInput) -> Result<Summary
 ///
 /// A member of the input is not allowed, or the store is unavailable.
 pub async fn report(context: &Context, versions: &Versions, input: ReportInput) -> Result<Summary> {
-    let days = input.days.unwrap_or(DEFAULT_DAYS);
-    if !(1..=KEEP_USAGE_DAYS).contains(&days) {
-        return Err(ApiError::invalid("days", format!("1 to {KEEP_USAGE_DAYS}")).into());
-    }
+    let days = input.days()?;
     let app = match input.app {
         Some(KnownIdent(ident)) => {
             let app = context.apps().store.0.find(ident).await?;

@@ -92,7 +92,7 @@ pub(super) async fn import(import: Import) -> anyhow::Result<()> {
 }
 
 fn read(path: &Path, input: &mut ImportInput) -> Result<(), ImportError> {
-    input.file = if path == Path::new("-") {
+    input.file.0 = if path == Path::new("-") {
         read_file(io::stdin().lock(), 0)?
     } else {
         let file = File::open(path)?;

@@ -12,7 +12,7 @@ use crate::{
         parts::{Field, of_change},
         visitor::Visitor,
     },
-    operations::import::{IMPORT, ImportInput},
+    operations::import::{IMPORT, ImportFile, ImportInput},
 };
 
 /// The form.
@@ -52,9 +52,9 @@ pub(in crate::console) async fn import(
     let file = fields.get("file");
     let input = || {
         Ok(ImportInput {
-            allow_weak_key: fields.given("allow_weak_key").is_some(),
+            allow_weak_key: fields.get("allow_weak_key") == "true",
             reason: fields.value("reason")?,
-            file: Zeroizing::new(file.as_bytes().to_vec()),
+            file: ImportFile(Zeroizing::new(file.as_bytes().to_vec())),
             place: None,
         })
     };

@@ -24,3 +24,31 @@ pub mod doctor;
 pub mod operations;
 pub mod readiness;
 pub mod reports;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use signpost_kit::reload::ReloadHandle;
+use signpost_proxy::{ConsoleSettings, Gateway, StoredApps};
+
+/// What the management listener serves to operators: the API, and the console if it is configured.
+///
+/// # Errors
+///
+/// The console cannot open its client of the login service.
+pub fn router(
+    apps: StoredApps,
+    current: &Arc<ArcSwap<Gateway>>,
+    reload: ReloadHandle,
+    console: Option<ConsoleSettings>,
+    has_tls: bool,
+) -> anyhow::Result<Router> {
+    let application = console.as_ref().and_then(|settings| settings.application);
+    let api = Arc::new(api::Api::new(apps, current, reload, application));
+    let Some(settings) = console else {
+        return Ok(api::router(&api));
+    };
+    let accounts = console::Accounts::new(settings, has_tls)?;
+    Ok(console::router(&api, accounts, current))
+}

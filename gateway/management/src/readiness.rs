@@ -37,6 +37,18 @@ pub struct GatewayReadiness {
     pub master_keys: Option<Arc<MasterKeyCheck>>,
 }
 
+impl GatewayReadiness {
+    /// Of a gateway with these applications of a store.
+    #[must_use]
+    pub fn new(stored: Option<&StoredApps>, current: &Arc<ArcSwap<Gateway>>) -> Self {
+        Self {
+            store: stored.map(|stored| stored.database().clone()),
+            current: Arc::clone(current),
+            master_keys: stored.cloned().map(MasterKeyCheck::new).map(Arc::new),
+        }
+    }
+}
+
 /// Looks for keys in the store whose master key is not known here.
 pub struct MasterKeyCheck {
     apps: StoredApps,

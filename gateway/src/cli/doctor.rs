@@ -107,17 +107,14 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
             pasted.name_app(&names, app.clone());
         }
     };
-    let (mut pasted, own) = match &arguments.sign {
-        Some(sign) => {
-            let own = without_line_end(&input);
-            let pasted = request_of(own, sign, &rules, &name_app).await?;
-            (pasted, Some(own.to_owned()))
-        }
-        None => {
-            let own = arguments.canonical.as_deref().map(read_file).transpose()?;
-            let own = own.map(|own| without_line_end(&own).to_owned());
-            (input.parse().context("the input; allowed")?, own)
-        }
+    let own = match (&arguments.sign, arguments.canonical.as_deref()) {
+        (Some(_), _) => Some(input.clone()),
+        (None, file) => file.map(read_file).transpose()?,
+    };
+    let own = own.map(|own| without_line_end(&own).to_owned());
+    let mut pasted = match (&arguments.sign, &own) {
+        (Some(sign), Some(own)) => request_of(own, sign, &rules, &name_app).await?,
+        _ => input.parse().context("the input; allowed")?,
     };
     name_app(&mut pasted);
     let patient = Patient {
@@ -128,11 +125,8 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         may_sign: &|_| arguments.sign.is_none(),
     };
     let (findings, app) = patient.examine().await;
-    if let (Some(_), Some((store, _)), Some(ident)) = (
-        &findings.signed,
-        stored,
-        app.as_ref().and_then(|app| app.ident.as_ref()),
-    ) {
+    let ident = app.as_ref().and_then(|app| app.ident.as_ref());
+    if let (Some(_), Some((store, _)), Some(ident)) = (&findings.signed, stored, ident) {
         let (author, at) = (arguments.why.author(), rules.now);
         let row = audit::of_signing(ident.as_str(), &findings.method, &findings.path, author, at);
         // A signature is shown only if its row was written.
@@ -144,11 +138,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
         show(&findings, &arguments.languages, &config.public_url);
     }
     let is_right = findings.steps.iter().all(|step| step.problem.is_none());
-    Ok(if is_right {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!is_right)))
 }
 
 /// The request of which only the string and the signature are known.

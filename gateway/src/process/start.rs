@@ -27,12 +27,7 @@ use signpost_kit::{
         shutdown::{LastWrite, Phase},
     },
 };
-use signpost_management::{
-    api::{self, Api},
-    console::{self, Accounts},
-    readiness::{GatewayReadiness, MasterKeyCheck},
-    reports::rejections::RejectionSearch,
-};
+use signpost_management::{readiness::GatewayReadiness, reports::rejections::RejectionSearch};
 use signpost_proxy::{
     Config, Gateway,
     program::{
@@ -90,12 +85,7 @@ pub(crate) fn run(
     let mut server = Server::new_with_opt_and_conf(None, pingora_conf());
     server.bootstrap();
     let current = first_gateway(config, &mut apps, descriptors)?;
-    let stored = apps.stored.as_ref();
-    let readiness = GatewayReadiness {
-        store: stored.map(|stored| stored.database().clone()),
-        current: Arc::clone(&current),
-        master_keys: apps.stored.clone().map(MasterKeyCheck::new).map(Arc::new),
-    };
+    let readiness = GatewayReadiness::new(apps.stored.as_ref(), &current);
     let (tasks, last_writes) = StoreTasks::new(&current, &mut apps, &readiness)?;
     let row = tasks.presence.as_ref().map(Presence::row);
     let handed_over = Arc::new(Notify::new());
@@ -118,58 +108,25 @@ pub(crate) fn run(
     let reload = control.start(reload, tasks)?;
     let api = apps.stored.take().filter(|_| management.api);
     let has_tls = management.tls.is_some();
-    let console = management
-        .console
-        .as_ref()
-        .and_then(|settings| settings.application);
+    let pages = api.map(|apps| {
+        signpost_management::router(apps, &current, reload, management.console, has_tls)
+    });
     let health = Management {
         hosts: management.settings.hosts,
         tls: management.tls.map(management_tls),
-        other: api
-            .map(|apps| -> anyhow::Result<_> {
-                let api = Arc::new(Api::new(apps, &current, reload, console));
-                Ok(match management.console {
-                    Some(settings) => {
-                        let accounts = Accounts::new(settings, has_tls)?;
-                        console::router(&api, accounts, &current)
-                    }
-                    None => api::router(&api),
-                })
-            })
-            .transpose()?,
+        other: pages.transpose()?,
         readiness,
         metrics: metrics(&current, log.writer().dropped_lines()),
     };
     // From here on, connections wait for this process: what could fail has been done.
     listeners.listen()?;
     let clients = Arc::new(Clients::new(&current, descriptors, listeners.sockets()));
-    for (number, sockets) in workers.into_iter().enumerate() {
-        server.add_service(Worker {
-            name: format!("clients-{number}"),
-            sockets,
-            clients: Arc::clone(&clients),
-        });
-    }
+    add_workers(&mut server, workers, &clients);
     health.start(management_socket, descriptors, management_phases)?;
     log_start(&current.load(), management_listen, &public_url);
-    let (stop, ended) = Stop::new(
-        current,
-        &listeners,
-        log.writer().clone(),
-        last_writes,
-        row,
-        handed_over,
-    );
-    run_in_background(server, stop)?;
-    if let Some(taken) = taken {
-        // From here on the old process drains, so everything that can fail comes before. If that process has given up
-        // waiting, it goes on serving, and this one must end.
-        taken.ready()?;
-    }
-    notify_service_manager(&[NotifyState::Ready]);
-    // The server's thread owns the sender. A panic there drops it, and the process ends, instead of living on without
-    // clients.
-    ended.recv().context("the server stopped by itself")
+    let writer = log.writer().clone();
+    let (stop, ended) = Stop::new(current, &listeners, writer, last_writes, row, handed_over);
+    run_until_stopped(server, stop, &ended, taken)
 }
 
 /// The TLS of the management listener, whose files are watched like the files of clients' listeners.
@@ -210,15 +167,43 @@ fn first_gateway(
     Ok(Arc::new(ArcSwap::from_pointee(gateway)))
 }
 
-/// Runs the server in a thread. The process ends without waiting for pingora's runtimes: without work stealing, their
-/// threads never stop trying to accept connections (0.9.1).
-fn run_in_background(server: Server, stop: Stop) -> anyhow::Result<()> {
+/// Adds a worker thread for each of these sets of sockets.
+fn add_workers(
+    server: &mut Server,
+    workers: Vec<mpsc::UnboundedReceiver<WorkerSocket>>,
+    clients: &Arc<Clients>,
+) {
+    for (number, sockets) in workers.into_iter().enumerate() {
+        server.add_service(Worker {
+            name: format!("clients-{number}"),
+            sockets,
+            clients: Arc::clone(clients),
+        });
+    }
+}
+
+/// Runs pingora's server in a thread until it stops. The process ends without waiting for pingora's runtimes: without work
+/// stealing, their threads never stop trying to accept connections (0.9.1).
+fn run_until_stopped(
+    server: Server,
+    stop: Stop,
+    ended: &std::sync::mpsc::Receiver<()>,
+    taken: Option<&TakenOver>,
+) -> anyhow::Result<()> {
     let shutdown_signal = Box::new(stop);
     thread::Builder::new()
         .name("server".to_owned())
         .spawn(move || server.run(RunArgs { shutdown_signal }))
         .context("cannot start the server")?;
-    Ok(())
+    if let Some(taken) = taken {
+        // From here on the old process drains, so everything that can fail comes before. If that process has given up
+        // waiting, it goes on serving, and this one must end.
+        taken.ready()?;
+    }
+    notify_service_manager(&[NotifyState::Ready]);
+    // The server's thread owns the sender. A panic there drops it, and the process ends, instead of living on without
+    // clients.
+    ended.recv().context("the server stopped by itself")
 }
 
 /// What reads and writes the store every few seconds; nothing in single-application mode.

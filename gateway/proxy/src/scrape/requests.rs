@@ -41,21 +41,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
             sample(&labels, count)
         })
     })?;
-    scrape.counter(APPLICATION_REQUESTS, |sample| {
-        let shown = records.usage.as_ref().map(|usage| usage.scrape());
-        let shown = metrics.unnamed().chain(shown.into_iter().flatten());
-        let shown: Vec<_> = shown.collect();
-        let counts = shown.iter().flat_map(|(app, counts)| {
-            let by_class = STATUS_CLASSES.iter().zip(counts);
-            by_class.map(move |(class, count)| (&**app, *class, *count))
-        });
-        counts
-            // Without this, each application would have a series for each class that it never got.
-            .filter(|(_, _, count)| *count > 0)
-            .try_for_each(|(app, class, count)| {
-                sample(&[("app", app), ("status_class", class)], count)
-            })
-    })?;
+    write_applications(gateway, scrape)?;
     write_durations(metrics, scrape)?;
     scrape.counter(VERIFICATION_FAILURES, |sample| {
         let mut failures = metrics.verification_failures();
@@ -78,6 +64,25 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         failures.try_for_each(|((version, change), count)| {
             sample(&[("version", version), ("change", change)], *count)
         })
+    })
+}
+
+fn write_applications(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
+    let records = &gateway.state.records;
+    scrape.counter(APPLICATION_REQUESTS, |sample| {
+        let shown = records.usage.as_ref().map(|usage| usage.scrape());
+        let shown = records.metrics.unnamed().chain(shown.into_iter().flatten());
+        let shown: Vec<_> = shown.collect();
+        let counts = shown.iter().flat_map(|(app, counts)| {
+            let by_class = STATUS_CLASSES.iter().zip(counts);
+            by_class.map(move |(class, count)| (&**app, *class, *count))
+        });
+        counts
+            // Without this, each application would have a series for each class that it never got.
+            .filter(|(_, _, count)| *count > 0)
+            .try_for_each(|(app, class, count)| {
+                sample(&[("app", app), ("status_class", class)], count)
+            })
     })
 }
 

@@ -19,7 +19,7 @@ use super::{
     canaries::{Canary, StickyBy, read_canaries},
     changes::Changes,
     life_cycle::{LifeCycle, Stage},
-    routes::{CommonRoute, read_routes},
+    routes::{CommonRoute, Route, read_routes},
     shadow::{Shadow, read_shadow},
 };
 use crate::config::{
@@ -138,17 +138,8 @@ impl ServedVersion {
         };
         let sticky_by = own.as_ref().map_or(StickyBy::Client, |own| own.sticky_by);
         let canaries = own.map(|own| numbering.add_own(own, unsigned));
-        let routes = routes.into_iter().map(|route| {
-            let part = Part::Route(route.path.clone());
-            let unsigned = route.unsigned.unwrap_or(of_routes);
-            let index = numbering.add(
-                part,
-                route.upstream,
-                (route.account, unsigned),
-                route.secret,
-            );
-            (route.path, index)
-        });
+        let routes = routes.into_iter();
+        let routes = routes.map(|route| numbering.add_route(route, of_routes));
         let routes = routes.collect();
         let bridge = bridge.map(|to| Bridge {
             to: Arc::new(to),
@@ -427,6 +418,14 @@ impl Numbering<'_, '_> {
         let backend = self.reading.add(name, upstream, account, secret);
         self.destinations.push(Destination { backend, unsigned });
         index
+    }
+
+    /// Adds a route. `of_routes` is the rule for unsigned requests of a route that has none of its own.
+    fn add_route(&mut self, route: Route, of_routes: Unsigned) -> (PathPattern, BackendIndex) {
+        let part = Part::Route(route.path.clone());
+        let rules = (route.account, route.unsigned.unwrap_or(of_routes));
+        let index = self.add(part, route.upstream, rules, route.secret);
+        (route.path, index)
     }
 
     /// Adds the version's own backend, then its canaries. Returns these with the ends of their shares.

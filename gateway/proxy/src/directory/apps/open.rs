@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use ring::hmac;
 use signpost_kit::clock::{Clock, SystemClock};
+use signpost_protocol::sign::AppKey;
 use signpost_store::{
     Change, OpenError, Store, StoreError, StoreSettings, Topic, changes::Watch, tables::sealed_keys,
 };
@@ -51,6 +52,24 @@ pub struct OpenApps {
     _watch: Option<Watch>,
 }
 
+impl OpenApps {
+    /// In single-application mode. Only accounts may need a store.
+    fn of_one(config: &Config, key: AppKey) -> anyhow::Result<Self> {
+        let accounts = config.versions.check_accounts();
+        Ok(Self {
+            directory: AppDirectory::single(key),
+            store: None,
+            stored: None,
+            accounts: accounts.then(|| open_accounts(&config.store)).transpose()?,
+            rate_key: None,
+            loader: None,
+            drains_changed: Arc::default(),
+            rejection_wanted: Arc::default(),
+            _watch: None,
+        })
+    }
+}
+
 /// Opens the applications at the start of a gateway. Blocking.
 ///
 /// # Errors
@@ -58,23 +77,7 @@ pub struct OpenApps {
 /// As [`open_store`]; or the store cannot be watched.
 pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     let multi = match &config.applications {
-        Applications::Single(key) => {
-            return Ok(OpenApps {
-                directory: AppDirectory::single(key.clone()),
-                store: None,
-                stored: None,
-                accounts: config
-                    .versions
-                    .check_accounts()
-                    .then(|| open_accounts(&config.store))
-                    .transpose()?,
-                rate_key: None,
-                loader: None,
-                drains_changed: Arc::default(),
-                rejection_wanted: Arc::default(),
-                _watch: None,
-            });
-        }
+        Applications::Single(key) => return OpenApps::of_one(config, key.clone()),
         Applications::Multi(multi) => multi,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -94,43 +97,20 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
     warn_of_unusable_defaults(&config.store, &config.versions);
     let apps = CachedApps::new(Arc::new(store.clone()), multi.cache_entries);
     if let Some(snapshot) = snapshot {
-        let age = SystemClock.now().since(snapshot.true_at);
-        let entries = snapshot.apps.into_iter();
-        apps.cache
-            .restore(age, entries.map(|(ident, app)| (ident, Arc::new(app))));
+        let (age, apps_then) = (SystemClock.now().since(snapshot.true_at), snapshot.apps);
+        let entries = apps_then
+            .into_iter()
+            .map(|(ident, app)| (ident, Arc::new(app)));
+        apps.cache.restore(age, entries);
     }
     let file = sealer
         .as_ref()
         .and_then(|sealer| snapshot_file(config, multi, sealer));
     let stored = Some(store.for_management());
     let loader = AppLoader::new(store, Arc::clone(&apps.all), file, Arc::new(SystemClock));
-    let (subscriber, accounts) = (
-        apps.subscriber(),
-        Arc::new(AccountDirectory::new(&database)),
-    );
-    let accounts_subscriber = Arc::clone(&accounts);
-    let drains_changed: Arc<Notify> = Arc::default();
-    let drains_subscriber = Arc::clone(&drains_changed);
-    let rejection_wanted: Arc<Notify> = Arc::default();
-    let rejection_subscriber = Arc::clone(&rejection_wanted);
-    let on_change = move |change| {
-        subscriber(&change);
-        accounts_subscriber.on_change(&change);
-        // Also when the feed returns: a drained address may have been missed. `notify_one` leaves a permit if the
-        // watcher is busy.
-        if !matches!(&change, Change::Item { topic, .. } if *topic != Topic::Drain) {
-            drains_subscriber.notify_one();
-        }
-        if matches!(
-            &change,
-            Change::Item {
-                topic: Topic::Rejection,
-                ..
-            }
-        ) {
-            rejection_subscriber.notify_one();
-        }
-    };
+    let accounts = Arc::new(AccountDirectory::new(&database));
+    let (drains_changed, rejection_wanted) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+    let on_change = subscriber(&apps, &accounts, &drains_changed, &rejection_wanted);
     let watch = database
         .watch(since_epoch, on_change)
         .context("cannot subscribe to the store's change feed")?;
@@ -145,6 +125,33 @@ pub fn open_apps(config: &Config) -> anyhow::Result<OpenApps> {
         rejection_wanted,
         _watch: Some(watch),
     })
+}
+
+/// What is told of each change in the store.
+fn subscriber(
+    apps: &CachedApps,
+    accounts: &Arc<AccountDirectory>,
+    drains: &Arc<Notify>,
+    rejections: &Arc<Notify>,
+) -> impl Fn(Change) + Send + 'static {
+    let (apps, accounts) = (apps.subscriber(), Arc::clone(accounts));
+    let (drains, rejections) = (Arc::clone(drains), Arc::clone(rejections));
+    move |change| {
+        apps(&change);
+        accounts.on_change(&change);
+        let topic = match &change {
+            Change::Item { topic, .. } => Some(*topic),
+            _ => None,
+        };
+        // Also when the feed returns: a drained address may have been missed. `notify_one` leaves a permit if the
+        // watcher is busy.
+        if topic.is_none_or(|topic| topic == Topic::Drain) {
+            drains.notify_one();
+        }
+        if topic == Some(Topic::Rejection) {
+            rejections.notify_one();
+        }
+    }
 }
 
 /// What the gateway starts with although its store does not answer: a store that is opened later, and the applications of

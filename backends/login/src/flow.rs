@@ -11,10 +11,10 @@
 
 mod begin;
 mod browser;
-mod collect;
 mod find;
 mod finish;
 mod outcome;
+mod redeem;
 mod refusal;
 pub(crate) mod return_to;
 
@@ -28,13 +28,13 @@ use url::Url;
 
 pub use self::{
     begin::PollingLogin,
-    collect::{Check, CheckStatus, LoginResult},
+    redeem::{Check, CheckStatus, LoginResult},
 };
 pub(crate) use self::{
     begin::{LoginRequest, begin_polling, begin_redirect},
-    collect::{check, redeem_ticket, redeem_token},
     finish::{Callback, Grant},
     outcome::BrowserOutcome,
+    redeem::{check, redeem_ticket, redeem_token},
     refusal::Refusal,
 };
 use crate::{

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{
     BrowserRequest, LoginResult,
-    collect::issue_random,
+    redeem::issue_random,
     retry_store,
     return_to::{is_allowed, with_outcome},
 };

@@ -8,9 +8,9 @@ use url::Url;
 
 use crate::{
     MAX_DOCUMENT,
-    algorithm::Algorithm,
     fault::Shown,
     json::Object,
+    keys::Algorithm,
     web_url::{self, UrlFault},
 };
 

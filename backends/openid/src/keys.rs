@@ -12,7 +12,7 @@ use ring::signature::{
 };
 use serde_json::value::RawValue;
 
-use crate::{MAX_DOCUMENT, algorithm::Algorithm, fault::TokenFault, json::Object};
+use crate::{MAX_DOCUMENT, fault::TokenFault, json::Object};
 
 /// Most keys in a set.
 const MAX_KEYS: usize = 100;
@@ -108,6 +108,37 @@ impl Keys {
 impl fmt::Debug for Keys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Keys({})", self.count())
+    }
+}
+
+/// An algorithm that an ID token may be signed by. A key has exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518 section 3.3). Every provider has it (OIDC Discovery section 3).
+    Rs256,
+    /// ECDSA on P-256 with SHA-256 (RFC 7518 section 3.4).
+    Es256,
+    /// Ed25519 (RFC 8037 section 3.1).
+    EdDsa,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
+
+    /// The name in `alg`. Names are case-sensitive.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|algorithm| algorithm.name() == name)
     }
 }
 

@@ -12,8 +12,7 @@
 //! | --- | --- | --- |
 //! | [`web_url`] | the URLs that a provider may name | OIDC Core 16.17 |
 //! | [`discovery`] | the issuer and its discovery document | OIDC Discovery 3 and 4, RFC 9207 3 |
-//! | [`algorithm`] | the signature algorithms | RFC 7518 3.1, RFC 8037 3.1 |
-//! | [`keys`] | the provider's public keys | RFC 7517 4 and 5, RFC 7518 6, RFC 8037 2 |
+//! | [`keys`] | the provider's public keys, and their signature algorithms | RFC 7517 4 and 5, RFC 7518 3.1 and 6, RFC 8037 2 and 3.1 |
 //! | [`token`] | the compact JWS that an ID token is, and its signature | RFC 7515 3, 4 and 5.2, RFC 8725 3 |
 //! | [`claims`] | what a signed ID token must say | OIDC Core 2, 3.1.3.7 and 5.1 |
 //! | [`fault`] | why an ID token is rejected, and what a log line shows of it | |
@@ -21,7 +20,6 @@
 //! Deliberately absent: `alg: none`, HMAC (its key would be the client secret) and encrypted ID tokens; keys that a
 //! token brings along (`jwk`, `jku`, `x5c`, `x5u`); algorithms that are chosen by the token alone (the key decides).
 
-pub mod algorithm;
 pub mod claims;
 pub mod discovery;
 pub mod fault;
@@ -33,11 +31,10 @@ pub mod token;
 pub mod web_url;
 
 pub use self::{
-    algorithm::Algorithm,
     claims::{Claims, Expected, LEEWAY, User},
     discovery::{Discovery, DiscoveryFault, IssuerFault, discovery_url},
     fault::{Shown, TokenFault},
-    keys::{Keys, KeysFault},
+    keys::{Algorithm, Keys, KeysFault},
     token::{IdToken, MAX_TOKEN},
     web_url::UrlFault,
 };

@@ -22,7 +22,7 @@ use ring::{
 };
 use serde_json::{Value, json};
 
-use crate::algorithm::Algorithm;
+use crate::keys::Algorithm;
 
 /// Made by `openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048`, as PKCS#8. It protects nothing.
 const RSA: &[u8] = include_bytes!("testing/rsa_test_key.der");

@@ -7,14 +7,14 @@ mod gateway_secret;
 mod limits;
 mod logins;
 mod provider;
-mod public_url;
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path, str::FromStr, time::Duration};
 
 use signpost_kit::{
     config::{
         self as engine, ConfigError, Loaded, Read, Section,
         keys::{Key, keys},
+        origin::ParseOriginError,
         shared_keys::{self, Log, TracingSettings},
     },
     read_all,
@@ -22,6 +22,7 @@ use signpost_kit::{
 };
 use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;
+use url::Url;
 
 pub use signpost_kit::config::origin::Origin;
 
@@ -30,11 +31,11 @@ pub use self::{
     limits::{LoginLimits, Timeouts},
     logins::{Lifetimes, Polling, SameNetwork, SingleApplication},
     provider::{
-        ClientAuth, FieldPath, Label, OAuthSettings, PassedOn, Protocol, ProviderConfig,
-        ProviderName, Providers,
+        ClientAuth, Label, OAuthSettings, PassedOn, Protocol, ProviderConfig, ProviderName,
+        Providers,
     },
-    public_url::PublicUrl,
 };
+pub use crate::json::FieldPath;
 
 /// Default of `listen`: v1's address in `conf/README.md`.
 const LISTEN: &str = "127.0.0.1:7001";
@@ -203,6 +204,40 @@ impl Config {
         let warnings = warnings.chain(self.providers.warnings());
         let warnings = warnings.chain(self.tracing.warnings());
         warnings.chain(self.secret_warnings.clone()).collect()
+    }
+}
+
+/// The gateway's origin as browsers see it. Determines the URLs sent to browsers, and the cookies' attributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(Origin);
+
+impl PublicUrl {
+    /// Whether the scheme is https, so that cookies can be `Secure`.
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.is_https()
+    }
+
+    /// OAuth's `redirect_uri`, where the provider sends the browser back to. CONTRACT 8.
+    pub(crate) fn callback(&self) -> Url {
+        let mut url = self.0.to_url();
+        url.set_path("/login");
+        url
+    }
+
+    /// The URL of the page of the polling login of `state`.
+    pub(crate) fn page(&self, state: &str) -> Url {
+        let mut url = self.callback();
+        url.query_pairs_mut().append_pair("state", state);
+        url
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = ParseOriginError;
+
+    /// Parses an origin. It has no path, since the gateway forwards paths unchanged.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
     }
 }
 

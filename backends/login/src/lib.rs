@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `secret` | 256-bit secrets: the base of tokens, tickets, cookies and credentials |
 //! | `trace` | the spans of sampled requests |
-//! | `json` | members of a provider's JSON |
+//! | `json` | a provider's JSON: members, and where a user's fields are |
 //! | [`config`] | the configuration, parsed |
 //! | `records` | what the store holds: logins, accounts, credentials, events, applications |
 //! | `error` | all errors, and their problem codes |

@@ -1,6 +1,5 @@
 //! The providers that users log in with. CONTRACT 8.
 
-mod field;
 mod label;
 mod preset;
 mod settings;
@@ -11,7 +10,6 @@ use signpost_kit::config::{Invalid, Read, Section};
 use signpost_protocol::language::Language;
 
 pub use self::{
-    field::FieldPath,
     label::Label,
     preset::ClientAuth,
     settings::{OAuthSettings, PassedOn, Protocol, ProviderConfig},

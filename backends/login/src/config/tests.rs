@@ -340,3 +340,31 @@ fn an_applications_name_has_only_visible_characters() {
         assert!(with_name(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn a_public_url_is_only_an_origin() {
+    for good in [
+        "http://127.0.0.1:8080",
+        "https://login.example/",
+        "http://[::1]:80",
+    ] {
+        assert!(good.parse::<PublicUrl>().is_ok(), "{good}");
+    }
+    for bad in [
+        "",
+        "login.example",
+        "ftp://x",
+        "https://x/path",
+        "https://x/?q",
+        "https://x/#f",
+        "https://a@x/",
+    ] {
+        assert!(bad.parse::<PublicUrl>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_callback_is_the_login_path() {
+    let url: PublicUrl = "https://login.example:8443".parse().unwrap();
+    assert_eq!(url.callback().as_str(), "https://login.example:8443/login");
+}

@@ -9,10 +9,11 @@ use signpost_protocol::label_enum;
 use url::{Host, Url};
 
 use super::{
-    FieldPath, Label, ProviderName,
+    Label, ProviderName,
     preset::{self, ClientAuth, OAuth, PRESETS, Preset},
     quoted,
 };
+use crate::json::FieldPath;
 
 /// The public client secret of the sandbox provider. The sandbox is recognised by it.
 const SANDBOX_SECRET: &str = "sandbox-only-secret";

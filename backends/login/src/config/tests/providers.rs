@@ -87,7 +87,7 @@ fn client_and_secret_are_enough_for_a_kind_without_servers_of_ones_own() {
             &settings.token_url,
             &settings.user_url,
         ];
-        assert_eq!(found.map(url::Url::as_str), urls, "{kind}");
+        assert_eq!(found.map(Url::as_str), urls, "{kind}");
         assert_eq!(settings.id_field.to_string(), field);
         assert_eq!(provider.client_auth, Some(auth));
         assert!(provider.pkce, "{kind}");
@@ -119,7 +119,7 @@ fn a_server_of_ones_own_is_one_address() {
     let mixed = oauth(&one("gitlab", more).unwrap()).clone();
     let found = [&mixed.authorize_url, &mixed.token_url, &mixed.user_url];
     assert_eq!(
-        found.map(url::Url::as_str),
+        found.map(Url::as_str),
         [
             "https://a.example/oauth/authorize",
             "https://b.example/t",

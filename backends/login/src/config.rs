@@ -15,10 +15,10 @@ use signpost_kit::{
         self as engine, ConfigError, Loaded, Read, Section,
         keys::{Key, keys},
         origin::ParseOriginError,
-        shared_keys::{self, Log, TracingSettings},
+        shared_keys::{self, Log, ManagementSettings, TracingSettings},
     },
     read_all,
-    server::{names::ManagementSettings, shutdown::ShutdownSettings},
+    server::shutdown::ShutdownSettings,
 };
 use signpost_protocol::header::HeaderNames;
 use signpost_store::StoreSettings;

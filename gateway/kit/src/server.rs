@@ -6,7 +6,6 @@ pub mod health;
 pub mod listener;
 #[cfg(feature = "operators")]
 pub mod management;
-pub mod names;
 pub mod shutdown;
 pub mod signals;
 pub mod socket;

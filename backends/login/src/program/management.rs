@@ -5,13 +5,13 @@ use std::{net::TcpListener, sync::Arc};
 use anyhow::Context;
 use http::{Response, StatusCode};
 use signpost_kit::{
+    config::shared_keys::ManagementSettings,
     log::writer::{DroppedLines, write_dropped},
     metrics::{Metrics, process, store},
     reload::LastReload,
     server::{
         listener::HttpTimeouts,
         management::{Management, Readiness, text},
-        names::ManagementSettings,
         shutdown::Phase,
         socket::listen_on,
     },

@@ -19,11 +19,7 @@ pub use self::{
 use super::{ADDRESS, Read, Section};
 use crate::{
     secret::Secret,
-    server::{
-        names::{Hosts, ManagementSettings},
-        shutdown::ShutdownSettings,
-        socket::overlap,
-    },
+    server::{shutdown::ShutdownSettings, socket::overlap},
 };
 
 const PREFIX: &str = "a letter, then up to 31 letters, digits or hyphens";
@@ -170,6 +166,29 @@ pub fn gateway_secret(section: &mut Section<'_>, key: &str) -> Read<Option<Secre
         }
     }
     Ok(secret)
+}
+
+/// Settings of a management listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagementSettings {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The names under which it answers.
+    pub hosts: Hosts,
+}
+
+/// Names under which a management listener answers, besides IP addresses and `localhost`.
+///
+/// A page that an operator opens can give its own name the listener's address (DNS rebinding), and then read what the
+/// listener answers. But the browser still sends the page's name as `Host`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(pub Vec<String>);
+
+impl Hosts {
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str).chain(["localhost"])
+    }
 }
 
 /// Reads `[management]`: the listener of `/healthz`, `/readyz` and `/metrics`, at `default` if the file has

@@ -5,14 +5,14 @@
 
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     sync::{Arc, mpsc},
     thread,
 };
 
 use anyhow::Context;
 use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse};
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, uri::Authority};
 use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::{net::TcpStream, sync::watch};
@@ -21,11 +21,11 @@ use tokio_util::either::Either;
 use tower::ServiceExt;
 
 use crate::{
+    config::shared_keys::Hosts,
     metrics::Metrics,
     server::{
         descriptors::Descriptors,
         listener::{self, HttpSettings, HttpTimeouts},
-        names::Hosts,
         shutdown::Phase,
     },
 };
@@ -230,6 +230,30 @@ impl<R: Readiness> Management<R> {
     }
 }
 
+impl Hosts {
+    /// Whether a request may be answered. Without `Host` it may: browsers always send one, simple health checks do not.
+    fn allow(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get_all(header::HOST).into_iter();
+        given
+            .map(|host| Authority::try_from(host.as_bytes()))
+            // If there are several, each must be allowed: which of them the browser has set is unknown.
+            .all(|authority| authority.is_ok_and(|authority| self.have(&authority)))
+    }
+
+    /// Whether it is one of the names or an address, with or without a port, and nothing else: `user@localhost` also has
+    /// that host.
+    fn have(&self, authority: &Authority) -> bool {
+        let host = authority.host();
+        let is_port =
+            |port: &str| port.len() <= 5 && port.bytes().all(|digit| digit.is_ascii_digit());
+        let is_end = |rest: &str| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
+        let is_address = host.parse::<Ipv4Addr>().is_ok()
+            || host.trim_matches(['[', ']']).parse::<Ipv6Addr>().is_ok();
+        let is_known = is_address || self.names().any(|name| host.eq_ignore_ascii_case(name));
+        is_known && authority.as_str().strip_prefix(host).is_some_and(is_end)
+    }
+}
+
 async fn call(router: Router, request: Request<Incoming>, client: SocketAddr) -> Response<Body> {
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(client));
@@ -246,4 +270,76 @@ pub fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
     // A cache in between would show monitors a state that has passed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(hosts: &[&str]) -> bool {
+        let names = ["gateway-a", "Signpost.example"].map(str::to_owned);
+        let given = hosts
+            .iter()
+            .map(|host| (header::HOST, HeaderValue::from_str(host).unwrap()));
+        Hosts(names.into()).allow(&given.collect())
+    }
+
+    #[test]
+    fn addresses_localhost_and_configured_names_are_allowed() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "localhost:",
+            "10.1.2.3:1",
+            "[::1]",
+            "[2001:db8::1]:8081",
+            "localhost",
+            "LocalHost:8081",
+            "gateway-a:8081",
+            "GATEWAY-A",
+            "signpost.example",
+        ] {
+            assert!(allows(&[host]), "{host}");
+        }
+        assert!(allows(&[]));
+        assert!(allows(&["localhost", "gateway-a"]));
+    }
+
+    #[test]
+    fn any_other_host_is_rejected() {
+        for host in [
+            "",
+            "attacker.example",
+            "attacker.example:8081",
+            "localhost.attacker.example",
+            "127.0.0.1.attacker.example",
+            "gateway-a.attacker.example",
+            "2130706433",
+            "0x7f000001",
+            "127.1",
+            "localhost:x y",
+            "x@localhost",
+            "@localhost",
+            "x&ticket=y@localhost:8081",
+            "u:p@127.0.0.1",
+            "localhost@gateway-a",
+            "localhost:&ticket=y",
+            "localhost:8081&ticket=y",
+            "localhost:+80",
+            "localhost:123456",
+            "localhost/x",
+            "localhost?x",
+            "localhost#x",
+            "localhost\\x",
+            "localhost x",
+            "[::1]x",
+            "[::1",
+            "[[::1]]",
+            "[127.0.0.1]",
+            "\u{e9}.example",
+        ] {
+            assert!(!allows(&[host]), "{host}");
+        }
+        assert!(!allows(&["localhost", "attacker.example"]));
+    }
 }

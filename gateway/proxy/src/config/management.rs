@@ -8,8 +8,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use signpost_kit::{
-    config::{Invalid, Read, Section, shared_keys},
-    server::{health::HealthAddress, names::ManagementSettings},
+    config::{
+        Invalid, Read, Section,
+        shared_keys::{self, ManagementSettings},
+    },
+    server::health::HealthAddress,
 };
 use signpost_protocol::{app::AppIdent, label_enum};
 use url::Url;

@@ -51,20 +51,17 @@ pub use crate::{
         parse_since, rfc3339, weaknesses,
     },
     directory::apps::{
-        App, AppState,
+        App, AppState, AppStore, AppStoreError,
         defaults::{default_version_warnings, unusable_defaults},
         directory::AppDirectory,
         seal::{MasterKeyId, SealError, Sealer, Slot, new_app_ident, new_app_key},
-        store::{AppStore, AppStoreError},
         stored::{StoredApps, previous_slot},
     },
     downstream::http1::{connection::rejection, head::check_target},
     observe::{
         metrics::RequestMetrics,
         outcome::Outcome,
-        usage::{
-            Counts, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS, day::Day,
-        },
+        usage::{Counts, Day, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS},
         watch::{Filter, SeenRequest, Watch, Watched, Watching},
     },
     phases::{
@@ -119,10 +116,11 @@ pub mod program {
             },
         },
         downstream::{
-            listeners::{
-                Clients, WorkerSocket, bound_socket, probe as probe_listener, start_listening,
+            listeners::{Clients, WorkerSocket},
+            sockets::{
+                ListeningSockets, OpenSockets, bound_socket, probe as probe_listener,
+                start_listening,
             },
-            sockets::{ListeningSockets, OpenSockets},
         },
         observe::usage::writer::UsageWriter,
         phases::own_page::about_with,
@@ -151,14 +149,11 @@ pub mod measured {
     pub use crate::{
         config::{Applications, Config, MasterKey, OwnRate, ResponseHeaders, Versions},
         directory::{
-            accounts::{
-                Account, CredentialClaims, directory::AccountDirectory, store::AccountStore,
-            },
+            accounts::{Account, AccountStore, CredentialClaims, directory::AccountDirectory},
             apps::{
-                App, AppState,
+                App, AppState, AppStore, AppStoreError,
                 directory::{AppDirectory, CachedApps},
                 seal::{Sealer, Slot, new_app_ident, new_app_key},
-                store::{AppStore, AppStoreError},
             },
         },
         downstream::http1::{

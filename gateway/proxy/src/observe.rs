@@ -3,8 +3,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`outcome`] | the outcome of a request |
-//! | [`access_log`] | one log line per request |
-//! | [`failure_log`] | one log line a minute for each kind of failure |
+//! | [`access_log`] | one log line per request, and one a minute for each kind of failure |
 //! | [`metrics`] | counts requests for `/metrics` |
 //! | [`spans`] | the spans of a sampled request |
 //! | [`watch`] | requests that operators watch, and the last ones that were rejected |
@@ -12,7 +11,6 @@
 //! | [`per_thread`] | what each thread counts on its own |
 
 pub(crate) mod access_log;
-pub(crate) mod failure_log;
 pub(crate) mod metrics;
 pub(crate) mod outcome;
 pub(crate) mod per_thread;

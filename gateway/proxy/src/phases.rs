@@ -4,7 +4,6 @@
 //! | module | input | result |
 //! | --- | --- | --- |
 //! | [`error_format`] | method, path and headers | the language of errors, and whether they are pages |
-//! | [`challenge`] | the path | whether an ACME challenge is asked for, and its file |
 //! | [`redirect`] | a head | where a plain request is redirected to |
 //! | [`cors`] | method and headers | whether it is a preflight; the headers that let other origins read a response |
 //! | [`own_page`] | a head | whether the gateway has the page itself, and the page |
@@ -26,7 +25,6 @@ pub(crate) mod admit;
 pub(crate) mod backend_headers;
 pub(crate) mod bridge;
 pub(crate) mod callback;
-pub(crate) mod challenge;
 pub(crate) mod cors;
 pub(crate) mod error_format;
 pub(crate) mod error_response;

@@ -25,6 +25,7 @@ pub(crate) use self::listener::Listener;
 pub use self::policy::Policy;
 pub use self::state::State;
 use self::{
+    challenge::match_challenge,
     forward::forward,
     receive::receive,
     request::Received,
@@ -40,7 +41,6 @@ use crate::{
     config::Config,
     directory::apps::directory::AppDirectory,
     phases::{
-        challenge::match_challenge,
         cors::is_preflight,
         origin::{Peer, came_otherwise, client_address},
         own_page::match_own_page,

@@ -2,7 +2,6 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | the stored credentials, read only |
 //! | [`directory`] | finds what a credential proves, in the cache or in the store |
 //! | [`recent`] | credentials that were checked a moment ago |
 //! | [`lookups`] | limits of the lookups that strangers can cause |
@@ -12,9 +11,14 @@ pub(crate) mod directory;
 mod lookups;
 pub(crate) mod open;
 mod recent;
-pub(crate) mod store;
 
-use signpost_store::tables::{accounts, credentials};
+use async_trait::async_trait;
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::credential::CredentialHash;
+use signpost_store::{
+    Store, StoreError,
+    tables::{accounts, credentials},
+};
 
 /// What a credential proves.
 pub type CredentialClaims = credentials::CredentialClaims<Account>;
@@ -65,6 +69,37 @@ impl From<accounts::Account> for Account {
             account.username.as_str(),
             &account.provider,
         )
+    }
+}
+
+/// The stored credentials, with their accounts. The login service writes them, the gateway reads them.
+#[async_trait]
+pub trait AccountStore: Send + Sync {
+    /// Returns what a credential proves; `None` if it is unknown, revoked or expired.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable, or the record is malformed.
+    async fn find(
+        &self,
+        hash: CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError>;
+}
+
+#[async_trait]
+impl AccountStore for Store {
+    async fn find(
+        &self,
+        hash: CredentialHash,
+        now: Timestamp,
+    ) -> Result<Option<CredentialClaims>, StoreError> {
+        let claims = credentials::find(self, &hash, now).await?;
+        Ok(claims.map(|claims| CredentialClaims {
+            account: claims.account.into(),
+            application: claims.application,
+            expires_at: claims.expires_at,
+        }))
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`store`] | what requests need of a store: finding an application |
 //! | [`stored`] | the applications of the database |
 //! | [`open`] | opens the configured store with the master key |
 //! | [`directory`] | looks up a request's application: the single one, or a cached one |
@@ -18,19 +17,21 @@ pub(crate) mod loader;
 pub(crate) mod open;
 pub(crate) mod seal;
 pub(crate) mod snapshot;
-pub(crate) mod store;
 pub(crate) mod stored;
 mod unread;
 
 use std::str::FromStr;
 
+use async_trait::async_trait;
 use signpost_protocol::{
     app::{AppId, AppIdent},
     label_enum,
     sign::{AppKey, SignProfile, SignTime},
     version::Version,
 };
+use signpost_store::StoreError;
 
+use self::seal::SealError;
 use crate::config::OwnRate;
 
 /// An application, as requests need it. Immutable; a change creates a new one.
@@ -103,3 +104,31 @@ impl FromStr for AppState {
 #[derive(Debug, thiserror::Error)]
 #[error("\"active\" or \"disabled\"")]
 pub struct ParseAppStateError;
+
+/// Where requests find their applications.
+#[async_trait]
+pub trait AppStore: Send + Sync {
+    /// Finds an application, and opens its keys.
+    ///
+    /// # Errors
+    ///
+    /// The store is unavailable, the master key does not open the keys, or the record is malformed.
+    async fn find(&self, ident: AppIdent) -> Result<Option<App>, AppStoreError>;
+}
+
+/// Why a store's operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AppStoreError {
+    /// The store is unavailable or overloaded.
+    #[error("the store is unavailable")]
+    Store(#[from] StoreError),
+    /// A key cannot be opened: the master key is wrong, or the record was changed.
+    #[error("an application's key cannot be decrypted")]
+    Seal(#[from] SealError),
+    /// No application has that ident.
+    #[error("no application has the ident {0}")]
+    Unknown(AppIdent),
+    /// A record holds a value that no release writes.
+    #[error("an application's record is malformed: {0}")]
+    Malformed(&'static str),
+}

@@ -6,9 +6,6 @@
 mod not_established;
 mod pause;
 mod proxy_protocol;
-mod socket;
-
-pub use self::socket::{bound_socket, probe, start_listening};
 
 use std::{
     io::Cursor,

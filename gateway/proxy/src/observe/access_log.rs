@@ -2,14 +2,20 @@
 //!
 //! The thread of the request formats the line, and adds it to the log's queue. No request waits for the log: if the queue
 //! is full, the line is dropped and counted.
+//!
+//! An outage fails any number of requests. So each kind of failure of the gateway, a backend or the store also has a line a
+//! minute in the log, with the number of requests and the last one.
 
-use std::{error::Error as _, time::Duration};
+use std::{
+    error::Error as _,
+    time::{Duration, Instant},
+};
 
-use signpost_kit::log::ACCESS_TARGET;
+use signpost_kit::log::{ACCESS_TARGET, once_a_minute::OnceAMinute};
 use signpost_protocol::log_text;
 
 use super::outcome::Outcome;
-use crate::request::rejection::{Hint, Rejection};
+use crate::request::rejection::{FailureKind, Hint, Rejection};
 
 /// What only the access log needs of a request. Header values are as sent.
 #[derive(Debug)]
@@ -76,4 +82,32 @@ pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
 /// Milliseconds, in whole microseconds: more digits say nothing.
 pub(super) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Counts failed requests by kind, and logs them.
+#[derive(Debug, Default)]
+pub struct FailureLog([OnceAMinute; FailureKind::COUNT]);
+
+impl FailureLog {
+    /// Counts a request that failed, and logs a line if one is due.
+    pub fn log(&self, outcome: &Outcome<'_>) {
+        let Some(rejection) = outcome.rejection else {
+            return;
+        };
+        let lines = rejection.failure().map(|failure| &self.0[failure as usize]);
+        let Some(requests) = lines.and_then(|lines| lines.count(Instant::now())) else {
+            return;
+        };
+        tracing::error!(
+            requests,
+            problem.code = outcome.problem_code(),
+            request.id = %outcome.request_id,
+            backend.addr = outcome.sent.backend.map(display),
+            http.method = %log_text::method(outcome.method_text()),
+            http.path = %log_text::path(outcome.path),
+            error = %rejection,
+            cause = rejection.source().map(display),
+            "requests failed, the last one as follows"
+        );
+    }
 }

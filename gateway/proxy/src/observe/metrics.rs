@@ -3,27 +3,20 @@
 //! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
 //! Requests by application are counted by [`usage`](super::usage).
 //!
-//! | module | subject |
-//! | --- | --- |
-//! | [`labels`] | the values of labels, and their indices |
-//! | [`registry`] | cells by name, which keep their counts over reloads |
+//! [`labels`] has the values of labels, and their indices.
 
 pub(crate) mod labels;
-mod registry;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use signpost_kit::metrics::cells::{Buckets, Counters, Histogram, Observed};
 
-use self::{
-    labels::{CAUSES, ClassCounts, NO_SOURCE, PROBLEMS, SOURCES, STATUS_CLASSES, UNNAMED},
-    registry::Registry,
-};
+use self::labels::{CAUSES, ClassCounts, NO_SOURCE, PROBLEMS, SOURCES, STATUS_CLASSES, UNNAMED};
 use super::outcome::Outcome;
 use crate::{
     config::Versions, phases::verify::clock_skew::ClockSkew, request::rejection::Rejection,
@@ -46,6 +39,10 @@ pub struct RequestMetrics {
 
 /// Limit of the changes whose failures are counted.
 const MAX_CHANGES: usize = 1024;
+
+/// Limit of names that no configuration has any more. Their counts stay, so that a version or backend that returns
+/// continues; beyond the limit, those that were removed first are dropped.
+const MAX_REMOVED: usize = 16;
 
 /// Requests by version and by the change that did not apply: names of the configuration.
 pub(crate) type BridgeFailures = BTreeMap<(String, Box<str>), u64>;
@@ -271,5 +268,43 @@ impl Default for VersionCells {
 impl Default for BackendDuration {
     fn default() -> Self {
         Self(Histogram::new(Buckets::DURATION))
+    }
+}
+
+/// The cells of each name, which keep their counts over reloads: first the removed names, the oldest first, then the
+/// configuration's.
+#[derive(Debug)]
+struct Registry<C>(Vec<(Box<str>, Arc<C>)>);
+
+impl<C> Default for Registry<C> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<C: Default> Registry<C> {
+    /// Sets the names of the configuration.
+    fn configure(&mut self, names: impl Iterator<Item = String>) {
+        let mut names: BTreeSet<_> = names.map(String::into_boxed_str).collect();
+        let all = std::mem::take(&mut self.0).into_iter();
+        let (configured, mut removed): (Vec<_>, Vec<_>) =
+            all.partition(|(name, _)| names.remove(name));
+        removed.drain(..removed.len().saturating_sub(MAX_REMOVED));
+        // `partition` has removed the names that have cells: what is left is new.
+        let new = names.into_iter().map(|name| (name, Arc::default()));
+        self.0 = removed.into_iter().chain(configured).chain(new).collect();
+    }
+
+    /// The cells of a name. One that the configuration does not have gets cells that nothing shows.
+    fn cells(&self, name: &str) -> Arc<C> {
+        let known = self.0.iter().find(|(known, _)| **known == *name);
+        known.map_or_else(Arc::default, |(_, cells)| Arc::clone(cells))
+    }
+
+    /// All names and their cells, ordered by name.
+    fn all(&self) -> Vec<(Box<str>, Arc<C>)> {
+        let mut all = self.0.clone();
+        all.sort_by(|(name, _), (other, _)| name.cmp(other));
+        all
     }
 }

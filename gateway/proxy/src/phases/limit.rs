@@ -12,7 +12,7 @@ use signpost_protocol::sign::SIGN;
 use crate::{
     config::{ADDRESS_RULE, APPLICATION_RULE, OwnRate, PathLimit, RateLimits, SignConfig},
     directory::apps::App,
-    limits::rates::RateTables,
+    limits::RateTables,
     phases::callback::{has_any, is_callback},
     request::{
         Method, Target,

@@ -9,8 +9,8 @@ use crate::{
     upstream::{
         backend::pool,
         routing::{
-            counts::{BackendCounts, BackendEvent},
             status::{AddressHealth, AddressStatus, availability},
+            status::{BackendCounts, BackendEvent},
         },
     },
 };

@@ -9,7 +9,7 @@ use crate::{
         tests::{MINIMAL, load},
     },
     request::quotas::RequestLimit,
-    upstream::routing::counts::BackendEvent,
+    upstream::routing::status::BackendEvent,
 };
 
 fn config(v1: &str) -> Config {

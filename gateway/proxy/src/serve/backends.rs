@@ -18,9 +18,8 @@ use crate::{
             Balancer,
             address::AddressState,
             check::reconnect,
-            counts::BackendCounts,
             drained::{Drained, DrainedAddress},
-            status::{AddressHealth, AddressStatus, BackendStatus},
+            status::{AddressHealth, AddressStatus, BackendCounts, BackendStatus},
         },
     },
 };

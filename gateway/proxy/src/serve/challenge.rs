@@ -1,4 +1,4 @@
-//! Serves ACME challenges from the webroot of a listener.
+//! Serves ACME challenges by http (RFC 8555 section 8.3), on a listener with `acme_webroot`. `conf/guides/edge.md`.
 
 use std::{
     fs::File,
@@ -12,7 +12,13 @@ use rustix::fs::{Mode, OFlags, open};
 use signpost_kit::log::once_a_minute::OnceAMinute;
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::{phases::challenge::challenge_file, request::rejection::Rejection};
+use crate::request::rejection::Rejection;
+
+/// Where a certificate authority asks for challenges, and certbot's webroot way writes them.
+const FOLDER: &str = "/.well-known/acme-challenge/";
+
+/// Limit of a token's length. It has 128 bits at least, and 43 characters at authorities of today.
+const MAX_TOKEN: usize = 128;
 
 /// Limit of concurrent reads, each on a thread of its own.
 const MAX_READS: usize = 4;
@@ -22,6 +28,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit of a file's size, in bytes. A key authorization has some 90.
 const MAX_FILE: u64 = 4096;
+
+/// What a request asks for below the folder of challenges; `None` if it is elsewhere.
+#[must_use]
+pub(super) fn match_challenge(path: &str) -> Option<&str> {
+    path.strip_prefix(FOLDER)
+}
 
 /// What bounds the reads of challenges.
 #[derive(Debug)]
@@ -76,6 +88,14 @@ impl ChallengeReads {
     }
 }
 
+/// The path of a challenge's file below the webroot; `None` if the name is no token, which is in base64url. So it leads
+/// nowhere else.
+fn challenge_file(name: &str) -> Option<String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_valid = (1..=MAX_TOKEN).contains(&name.len()) && name.bytes().all(is_token);
+    is_valid.then(|| format!("{}{name}", FOLDER.trim_start_matches('/')))
+}
+
 /// Reads a small regular file. A link is not followed.
 fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     // Without NONBLOCK, a pipe would wait for its writer.
@@ -93,4 +113,41 @@ fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     // Limited once more: the file may have grown since its length was read.
     file.take(MAX_FILE).read_to_end(&mut content)?;
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tokens_name_files() {
+        let file = |path: &str| match_challenge(path).map(challenge_file);
+        let found = file("/.well-known/acme-challenge/aZ09_-");
+        assert_eq!(
+            found,
+            Some(Some(".well-known/acme-challenge/aZ09_-".to_owned()))
+        );
+        for name in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a.b",
+            "%61",
+            "a ",
+            "\u{e9}",
+            &"a".repeat(129),
+        ] {
+            let found = file(&format!("/.well-known/acme-challenge/{name}"));
+            assert_eq!(found, Some(None), "{name}");
+        }
+        for path in [
+            "/",
+            "/.well-known/",
+            "/.well-known/acme-challenge",
+            "//.well-known/acme-challenge/a",
+        ] {
+            assert_eq!(file(path), None, "{path}");
+        }
+    }
 }

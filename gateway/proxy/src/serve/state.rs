@@ -18,7 +18,7 @@ use super::challenge::ChallengeReads;
 use crate::{
     directory::{accounts::open::OpenAccounts, apps::directory::AppDirectory},
     limits::connections::OpenConnections,
-    observe::{failure_log::FailureLog, metrics::RequestMetrics, usage::Usage, watch::Watch},
+    observe::{access_log::FailureLog, metrics::RequestMetrics, usage::Usage, watch::Watch},
     request::{drain::Drain, ids::RequestIds, quotas::RequestLimit},
     shadow::Shadows,
     tls::Tls,

@@ -24,7 +24,7 @@ use crate::{
     upstream::{
         backend::{exchange::BackendRequest, upstream::BackendClient},
         routing::{
-            Balancer, address::AddressState, counts::BackendCounts, destination::Destination,
+            Balancer, address::AddressState, destination::Destination, status::BackendCounts,
         },
     },
     wire::syntax::field::NameAndValue,

@@ -8,7 +8,6 @@
 //! | [`connector`] | new connections |
 //! | [`stream`] | a connection, with or without TLS |
 //! | [`pool`] | idle connections |
-//! | [`taken`] | counts where the connections of requests come from |
 //! | [`exchange`] | writes a request and reads the head of its response |
 //! | [`backend_head`] | strict parser for the head of a response |
 //! | [`relay`] | relays the body of a response as it arrives |
@@ -21,5 +20,4 @@ pub(crate) mod pool;
 pub(crate) mod relay;
 pub(crate) mod retry;
 pub(crate) mod stream;
-pub(crate) mod taken;
 pub(crate) mod upstream;

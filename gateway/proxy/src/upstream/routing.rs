@@ -11,8 +11,7 @@
 //! | [`key`] | keys of the hash rules |
 //! | [`check`](mod@check) | active health checks, and attempts to reach an address again |
 //! | [`monitor`] | resolves names and checks addresses regularly |
-//! | [`status`] | what the commands and the metrics report of the addresses |
-//! | [`counts`] | what the metrics count of a backend |
+//! | [`status`] | what the commands and the metrics report of the addresses, and what is counted of a backend |
 //!
 //! pingora-load-balancing provides the hash ring. The gateway chooses among addresses itself:
 //! pingora's choice costs one or two allocations per request, gives one address all its turns in a row, and has no
@@ -37,7 +36,6 @@
 pub(crate) mod address;
 pub(crate) mod attempts;
 pub(crate) mod check;
-pub(crate) mod counts;
 pub(crate) mod destination;
 mod discovery;
 pub(crate) mod drained;
@@ -63,10 +61,10 @@ use self::{
     address::{Address, AddressState},
     attempts::Attempts,
     check::check,
-    counts::{BackendCounts, BackendEvent},
     discovery::Discovery,
     drained::Drained,
     selection::Addresses,
+    status::{BackendCounts, BackendEvent},
 };
 use crate::{
     config::{Backend, BackendName, Balance, HealthChecks, Upstream},

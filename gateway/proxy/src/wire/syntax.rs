@@ -3,8 +3,7 @@
 //! | module | subject |
 //! | --- | --- |
 //! | [`bytes`] | byte classes |
-//! | [`scan`] | finds the end of a head as it arrives |
-//! | [`field`] | a field line, and the offsets of its parts |
+//! | [`field`] | finds the end of a head as it arrives; a field line, and the offsets of its parts |
 //! | [`path`] | what a path means, however it is written |
 //! | [`framing`] | the fields that frame a body |
 //! | [`chunked`] | decodes a chunked body |
@@ -14,4 +13,3 @@ pub(crate) mod chunked;
 pub(crate) mod field;
 pub(crate) mod framing;
 pub(crate) mod path;
-pub(crate) mod scan;

@@ -13,7 +13,7 @@ use signpost_kit::{
 use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, Store, StoreError, Topic, tables::credentials};
 
-use super::{CredentialClaims, lookups::Lookups, recent::Recent, store::AccountStore};
+use super::{AccountStore, CredentialClaims, lookups::Lookups, recent::Recent};
 
 /// Some 500 bytes each, for the users who are active now. Unknown credentials are not cached: forged ones differ each
 /// time, and would only evict the users' credentials.

@@ -16,7 +16,7 @@ use signpost_protocol::credential::{Credential, CredentialHash};
 use signpost_store::{Change, Store, StoreError, Topic, testing::TestStore};
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use super::{directory::AccountDirectory, lookups::TURN_TIMEOUT, store::AccountStore, *};
+use super::{directory::AccountDirectory, lookups::TURN_TIMEOUT, *};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const APP: AppId = AppId::new(3);

@@ -12,12 +12,7 @@ use signpost_kit::{
 use signpost_protocol::{app::AppIdent, sign::AppKey};
 use signpost_store::{Change, Topic};
 
-use super::{
-    App,
-    seal::SealError,
-    store::{AppStore, AppStoreError},
-    unread::Unread,
-};
+use super::{App, AppStore, AppStoreError, seal::SealError, unread::Unread};
 
 /// Looks up applications. Clones share the cache.
 #[derive(Clone)]

@@ -7,7 +7,6 @@
 //! record's own earlier bytes, copied before a rotation, since nothing outside the database shows which are newer.
 
 mod master_key;
-mod response;
 
 use std::{fmt, iter, path::Path};
 
@@ -30,6 +29,9 @@ const MASTER_KEY_BYTES: usize = 32;
 
 /// Prefix of a sealed key's authenticated data.
 const FORMAT: &[u8] = b"signpost:application-key:3:";
+
+/// The same of a response of the management API, which is kept for repeated requests: it can have an application's key.
+const RESPONSE_FORMAT: &[u8] = b"signpost:idempotent-response:1:";
 
 /// What is derived from a master key, by HMAC-SHA-256.
 const KEY_ID: &[u8] = b"signpost:master-key-id:1";
@@ -219,6 +221,11 @@ impl Sealer {
         self.all().map(|keys| keys.snapshots.clone()).collect()
     }
 
+    /// Hash the requests whose responses are kept; the first key is for new ones.
+    pub fn request_keys(&self) -> Vec<hmac::Key> {
+        self.all().map(|keys| keys.requests.clone()).collect()
+    }
+
     fn all(&self) -> impl Iterator<Item = &MasterKeys> {
         iter::once(&self.current).chain(&self.previous)
     }
@@ -284,6 +291,28 @@ impl Sealer {
         Ok(opened)
     }
 
+    /// Seals a response for the row with this key.
+    ///
+    /// # Errors
+    ///
+    /// The system has no random bytes.
+    pub fn seal_response(&self, response: &[u8], row: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.seal_bytes(response, authenticated_response(self.current(), row))
+    }
+
+    /// Opens what [`Self::seal_response`] sealed for the same row.
+    ///
+    /// # Errors
+    ///
+    /// Another master key sealed it, it is for another row, or it was changed.
+    pub fn open_response(
+        &self,
+        sealed: &[u8],
+        row: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, SealError> {
+        self.open_bytes(sealed, |id| authenticated_response(id, row))
+    }
+
     /// The same key under the current master key: the same bytes if that has sealed them.
     ///
     /// # Errors
@@ -329,6 +358,10 @@ impl Sealer {
         let keys = known.find(|keys| keys.id == id);
         keys.ok_or(SealError::OtherMasterKey(id))
     }
+}
+
+fn authenticated_response(id: MasterKeyId, row: &[u8]) -> Vec<u8> {
+    [RESPONSE_FORMAT, &id.0, row].concat()
 }
 
 impl MasterKeys {
@@ -550,5 +583,17 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         Sealer::from_config(&master_key, false).unwrap();
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_response_opens_for_its_own_row_and_master_key_only() {
+        let sealer = Sealer::from_hex(&"ab".repeat(32)).unwrap();
+        let sealed = sealer.seal_response(b"a response", &[1; 32]).unwrap();
+        let opened = sealer.open_response(&sealed, &[1; 32]).unwrap();
+        assert_eq!(**opened, *b"a response");
+        let of_other = sealer.open_response(&sealed, &[2; 32]);
+        assert_eq!(of_other.unwrap_err(), SealError::NotOpened);
+        let other = Sealer::from_hex(&"cd".repeat(32)).unwrap();
+        other.open_response(&sealed, &[1; 32]).unwrap_err();
     }
 }

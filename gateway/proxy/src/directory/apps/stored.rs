@@ -14,9 +14,8 @@ use signpost_store::{
 };
 
 use super::{
-    App, AppState, PreviousKey,
+    App, AppState, AppStore, AppStoreError, PreviousKey,
     seal::{SealError, Sealer, Slot},
-    store::{AppStore, AppStoreError},
 };
 use crate::config::OwnRate;
 

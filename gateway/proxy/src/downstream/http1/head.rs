@@ -12,10 +12,11 @@ use crate::{
     request::{BodyLength, CheckedTarget, Head, HeadLimits, Headers as _, RawHeaders, is_named},
     wire::syntax::{
         bytes::{HOST, PATH, QUERY, TOKEN, first_outside, has_control, is_in_class, is_made_of},
-        field::{Field, FieldFault, Fields, NameAndValue, Span, read_fields},
+        field::{
+            BareLineFeed, Field, FieldFault, Fields, HeadScanner, NameAndValue, Span, read_fields,
+        },
         framing::FramingFields,
         path::{MalformedPath, read_path},
-        scan::{BareLineFeed, HeadScanner},
     },
 };
 

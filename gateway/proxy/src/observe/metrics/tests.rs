@@ -1,6 +1,9 @@
 //! From the outcomes of requests to the samples.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
 
 use signpost_protocol::{
     app::AppId,
@@ -249,7 +252,7 @@ fn a_failed_verification_counts_by_its_cause() {
         let logged = logged.as_deref().and_then(|hint| hint.split(':').next());
         assert_eq!(hint, logged, "{rejection}");
     }
-    let unique: std::collections::BTreeSet<_> = CAUSES.into_iter().collect();
+    let unique: BTreeSet<_> = CAUSES.into_iter().collect();
     assert_eq!(unique.len(), CAUSES.len());
 }
 
@@ -372,4 +375,40 @@ fn threads_lose_no_request() {
         }
     });
     assert_eq!(counting.requests(), [format!("  2xx ={}", THREADS * 100)]);
+}
+
+fn name_cells(registry: &mut Registry<AtomicU64>, names: &[&str]) {
+    registry.configure(names.iter().map(|name| (*name).to_owned()));
+}
+
+fn cell_names(registry: &Registry<AtomicU64>) -> Vec<Box<str>> {
+    registry.all().into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_name_keeps_its_cells_even_while_it_is_removed() {
+    let mut registry = Registry::default();
+    name_cells(&mut registry, &["v2", "v1", "v1"]);
+    assert_eq!(cell_names(&registry), ["v1".into(), "v2".into()]);
+    registry.cells("v1").store(7, Ordering::Relaxed);
+    for further in [&["v2"][..], &["v1", "v3"]] {
+        name_cells(&mut registry, further);
+        assert_eq!(registry.cells("v1").load(Ordering::Relaxed), 7);
+    }
+    assert_eq!(cell_names(&registry).len(), 3);
+}
+
+#[test]
+fn removed_names_are_limited() {
+    let mut registry = Registry::default();
+    let name = |number: usize| format!("v{number}");
+    for number in 0..100 {
+        registry.configure([name(number), "stays".to_owned()].into_iter());
+    }
+    let kept = cell_names(&registry);
+    // The last one, and the one that stays, are configured.
+    assert_eq!(kept.len(), MAX_REMOVED + 2);
+    for number in 99 - MAX_REMOVED..100 {
+        assert!(kept.contains(&name(number).into_boxed_str()), "{kept:?}");
+    }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppIdent, version::Version};
 
-use super::{Counts, NO_APPLICATION, OTHER_APPLICATIONS, day::Day};
+use super::{Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS};
 
 /// Limit of a batch's keys, half of it for unsigned requests: some megabytes. A batch grows beyond one interval while the store is unavailable. Requests
 /// of further applications are counted together, so that the totals stay exact.

@@ -15,10 +15,9 @@ use signpost_kit::clock::{Clock, Timestamp};
 use signpost_protocol::{app::AppIdent, version::Version};
 
 use super::{
-    Counts, NO_APPLICATION, OTHER_APPLICATIONS,
+    Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS,
     batch::{Batch, LastClient, RowKey},
     busiest::Busiest,
-    day::Day,
 };
 use crate::observe::{
     metrics::labels::{ClassCounts, status_class},

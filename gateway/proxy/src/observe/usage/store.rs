@@ -7,7 +7,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
 use signpost_store::{Store, StoreError, values};
 
-use super::{KEEP_DAYS, batch::Batch, day::Day};
+use super::{Day, KEEP_DAYS, batch::Batch};
 
 /// Length of a writer's id: random, so that no two processes have the same.
 pub(super) const ID_BYTES: usize = 16;

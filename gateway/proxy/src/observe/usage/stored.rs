@@ -4,7 +4,7 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_store::{Store, StoreError, from_row, values};
 
-use super::day::Day;
+use super::Day;
 
 /// Everything that the store knows of a period.
 #[derive(Clone, Debug, Default)]

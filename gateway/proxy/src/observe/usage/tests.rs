@@ -13,7 +13,6 @@ use signpost_store::{Store, testing::TestStore};
 use super::{
     batch::{Batch, MAX_BATCH_KEYS, RowKey},
     counters::{MAX_KEYS, MAX_USER_AGENT},
-    day::Day,
     store,
     stored::{StoredClient, StoredUsage, read},
     writer::UsageWriter,
@@ -496,4 +495,36 @@ fn counting_a_known_key_allocates_nothing() {
         }
     });
     assert_eq!(cost.count_total, 0, "{cost:?}");
+}
+
+#[test]
+fn a_time_is_written_in_utc() {
+    for (seconds, text) in [
+        (0, "1970-01-01T00:00:00Z"),
+        (-1, "1969-12-31T23:59:59Z"),
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_709_164_800, "2024-02-29T00:00:00Z"),
+        (1_735_689_599, "2024-12-31T23:59:59Z"),
+        (1_795_375_509, "2026-11-22T19:25:09Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        assert_eq!(
+            rfc3339(Timestamp::from_millis(seconds * 1000)),
+            text,
+            "{seconds}"
+        );
+    }
+}
+
+#[test]
+fn a_day_ends_at_midnight() {
+    let day = Day::at(Timestamp::from_millis(1_795_375_509_000));
+    let end = day.begin().plus(Duration::from_secs(86_400));
+    assert_eq!(Day::at(end), Day(day.number() + 1));
+    let last = Timestamp::from_millis(end.as_millis() - 1);
+    assert_eq!(Day::at(last), day);
+    assert_eq!(day.rest(last), Duration::from_millis(1));
+    assert_eq!(day.minus(3).number(), day.number() - 3);
 }

@@ -18,9 +18,8 @@ use signpost_store::Store;
 use tokio::time::sleep;
 
 use super::{
-    Usage,
+    Day, Usage,
     batch::Batch,
-    day::Day,
     store::{self, ID_BYTES},
 };
 

@@ -12,9 +12,8 @@ use crate::{
     request::BodyLength,
     wire::syntax::{
         bytes::has_control_but_tabs,
-        field::{FieldFault, Fields, NameAndValue, Span, read_fields},
+        field::{BareLineFeed, FieldFault, Fields, HeadScanner, NameAndValue, Span, read_fields},
         framing::FramingFields,
-        scan::{BareLineFeed, HeadScanner},
     },
 };
 

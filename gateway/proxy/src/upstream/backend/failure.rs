@@ -3,7 +3,7 @@
 use std::io;
 
 use super::backend_head::MalformedResponse;
-use crate::{request::rejection::Rejection, upstream::routing::counts::BackendEvent};
+use crate::{request::rejection::Rejection, upstream::routing::status::BackendEvent};
 
 /// Why a request got no response or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use signpost_kit::metrics::cells::LabelCounters;
+use signpost_kit::{counted_label, label_enum, metrics::cells::LabelCounters};
 use signpost_protocol::request_id::RequestId;
 
 use super::{
@@ -14,13 +14,12 @@ use super::{
     relay::Relay,
     retry::{Attempt, Retry, retry},
     stream::BackendStream,
-    taken::Taken,
 };
 use crate::{
     config::Timeouts,
     request::{client::Client, rejection::Rejection},
     tls::backend::Endpoint,
-    upstream::routing::{counts::BackendEvent, destination::Destination},
+    upstream::routing::{destination::Destination, status::BackendEvent},
 };
 
 /// Sends requests to backends.
@@ -36,6 +35,20 @@ pub struct Response {
     stream: BackendStream,
     endpoint: Endpoint,
 }
+
+label_enum! {
+    /// Where the connection for an attempt comes from: the label `result`.
+    pub enum Taken {
+        /// From the thread's pool.
+        Reused = "reused",
+        /// It was established.
+        New = "new",
+        /// It could not be established.
+        Failed = "failed",
+    }
+}
+
+counted_label!(Taken);
 
 impl BackendClient {
     /// Creates a client with these timeouts.

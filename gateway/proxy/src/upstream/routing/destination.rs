@@ -6,8 +6,8 @@ use super::{
     Balancer,
     address::{AddressState, FixedInFlight},
     attempts::Attempts,
-    counts::{BackendCounts, BackendEvent},
     key::HashKey,
+    status::{BackendCounts, BackendEvent},
 };
 use crate::{
     config::Backend, directory::apps::App, request::rejection::Rejection, tls::backend::Endpoint,

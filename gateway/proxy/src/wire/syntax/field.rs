@@ -1,6 +1,6 @@
-//! Field lines: their syntax, and the offsets of their parts in a head. RFC 9112 section 5.
+//! The end of a head, its field lines, and the offsets of their parts. RFC 9112 sections 2.2 and 5.
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use smallvec::SmallVec;
 
 use super::bytes::{TOKEN, has_control_but_tabs, is_in_class};
@@ -88,9 +88,49 @@ impl Field {
     }
 }
 
+/// Finds the empty line that ends a head. Reads each byte once, however the head is split into reads.
+#[derive(Debug, Default)]
+pub(crate) struct HeadScanner {
+    scanned: usize,
+    line_start: usize,
+}
+
+/// A line feed without a carriage return before it. It is rejected, since parsers differ: RFC 9112 section 2.2 allows,
+/// but does not require, to accept it as a line end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BareLineFeed;
+
+impl HeadScanner {
+    /// Scans the bytes that arrived since the last call. Returns the head's length, with its closing empty line, or
+    /// `None` if the head is incomplete.
+    ///
+    /// # Errors
+    ///
+    /// A bare line feed.
+    pub(crate) fn scan(&mut self, buffer: &[u8]) -> Result<Option<usize>, BareLineFeed> {
+        for offset in memchr_iter(b'\n', &buffer[self.scanned..]) {
+            let line_feed = self.scanned + offset;
+            match buffer[self.line_start..line_feed].split_last() {
+                // An empty first line ends no head: the parser has to see it, and rejects it as a request line.
+                Some((b'\r', [])) if self.line_start > 0 => return Ok(Some(line_feed + 1)),
+                Some((b'\r', _)) => self.line_start = line_feed + 1,
+                _ => return Err(BareLineFeed),
+            }
+        }
+        self.scanned = buffer.len();
+        Ok(None)
+    }
+
+    /// Whether the first line is incomplete.
+    #[must_use]
+    pub(crate) const fn is_in_first_line(&self) -> bool {
+        self.line_start == 0
+    }
+}
+
 /// Parses the field lines of a complete head, from `start` to its empty line, and calls `each` for every field.
 ///
-/// [`HeadScanner`](super::scan::HeadScanner) has checked that a carriage return precedes each line feed.
+/// [`HeadScanner`] has checked that a carriage return precedes each line feed.
 ///
 /// # Errors
 ///

@@ -84,7 +84,7 @@ impl Running {
         if possible < wanted {
             tracing::warn!(
                 wanted,
-                descriptors = service.state.descriptors.limit(),
+                descriptors = service.state.descriptors.limit,
                 possible,
                 "the limit of file descriptors allows fewer connections than limits.connections"
             );

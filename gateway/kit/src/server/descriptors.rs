@@ -15,7 +15,8 @@ const MAX_RESERVE: u64 = 4096;
 /// The limit on the process' open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
-    limit: u64,
+    /// The limit in force.
+    pub limit: u64,
 }
 
 impl Descriptors {
@@ -36,12 +37,6 @@ impl Descriptors {
         } else {
             Self { limit: soft }
         }
-    }
-
-    /// The limit in force.
-    #[must_use]
-    pub const fn limit(self) -> u64 {
-        self.limit
     }
 
     /// Descriptors that client connections cannot use: a quarter of the limit, 32 to 4096.

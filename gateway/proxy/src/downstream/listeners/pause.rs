@@ -2,12 +2,11 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use signpost_kit::{log::once_a_minute::OnceAMinute, server::descriptors::Descriptors};
-use tokio::time::sleep;
+use tokio::{sync::Mutex, time::sleep};
 
 /// How often a paused listener checks whether it can go on.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -18,7 +17,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct AcceptPause {
     descriptors: Descriptors,
-    paused: AtomicUsize,
+    /// Locked by the thread that logs the pause, as long as it pauses.
+    logging: Mutex<()>,
     pauses: OnceAMinute,
     failures: OnceAMinute,
 }
@@ -27,7 +27,7 @@ impl AcceptPause {
     pub(super) const fn new(descriptors: Descriptors) -> Self {
         Self {
             descriptors,
-            paused: AtomicUsize::new(0),
+            logging: Mutex::const_new(()),
             pauses: OnceAMinute::new(),
             failures: OnceAMinute::new(),
         }
@@ -38,13 +38,13 @@ impl AcceptPause {
         if self.descriptors.has_room() {
             return;
         }
-        // Every thread pauses by itself; one of them logs it.
-        let is_first = self.paused.fetch_add(1, Ordering::Relaxed) == 0;
-        let pauses = is_first
-            .then(|| self.pauses.count(Instant::now()))
-            .flatten();
+        // Every thread pauses by itself; one of them logs it. A listener that closes within a pause drops the lock, too.
+        let logging = self.logging.try_lock().ok();
+        let pauses = logging
+            .as_ref()
+            .and_then(|_| self.pauses.count(Instant::now()));
         if let Some(pauses) = pauses {
-            let (limit, reserve) = (self.descriptors.limit(), self.descriptors.reserve());
+            let (limit, reserve) = (self.descriptors.limit, self.descriptors.reserve());
             tracing::warn!(
                 pauses,
                 limit,
@@ -55,7 +55,6 @@ impl AcceptPause {
         while !self.descriptors.has_room() {
             sleep(CHECK_INTERVAL).await;
         }
-        self.paused.fetch_sub(1, Ordering::Relaxed);
         if pauses.is_some() {
             tracing::info!("accepting connections resumed");
         }
@@ -67,5 +66,24 @@ impl AcceptPause {
             tracing::warn!(times, %cause, "cannot accept connections");
         }
         sleep(CHECK_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_listener_that_closes_within_a_pause_ends_it() {
+        // All of it is the reserve.
+        let pause = AcceptPause::new(Descriptors { limit: 32 });
+        for _ in 0..2 {
+            assert!(pause.wait_for_room().now_or_never().is_none());
+        }
+        // The first pause was logged at once. The second counts for the next line, and so does this one.
+        let next_line = Instant::now() + Duration::from_secs(60);
+        assert_eq!(pause.pauses.count(next_line), Some(2));
     }
 }

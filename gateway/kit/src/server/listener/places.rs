@@ -57,14 +57,14 @@ impl Places {
         Some(place)
     }
 
-    /// Waits for a place. Callers take turns.
+    /// Waits for a place.
     pub(super) async fn wait(self: &Arc<Self>, network: Network, limits: &HttpSettings) -> Place {
         loop {
             let freed = self.freed.notified();
             if let Some(place) = self.take(network, limits) {
                 return place;
             }
-            // `Notify` wakes one caller at a time, the one that has waited longest.
+            // All callers are woken, in turns: the one that has waited longest may be of a network at its share.
             freed.await;
         }
     }
@@ -150,7 +150,7 @@ impl Place {
         // Under the lock of the places: a new connection may take this place as soon as that is released.
         *self.number.lock() = Some(number);
         drop(state);
-        places.freed.notify_one();
+        places.freed.notify_waiters();
     }
 
     /// The connection has a request.
@@ -174,7 +174,47 @@ impl Drop for Place {
             places.state.lock().taken -= 1;
             // Before those that wait are woken: they need the network's share, too.
             drop(share);
-            places.freed.notify_one();
+            places.freed.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, time::Duration};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::server::listener::HttpTimeouts;
+
+    #[tokio::test]
+    async fn a_network_at_its_share_keeps_no_free_place_from_others() {
+        let timeouts = HttpTimeouts {
+            head: Duration::ZERO,
+            idle: Duration::ZERO,
+            send: Duration::ZERO,
+        };
+        let limits = HttpSettings {
+            name: "test",
+            max_connections: 2,
+            max_of_network: 1,
+            timeouts,
+        };
+        let network = |last| Network::from_site([127, 0, 0, last].into());
+        let places = Arc::new(Places::default());
+        let take = |network| {
+            let place = places.take(network, &limits).unwrap();
+            place.withdraw();
+            place
+        };
+        let (_first, second) = (take(network(1)), take(network(2)));
+        let mut at_share = pin!(places.wait(network(1), &limits));
+        let mut other = pin!(places.wait(network(3), &limits));
+        assert!(at_share.as_mut().now_or_never().is_none());
+        assert!(other.as_mut().now_or_never().is_none());
+        drop(second);
+        assert!(at_share.now_or_never().is_none());
+        assert!(other.now_or_never().is_some());
     }
 }

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use crate::{Batch, Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either};
+use crate::{
+    Batch, Changed, FromRow, Store, StoreError, Value, audit::Audit, store::either, value::GIVEN,
+};
 
 /// All fail if the store is unavailable, or a row holds a value that no release writes.
 #[expect(clippy::missing_errors_doc, reason = "above, for all of them")]
@@ -117,6 +119,16 @@ impl Store {
             Self::Sqlite(_) => sqlite,
             Self::Postgres(_) => postgres,
         }
+    }
+
+    /// The given rows of a [`Batch`] for the `UPDATE` of rows of `table` by `key`. These are locked in the order of their
+    /// keys first: an `UPDATE` itself has no order.
+    pub(crate) fn given_for_update(&self, table: &str, key: &str, given_key: &str) -> String {
+        // SQLite has one writer at a time.
+        let lock = self.dialect("", " FOR NO KEY UPDATE");
+        format!(
+            "(SELECT given.* FROM {table}, {GIVEN} WHERE {key} = {given_key} ORDER BY {key}{lock}) AS given"
+        )
     }
 }
 

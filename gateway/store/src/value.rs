@@ -26,8 +26,8 @@ pub(crate) const GIVEN: &str = "{given}";
 
 /// Many rows to write by one statement.
 pub struct Batch {
-    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`. The order makes processes lock rows in the same one,
-    /// so that they do not wait for each other in a circle.
+    /// `INSERT … SELECT … FROM {given} ORDER BY … ON CONFLICT …`; for an `UPDATE`, `Store::given_for_update`. The order makes
+    /// processes lock rows in the same one, so that they do not wait for each other in a circle.
     pub sql: String,
     /// The given columns with Postgres' types: `key bytea, at bigint`.
     pub columns: &'static str,

@@ -8,9 +8,15 @@ use std::{env, time::Instant};
 
 use std::time::Duration;
 
+use signpost_protocol::app::AppId;
+
 use super::*;
 use crate::{
-    Migration, Store, StoreAddress, StoreSettings, Topic,
+    Migration, Store, StoreAddress, StoreSettings, Timestamp, Topic,
+    tables::{
+        ended_logins::{self, Whose},
+        sealed_keys::{self, ResealedKeys},
+    },
     testing::{PROGRAM, TestStore},
 };
 
@@ -114,6 +120,68 @@ async fn a_migration_waits_for_a_table_in_use_without_blocking_others_for_long()
     migrating.await.unwrap().unwrap();
     let read = "SELECT count(motto) FROM applications";
     session.query_one(read, &[]).await.unwrap();
+}
+
+/// Otherwise two of them would wait for each other's rows for ever.
+#[tokio::test]
+async fn batches_lock_the_rows_that_they_change_in_one_order() {
+    let test = TestStore::postgres();
+    let store = test.open().await;
+    // In the order of the table, the row that must be locked first is the last one.
+    test.administer(
+        "INSERT INTO applications (id, ident, name, state, created_at, key_sealed, return_to_origins) \
+         SELECT id, id, '', 'active', 0, 'the old key', '[]' FROM generate_series(100, 1, -1) AS id; \
+         INSERT INTO accounts (id, provider, username, created_at) VALUES (1, 'one', 'ada', 0); \
+         CREATE TABLE hashes AS SELECT decode(lpad(to_hex(id), 64, '0'), 'hex') AS hash, id <= 100 AS is_ended \
+         FROM generate_series(500, 1, -1) AS id; \
+         INSERT INTO logins (state_hash, version, application_id, mode, provider, status, account_id, finished_at, \
+         claimable_until, created_at, expires_at) SELECT hash, 'v1', CASE WHEN is_ended THEN 7 ELSE 0 END, \
+         'redirect', 'one', 'complete', 1, 0, 9, 0, 9 FROM hashes; \
+         INSERT INTO credentials (hash, login_hash, account_id, application_id, created_at, expires_at) \
+         SELECT hash, hash, 1, CASE WHEN is_ended THEN 8 ELSE 0 END, 0, 9 FROM hashes; \
+         ANALYZE",
+    );
+    let page = sealed_keys::page_by_another(&store, [0; 8], i64::MAX, 100).await;
+    let resealed = page.unwrap().into_iter().map(|before| ResealedKeys {
+        before,
+        key: b"the new key".to_vec(),
+        previous_key: None,
+    });
+    let (resealed, resealing) = (resealed.collect(), store.clone());
+    let reseal = async move { sealed_keys::replace(&resealing, resealed, None).await };
+    assert_eq!(
+        locking_first(&test, "applications", "id", reseal).await,
+        100
+    );
+    for (application, rows, key, credentials) in [
+        (7, "logins WHERE application_id = 7", "state_hash", 0),
+        (8, "credentials WHERE application_id = 8", "login_hash", 100),
+    ] {
+        let (store, whose) = (store.clone(), Whose::Application(AppId::new(application)));
+        let end = async move { ended_logins::end(&store, whose, Timestamp::from_millis(1)).await };
+        assert_eq!(locking_first(&test, rows, key, end).await, credentials);
+    }
+}
+
+/// Result of `write`, which waits for the row with the first `key` before it locks the row with the last one.
+async fn locking_first(
+    test: &TestStore,
+    rows: &str,
+    key: &str,
+    write: impl Future<Output = Result<usize, StoreError>> + Send + 'static,
+) -> usize {
+    let (other, _connection) = open(test).await.connect().await.unwrap();
+    let first = format!("BEGIN; SELECT 1 FROM {rows} ORDER BY {key} LIMIT 1 FOR UPDATE");
+    other.batch_execute(&first).await.unwrap();
+    let write = tokio::spawn(write);
+    let waiting = "SELECT 1 FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    while other.query(waiting, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let last =
+        format!("SELECT 1 FROM {rows} ORDER BY {key} DESC LIMIT 1 FOR UPDATE NOWAIT; COMMIT");
+    other.batch_execute(&last).await.expect("it is not locked");
+    write.await.unwrap().unwrap()
 }
 
 /// Connections of the same database that are opened on a thread that then does nothing for them.

@@ -9,7 +9,7 @@ use signpost_protocol::app::AppId;
 use tokio::time::sleep;
 
 use super::accounts::AccountId;
-use crate::{Batch, Changed, Store, StoreError, Timestamp, Value, from_row, values};
+use crate::{Batch, Changed, Store, StoreError, Timestamp, Value, from_row, value::GIVEN, values};
 
 /// Rows of one transaction: few enough that no lock is held for long.
 const BATCH: usize = 1_000;
@@ -96,6 +96,7 @@ async fn end_kind(
         "SELECT {key} AS key, {is_whose} AND {is_open} AS is_open FROM {table} WHERE {within} AND {key} > $2 \
          ORDER BY {key} LIMIT {BATCH}"
     );
+    let given = store.given_for_update(table, key, "given_key");
     let (mut after, mut number) = (Vec::new(), 0);
     loop {
         let begun = Instant::now();
@@ -110,7 +111,7 @@ async fn end_kind(
         let ends_some = !rows.is_empty();
         if ends_some {
             let batch = Batch {
-                sql: kind.end.to_owned(),
+                sql: kind.end.replace(GIVEN, &given),
                 columns: "given_key bytea, given_now bigint",
                 rows,
             };

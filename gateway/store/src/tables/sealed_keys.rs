@@ -90,10 +90,13 @@ pub async fn replace(
     resealed: Vec<ResealedKeys>,
     audit: Option<Audit>,
 ) -> Result<usize, StoreError> {
+    let given = store.given_for_update("applications", "id", "app_id");
     // `=` is never true for NULL, and most applications have no previous key.
-    let sql = "UPDATE applications SET key_sealed = new_key, previous_sealed = new_previous FROM {given} \
-               WHERE applications.id = app_id AND key_sealed = old_key AND previous_sealed IS NOT DISTINCT FROM \
-               old_previous AND previous_until IS NOT DISTINCT FROM old_until";
+    let sql = format!(
+        "UPDATE applications SET key_sealed = new_key, previous_sealed = new_previous FROM {given} \
+         WHERE applications.id = app_id AND key_sealed = old_key AND previous_sealed IS NOT DISTINCT FROM \
+         old_previous AND previous_until IS NOT DISTINCT FROM old_until"
+    );
     let row = |new: ResealedKeys| {
         let old = new.before;
         values![
@@ -106,7 +109,7 @@ pub async fn replace(
         ]
     };
     let mut batch = Batch {
-        sql: sql.to_owned(),
+        sql,
         columns: "app_id bigint, old_key bytea, old_previous bytea, old_until bigint, new_key bytea, new_previous bytea",
         rows: resealed.into_iter().map(row).collect(),
     };

@@ -38,7 +38,7 @@ impl AcceptPause {
         if self.descriptors.has_room() {
             return;
         }
-        // Every thread pauses by itself; one of them logs it. A listener that closes within a pause drops the lock, too.
+        // Every thread pauses by itself; one of them logs it. A listener that closes within a pause drops the lock.
         let logging = self.logging.try_lock().ok();
         let pauses = logging
             .as_ref()

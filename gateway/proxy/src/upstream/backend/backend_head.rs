@@ -148,9 +148,20 @@ impl BackendHead {
     }
 
     /// Whether it is an interim response (1xx), which another response to the same request follows.
-    #[must_use]
-    pub(crate) const fn is_interim(&self) -> bool {
-        self.status < 200
+    ///
+    /// # Errors
+    ///
+    /// A 101, or an interim response with a body.
+    pub(crate) const fn is_interim(&self) -> Result<bool, MalformedResponse> {
+        match self.status {
+            // The gateway never forwards `Upgrade`.
+            101 => Err(MalformedResponse("a 101 without an upgrade request")),
+            // `keeps_alive` is false if its fields announce a body, whose bytes would be read as the next head.
+            100..200 if !self.keeps_alive => {
+                Err(MalformedResponse("an interim response with a body"))
+            }
+            status => Ok(status < 200),
+        }
     }
 
     /// The reason phrase; `bytes` are those that the head was parsed from.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Limit of interim responses (1xx) for each request.
-const MAX_INTERIM: usize = 32;
+pub(crate) const MAX_INTERIM: usize = 32;
 
 /// Timeouts of an exchange with a backend.
 #[derive(Clone, Copy, Debug)]
@@ -140,17 +140,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             self.has_response = true;
             while let Some(length) = scanner.scan(&self.received)? {
                 let head = BackendHead::read(&self.received[..length])?;
-                if head.status == 101 {
-                    // The gateway never forwards `Upgrade`.
-                    return Err(BackendFailure::Malformed(
-                        "a 101 without an upgrade request",
-                    ));
-                }
-                // `keeps_alive` is false if its fields announce a body, whose bytes would be read as the next head.
-                if head.is_interim() && !head.keeps_alive {
-                    return Err(BackendFailure::Malformed("an interim response with a body"));
-                }
-                if !head.is_interim() {
+                if !head.is_interim()? {
                     return Ok((head, length));
                 }
                 interim += 1;

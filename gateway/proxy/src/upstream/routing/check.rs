@@ -16,6 +16,7 @@ use crate::{
     tls::backend::Endpoint,
     upstream::backend::{
         backend_head::{BackendHead, ResponseScanner},
+        exchange::MAX_INTERIM,
         failure::BackendFailure,
         relay::Body,
     },
@@ -113,17 +114,7 @@ async fn request(path: &PathAndQuery, mut stream: impl Stream) -> Result<(), Str
 /// Reads a response, and returns its status.
 async fn read_response(stream: &mut impl Stream) -> Result<u16, BackendFailure> {
     let (mut received, mut total) = (Vec::new(), 0);
-    let mut scanner = ResponseScanner::default();
-    let length = loop {
-        if stream.read_buf(&mut received).await? == 0 {
-            return Err(BackendFailure::ended("closed without a response"));
-        }
-        if let Some(length) = scanner.scan(&received)? {
-            break length;
-        }
-    };
-    let head = BackendHead::read(&received[..length])?;
-    received.drain(..length);
+    let head = read_head(stream, &mut received).await?;
     let (mut body, mut decoded) = (Body::new(head.body), Vec::new());
     while !body.take(&received, &mut decoded)?.is_last {
         total += received.len();
@@ -139,6 +130,31 @@ async fn read_response(stream: &mut impl Stream) -> Result<u16, BackendFailure> 
         }
     }
     Ok(head.status)
+}
+
+/// Reads the head of a response. Skips interim responses. `received` has what arrived after the head.
+async fn read_head(
+    stream: &mut impl Stream,
+    received: &mut Vec<u8>,
+) -> Result<BackendHead, BackendFailure> {
+    for _ in 0..=MAX_INTERIM {
+        let mut scanner = ResponseScanner::default();
+        let length = loop {
+            // First: the read of an interim response may have brought what follows it, too.
+            if let Some(length) = scanner.scan(received)? {
+                break length;
+            }
+            if stream.read_buf(received).await? == 0 {
+                return Err(BackendFailure::ended("closed without a response"));
+            }
+        };
+        let head = BackendHead::read(&received[..length])?;
+        received.drain(..length);
+        if !head.is_interim()? {
+            return Ok(head);
+        }
+    }
+    Err(BackendFailure::Malformed("too many interim responses"))
 }
 
 #[cfg(test)]
@@ -161,6 +177,10 @@ mod tests {
                 "HTTP/1.1 503 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
                 503,
             ),
+            (
+                "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nok",
+                200,
+            ),
         ] {
             assert_eq!(status(response).await, Ok(expected), "{response}");
         }
@@ -172,10 +192,18 @@ mod tests {
             "HTTP/1.1 200 OK\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
+            "HTTP/1.1 103 Early Hints\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
         ] {
             assert!(status(response).await.is_err(), "{response}");
         }
         let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(MAX_RESPONSE + 1));
         assert!(status(&endless).await.is_err());
+        let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(MAX_INTERIM + 1);
+        assert!(
+            status(&format!("{interim}HTTP/1.1 204 x\r\n\r\n"))
+                .await
+                .is_err()
+        );
     }
 }

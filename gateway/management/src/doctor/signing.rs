@@ -8,7 +8,7 @@ use signpost_protocol::{
     app::AppIdent,
     header::{HeaderNames, HeaderOverrides},
     language::Language,
-    param::Params,
+    param::{self, Params},
     sign::{SIGN, SignProfile, TIME, sign},
     version::Version,
 };
@@ -207,23 +207,28 @@ fn text(bytes: &[u8]) -> String {
 
 /// Names and values without `time` and `sign`, decoded.
 fn own_pairs(params: &Params<'_>) -> Vec<(String, String)> {
-    let own = params
-        .iter()
-        .filter(|param| !param.is_named(TIME.as_bytes()) && !param.is_named(SIGN.as_bytes()));
+    let own = params.iter().filter(|param| !is_of_signature(param));
     own.map(|param| (text(param.key()), text(&param.value())))
         .collect()
 }
 
 /// The pairs without `time` and `sign`, as they were sent.
 fn unsigned(pairs: &str) -> String {
-    let is_own = |pair: &&str| {
+    let is_signing = |pair: &str| {
         let name = pair.split('=').next().unwrap_or_default();
-        name == TIME || name == SIGN
+        // As a parameter: names are compared decoded (CONTRACT 2).
+        let named = Params::parse(name.as_bytes(), b"", 1);
+        named.is_ok_and(|named| named.iter().any(is_of_signature))
     };
     let others = pairs
         .split('&')
-        .filter(|pair| !pair.is_empty() && !is_own(pair));
+        .filter(|pair| !pair.is_empty() && !is_signing(pair));
     others.collect::<Vec<_>>().join("&")
+}
+
+/// Whether it is `time` or `sign`.
+fn is_of_signature(param: &param::Param<'_>) -> bool {
+    param.is_named(TIME.as_bytes()) || param.is_named(SIGN.as_bytes())
 }
 
 fn push_pair(pairs: &mut String, pair: &str) {
@@ -292,6 +297,7 @@ mod tests {
             ("", ""),
             ("time=1&sign=2", ""),
             ("a=1&time=1&&b=%20&sign=2", "a=1&b=%20"),
+            ("a=1&%73ign=2&tim%65=1&=%", "a=1&=%"),
             ("signs=1&timely", "signs=1&timely"),
         ] {
             assert_eq!(unsigned(pairs), expected, "{pairs}");

@@ -4,6 +4,7 @@
 //! A problem never quotes the file: if columns are mixed up, it would show keys.
 
 mod file;
+mod members;
 mod problem;
 
 use std::{
@@ -13,7 +14,7 @@ use std::{
     str::FromStr,
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use signpost_kit::{
     clock::Timestamp,
     secret::{NOT_UTF_8, oddity},
@@ -30,6 +31,7 @@ pub use self::problem::{ImportError, Problems};
 pub(crate) use self::problem::{MAX_FILE_BYTES, Problem};
 use self::{
     file::{LineCounter, line_breaks},
+    members::Members,
     problem::{Field, MAX_APPLICATIONS, MAX_LINE_BYTES},
 };
 use super::{
@@ -91,8 +93,8 @@ struct RawApp {
     key: Zeroizing<String>,
     name: String,
     origins: Vec<String>,
-    /// A preset's name, or an object.
-    profile: Value,
+    /// A preset's name, or the text of an object.
+    profile: String,
     default_version: String,
     rate_limit: String,
     state: String,
@@ -139,11 +141,7 @@ impl Reader<'_> {
             }
             let mut raw = RawApp::default();
             for (field, value) in columns.iter().zip(&record) {
-                let value = match serde_json::from_str(value) {
-                    Ok(settings @ Value::Object(_)) if *field == Field::Profile => settings,
-                    _ => Value::String(value.to_owned()),
-                };
-                self.member(line, *field, value, &mut raw);
+                self.member(line, *field, value.into(), &mut raw);
             }
             self.add(line, raw)?;
         }
@@ -194,7 +192,7 @@ impl Reader<'_> {
                 self.problem(line, None, "longer than 256 KiB");
                 continue;
             }
-            let Ok(members) = serde_json::from_str::<Map<String, Value>>(object) else {
+            let Ok(Members(members)) = serde_json::from_str(object) else {
                 self.problem(line, None, "not a JSON object");
                 continue;
             };
@@ -204,11 +202,17 @@ impl Reader<'_> {
                 match Field::named(&name) {
                     // The problem does not name the member: a misplaced name may be a key.
                     None => self.problem(line, None, "unknown member"),
-                    // Only an alias comes here: of two members with the same name, serde_json keeps the last.
                     Some(field) if !seen.insert(field) => {
                         self.problem(line, Some(field), "duplicate member");
                     }
-                    Some(field) => self.member(line, field, value, &mut raw),
+                    // As its text: a map would keep only the last of its members with the same name.
+                    Some(Field::Profile) if value.get().starts_with('{') => {
+                        value.get().clone_into(&mut raw.profile);
+                    }
+                    Some(field) => match serde_json::from_str(value.get()) {
+                        Ok(value) => self.member(line, field, value, &mut raw),
+                        Err(_) => self.problem(line, Some(field), "cannot be read"),
+                    },
                 }
             }
             self.add(line, raw)?;
@@ -240,13 +244,8 @@ impl Reader<'_> {
                     None => self.problem(line, Some(field), "must be a list of strings"),
                 }
             }
-            (Field::Profile, Value::String(text)) => {
-                raw.profile = match text.trim() {
-                    "" => Value::Null,
-                    preset => preset.into(),
-                };
-            }
-            (Field::Profile, value) => raw.profile = value,
+            (Field::Profile, Value::String(text)) => text.trim().clone_into(&mut raw.profile),
+            (Field::Profile, value) => raw.profile = value.to_string(),
             (field, _) => self.problem(line, Some(field), "must be a string"),
         }
     }
@@ -263,7 +262,7 @@ impl Reader<'_> {
             .collect();
         let problem = self.rules.check_origins(origins.len()).err();
         self.report(line, Field::Origins, problem);
-        let profile = self.profile(line, raw.profile);
+        let profile = self.profile(line, &raw.profile);
         let default_version = self.given(line, Field::DefaultVersion, &raw.default_version);
         let rate_limit = self.given(line, Field::RateLimit, &raw.rate_limit);
         let state = self.given(line, Field::State, &raw.state);
@@ -318,13 +317,13 @@ impl Reader<'_> {
         }
     }
 
-    fn profile(&mut self, line: u64, written: Value) -> Option<SignProfile> {
-        let profile = match written {
-            Value::Null => return None,
-            Value::String(name) => SignProfile::preset(&name).map(|preset| {
+    fn profile(&mut self, line: u64, text: &str) -> Option<SignProfile> {
+        let profile = match text {
+            "" => return None,
+            settings if settings.starts_with('{') => serde_json::from_str(settings).ok(),
+            name => SignProfile::preset(name).map(|preset| {
                 ProfileChoice::from_preset(preset).apply_to(self.rules.gateway_profile.clone())
             }),
-            settings => serde_json::from_value(settings).ok(),
         };
         let profile = profile.filter(|profile| self.rules.is_allowed(profile));
         if profile.is_none() {

@@ -156,6 +156,22 @@ fn a_json_line_must_be_an_object_of_known_members() {
 }
 
 #[test]
+fn a_member_that_appears_twice_is_reported() {
+    let twice =
+        format!("{{\"ident\":\"a\",\"key\":\"{KEY}x\",\"key\":\"{KEY}\",\"name\":\"n\"}}\n");
+    assert_eq!(problems(&twice), "line 1: key: duplicate member");
+    let profile = "{\"layout\":\"concat\",\"layout\":\"pairs\"}";
+    let json =
+        format!("{{\"ident\":\"a\",\"key\":\"{KEY}\",\"name\":\"n\",\"profile\":{profile}}}\n");
+    assert!(problems(&json).starts_with("line 1: profile: allowed"));
+    let csv = format!(
+        "ident,key,name,profile\na,{KEY},n,\"{}\"\n",
+        profile.replace('"', "\"\"")
+    );
+    assert!(problems(&csv).starts_with("line 2: profile: allowed"));
+}
+
+#[test]
 fn a_header_row_must_have_the_required_columns_and_no_unknown_or_duplicate_one() {
     let report = problems(&format!("ident,{KEY},origins,return_to\n"));
     for expected in [

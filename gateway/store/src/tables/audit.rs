@@ -84,7 +84,9 @@ pub async fn page(
         values.push(address.to_string().into());
         let subject = format!("${}", values.len());
         conditions.push(format!(
-            "id IN (SELECT id FROM audit WHERE subject = {subject} UNION ALL {OF_DRAINS} {subject})"
+            // An IPv6 address with a scope has a percent sign.
+            "id IN (SELECT id FROM audit WHERE subject = {subject} \
+             UNION ALL {OF_DRAINS} replace({subject}, '%', '\\%') ESCAPE '\\')"
         ));
     }
     if let Some(before) = filter.before {
@@ -136,6 +138,26 @@ mod both_stores {
     async fn ids(store: &Store, filter: Filter) -> Vec<i64> {
         let rows = page(store, filter, 2).await.unwrap();
         rows.into_iter().map(|row| row.id).collect()
+    }
+
+    #[tokio::test]
+    async fn an_address_with_a_scope_is_found_at_its_backends_and_no_other_one() {
+        let test = TestStore::chosen();
+        let store = test.open().await;
+        for subject in [
+            "[fe80::1%2]:7001",
+            "v3 [fe80::1%2]:7001",
+            "v3 [fe80::1:2]:7001",
+        ] {
+            let insert = "INSERT INTO audit (at, actor, origin, action, subject, revision, changes) \
+                          VALUES (1, 'ada', 'test', 'backend.drain', $1, 0, '{}')";
+            store.execute(insert, values![subject]).await.unwrap();
+        }
+        let filter = Filter {
+            subject: Some("[fe80::1%2]:7001".to_owned()),
+            ..Filter::default()
+        };
+        assert_eq!(ids(&store, filter).await, [2, 1]);
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use signpost_protocol::{
 use signpost_store::tables::sealed_keys::SEAL_ID_BYTES;
 use zeroize::Zeroizing;
 
-use self::master_key::{MasterKeyError, create_unless_exists};
+use self::master_key::{MasterKeyError, create_unless_exists, may_exist};
 use crate::config::{MasterKey, MultiApplications};
 
 const MASTER_KEY_BYTES: usize = 32;
@@ -163,7 +163,7 @@ impl Sealer {
     ) -> Result<Option<Self>, MasterKeyError> {
         match master_key {
             MasterKey::Given(secret) => Self::from_hex(secret.expose()).map(Some),
-            MasterKey::File(path) | MasterKey::SharedFile(path) if path.exists() => {
+            MasterKey::File(path) | MasterKey::SharedFile(path) if may_exist(path) => {
                 Self::from_file(path, seals_something).map(Some)
             }
             MasterKey::File(path) | MasterKey::SharedFile(path) if seals_something => {
@@ -566,6 +566,20 @@ mod tests {
         let lost = Sealer::from_config(&master_key, true).unwrap_err();
         assert!(matches!(lost, MasterKeyError::Lost { .. }) && !file.exists());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_master_key_that_cannot_be_reached_is_not_taken_for_a_missing_one() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        // Not by permissions: they do not bind root.
+        let file = folder.path().join("file/signpost.key");
+        for master_key in [MasterKey::File(file.clone()), MasterKey::SharedFile(file)] {
+            for seals_something in [false, true] {
+                let error = Sealer::from_config(&master_key, seals_something).unwrap_err();
+                assert!(matches!(error, MasterKeyError::Unreadable(_)), "{error}");
+            }
+        }
     }
 
     #[test]

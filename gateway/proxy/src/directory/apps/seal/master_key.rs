@@ -12,12 +12,17 @@ use zeroize::Zeroizing;
 use super::{MASTER_KEY_BYTES, SealError};
 use signpost_kit::secret::SecretError;
 
+/// Whether the file exists. Also if that cannot be told, for example without a permission: reading it reports why.
+pub(super) fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
+}
+
 /// Creates a file with a random key, mode 0600, unless it exists. Of several concurrent processes, only one creates it.
 ///
 /// The key is first written to a temporary file with a random name, so that a file left by a crash is not in the way.
 /// After the sync it is renamed, unless the target exists by then.
 pub(super) fn create_unless_exists(path: &Path) -> io::Result<()> {
-    if path.exists() {
+    if may_exist(path) {
         return Ok(());
     }
     let folder = match path.parent() {

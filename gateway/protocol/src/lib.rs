@@ -41,4 +41,4 @@ pub mod text;
 pub mod version;
 mod word;
 
-pub use self::word::{ParseError, is_word};
+pub use self::word::{ParseError, is_word, parse_digits};

@@ -1,5 +1,7 @@
 //! Short names: letters, digits and `.`, `_`, `-`.
 
+use std::str::FromStr;
+
 /// A text does not have the form of what it should be. `Display` says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -47,6 +49,13 @@ impl TryFrom<&[u8]> for Word {
         let length = u8::try_from(text.len()).expect("at most 64");
         Ok(Self { bytes, length })
     }
+}
+
+/// A number of decimal digits alone: `parse` would accept a sign.
+#[must_use]
+pub fn parse_digits<N: FromStr>(text: &str) -> Option<N> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
 }
 
 /// Whether a text has 1 to `max` letters, digits, dots, underscores or hyphens.

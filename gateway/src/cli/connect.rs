@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use reqwest::{Certificate, Client, Error, RequestBuilder, Response, redirect};
+use signpost_protocol::parse_digits;
 use signpost_store::pem;
 use url::{Host, Url};
 
@@ -43,7 +44,7 @@ impl FromStr for Resolved {
             let bare = address.strip_prefix('[');
             let bare = bare.map_or(Some(address), |rest| rest.strip_suffix(']'))?;
             let address: IpAddr = bare.parse().ok()?;
-            let port = port.parse().ok().filter(|port| *port > 0)?;
+            let port = parse_digits(port).filter(|port| *port > 0)?;
             match Host::parse(host).ok()? {
                 Host::Domain(host) => Some(Self {
                     host,
@@ -146,6 +147,7 @@ mod tests {
             "api.test:443",
             "api.test:443:localhost",
             "api.test:0:127.0.0.1",
+            "api.test:+443:127.0.0.1",
             "127.0.0.1:443:127.0.0.2",
             "api.test:443:[::1",
             ":443:127.0.0.1",

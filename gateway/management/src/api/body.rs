@@ -6,6 +6,7 @@ use axum::body::{Body, HttpBody, to_bytes};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::LengthLimitError;
+use signpost_protocol::parse_digits;
 
 use super::{ApiError, Shared, problem::Code};
 use crate::operations::input::malformed;
@@ -83,11 +84,7 @@ pub(super) fn revision(headers: &HeaderMap, body: Option<i64>) -> Result<i64, Ap
 
 /// The revision of a strong entity tag. RFC 9110 section 8.8.3.
 fn number_of(tag: &str) -> Option<i64> {
-    let digits = tag.strip_prefix('"')?.strip_suffix('"')?;
-    digits
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| digits.parse().ok())?
+    parse_digits(tag.strip_prefix('"')?.strip_suffix('"')?)
 }
 
 /// The entity tag of a revision.

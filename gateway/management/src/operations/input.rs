@@ -10,7 +10,7 @@ use serde::{
     de::{self, DeserializeOwned, IntoDeserializer, value::StrDeserializer},
 };
 use serde_path_to_error::{Path, Segment};
-use signpost_protocol::app::AppIdent;
+use signpost_protocol::{app::AppIdent, parse_digits};
 use utoipa::{
     ToSchema,
     openapi::{RefOr, Schema},
@@ -215,7 +215,7 @@ impl FromStr for After {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self).map_err(|_| "the next of a page")
+        parse_digits(text).map(Self).ok_or("the next of a page")
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use signpost_protocol::parse_digits;
 use utoipa::ToSchema;
 
 use super::{
@@ -47,7 +48,7 @@ impl Target for TokenId {
     const PARAMETER: Option<Parameter> = Some(("id", <i64 as utoipa::PartialSchema>::schema));
 
     fn read(text: &str) -> Result<Self, Code> {
-        let id = text.parse().map_err(|_| Code::TokenNotFound)?;
+        let id = parse_digits(text).ok_or(Code::TokenNotFound)?;
         Ok(Self { id })
     }
 }

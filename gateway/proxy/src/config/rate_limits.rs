@@ -7,6 +7,7 @@ use signpost_kit::{
     config::{Read, Section},
     limits::Rate,
 };
+use signpost_protocol::parse_digits;
 
 use super::{
     limits::{MAX_BURST, MAX_PER_SECOND, rate},
@@ -229,14 +230,7 @@ impl std::str::FromStr for OwnRate {
             return Ok(Self::Unlimited);
         }
         let (per_second, burst) = text.split_once('/').ok_or(ParseOwnRateError)?;
-        let number = |text: &str| {
-            // `parse` would accept a sign.
-            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-            text.parse()
-                .ok()
-                .filter(|_| is_number)
-                .ok_or(ParseOwnRateError)
-        };
+        let number = |text: &str| parse_digits(text).ok_or(ParseOwnRateError);
         match Self::from_numbers(number(per_second)?, number(burst)?) {
             Some(limited @ Self::Limited(_)) => Ok(limited),
             _ => Err(ParseOwnRateError),

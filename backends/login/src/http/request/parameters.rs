@@ -14,6 +14,7 @@ use signpost_protocol::{
     form::BodyType,
     malformed::Malformed,
     param::{CALLBACK_PARAMS, Params, ParamsError},
+    parse_digits,
 };
 
 use crate::error::{LoginError, ParamRule};
@@ -108,10 +109,7 @@ impl Parameters {
         let Some(text) = self.optional(name)? else {
             return Ok(None);
         };
-        // `parse` takes a sign, too.
-        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = text.parse().ok().filter(|_| is_digits);
-        match number.filter(|number| range.contains(number)) {
+        match parse_digits(text).filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => Err(LoginError::ParamInvalid {
                 name,

@@ -46,6 +46,7 @@ async fn the_audit_has_what_tokens_did_and_is_read_by_pages() {
         "?limit=1001",
         "?since=never",
         "?after=x",
+        "?after=%2B1",
         "?action=x",
         "?limit=x",
     ];

@@ -53,7 +53,7 @@ async fn an_admin_creates_and_revokes_tokens_and_everyone_knows_who_they_are() {
         scene.get("/api/v1/whoami", secret).await.code(),
         "token_invalid"
     );
-    for unknown in ["0", "99", "x", "99999999999999999999"] {
+    for unknown in ["0", "99", "x", "+1", "99999999999999999999"] {
         let path = format!("/api/v1/tokens/{unknown}/revoke");
         let refused = scene.post(&path, &admin, json!({})).await;
         assert_eq!(refused.code(), "token_not_found", "{unknown}");

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use signpost_bridge::{Container, Effect, JsonPath, Operation, ParsePathError};
 use signpost_kit::config::{Invalid, Read, Section, Value};
 use signpost_protocol::{
+    parse_digits,
     sign::{SIGN, TIME},
     version::Version,
 };
@@ -169,13 +170,10 @@ fn content_type(text: &str) -> Option<Box<str>> {
 /// `404`, or `4xx` for all of a class.
 fn statuses(text: &str) -> Option<RangeInclusive<u16>> {
     if let Some(class) = text.strip_suffix("xx") {
-        let class: u16 = class.parse().ok().filter(|class| (2..=5).contains(class))?;
+        let class: u16 = parse_digits(class).filter(|class| (2..=5).contains(class))?;
         return Some(class * 100..=class * 100 + 99);
     }
-    let status: u16 = text
-        .parse()
-        .ok()
-        .filter(|status| (200..=599).contains(status))?;
+    let status: u16 = parse_digits(text).filter(|status| (200..=599).contains(status))?;
     Some(status..=status)
 }
 

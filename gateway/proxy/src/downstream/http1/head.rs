@@ -5,7 +5,10 @@
 
 use http::header::HOST as HOST_NAME;
 use memchr::{memchr, memmem, memrchr};
-use signpost_protocol::malformed::{Fault, Malformed, Part};
+use signpost_protocol::{
+    malformed::{Fault, Malformed, Part},
+    parse_digits,
+};
 
 use crate::{
     phases::callback::is_callback,
@@ -319,10 +322,8 @@ fn is_host(host: &[u8]) -> bool {
         // RFC 3986 section 3.2.3 allows an empty port.
         [b':'] => true,
         [b':', digits @ ..] => {
-            let digits = std::str::from_utf8(digits)
-                .ok()
-                .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
-            digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
+            let digits = std::str::from_utf8(digits).ok();
+            digits.and_then(parse_digits::<u16>).is_some()
         }
         _ => false,
     };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use signpost_kit::config::{Read, Section, Value};
+use signpost_protocol::parse_digits;
 
 use crate::{
     config::readers::check_unique,
@@ -98,7 +99,7 @@ impl FromStr for HostPort {
             return Err(ParseHostPortError::WithoutPort);
         }
         let (host, port) = text.rsplit_once(':').ok_or(ParseHostPortError::Malformed)?;
-        let port = port.parse().ok().filter(|port| *port > 0);
+        let port = parse_digits(port).filter(|port| *port > 0);
         match port {
             Some(port) if is_host_name(host) => Ok(Self::Name(host.to_ascii_lowercase(), port)),
             _ => Err(ParseHostPortError::Malformed),
@@ -296,6 +297,7 @@ mod tests {
             "localhost:0",
             "127.0.0.1:0",
             "localhost:65536",
+            "localhost:+7001",
             "127.0.0.1",
             "127.0.0.1.7:80",
             "999.0.0.1:80",

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::parse_digits;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// The last second that the formats have: 9999-12-31T23:59:59Z.
@@ -70,11 +71,7 @@ fn sum(mut text: &str, units: &[(char, u64)]) -> Option<u64> {
     let mut sum: u64 = 0;
     for &(unit, seconds) in units {
         if let Some((number, rest)) = text.split_once(unit) {
-            // `parse` would accept a sign.
-            if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            let number: u64 = number.parse().ok()?;
+            let number: u64 = parse_digits(number)?;
             sum = sum.checked_add(number.checked_mul(seconds)?)?;
             text = rest;
         }

@@ -134,6 +134,10 @@ fn each_invalid_change_is_reported() {
             "changes[0].status",
         ),
         (
+            "name = 'a'\npaths = ['/a']\nstatus = ['+200']\nresponse = [{ status = 200 }]",
+            "changes[0].status",
+        ),
+        (
             "name = 'a'\npaths = ['/a']\nresponse = [{ rename = '$.a', remove = '$.b', to = 'c' }]",
             "response[0].remove: found it beside rename",
         ),

@@ -388,10 +388,14 @@ async fn shows_texts(language: &'static str) {
     }
 }
 
-/// Runs the first call, whose lines the documents show: a test of the gateway's samples compares them.
-async fn run_sample(language: &str, [file, sample, run]: [&str; 3]) {
+/// Runs a library's sample as a project of its own, edited, and returns what it prints.
+async fn run_sample(
+    language: &str,
+    [file, sample, run]: [&str; 3],
+    key: &str,
+    edit: impl Fn(&str) -> String,
+) -> String {
     let text = fs::read_to_string(library(language).join(sample)).unwrap();
-    let stack = Stack::start().await;
     let folder = Folder::create();
     let copied = folder.path().join(language);
     // The one file is all that a project needs.
@@ -400,14 +404,8 @@ async fn run_sample(language: &str, [file, sample, run]: [&str; 3]) {
         fs::copy(library(language).join(needed), copied.join(needed)).unwrap();
     }
     fs::create_dir(folder.path().join("data")).unwrap();
-    fs::write(folder.path().join("data/app.key"), format!("{APP_KEY}\n")).unwrap();
-    let file = copied.join(sample);
-    fs::write(
-        &file,
-        text.replace("http://127.0.0.1:8080", &stack.origin())
-            .replace("sandbox", "bitbucket"),
-    )
-    .unwrap();
+    fs::write(folder.path().join("data/app.key"), format!("{key}\n")).unwrap();
+    fs::write(copied.join(sample), edit(&text)).unwrap();
     let mut command = Command::new("bash");
     command
         .args(["-euc", run])
@@ -416,9 +414,57 @@ async fn run_sample(language: &str, [file, sample, run]: [&str; 3]) {
     let output = finished(command).await;
     let text = output_text(&output);
     assert!(output.status.success(), "{language}: {text}");
+    text
+}
+
+/// The first call, whose lines the documents show: a test of the gateway's samples compares them.
+async fn run_documented(language: &str, files: [&str; 3]) {
+    let stack = Stack::start().await;
+    let edit = |text: &str| {
+        text.replace("http://127.0.0.1:8080", &stack.origin())
+            .replace("sandbox", "bitbucket")
+    };
+    let text = run_sample(language, files, APP_KEY, edit).await;
     assert!(
         text.contains("200") && text.contains("user_code"),
         "{language}: {text}"
+    );
+}
+
+/// The first call of an application's card, pasted, at an API without logins whose application has rules of its own.
+async fn run_card(language: &str, files: [&str; 3]) {
+    let backend = RecordingBackend::start().await;
+    let stack = Stack::builder().multi().in_front_of(&backend);
+    let toml = "prefix = 'Shop'\n[sign]\ncallback_paths = []";
+    let stack = stack.gateway(toml).start().await;
+    let rules = [
+        "--preset",
+        "wechat",
+        "--algorithm",
+        "hmac-sha256",
+        "--cover",
+        "request",
+    ];
+    let app = stack.create_application("First", &rules);
+    let shown = stack.command(&["app", "show", &app.ident, "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let mut code = shown["card"]["code"].as_array().unwrap().iter();
+    let code = code.find(|code| code["language"] == language).unwrap();
+    let lines = code["code"].as_str().unwrap();
+    let edit = |text: &str| {
+        let (before, rest) = text.split_once("sample: begin\n").unwrap();
+        let (_, after) = rest.split_once("sample: end").unwrap();
+        let (_, comment) = before.rsplit_once('\n').unwrap();
+        format!("{before}sample: begin\n{lines}\n{comment}sample: end{after}")
+    };
+    let text = run_sample(language, files, &app.key, edit).await;
+    assert!(text.contains("200"), "{language}: {text}");
+    let requests = backend.requests();
+    assert_eq!(requests.len(), 1, "{language}: {text}");
+    assert!(
+        requests[0].target.starts_with("/?"),
+        "{language}: {}",
+        requests[0].target
     );
 }
 
@@ -452,7 +498,12 @@ macro_rules! languages {
 
             #[tokio::test]
             async fn the_first_call_works_as_the_documents_show_it() {
-                run_sample(LANGUAGE, [$file, $sample, $run]).await;
+                run_documented(LANGUAGE, [$file, $sample, $run]).await;
+            }
+
+            #[tokio::test]
+            async fn the_first_call_of_a_card_works_as_it_is_pasted() {
+                run_card(LANGUAGE, [$file, $sample, $run]).await;
             }
         }
     )*};

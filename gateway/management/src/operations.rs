@@ -28,6 +28,7 @@ pub mod accounts;
 pub mod apps;
 pub mod audit;
 pub mod backends;
+pub mod card;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub mod gateways;
@@ -202,8 +203,8 @@ pub trait Face: Sized {
 
 /// The list of all operations, but the [import](import::IMPORT).
 pub fn all<F: Face>(face: F) -> F {
-    let face = backends::all(tokens::all(accounts::all(apps::all(face))));
-    let face = versions::all(gateways::all(face));
+    let face = tokens::all(accounts::all(card::all(apps::all(face))));
+    let face = versions::all(gateways::all(backends::all(face)));
     doctor::all(requests::all(config::all(audit::all(face))))
 }
 

@@ -18,7 +18,6 @@ mod version;
 
 pub use self::{
     applications::{Applications, MasterKey, MultiApplications},
-    cors::{AllowedOrigins, OriginPattern},
     limits::{Limits, Timeouts},
     listen::ListenerSettings,
     management::{ConsoleAccount, ConsoleSettings, Role},
@@ -34,7 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     connections::ConnectionLimits,
-    cors::Cors,
+    cors::{AllowedOrigins, Cors, OriginPattern},
     listen::Protocols,
     management::Management,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
@@ -129,6 +128,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether requests name their application.
+    #[must_use]
+    pub const fn has_many_applications(&self) -> bool {
+        matches!(self.applications, Applications::Multi(_))
+    }
+
     /// Reads the file at `path`.
     ///
     /// # Errors

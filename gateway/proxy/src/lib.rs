@@ -102,9 +102,7 @@ pub mod usage_rows {
 /// What the program needs besides: to start, reload and stop what serves requests.
 pub mod program {
     pub use crate::{
-        config::{
-            AllowedOrigins, Applications, BackendAddress, HostPort, ListenerSettings, OriginPattern,
-        },
+        config::{Applications, BackendAddress, HostPort, ListenerSettings},
         directory::{
             accounts::open::open_accounts,
             apps::{

@@ -14,6 +14,7 @@ use signpost_management::{
     operations::{
         Input, Operation, Output,
         apps::{self, Deleted},
+        card::{Card, Hosting, Subject},
         input::{Decision, Nothing},
     },
 };
@@ -21,7 +22,6 @@ use signpost_protocol::app::AppIdent;
 use signpost_proxy::{Config, program::Applications, weaknesses};
 
 use self::{
-    card::{Card, Subject},
     print::{print_state, show, show_card, show_key, show_new, table},
     transfer::IMPORT_FILE,
 };
@@ -156,7 +156,11 @@ async fn create(Create { card, told }: Create) -> anyhow::Result<()> {
     let context = with_keys(&config, &common).await?;
     let new = (apps::CREATE.run)(&context, (), input).await?;
     print_weaknesses(&new.app);
-    let card = Card::new(&config, Subject::from(&new.app), card.address.as_ref());
+    let card = Card::new(
+        Hosting::of_config(&config),
+        Subject::from(&new.app),
+        card.address.as_ref(),
+    );
     show_new(&new, &card, common.json);
     Ok(())
 }
@@ -176,7 +180,8 @@ async fn list(Told { input, common }: Told<apps::Search>) -> anyhow::Result<()> 
 
 async fn show_one(options: Show) -> anyhow::Result<()> {
     let config = Config::load(&options.common.config)?;
-    let card = |subject| Card::new(&config, subject, options.card.address.as_ref());
+    let address = options.card.address.as_ref();
+    let card = |subject| Card::new(Hosting::of_config(&config), subject, address);
     let Some(ident) = options.ident else {
         if matches!(config.applications, Applications::Multi(_)) {
             bail!("IDENT is missing: app list shows the applications and their idents");

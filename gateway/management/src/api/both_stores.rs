@@ -88,11 +88,11 @@ fn request(
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(crate) struct Called {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     /// The body, if it is JSON.
-    pub(super) body: Value,
+    pub(crate) body: Value,
     pub(super) text: String,
 }
 
@@ -162,7 +162,7 @@ impl Scene {
     }
 
     /// The text of a new token with this name.
-    async fn token_of(&self, name: &str, role: Role) -> String {
+    pub(crate) async fn token_of(&self, name: &str, role: Role) -> String {
         let at = SystemClock.now();
         let new = NewToken {
             name: name.to_owned(),
@@ -182,7 +182,7 @@ impl Scene {
         self.send(request).await
     }
 
-    pub(super) async fn get(&self, path: &str, token: &str) -> Called {
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Called {
         self.call("GET", path, token, Value::Null).await
     }
 

@@ -26,9 +26,10 @@ use crate::{
         printable::printable, rules::ProfileChoice, summary::AppSummary, tokens::Role,
     },
     api::ApiError,
-    doctor::samples::LANGUAGES,
+    doctor::samples::name_of,
     operations::{
         apps::{self, NewAppInput, Search, WithKey},
+        card::{CARD, Card},
         input::{Change, KnownIdent, Limit, NamedPage, Nothing},
         versions::{self, ReportInput},
     },
@@ -118,8 +119,9 @@ async fn show_with(
     let reader = &visitor.reader;
     let named = || Some(ident.to_owned());
     let target = visitor.target(ident)?;
-    let (app, changes, versions, rejections) = tokio::try_join!(
+    let (app, card, changes, versions, rejections) = tokio::try_join!(
         visitor.run(&apps::SHOW, target, Nothing {}),
+        visitor.run(&CARD, target, Nothing {}),
         super::audit::last(visitor, named(), 10),
         visitor.run(&versions::LIST, (), NamedPage::ALL),
         super::live::rejections(visitor, named(), 10),
@@ -135,6 +137,7 @@ async fn show_with(
     let content = html! {
         (banner)
         (facts(reader, &app))
+        (first_call(reader, &card))
         section aria-labelledby="usage" {
             h2 id="usage" { (reader.text("console_app_versions")) }
             (usage(reader, &usages))
@@ -301,7 +304,7 @@ fn new_of(fields: &Fields) -> Result<NewAppInput, ApiError> {
 /// Creates an application, and shows its key.
 pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
     match visitor.submit(&apps::CREATE, (), new_of(&fields)).await {
-        Ok(created) => Ok(new_key(&visitor.reader, &created, "console_created_app")),
+        Ok(created) => new_key(&visitor, &created, "console_created_app").await,
         Err(failure) => {
             let failure = failure.of_input()?;
             let page = new_page(&visitor, &failure.banner(), Some(&fields)).await?;
@@ -310,9 +313,12 @@ pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response,
     }
 }
 
-/// Shows a new key, once.
-fn new_key(reader: &Reader, created: &WithKey, title: &str) -> Response {
+/// Shows a new key, once, and how it is used.
+async fn new_key(visitor: &Visitor, created: &WithKey, title: &str) -> Result<Response, Failure> {
+    let reader = &visitor.reader;
     let (name, ident) = (printable(&created.app.name), &created.app.ident);
+    // The key is shown even if the card cannot be: it is lost otherwise.
+    let card = visitor.run(&CARD, visitor.target(ident)?, Nothing {}).await;
     let content = html! {
         p.warning { (reader.text("console_key_once")) }
         dl.facts {
@@ -321,13 +327,31 @@ fn new_key(reader: &Reader, created: &WithKey, title: &str) -> Response {
             dt { (reader.text("console_key")) }
             dd { (copied(reader, "key", &created.key)) }
         }
-        h2 { (reader.text("console_try")) }
-        pre { code { "signpost call --app " (ident) " --key file:app.key /user" } }
-        (samples(reader, LANGUAGES.iter().map(|one| (one.name, one.lines_of(ident)))))
+        @if let Ok(card) = &card { (first_call(reader, card)) }
         p { a href=(path_of(ident)) { (reader.tell("console_to_app", &[("name", &name)])) } }
     };
     let title = reader.tell(title, &[("name", &name)]);
-    page(reader, Some(Section::Apps), &title, &content)
+    Ok(page(reader, Some(Section::Apps), &title, &content))
+}
+
+/// What the card says of a first call.
+fn first_call(reader: &Reader, card: &Card) -> Markup {
+    let code = card.code.iter();
+    let code = code.map(|sample| {
+        (
+            name_of(sample.language).unwrap_or(sample.language),
+            sample.code.clone(),
+        )
+    });
+    html! {
+        section aria-labelledby="first-call" {
+            h2 id="first-call" { (reader.text("console_try")) }
+            p { code { (card.address) } ", time ± " (card.window_seconds) " s, " (profile(reader, Some(&card.sign_profile))) }
+            @if let Some(command) = &card.command { pre { code { (command) } } }
+            details { summary { "Bash, curl" } pre { code { (card.first_call.join("\n")) } } }
+            (samples(reader, code))
+        }
+    }
 }
 
 /// A value with a button that copies it. The script shows the button.

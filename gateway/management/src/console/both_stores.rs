@@ -536,3 +536,42 @@ async fn a_form_has_the_limit_of_a_call_and_an_import_that_of_a_file() {
     let shown = browser.send("/apps/import", &fields).await;
     assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
 }
+
+#[tokio::test]
+async fn a_new_key_and_its_application_have_the_card_of_the_api() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let fields = [
+        ("name", "Shop"),
+        ("preset", "top"),
+        ("algorithm", "hmac-sha256"),
+        ("cover", "request"),
+    ];
+    let created = browser.send("/apps/new", &fields).await;
+    let (_, rest) = created.text.rsplit_once("href=\"/apps/").unwrap();
+    let ident = rest.split_once('"').unwrap().0;
+    let shown = browser.open(&format!("/apps/{ident}")).await;
+    let token = browser.scene.token_of("reader", Role::Viewer).await;
+    let card = format!("/api/v1/apps/{ident}/card");
+    let card = browser.scene.get(&card, &token).await.body;
+    let address = card["address"].as_str().unwrap();
+    let command = format!(
+        "signpost call --url {address} --app {ident} --key file:app.key --preset top --algorithm hmac-sha256 \
+         --cover request --version v1 POST /login"
+    );
+    assert_eq!(card["command"], command, "{card}");
+    let code = card["code"].as_array().unwrap().iter();
+    let mut texts: Vec<_> = code
+        .map(|sample| sample["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts.len(), 7);
+    texts.extend([&*command, card["first_call"][4].as_str().unwrap()]);
+    for text in texts {
+        assert!(text == command || text.contains("hmac"), "{text}");
+        let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
+        let escaped = escaped.replace('>', "&gt;").replace('"', "&quot;");
+        for page in [&created, &shown] {
+            assert!(page.text.contains(&escaped), "{text}: {}", page.text);
+        }
+    }
+}

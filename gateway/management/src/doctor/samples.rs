@@ -1,7 +1,11 @@
 //! A call by each client library: cut out of the samples beside the libraries, which the tests run.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use signpost_protocol::{
+    header::{HeaderNames, HeaderOverrides},
+    sign::SignProfile,
+};
 use utoipa::ToSchema;
 
 /// The languages that there is a client library for.
@@ -120,6 +124,8 @@ pub const LANGUAGES: [ClientLanguage; 7] = [
     },
 ];
 
+/// The prefix of a client library by default.
+const USUAL_PREFIX: &str = "Acme";
 /// The gateway's address in the samples.
 const ADDRESS: &str = "http://127.0.0.1:8080";
 /// The application in the samples.
@@ -127,6 +133,32 @@ const APP: &str = "demo";
 
 /// A setting of a client, and its value: a text, a list of texts, or an object of these.
 pub(crate) type Setting = (&'static str, Value);
+
+/// The settings of a client that differ from its defaults by the rules of a gateway and a profile.
+pub(crate) fn settings_of(names: &HeaderNames, profile: &SignProfile) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if names.prefix().as_str() != USUAL_PREFIX {
+        settings.push(("prefix", json!(names.prefix().as_str())));
+    }
+    if let Ok(usual) = HeaderNames::new(names.prefix(), &HeaderOverrides::default()) {
+        let both = names.convention().into_iter().zip(usual.convention());
+        let renamed = both.filter(|((_, name), (_, usual))| name != usual);
+        let renamed = renamed.map(|((key, name), _)| (key.to_owned(), json!(names.spelled(name))));
+        let renamed: Map<_, _> = renamed.collect();
+        if !renamed.is_empty() {
+            settings.push(("header_names", renamed.into()));
+        }
+    }
+    let usual = json!(SignProfile::default());
+    if let Value::Object(mut profile) = json!(profile) {
+        // Only gateways replay.
+        profile.retain(|name, value| name != "replay" && usual[name] != *value);
+        if !profile.is_empty() {
+            settings.push(("profile", profile.into()));
+        }
+    }
+    settings
+}
 
 /// A language, and how its library is called.
 pub struct ClientLanguage {
@@ -192,11 +224,6 @@ impl ClientLanguage {
         let indent = indents.min().unwrap_or(0);
         let lines = lines.iter().map(|line| line.get(indent..).unwrap_or(""));
         lines.collect::<Vec<_>>().join("\n")
-    }
-
-    /// The sample for this application.
-    pub(crate) fn lines_of(&self, app: &str) -> String {
-        self.lines().replace(APP, app)
     }
 
     /// The sample with another call. What the call has of the client's is put in last.
@@ -281,7 +308,10 @@ fn java(value: &Value) -> String {
         Value::Object(members) => {
             let members = members.iter();
             let members = members.map(|(name, value)| format!("{}, {}", text(name), java(value)));
-            format!("Map.of({})", members.collect::<Vec<_>>().join(", "))
+            format!(
+                "java.util.Map.of({})",
+                members.collect::<Vec<_>>().join(", ")
+            )
         }
         Value::Array(_) => format!("List.of({})", list(value)),
         value => literal(value),
@@ -343,8 +373,8 @@ fn shell_setting(name: &str, value: &Value) -> String {
 }
 
 /// A word of a command, in quotes if it needs them.
-pub(super) fn shell(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+pub(crate) fn shell(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', "'\\''")),
@@ -425,7 +455,7 @@ mod tests {
             ],
             [
                 r#"client.call("GET", "/a/b", List.of(Signpost.pair("a$", VALUE)))"#,
-                r#".app("shop").version("v2").profile(Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(Map.of("app", "X-Shop")).build()"#,
+                r#".app("shop").version("v2").profile(java.util.Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(java.util.Map.of("app", "X-Shop")).build()"#,
             ],
             [
                 r#"$client->call("GET", "/a/b", [["a\$", VALUE]])"#,

@@ -2,11 +2,11 @@
 
 use http::HeaderName;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use signpost_kit::{clock::Timestamp, config::origin::Origin};
 use signpost_protocol::{
     app::AppIdent,
-    header::{HeaderNames, HeaderOverrides},
+    header::HeaderNames,
     language::Language,
     param::{self, Params},
     sign::{SIGN, SignProfile, TIME, sign},
@@ -17,13 +17,11 @@ use utoipa::ToSchema;
 
 use super::{
     paste::Pasted,
-    samples::{Call, CodeSample, LANGUAGES, Setting, shell},
+    samples::{Call, CodeSample, LANGUAGES, Setting, settings_of, shell},
 };
 
 /// Stands for a credential.
 const CREDENTIAL: &str = "CREDENTIAL";
-/// The prefix of a client library by default.
-const USUAL_PREFIX: &str = "Acme";
 /// Characters around a difference that are shown.
 const SHOWN: usize = 24;
 
@@ -176,27 +174,7 @@ impl Signing<'_> {
             settings.push(("language", json!(language.tag())));
         }
         settings.extend(sent(&names.authorization).map(|_| ("authorization", json!(CREDENTIAL))));
-        if names.prefix().as_str() != USUAL_PREFIX {
-            settings.push(("prefix", json!(names.prefix().as_str())));
-        }
-        if let Ok(usual) = HeaderNames::new(names.prefix(), &HeaderOverrides::default()) {
-            let both = names.convention().into_iter().zip(usual.convention());
-            let renamed = both.filter(|((_, name), (_, usual))| name != usual);
-            let renamed =
-                renamed.map(|((key, name), _)| (key.to_owned(), json!(names.spelled(name))));
-            let renamed: Map<_, _> = renamed.collect();
-            if !renamed.is_empty() {
-                settings.push(("header_names", renamed.into()));
-            }
-        }
-        let usual = json!(SignProfile::default());
-        if let Value::Object(mut profile) = json!(self.profile) {
-            // Only gateways replay.
-            profile.retain(|name, value| name != "replay" && usual[name] != *value);
-            if !profile.is_empty() {
-                settings.push(("profile", profile.into()));
-            }
-        }
+        settings.extend(settings_of(names, self.profile));
         settings
     }
 }

@@ -35,6 +35,17 @@ pub enum AllowedOrigins {
     Listed(Vec<OriginPattern>),
 }
 
+impl AllowedOrigins {
+    /// As the configuration has them.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Any => vec!["*".to_owned()],
+            Self::Listed(patterns) => patterns.iter().map(OriginPattern::to_string).collect(),
+        }
+    }
+}
+
 /// An origin, or all origins below a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginPattern {

@@ -37,6 +37,14 @@ pub struct SignConfig {
     pub(crate) replay_entries: usize,
 }
 
+impl SignConfig {
+    /// Whether providers may call back: without it, there is no login service behind the gateway.
+    #[must_use]
+    pub const fn has_callbacks(&self) -> bool {
+        !self.callback_paths.is_empty()
+    }
+}
+
 /// Default of `always_signed`.
 const ALWAYS_SIGNED: &str = "POST /login";
 

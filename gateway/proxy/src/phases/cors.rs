@@ -67,6 +67,12 @@ impl CorsRules {
         }
     }
 
+    /// The origins whose pages may call.
+    #[must_use]
+    pub const fn origins(&self) -> &AllowedOrigins {
+        &self.origins
+    }
+
     /// The fields of a response to a request with these headers. `Vary` is always one of them.
     pub(crate) fn response_fields<'a>(
         &'a self,

@@ -1,10 +1,13 @@
 //! What the commands print.
 
 use serde_json::json;
-use signpost_management::{administration::summary::AppSummary, operations::apps::WithKey};
+use signpost_management::{
+    administration::summary::AppSummary,
+    operations::{apps::WithKey, card::Card},
+};
 use signpost_protocol::sign::SignProfile;
 
-use super::card::Card;
+use super::card;
 use crate::cli::{print_error, print_line, table::print_table};
 
 /// In place of a setting that an application does not have.
@@ -39,7 +42,7 @@ pub(super) fn show_new(new: &WithKey, card: &Card, is_json: bool) {
     } else {
         show_key(new, false);
         print_line("");
-        card.print();
+        card::print(card);
     }
 }
 
@@ -48,7 +51,7 @@ pub(super) fn show_card(card: &Card, is_json: bool) {
     if is_json {
         print_line(&json!({ "card": card }).to_string());
     } else {
-        card.print();
+        card::print(card);
     }
 }
 
@@ -71,7 +74,7 @@ pub(super) fn show(app: &AppSummary, card: Option<&Card>, is_json: bool) {
         }
     }
     if let Some(card) = card {
-        card.print();
+        card::print(card);
     }
 }
 

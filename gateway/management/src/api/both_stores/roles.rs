@@ -102,6 +102,7 @@ async fn only_an_admin_changes_the_application_of_the_console() {
     let paths = document["paths"].as_object().unwrap().keys();
     let changes: Vec<_> = paths
         .filter(|path| path.contains("/apps/{ident}/"))
+        .filter(|path| document["paths"][path.as_str()]["post"].is_object())
         .collect();
     assert!(changes.len() >= 7, "{changes:?}");
     let body =

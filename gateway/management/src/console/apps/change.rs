@@ -116,7 +116,7 @@ pub(in crate::console) async fn change(
         }
     }
     match make(&visitor, target, &change, &fields).await {
-        Ok(Some(rotated)) => Ok(new_key(reader, &rotated, "console_rotated")),
+        Ok(Some(rotated)) => new_key(&visitor, &rotated, "console_rotated").await,
         Ok(None) if change == "delete" => Ok(done("/apps", "app_delete")),
         Ok(None) => Ok(done(&path_of(&ident), &format!("app_{change}"))),
         Err(failure) => {

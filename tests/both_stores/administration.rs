@@ -238,7 +238,7 @@ async fn the_audit_says_who_changed_what_and_a_stale_revision_changes_nothing() 
     run(&stack, &update("1", "two"));
     let stale = run_failing(&stack, &update("1", "three"));
     assert!(stale.contains("revision 2"), "{stale}");
-    run(&stack, &["app", "rotate", &app.ident, "--overlap", "0"]);
+    run(&stack, &["app", "rotate", &app.ident, "--overlap", "0h"]);
     let bidirectional = stack.command(&["app", "delete", &app.ident, "--reason", "a\u{202e}b"]);
     assert_eq!(bidirectional.status.code(), Some(2));
 

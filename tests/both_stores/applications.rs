@@ -116,7 +116,7 @@ async fn a_rotated_key_is_valid_until_its_overlap_ends() {
             key: rotated["key"].as_str().unwrap().to_owned(),
         }
     };
-    let new = rotate("24");
+    let new = rotate("1d");
     assert!(gets_status(&stack, &new, 200).await, "the new key");
     assert!(gets_status(&stack, &old, 200).await, "the old key");
     let ended = stack.command(&["app", "end-overlap", &old.ident]);

@@ -200,7 +200,7 @@ async fn for_postgres_the_commands_name_its_own_tools() {
     scene.stack.configure(Program::Gateway, &hush);
     for (command, tool) in [("backup", "pg_dump"), ("restore", "pg_restore")] {
         let (is_done, text) = scene.store(&[command, "saved.dump"]);
-        let address = "--dbname=postgres://db.example:6432/signpost";
+        let address = "--dbname=postgres://db.example:6432/signpost --username=signpost";
         assert!(
             !is_done && text.contains(tool) && text.contains(address),
             "{text}"

@@ -46,8 +46,8 @@ pub enum SharedCommand {
     Keys {
         /// Print only keys that contain this text, for example health or connections.per, or that begin with this name as
         /// a file has it, for example versions.v1. Exit code 1 if there is none.
-        #[arg(value_name = "PREFIX")]
-        prefixes: Vec<String>,
+        #[arg(value_name = "TEXT")]
+        texts: Vec<String>,
         /// Print JSON: a list of objects with key, meaning, unit, allowed, default and reload (whether a reload applies it).
         #[arg(long)]
         json: bool,
@@ -87,8 +87,8 @@ impl SharedCommand {
                 print_line(&health.body);
                 Ok(ExitCode::from(u8::from(!health.is_ready)))
             }
-            Self::Keys { prefixes, json } => {
-                print_line(&keys::text(keys(), &prefixes, json)?);
+            Self::Keys { texts, json } => {
+                print_line(&keys::text(keys(), &texts, json)?);
                 Ok(ExitCode::SUCCESS)
             }
         }

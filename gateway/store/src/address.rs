@@ -38,6 +38,15 @@ pub struct PostgresAddress {
 }
 
 impl StoreAddress {
+    /// The user that it names, if the database is Postgres.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(server) => server.config.get_user(),
+        }
+    }
+
     /// The file, if the database is SQLite.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {

@@ -18,7 +18,7 @@ pub(super) fn text(mut keys: Vec<Key>, texts: &[String], json: bool) -> anyhow::
         let is_known = keys.iter().any(|key| is_meant(&key.key, text));
         ensure!(
             is_known,
-            "no key contains {text:?}; without PREFIX, all keys are printed"
+            "no key contains {text:?}; without TEXT, all keys are printed"
         );
     }
     keys.retain(|key| texts.is_empty() || texts.iter().any(|text| is_meant(&key.key, text)));

@@ -308,10 +308,7 @@ fn java(value: &Value) -> String {
         Value::Object(members) => {
             let members = members.iter();
             let members = members.map(|(name, value)| format!("{}, {}", text(name), java(value)));
-            format!(
-                "java.util.Map.of({})",
-                members.collect::<Vec<_>>().join(", ")
-            )
+            format!("Map.of({})", members.collect::<Vec<_>>().join(", "))
         }
         Value::Array(_) => format!("List.of({})", list(value)),
         value => literal(value),
@@ -373,7 +370,7 @@ fn shell_setting(name: &str, value: &Value) -> String {
 }
 
 /// A word of a command, in quotes if it needs them.
-pub(crate) fn shell(text: &str) -> String {
+pub fn shell(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => text.to_owned(),
@@ -455,7 +452,7 @@ mod tests {
             ],
             [
                 r#"client.call("GET", "/a/b", List.of(Signpost.pair("a$", VALUE)))"#,
-                r#".app("shop").version("v2").profile(java.util.Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(java.util.Map.of("app", "X-Shop")).build()"#,
+                r#".app("shop").version("v2").profile(Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(Map.of("app", "X-Shop")).build()"#,
             ],
             [
                 r#"$client->call("GET", "/a/b", [["a\$", VALUE]])"#,

@@ -4,8 +4,10 @@ use std::{mem, time::Duration};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use signpost_protocol::{app::AppIdent, version::Version};
-use signpost_proxy::{AppState, AppStoreError, OwnRate, new_app_ident, new_app_key};
+use signpost_protocol::{app::AppIdent, parse_digits, version::Version};
+use signpost_proxy::{
+    AppState, AppStoreError, OwnRate, new_app_ident, new_app_key, parse_short_duration,
+};
 use signpost_store::tables::{applications::ApplicationRow, audit::Action};
 use utoipa::ToSchema;
 
@@ -357,7 +359,7 @@ async fn update(context: &Context, ident: AppIdent, input: Update) -> Result<App
 #[serde(deny_unknown_fields)]
 pub struct Rotation {
     /// Hours for which the old key stays valid.
-    #[arg(long = "overlap", value_name = "HOURS", default_value_t = DEFAULT_OVERLAP_HOURS, value_parser = clap::value_parser!(u64).range(0..=MAX_OVERLAP_HOURS))]
+    #[arg(long = "overlap", value_name = "DURATION", default_value = "24h", value_parser = overlap, help = "For how long the old key stays valid, in whole hours: 12h, 7d; at most 30d")]
     #[serde(default = "default_overlap")]
     #[schema(minimum = 0, maximum = 720, default = 24)]
     pub overlap_hours: u64,
@@ -373,6 +375,17 @@ pub struct Rotation {
 
 impl Input for Rotation {
     const REVISION: Option<fn(&mut Self) -> &mut Option<i64>> = Some(|input| &mut input.revision);
+}
+
+/// Reads a command's overlap. A number alone is hours.
+fn overlap(text: &str) -> Result<u64, &'static str> {
+    let hours = || {
+        let seconds = parse_short_duration(text)?.as_secs();
+        (seconds % 3600 == 0).then_some(seconds / 3600)
+    };
+    let hours = parse_digits(text).or_else(hours);
+    let hours = hours.filter(|hours| *hours <= MAX_OVERLAP_HOURS);
+    hours.ok_or("allowed: whole hours, as 0h, 12h or 7d; at most 30d")
 }
 
 const fn default_overlap() -> u64 {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, bail};
 use clap::Args;
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_management::administration::inspect::check_master_key;
+use signpost_management::{administration::inspect::check_master_key, doctor::samples::shell};
 use signpost_proxy::{Config, program::Applications, rfc3339};
 use signpost_store::{
     StoreAddress,
@@ -29,9 +29,10 @@ pub(super) fn backup(arguments: &BackupFile) -> anyhow::Result<ExitCode> {
         StoreAddress::Sqlite(path) => path,
         server @ StoreAddress::Postgres(_) => bail!(
             "the store is {server}: back it up with Postgres' own tools, for example\n  \
-             pg_dump --format=custom --file={} --dbname={server}\n\
+             pg_dump --format=custom --file={} --dbname={server}{}\n\
              Continuous archiving (pg_basebackup and WAL) can restore any moment",
-            file.display()
+            file.display(),
+            as_user(server)
         ),
     };
     backup::backup(database, file)?;
@@ -46,6 +47,14 @@ pub(super) fn backup(arguments: &BackupFile) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The option for the address' user, which a message has not otherwise.
+fn as_user(server: &StoreAddress) -> String {
+    let user = server
+        .user()
+        .map(|user| format!(" --username={}", shell(user)));
+    user.unwrap_or_default()
+}
+
 pub(super) async fn restore(arguments: &BackupFile) -> anyhow::Result<ExitCode> {
     let (file, config) = (&arguments.file, Config::load(&arguments.config)?);
     let database = match &config.store.address {
@@ -53,7 +62,8 @@ pub(super) async fn restore(arguments: &BackupFile) -> anyhow::Result<ExitCode> 
         server @ StoreAddress::Postgres(_) => bail!(
             "the store is {server}: stop all gateways and backends, then restore it with Postgres' own tools, for \
              example into an empty database\n  \
-             pg_restore --exit-on-error --single-transaction --no-owner --dbname={server} {}",
+             pg_restore --exit-on-error --single-transaction --no-owner --dbname={server}{} {}",
+            as_user(server),
             file.display()
         ),
     };

@@ -535,3 +535,22 @@ async fn the_application_cache_can_be_resized() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_check_warns_of_is_said_before_and_after_a_reload() {
+    let (stack, _backend) = Stack::recording().await;
+    stack.configure(Program::Gateway, "[sign]\nwindow_seconds = 90");
+    let outputs = [
+        stack.check(Program::Gateway, &[]),
+        stack.check(Program::Gateway, &["--diff"]),
+        stack.reload(Program::Gateway),
+    ];
+    let warnings = outputs.each_ref().map(|output| {
+        let text = output_text(output);
+        let lines = text.lines().filter(|line| line.starts_with("warning: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    });
+    let [checked, compared, reloaded] = &warnings;
+    assert!(checked.iter().any(|line| line.contains("sign.algorithm")));
+    assert_eq!((compared, reloaded), (checked, checked));
+}

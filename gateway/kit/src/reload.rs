@@ -67,6 +67,11 @@ pub trait Reload: Send + Sync + 'static {
     /// Whether a changed key needs a new process; `changed` lists all changed keys.
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
 
+    /// What an operator should know of a valid configuration: what `check` prints.
+    fn warnings(&self, _config: &Self::Config) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What applies such keys, and what that loses; precedes their list. `file` is the program's.
     fn new_process(&self, file: &Path) -> String;
 
@@ -274,7 +279,7 @@ impl<R: Reload> Reloader<R> {
 
     async fn compare(&self) -> Result<Report, ConfigError> {
         let loaded = self.load().await?;
-        Ok(self.report(&loaded.settings, false))
+        Ok(self.report(&loaded, false))
     }
 
     async fn load(&self) -> Result<Loaded<R::Config>, ConfigError> {
@@ -294,7 +299,7 @@ impl<R: Reload> Reloader<R> {
     }
 
     async fn apply(&mut self, loaded: Loaded<R::Config>) -> Result<Report, ConfigError> {
-        let report = self.report(&loaded.settings, true);
+        let report = self.report(&loaded, true);
         let applied = self.program.apply(loaded.config).await;
         applied.map_err(|error| ConfigError::new(&self.file, format!("{error:#}"), Vec::new()))?;
         let kept = &report.needing_restart;
@@ -307,8 +312,8 @@ impl<R: Reload> Reloader<R> {
         Ok(report)
     }
 
-    fn report(&self, new: &Settings, is_applied: bool) -> Report {
-        let all = self.running.borrow().changes(new);
+    fn report(&self, new: &Loaded<R::Config>, is_applied: bool) -> Report {
+        let all = self.running.borrow().changes(&new.settings);
         let keys: Vec<_> = all.iter().map(|change| change.key.as_str()).collect();
         let (needing_restart, changed) = all
             .iter()
@@ -317,6 +322,7 @@ impl<R: Reload> Reloader<R> {
         Report {
             file: self.file.clone(),
             is_applied,
+            warnings: self.program.warnings(&new.config),
             changed,
             needing_restart,
             new_process: self.program.new_process(&self.file),

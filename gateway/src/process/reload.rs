@@ -87,6 +87,10 @@ impl Reload for GatewayReload {
         needs_restart(key, changed)
     }
 
+    fn warnings(&self, config: &Config) -> Vec<String> {
+        config.warnings()
+    }
+
     fn new_process(&self, file: &Path) -> String {
         let file = file.display();
         format!("signpost upgrade --config {file} applies these, and loses nothing")

@@ -118,6 +118,10 @@ impl Reload for Running {
         Config::needs_restart(key, changed)
     }
 
+    fn warnings(&self, (config, _): &Self::Config) -> Vec<String> {
+        config.warnings()
+    }
+
     fn new_process(&self, _: &Path) -> String {
         "a restart applies these; of several processes, one after the other, it loses nothing"
             .to_owned()

@@ -18,6 +18,8 @@ pub struct Report {
     pub(super) file: PathBuf,
     /// Whether it was applied; otherwise it was only compared.
     pub(super) is_applied: bool,
+    /// What an operator should know of the new configuration.
+    pub warnings: Vec<String>,
     /// Changes that a reload applies.
     pub changed: Vec<Change>,
     /// Changes that need a new process: until then, the keys keep their values.
@@ -64,6 +66,9 @@ impl fmt::Display for Report {
             (false, false) => "OK, a reload would change:",
             (false, true) => "OK, a reload would change nothing",
         };
+        for warning in &self.warnings {
+            writeln!(formatter, "warning: {warning}")?;
+        }
         write!(formatter, "{}: {title}", self.file.display())?;
         for change in &self.changed {
             write!(formatter, "\n  {change}")?;

@@ -330,6 +330,7 @@ async fn a_handle_reloads_and_compares() {
     let change = |key, from, to| serde_json::json!({"key": key, "from": from, "to": to});
     let mut expected = serde_json::json!({
         "is_applied": false,
+        "warnings": [],
         "changed": [
             change("secret", None, Some("(secret)")),
             change("size", Some("2"), Some("3")),

@@ -68,6 +68,7 @@ async fn check_page(visitor: &Visitor, banner: &Markup) -> Result<Response, Fail
                 (problems(&check.problems))
             },
             Some(report) => {
+                @for warning in &report.warnings { p.warning { (printable(warning)) } }
                 @if report.changed.is_empty() && report.needing_restart.is_empty() {
                     p.empty { (reader.text("console_reload_nothing")) }
                 }

@@ -38,7 +38,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("trusted_proxies", "['10.0.0.0/8']"),
     ("watch", "true"),
     ("default_version", "'v2'"),
-    ("unknown", "'reject'"),
+    ("unknown", "'default'"),
     ("versions.v1.backend", "'127.0.0.1:2'"),
     (
         "versions.v1.backends",

@@ -11,7 +11,7 @@ use super::{
     CommonOptions,
     operation::on_many,
     print_line,
-    table::{print_list, printable},
+    table::{print_list, printable_lines},
 };
 
 /// Of a configuration's hash, people see the beginning.
@@ -30,7 +30,7 @@ pub(super) async fn run(common: CommonOptions) -> anyhow::Result<ExitCode> {
         let state = &gateway.state;
         if state.readiness != "ready" {
             let line = format!("\n{} {}: {}", state.host, state.process, state.readiness);
-            print_line(&printable(&line));
+            print_line(&printable_lines(&line));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::print_line;
-pub(super) use signpost_management::administration::printable::{printable, printable_json};
+pub(super) use signpost_management::administration::printable::{
+    printable, printable_json, printable_lines,
+};
 
 /// The lines of a table: columns as wide as their widest cell, those of `numbers` aligned to the right.
 pub(super) fn table_lines<const N: usize>(

@@ -10,6 +10,12 @@ pub fn printable(text: &str) -> String {
     })
 }
 
+/// The same of a text of several lines, which keeps its line feeds.
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
 /// JSON with the same characters escaped in its way. They are only inside of strings.
 pub fn printable_json(json: &str) -> String {
     escaped(json, |character, out| {
@@ -52,6 +58,11 @@ mod tests {
                 .collect();
             assert_eq!(printable(of("text")), expected, "{}", case["name"]);
         }
+    }
+
+    #[test]
+    fn a_text_of_lines_keeps_them() {
+        assert_eq!(printable_lines("a\u{1b}\nb\n"), "a\\u{1b}\nb\n");
     }
 
     #[test]

@@ -456,6 +456,9 @@ async fn the_doctor_shows_what_is_wrong_and_the_right_request() {
     ] {
         assert!(found.text.contains(text), "{text}: {found:?}");
     }
+    // The code of several lines can be copied.
+    assert!(found.text.contains("import signpost\n"), "{found:?}");
+    assert!(!found.text.contains("\\u{a}"), "{found:?}");
     let other = browser.send("/doctor", &[("request", "hello")]).await;
     assert_eq!(other.status, StatusCode::BAD_REQUEST);
     assert!(other.text.contains(">hello</textarea>"), "{other:?}");

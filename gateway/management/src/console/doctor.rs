@@ -18,7 +18,7 @@ use super::{
     visitor::Visitor,
 };
 use crate::{
-    administration::printable::printable,
+    administration::printable::{printable, printable_lines},
     api::ApiError,
     doctor::{Findings, Param, Signed, Step, samples::name_of},
     operations::{
@@ -192,7 +192,7 @@ fn canonical(reader: &Reader, findings: &Findings) -> Markup {
     html! {
         @if let Some(canonical) = &findings.canonical {
             h3 { (reader.text("console_doctor_canonical")) }
-            pre { code { (printable(canonical)) } }
+            pre { code { (printable_lines(canonical)) } }
         }
         @if let Some(difference) = &findings.difference {
             p.warning { (reader.tell("console_doctor_difference", &[("at", &difference.at.to_string())])) }
@@ -207,7 +207,8 @@ fn canonical(reader: &Reader, findings: &Findings) -> Markup {
 /// The right request, for those who may sign one.
 fn signed(reader: &Reader, signed: &Signed) -> Markup {
     let code = signed.code.iter();
-    let code = code.filter_map(|sample| Some((name_of(sample.language)?, printable(&sample.code))));
+    let code =
+        code.filter_map(|sample| Some((name_of(sample.language)?, printable_lines(&sample.code))));
     html! {
         h3 { (reader.text("console_doctor_request")) }
         dl.facts {

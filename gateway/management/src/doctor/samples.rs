@@ -308,7 +308,10 @@ fn java(value: &Value) -> String {
         Value::Object(members) => {
             let members = members.iter();
             let members = members.map(|(name, value)| format!("{}, {}", text(name), java(value)));
-            format!("Map.of({})", members.collect::<Vec<_>>().join(", "))
+            format!(
+                "java.util.Map.of({})",
+                members.collect::<Vec<_>>().join(", ")
+            )
         }
         Value::Array(_) => format!("List.of({})", list(value)),
         value => literal(value),
@@ -452,7 +455,7 @@ mod tests {
             ],
             [
                 r#"client.call("GET", "/a/b", List.of(Signpost.pair("a$", VALUE)))"#,
-                r#".app("shop").version("v2").profile(Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(Map.of("app", "X-Shop")).build()"#,
+                r#".app("shop").version("v2").profile(java.util.Map.of("layout", "pairs-key", "leave_out", List.of("x y"))).headerNames(java.util.Map.of("app", "X-Shop")).build()"#,
             ],
             [
                 r#"$client->call("GET", "/a/b", [["a\$", VALUE]])"#,

@@ -186,16 +186,7 @@ impl Card {
             .then_some(&names.app)
             .into_iter()
             .chain(convention);
-        let app = subject.ident.as_deref().map(|ident| (&names.app, ident));
-        let sent = app
-            .into_iter()
-            .chain([(&names.version, default.name().as_str())]);
-        let sent = sent.map(|(name, value)| {
-            format!(
-                "-H {}",
-                quoted(&format!("{}: {value}", names.spelled(name)))
-            )
-        });
+        let sent = curl_headers(names, subject.ident.as_deref(), default.name().as_str());
         let presets = presets(&profile);
         Self {
             headers: convention.map(|name| names.spelled(name)).collect(),
@@ -203,7 +194,7 @@ impl Card {
             window_seconds: hosting.window_seconds,
             return_to: subject.return_to,
             cors_origins: hosting.cors_origins,
-            first_call: first_call(&profile, &call, &sent.collect::<Vec<_>>().join(" ")),
+            first_call: first_call(&profile, &call, &sent),
             command: presets
                 .first()
                 .and_then(|preset| command(&profile, preset, &call)),
@@ -221,6 +212,17 @@ impl Card {
 /// As one word of a shell: origins and header names may have its special characters.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// curl's options for the headers of the convention.
+fn curl_headers(names: &HeaderNames, app: Option<&str>, version: &str) -> String {
+    let app = app.map(|ident| (&names.app, ident));
+    let sent = app.into_iter().chain([(&names.version, version)]);
+    let sent = sent.map(|(name, value)| {
+        let field = format!("{}: {value}", names.spelled(name));
+        format!("-H {}", quoted(&field))
+    });
+    sent.collect::<Vec<_>>().join(" ")
 }
 
 fn card_versions(versions: &Versions, default: &ServedVersion, now: Timestamp) -> Vec<CardVersion> {

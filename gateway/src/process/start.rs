@@ -125,7 +125,7 @@ pub(crate) fn run(
     health.start(management_socket, descriptors, management_phases)?;
     log_start(&current.load(), management_listen, &public_url);
     let writer = log.writer().clone();
-    let (stop, ended) = Stop::new(current, &listeners, writer, last_writes, row, handed_over);
+    let (stop, ended) = Stop::new(current, &listeners, writer, last_writes, row, handed_over)?;
     run_until_stopped(server, stop, &ended, taken)
 }
 

@@ -30,7 +30,8 @@ use signpost_proxy::{
     program::{ListeningSockets, State},
 };
 use tokio::{
-    sync::Notify,
+    runtime::Builder,
+    sync::{Mutex, Notify},
     time::{Instant, sleep, sleep_until},
 };
 
@@ -55,6 +56,8 @@ pub(crate) struct Stop {
     end: Sender<()>,
     /// Notified when a new process has taken over the listening sockets.
     handed_over: Arc<Notify>,
+    /// Taken by the wait for the first one.
+    signals: Arc<Mutex<Option<StopSignals>>>,
 }
 
 /// What is written every few seconds, and once more at a stop.
@@ -81,8 +84,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 impl ShutdownSignalWatch for Stop {
     /// Never returns: when it would, pingora would only wait.
     async fn recv(&self) -> ShutdownSignal {
-        // Otherwise the signals still end the process at once.
-        if let Ok(mut signals) = StopSignals::listen() {
+        let signals = self.signals.lock().await.take();
+        if let Some(mut signals) = signals {
             tokio::select! {
                 () = signals.next() => self.stop(signals, Some(&*self.sockets)).await,
                 () = self.handed_over.notified() => self.leave(signals).await,
@@ -201,7 +204,12 @@ impl Stop {
         }
     }
 
-    /// Also returns what receives a message when the process must end.
+    /// Also returns what receives a message when the process must end. From here on a signal begins a stop: connections are
+    /// served before pingora asks for one.
+    ///
+    /// # Errors
+    ///
+    /// The system does not allow handlers of signals.
     pub(crate) fn new(
         current: Arc<ArcSwap<Gateway>>,
         listeners: &Listeners,
@@ -209,8 +217,14 @@ impl Stop {
         last_writes: LastWrites,
         row: Option<Arc<OwnRow>>,
         handed_over: Arc<Notify>,
-    ) -> (Self, Receiver<()>) {
+    ) -> anyhow::Result<(Self, Receiver<()>)> {
         let (end, ended) = channel();
+        // Any runtime may register a handler, and every other one then delivers the signal.
+        let registering = Builder::new_current_thread().enable_io().build()?;
+        let signals = {
+            let _entered = registering.enter();
+            StopSignals::listen()?
+        };
         let stop = Self {
             current,
             sockets: listeners.sockets(),
@@ -220,8 +234,9 @@ impl Stop {
             row,
             end,
             handed_over,
+            signals: Arc::new(Mutex::new(Some(signals))),
         };
-        (stop, ended)
+        Ok((stop, ended))
     }
 
     /// Flushes the log and spans, and ends the process.

@@ -377,8 +377,13 @@ pub fn shell(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
         true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+        false => quoted(text),
     }
+}
+
+/// The same, always in quotes: origins and header names may have a shell's special characters.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn pascal(name: &str) -> String {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use super::{Context, Face, Operation, Output, Result, apps, input::Nothing};
 use crate::{
     administration::summary::AppSummary,
-    doctor::samples::{Call, CodeSample, LANGUAGES, settings_of, shell},
+    doctor::samples::{Call, CodeSample, LANGUAGES, quoted, settings_of, shell},
 };
 
 /// The pairs of the first call for bash, as the shell expands them.
@@ -207,11 +207,6 @@ impl Card {
             address,
         }
     }
-}
-
-/// As one word of a shell: origins and header names may have its special characters.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// curl's options for the headers of the convention.

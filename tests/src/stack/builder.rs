@@ -218,13 +218,19 @@ impl StackBuilder {
             http: http_client(),
             files,
         };
-        for instance in self.instances() {
-            let arguments = self.arguments(instance, &stack);
-            stack.arguments.insert(instance, arguments);
-            stack.spawn(instance);
-        }
-        for instance in self.instances() {
-            stack.ready(instance).await?;
+        // A login service that starts before its OpenID provider refuses logins until it asks again.
+        let (providers, others): (Vec<_>, Vec<_>) = self
+            .instances()
+            .partition(|instance| instance.program == Program::Provider);
+        for instances in [providers, others] {
+            for instance in &instances {
+                let arguments = self.arguments(*instance, &stack);
+                stack.arguments.insert(*instance, arguments);
+                stack.spawn(*instance);
+            }
+            for instance in instances {
+                stack.ready(instance).await?;
+            }
         }
         Ok(stack)
     }

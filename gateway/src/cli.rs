@@ -237,7 +237,7 @@ fn language() -> impl TypedValueParser<Value = Language> {
 async fn warnings(config: &Config) -> anyhow::Result<Vec<String>> {
     let mut warnings = config.warnings();
     if let Applications::Multi(multi) = &config.applications {
-        warnings.extend(inspect(config, multi).await?);
+        warnings.extend(inspect(config, multi, None).await?);
     } else if config.versions.check_accounts()
         && let Err(error) = Store::open_read_only(&config.store)
             .await

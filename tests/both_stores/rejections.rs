@@ -4,6 +4,7 @@ use end_to_end::{
     program::{Program, output_text},
     recording_backend::RecordingBackend,
     signed_client::http_client,
+    signer::{Profile, Values},
     stack::Stack,
     waiting::until,
 };
@@ -86,6 +87,76 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
         text.contains("no gateway has rejected this request lately"),
         "{text}"
     );
+}
+
+/// In each language, the words of the response; and what an operator needs besides, if it is no client's fault.
+#[tokio::test]
+async fn an_explanation_has_the_words_of_the_response_and_what_failed() {
+    let bridge = "[versions.v8]\nbridge = 'v2'\n[[versions.v8.changes]]\nname = 'nick'\npaths = ['/user']\n\
+        request = [{ rename = 'nick', to = 'name' }]\n";
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let stack = Stack::builder().in_front_of_address(address).multi();
+    let stack = stack.gateway(&format!("unknown = 'reject'\n[management.api]\n{bridge}"));
+    let stack = stack.start().await;
+    let app = stack.create_application("shop", &[]);
+    let token = stack.create_token("viewer");
+    let client = stack.client_of(&app);
+    let decoding = client.with_profile(Profile {
+        values: Values::Decoded,
+        ..Profile::default()
+    });
+    let unreachable = format!("{address}: ");
+    let cases = [
+        (decoding.get("/user").param("name", "a b").version("v1"), ""),
+        (client.get("/user").version("v9"), ""),
+        (client.get("/user").param("a", "1").time("1"), ""),
+        (client.get("/%00"), "character %00 at byte 2"),
+        (client.get("/user").version("v2"), &*unreachable),
+        (
+            client
+                .post("/user")
+                .param("nick", "a")
+                .param("name", "b")
+                .version("v8"),
+            "the change nick does not apply",
+        ),
+    ];
+    for (call, error) in cases {
+        let response = call.language("ja").send().await;
+        let problem: Value = serde_json::from_slice(&response.body).unwrap();
+        let id = problem["request_id"].as_str().unwrap();
+        let explained = |language: &str| {
+            let output = stack.command(&["explain", id, "--json", "--language", language]);
+            serde_json::from_slice::<Value>(&output.stdout)
+                .unwrap_or_else(|_| panic!("{}", output_text(&output)))
+        };
+        let found = explained("ja");
+        for (here, there) in [
+            ("title", "title"),
+            ("detail", "detail"),
+            ("hint_text", "hint"),
+        ] {
+            assert_eq!(found[here], problem[there], "{found}");
+        }
+        assert_ne!(explained("en")["detail"], problem["detail"]);
+        match error {
+            "" => assert_eq!(found["error"], Value::Null, "{found}"),
+            _ => {
+                let [error_of, backend] =
+                    ["error", "backend"].map(|name| found[name].as_str().unwrap_or_default());
+                assert!(format!("{backend}: {error_of}").contains(error), "{found}");
+            }
+        }
+        let url = stack.api_url(0, "rejections?limit=1");
+        let list = http_client()
+            .get(url)
+            .bearer_auth(&token)
+            .header("Accept-Language", "ja");
+        let list: Value = list.send().await.unwrap().json().await.unwrap();
+        assert_eq!(list["items"][0]["detail"], problem["detail"], "{list}");
+    }
 }
 
 #[tokio::test]

@@ -192,6 +192,53 @@ async fn a_retired_version_is_reported_as_such() {
     assert_eq!(json_report(&stack)["versions"][0]["is_retired"], true);
 }
 
+/// Before it is too late: by `check`, by `check --diff` and by the reload itself.
+#[tokio::test]
+async fn who_uses_a_version_is_said_before_it_ends() {
+    let (stack, _backend) = multi(|builder| builder).await;
+    for name in ["one", "other"] {
+        let client = stack.client_of(&stack.create_application(name, &[]));
+        client.get("/x").version("v2").send().await.ok();
+    }
+    until_counted(&stack, 2).await;
+    let users = ", and 2 applications have sent requests to it in the last 7 days";
+    let says = |output: &Output, what: &str| {
+        let text = output_text(output);
+        assert!(
+            output.status.success() && text.contains(&format!("versions.v2: {what}{users}")),
+            "{text}"
+        );
+    };
+    stack.configure(
+        Program::Gateway,
+        "[versions.v2]\nsunset = '2025-01-02'\nafter_sunset = 'gone'",
+    );
+    let gone = "its requests get 410 from 2025-01-02T00:00:00Z on";
+    says(&stack.check(Program::Gateway, &[]), gone);
+    let backend = stack.addresses().v2;
+    let bridged = "bridge = 'v3'\n[[changes]]\nname = 'a'\npaths = ['/x']\nrequest = [{ default = 'a', value = '1' }]\n";
+    let file = stack.config(Program::Gateway);
+    let before = std::fs::read_to_string(&file).unwrap();
+    let mut table: toml::Table = before.parse().unwrap();
+    // Without a use, nothing is said of v1.
+    let v2: toml::Table = bridged.parse().unwrap();
+    table["versions"]["v2"] = v2.into();
+    let v3: toml::Table = format!("backend = '{backend}'\n").parse().unwrap();
+    let versions = table["versions"].as_table_mut().unwrap();
+    versions.insert("v3".to_owned(), v3.into());
+    std::fs::write(&file, table.to_string()).unwrap();
+    says(
+        &stack.check(Program::Gateway, &["--diff"]),
+        "its requests are bridged to v3",
+    );
+    table["versions"].as_table_mut().unwrap().remove("v2");
+    std::fs::write(&file, table.to_string()).unwrap();
+    says(&stack.check(Program::Gateway, &["--diff"]), "it is removed");
+    let reloaded = stack.reload(Program::Gateway);
+    says(&reloaded, "it is removed");
+    assert!(!output_text(&reloaded).contains("versions.v1: it"));
+}
+
 #[tokio::test]
 async fn a_clean_restart_and_a_reload_lose_no_request() {
     let (mut stack, _backend) = multi(|builder| builder).await;

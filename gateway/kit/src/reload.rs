@@ -55,7 +55,7 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// A program whose configuration can be reloaded.
 pub trait Reload: Send + Sync + 'static {
     /// The program's configuration.
-    type Config: Send + 'static;
+    type Config: Send + Sync + 'static;
 
     /// Reads the configuration in `file`. Blocks.
     ///
@@ -68,8 +68,8 @@ pub trait Reload: Send + Sync + 'static {
     fn needs_restart(&self, key: &str, changed: &[&str]) -> bool;
 
     /// What an operator should know of a valid configuration: what `check` prints.
-    fn warnings(&self, _config: &Self::Config) -> Vec<String> {
-        Vec::new()
+    fn warnings(&self, _config: &Self::Config) -> impl Future<Output = Vec<String>> + Send {
+        async { Vec::new() }
     }
 
     /// What applies such keys, and what that loses; precedes their list. `file` is the program's.
@@ -279,7 +279,7 @@ impl<R: Reload> Reloader<R> {
 
     async fn compare(&self) -> Result<Report, ConfigError> {
         let loaded = self.load().await?;
-        Ok(self.report(&loaded, false))
+        Ok(self.report(&loaded, false).await)
     }
 
     async fn load(&self) -> Result<Loaded<R::Config>, ConfigError> {
@@ -299,7 +299,7 @@ impl<R: Reload> Reloader<R> {
     }
 
     async fn apply(&mut self, loaded: Loaded<R::Config>) -> Result<Report, ConfigError> {
-        let report = self.report(&loaded, true);
+        let report = self.report(&loaded, true).await;
         let applied = self.program.apply(loaded.config).await;
         applied.map_err(|error| ConfigError::new(&self.file, format!("{error:#}"), Vec::new()))?;
         let kept = &report.needing_restart;
@@ -312,7 +312,8 @@ impl<R: Reload> Reloader<R> {
         Ok(report)
     }
 
-    fn report(&self, new: &Loaded<R::Config>, is_applied: bool) -> Report {
+    async fn report(&self, new: &Loaded<R::Config>, is_applied: bool) -> Report {
+        let warnings = self.program.warnings(&new.config).await;
         let all = self.running.borrow().changes(&new.settings);
         let keys: Vec<_> = all.iter().map(|change| change.key.as_str()).collect();
         let (needing_restart, changed) = all
@@ -322,7 +323,7 @@ impl<R: Reload> Reloader<R> {
         Report {
             file: self.file.clone(),
             is_applied,
-            warnings: self.program.warnings(&new.config),
+            warnings,
             changed,
             needing_restart,
             new_process: self.program.new_process(&self.file),

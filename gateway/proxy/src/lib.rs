@@ -121,7 +121,6 @@ pub mod program {
             },
         },
         observe::usage::writer::UsageWriter,
-        phases::own_page::about_with,
         request::quotas::RequestLimit,
         scrape::metrics,
         serve::{Policy, State},

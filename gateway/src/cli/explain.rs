@@ -5,10 +5,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde_json::json;
 use signpost_management::reports::rejections;
-use signpost_protocol::{
-    language::Language, problem::ProblemCode, request_id::RequestId, text::find,
-};
-use signpost_proxy::{Config, SeenRequest, program::about_with, rfc3339};
+use signpost_protocol::{language::Language, request_id::RequestId};
+use signpost_proxy::{Config, SeenRequest, rfc3339};
 use signpost_store::Store;
 
 use super::{
@@ -46,16 +44,17 @@ pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode>
              and the access log has all of them. Or the problem is its backend's, which the access log says, too"
         );
     };
+    let seen = seen.in_language(language);
     if common.json {
         print_line(&printable_json(&json!(seen).to_string()));
     } else {
-        show(&seen, &config, language);
+        show(&seen);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints it for people.
-fn show(seen: &SeenRequest, config: &Config, language: Language) {
+fn show(seen: &SeenRequest) {
     let text = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();
     let line = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -68,25 +67,13 @@ fn show(seen: &SeenRequest, config: &Config, language: Language) {
     line("client", &printable(&seen.client));
     line("application", &text(&seen.app));
     line("version", &text(&seen.version));
-    let code = text(&seen.code);
-    line("problem", &format!("{} {code}", seen.status));
-    let known = ProblemCode::of_type_uri(&format!("/problems/{code}"));
-    if let Some(code) = known {
-        let about = about_with(code, language, &config.headers);
-        line("", &about.title);
-        // A text that points to the problem's own detail, which is not kept, would say nothing.
-        if !about.detail.contains("detail") {
-            line("", &about.detail);
-        }
-    }
-    let hints = text(&seen.hint);
-    for hint in hints.split('+').filter(|hint| !hint.is_empty()) {
-        line("hint", hint);
-        let word = hint.split(':').next().unwrap_or_default();
-        // What depends on the request is not kept.
-        let said = find(language, word, &[]).filter(|said| !said.contains("{$"));
-        line("", &said.unwrap_or_default());
-    }
+    line("backend", &text(&seen.backend));
+    line("problem", &format!("{} {}", seen.status, text(&seen.code)));
+    line("", &text(&seen.title));
+    line("", &text(&seen.detail));
+    line("hint", &text(&seen.hint));
+    line("", &text(&seen.hint_text));
+    line("error", &text(&seen.error));
     for param in &seen.params {
         let name = param.name.as_deref();
         let name = name.map_or("(no name)".into(), printable);

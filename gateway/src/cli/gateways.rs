@@ -11,7 +11,7 @@ use super::{
     CommonOptions,
     operation::on_many,
     print_line,
-    table::{print_list, printable_lines},
+    table::{print_list, printable, printable_lines},
 };
 
 /// Of a configuration's hash, people see the beginning.
@@ -29,16 +29,21 @@ pub(super) async fn run(common: CommonOptions) -> anyhow::Result<ExitCode> {
     for gateway in all.iter().filter(|gateway| gateway.is_alive) {
         let state = &gateway.state;
         if state.readiness != "ready" {
-            let line = format!("\n{} {}: {}", state.host, state.process, state.readiness);
+            let line = format!("\n{}: {}", state.name(), state.readiness);
             print_line(&printable_lines(&line));
+        }
+        if gateway.differs {
+            let keys = gateway.different_keys.join(", ");
+            print_line(&printable(&format!("{} differs in {keys}", state.name())));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const HEADS: [&str; 7] = [
+const HEADS: [&str; 8] = [
     "HOST",
     "PROCESS",
+    "ADDRESS",
     "RELEASE",
     "STARTED",
     "STATE",
@@ -52,6 +57,7 @@ fn cells(gateway: &ListedGateway) -> [String; HEADS.len()] {
     [
         state.host.clone(),
         state.process.to_string(),
+        state.addresses.join(" "),
         state.release.clone(),
         state.started_at.clone(),
         match (gateway.is_alive, state.is_ready) {

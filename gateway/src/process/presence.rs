@@ -1,13 +1,13 @@
 //! This gateway's row in the store, every few seconds: what `signpost gateways` and the management API show of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use ring::hmac;
 use signpost_kit::{
     clock::{Clock, SystemClock, Timestamp},
-    config::Settings,
+    config::{Settings, ValueSource},
     reload::ReloadHandle,
     server::shutdown::Phase,
     task::Task,
@@ -36,6 +36,9 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Rows that are written between two deletions of gone gateways' rows: about five minutes.
 const ROWS_PER_DELETION: u32 = 60;
+
+/// Length of the hash of one key.
+const KEY_HASH_BYTES: usize = 6;
 
 /// Limit of a stop's wait for the deletion of the row.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -118,12 +121,19 @@ impl Presence {
             expires: rfc3339(certificate.validity.expires),
         });
         let last_reload = &gateway.state.last_reload;
+        let settings = reloads.settings();
+        let (config, keys) = hashes(&self.key, &settings);
+        let addresses = settings.iter().filter(|setting| is_address(&setting.key));
         GatewayState {
             host: self.host.clone(),
             process: std::process::id(),
             release: RELEASE.to_owned(),
             started_at: rfc3339(self.started_at),
-            config: hash(&self.key, &reloads.settings()),
+            addresses: addresses
+                .map(|setting| setting.shown.trim_matches(['"', '\'']).to_owned())
+                .collect(),
+            config,
+            keys,
             loaded_at: rfc3339(last_reload.loaded_at()),
             is_reload_rejected: last_reload.is_rejected(),
             is_ready: response.status().is_success(),
@@ -162,18 +172,34 @@ impl OwnRow {
     }
 }
 
-/// A hash of all settings but those that are each machine's own.
-fn hash(key: &hmac::Key, settings: &Settings) -> String {
-    let mut context = hmac::Context::with_key(key);
-    // HMAC, not a plain hash: the settings have secrets, and whoever reads the table could try guesses of weak ones.
-    settings.digest(is_of_machine, |bytes| context.update(bytes));
-    hex::encode(context.sign())
+/// A hash of all settings but those that are each machine's own, and a short one of each that the file has.
+fn hashes(key: &hmac::Key, settings: &Settings) -> (String, BTreeMap<String, String>) {
+    let mut all = hmac::Context::with_key(key);
+    let mut set = BTreeMap::new();
+    for (setting, value) in settings.exposed() {
+        if is_address(&setting.key) || setting.key.starts_with("management.") {
+            continue;
+        }
+        // HMAC, not a plain hash: the settings have secrets, and whoever reads the table could try guesses of weak ones.
+        let mut one = hmac::Context::with_key(key);
+        one.update(setting.key.as_bytes());
+        one.update(b"\0");
+        one.update(value.as_bytes());
+        let one = one.sign();
+        all.update(one.as_ref());
+        if setting.source != ValueSource::Default {
+            set.insert(
+                setting.key.clone(),
+                hex::encode(&one.as_ref()[..KEY_HASH_BYTES]),
+            );
+        }
+    }
+    (hex::encode(all.sign()), set)
 }
 
-/// Whether a key is of `[management]`, or an address to listen on.
-fn is_of_machine(key: &str) -> bool {
-    let is_of_table = key.starts_with("listen") && key.ends_with(".address");
-    is_of_table || key == "listen" || key.starts_with("management.")
+/// Whether a key is an address to listen on.
+fn is_address(key: &str) -> bool {
+    key == "listen" || key.starts_with("listen") && key.ends_with(".address")
 }
 
 #[cfg(test)]
@@ -188,7 +214,7 @@ mod tests {
         let file = folder.path().join("gateway.toml");
         let hash_of = |first: &str, tables: &str| {
             std::fs::write(&file, format!("{first}{MINIMAL}{tables}")).unwrap();
-            hash(&key, &Config::load_settings(&file).unwrap().settings)
+            hashes(&key, &Config::load_settings(&file).unwrap().settings).0
         };
         let plain = hash_of("", "");
         let management = "[management]\nlisten = '127.0.0.1:9'\nhosts = ['gateway-a.internal']\n";

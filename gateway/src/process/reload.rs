@@ -1,6 +1,6 @@
 //! Reloading the configuration: a new gateway replaces the current one, and takes over its state.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use arc_swap::ArcSwap;
@@ -12,7 +12,10 @@ use signpost_kit::{
     server::{health::HealthAddress, notify_service_manager, shutdown::Phase},
 };
 use signpost_management::{
-    administration::audit::{changes_of, of_reload, user_name},
+    administration::{
+        audit::{changes_of, of_reload, user_name},
+        inspect::inspect,
+    },
     reports::gateways::host_name,
 };
 use signpost_proxy::{
@@ -26,7 +29,10 @@ use signpost_store::{
     Store, StoreSettings,
     tables::audit::{Author, add},
 };
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::{
+    sync::{Mutex, Notify, watch},
+    time::timeout,
+};
 
 use crate::process::{
     listeners::{BoundListener, Listeners},
@@ -44,6 +50,9 @@ const NEED_RESTART: [&str; 8] = [
     "applications.previous_master_key",
     "applications.snapshot",
 ];
+
+/// Limit of the wait for what the store says of a new configuration.
+const WARNINGS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The parts of a running gateway that a reload replaces or needs.
 pub(crate) struct GatewayReload {
@@ -87,8 +96,16 @@ impl Reload for GatewayReload {
         needs_restart(key, changed)
     }
 
-    fn warnings(&self, config: &Config) -> Vec<String> {
-        config.warnings()
+    async fn warnings(&self, config: &Config) -> Vec<String> {
+        let mut warnings = config.warnings();
+        if let Applications::Multi(multi) = &config.applications {
+            let current = self.current.load_full();
+            let before = Some(&current.policy.backends.versions);
+            let of_store = timeout(WARNINGS_TIMEOUT, inspect(config, multi, before)).await;
+            let of_store = of_store.unwrap_or_else(|elapsed| Err(elapsed.into()));
+            warnings.extend(of_store.unwrap_or_else(|error| vec![format!("the store: {error:#}")]));
+        }
+        warnings
     }
 
     fn new_process(&self, file: &Path) -> String {

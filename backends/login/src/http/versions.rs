@@ -122,7 +122,7 @@ struct AnyVersion {
 type ReadKeys = dyn Fn(&mut Section<'_>, &str) -> Read<MakeRoutes> + Send + Sync;
 
 /// Makes the routes of a version under the configuration whose keys were read.
-type MakeRoutes = Box<dyn FnOnce(Arc<Service>) -> MadeRoutes + Send>;
+type MakeRoutes = Box<dyn FnOnce(Arc<Service>) -> MadeRoutes + Send + Sync>;
 type MadeRoutes = Pin<Box<dyn Future<Output = anyhow::Result<(VersionName, Routes)>> + Send>>;
 
 impl AnyVersion {

@@ -118,7 +118,7 @@ impl Reload for Running {
         Config::needs_restart(key, changed)
     }
 
-    fn warnings(&self, (config, _): &Self::Config) -> Vec<String> {
+    async fn warnings(&self, (config, _): &Self::Config) -> Vec<String> {
         config.warnings()
     }
 

@@ -162,23 +162,15 @@ impl Settings {
         self
     }
 
-    /// Passes all keys with their values to a keyed hash: secrets are among them. Keys that `is_left_out` selects do not count.
-    pub fn digest(&self, is_left_out: impl Fn(&str) -> bool, mut update: impl FnMut(&[u8])) {
-        let all = self.all.iter().filter(|setting| !is_left_out(&setting.key));
-        let mut all: Vec<_> = all.collect();
+    /// All keys with their values, ordered by key, for a keyed hash: secrets are among them.
+    pub fn exposed(&self) -> impl Iterator<Item = (&Setting, &str)> {
+        let mut all: Vec<_> = self.all.iter().collect();
         // Keys that a reload has kept stand at the end of the list, which is no difference.
         all.sort_unstable_by_key(|setting| &setting.key);
-        for Setting {
-            key, shown, secret, ..
-        } in all
-        {
-            let value = secret.as_ref().map_or(&**shown, Secret::expose);
-            for part in [&**key, value] {
-                // With its length: the end of a key must not pass for the beginning of its value.
-                update(&part.len().to_be_bytes());
-                update(part.as_bytes());
-            }
-        }
+        all.into_iter().map(|setting| {
+            let secret = setting.secret.as_ref();
+            (setting, secret.map_or(&*setting.shown, Secret::expose))
+        })
     }
 
     fn find(&self, key: &str) -> Option<&Setting> {

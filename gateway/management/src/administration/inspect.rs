@@ -1,32 +1,50 @@
 //! Read-only checks of a store, for `signpost check`: whether the master key fits, and which default versions are
 //! unknown or retired. Neither the database nor the key is created or migrated.
 
-use signpost_kit::clock::{Clock, SystemClock};
+use std::time::Duration;
+
+use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 use signpost_proxy::{
-    Config, MultiApplications, Sealer, default_version_warnings, unusable_defaults,
+    AfterSunset, Config, MultiApplications, Sealer, Stage, Versions, default_version_warnings,
+    rfc3339, unusable_defaults, usage_rows::count_users,
 };
 use signpost_store::{Store, error::is_encoding, tables::sealed_keys};
 
-/// Checks the configured store, and returns warnings about it. A store that does not exist yet has none: the first start
-/// creates it.
+/// How long ago a version was used lately: its requests of so many days count.
+const LATELY: Duration = Duration::from_secs(7 * 86_400);
+
+/// Checks the configured store, and returns warnings about it, and about versions that end although they are used: `before`
+/// are those of the running gateway. A store that does not exist yet has none: the first start creates it.
 ///
 /// # Errors
 ///
 /// The master key cannot be read, or is not the one that sealed the stored keys: the gateway would not start.
-pub async fn inspect(config: &Config, multi: &MultiApplications) -> anyhow::Result<Vec<String>> {
-    let known = config.versions.names_in_service(SystemClock.now());
+pub async fn inspect(
+    config: &Config,
+    multi: &MultiApplications,
+    before: Option<&Versions>,
+) -> anyhow::Result<Vec<String>> {
+    let now = SystemClock.now();
+    let known = config.versions.names_in_service(now);
     let contents = async {
         let Some(database) = Store::open_read_only(&config.store).await? else {
             return anyhow::Ok((Vec::new(), Vec::new()));
         };
         let unusable = unusable_defaults(&database, &known).await?;
-        Ok((sealed_keys::samples(&database).await?, unusable))
+        let mut warnings = default_version_warnings(&unusable, &config.versions);
+        for (version, what) in endings(before, &config.versions, now) {
+            let users = count_users(&database, &version, now.minus(LATELY)).await?;
+            if users > 0 {
+                warnings.push(format!(
+                    "versions.{version}: {what}, and {users} applications have sent requests to it in the last 7 days: signpost \
+                     versions report --version {version}"
+                ));
+            }
+        }
+        Ok((sealed_keys::samples(&database).await?, warnings))
     };
     let (samples, warnings) = match contents.await {
-        Ok((samples, unusable)) => (
-            samples,
-            default_version_warnings(&unusable, &config.versions),
-        ),
+        Ok(contents) => contents,
         // An error, not a warning: unlike an outage it does not pass, and the gateway would not start.
         Err(error) if is_encoding(error.root_cause()) => return Err(error),
         Err(error) => {
@@ -38,6 +56,37 @@ pub async fn inspect(config: &Config, multi: &MultiApplications) -> anyhow::Resu
     };
     check_keys(multi, &samples)?;
     Ok(warnings)
+}
+
+/// The versions that are removed or bridged, or end within a week, and what happens to each.
+fn endings(before: Option<&Versions>, after: &Versions, now: Timestamp) -> Vec<(String, String)> {
+    let mut endings = Vec::new();
+    for old in before.into_iter().flat_map(Versions::iter) {
+        let name = old.name().as_str();
+        let new = after.named(name.as_bytes());
+        let bridge = new.and_then(|new| new.bridge());
+        match (new, bridge) {
+            (None, _) => endings.push((name.to_owned(), "it is removed".to_owned())),
+            (_, Some(bridge)) if old.bridge().is_none() => {
+                let what = format!("its requests are bridged to {}", bridge.to);
+                endings.push((name.to_owned(), what));
+            }
+            _ => {}
+        }
+    }
+    for version in after.iter() {
+        let name = version.name().as_str();
+        let old = before.and_then(|before| before.named(name.as_bytes()));
+        let was_retired = old.is_some_and(|old| old.stage(now) == Stage::Retired);
+        let life_cycle = version.life_cycle();
+        let life_cycle = life_cycle.filter(|life| life.after_sunset == AfterSunset::Gone);
+        let sunset = life_cycle.and_then(|life| life.sunset);
+        if let Some(sunset) = sunset.filter(|sunset| *sunset < now.plus(LATELY) && !was_retired) {
+            let what = format!("its requests get 410 from {} on", rfc3339(sunset));
+            endings.push((name.to_owned(), what));
+        }
+    }
+    endings
 }
 
 /// Checks that the master key is the one that sealed the keys of a database.

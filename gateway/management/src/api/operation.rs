@@ -81,12 +81,12 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
 /// The requests of this gateway as they end, for a user of the console, with the guards of a call of the API.
 pub(crate) async fn watch_for(
     api: &Shared,
-    (proof, address): (Proof, SocketAddr),
+    (proof, address, language): (Proof, SocketAddr, Language),
     params: RequestParams,
 ) -> Result<Response, ApiError> {
     let caller = authenticate(api, Role::Viewer, address, Some(proof), "console").await?;
     let _turn = api.turns.take(caller.token.id).await?;
-    watch_by(Arc::clone(api), &caller, params)
+    watch_by(Arc::clone(api), (&caller, language), params)
 }
 
 async fn serve<T: Target, I: Input, O: Output>(

@@ -1,6 +1,7 @@
 //! `/api/v1/requests`: the requests of this gateway as they end.
 
 use axum::{
+    Extension,
     extract::State,
     response::{Response, sse::Event},
 };
@@ -8,12 +9,14 @@ use futures_util::stream;
 use http::Uri;
 use serde::Deserialize;
 use serde_json::json;
-use signpost_proxy::{Filter, Watched, Watching};
+use signpost_protocol::language::Language;
+use signpost_proxy::{Filter, SeenRequest, Watched, Watching};
 use tokio::time::timeout_at;
 
 use super::{
     ApiError, Shared,
     caller::Caller,
+    layers::Call,
     streams::{self, Place, RETRY},
 };
 use crate::{
@@ -56,16 +59,17 @@ impl RequestParams {
 )]
 pub(super) async fn stream(
     State(api): State<Shared>,
+    Extension(call): Extension<Call>,
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    watch_by(api, &caller, of_query(&uri)?)
+    watch_by(api, (&caller, call.language), of_query(&uri)?)
 }
 
 /// The stream of a caller.
 pub(super) fn watch_by(
     api: Shared,
-    caller: &Caller,
+    (caller, language): (&Caller, Language),
     params: RequestParams,
 ) -> Result<Response, ApiError> {
     let filter = params.filter()?;
@@ -74,6 +78,7 @@ pub(super) fn watch_by(
     let first = Event::default().retry(RETRY).comment("");
     let live = Live {
         api,
+        language,
         place,
         watching,
         first: Some(first),
@@ -85,6 +90,7 @@ pub(super) fn watch_by(
 /// The requests of one client.
 struct Live {
     api: Shared,
+    language: Language,
     place: Place,
     watching: Watching,
     /// So that a client knows at once that it is connected.
@@ -105,7 +111,10 @@ impl Live {
                 continue;
             };
             let (name, data) = match watched {
-                Watched::Request(seen) => ("request", json!(*seen)),
+                Watched::Request(seen) => {
+                    let seen = SeenRequest::clone(&seen).in_language(self.language);
+                    ("request", json!(seen))
+                }
                 Watched::Missed(requests) => ("missed", json!({ "requests": requests })),
                 Watched::Nothing => continue,
             };

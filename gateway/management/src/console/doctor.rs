@@ -119,7 +119,9 @@ fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
     let text = |text: &Option<String>| printable(text.as_deref().unwrap_or_default());
     html! {
         section.card aria-labelledby="rejected" {
-            h2 id="rejected" { code { (text(&seen.code)) } @if let Some(hint) = &seen.hint { " " code { (hint) } } }
+            h2 id="rejected" { @if seen.title.is_some() { (text(&seen.title)) " " } code { (text(&seen.code)) } }
+            p { (text(&seen.detail)) @if seen.hint_text.is_some() { " " mark { (text(&seen.hint_text)) } } }
+            @if seen.error.is_some() { p.warning { (text(&seen.error)) } }
             dl.facts {
                 dt { (reader.text("console_request")) } dd { code { (printable(&seen.method)) " " (printable(&seen.path)) } }
                 dt { (reader.text("console_when")) } dd { (moment(seen.at)) }
@@ -128,6 +130,9 @@ fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
                     @if let Some(app) = &seen.app { a href={ "/apps/" (segment(app)) } { code { (printable(app)) } } } @else { "–" }
                 }
                 dt { (reader.text("console_client_address")) } dd { code { (printable(&seen.client)) } }
+                @for (name, value) in [("console_version", &seen.version), ("console_backend", &seen.backend)] {
+                    @if value.is_some() { dt { (reader.text(name)) } dd { code { (text(value)) } } }
+                }
                 dt { (reader.text("console_status")) } dd { (seen.status) }
                 dt { (reader.text("console_problem_request")) } dd { code { (printable(&seen.request_id)) } }
             }

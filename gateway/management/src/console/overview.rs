@@ -90,14 +90,19 @@ fn sentences(
     }
     for gateway in gateways.iter().filter(|gateway| gateway.is_alive) {
         let of = &gateway.state;
-        let host = ("host", &*printable(&of.host));
+        let host = ("host", &*printable(&of.name()));
         // It also says which certificates end, and which backends have no address left.
         if of.readiness != "ready" {
             let args = [host, ("readiness", &printable(&of.readiness))];
             say("/#gateways", "console_attention_readiness", &args);
         }
         if gateway.differs {
-            say("/#gateways", "console_attention_differs", &[host]);
+            let keys = printable(&gateway.different_keys.join(", "));
+            say(
+                "/#gateways",
+                "console_attention_differs",
+                &[host, ("keys", &keys)],
+            );
         }
         if of.is_reload_rejected {
             say("/settings/reload", "console_attention_reload", &[host]);
@@ -132,7 +137,10 @@ fn gateway_table(reader: &Reader, gateways: &[ListedGateway]) -> Markup {
             "console_host", "console_ready", "console_release", "console_started", "console_configuration", "console_certificates",
         ], &html! {
             @for gateway in gateways { @let of = &gateway.state; tr {
-                th scope="row" { (printable(&of.host)) " " span.quiet { (of.process) } }
+                th scope="row" {
+                    (printable(&of.host)) " " span.quiet { (of.process) }
+                    @for address in &of.addresses { br; code { (printable(address)) } }
+                }
                 td { (state(reader, "readiness", readiness(gateway))) }
                 td { (printable(&of.release)) }
                 td { (time_of(Some(&of.started_at))) }

@@ -180,6 +180,7 @@ fn backend(reader: &Reader, backend: &ListedBackend, known: &[BackendItem]) -> M
             (printable(name)) " " span.quiet {
                 (reader.word("part", backend.part))
                 @if let Some(percent) = backend.percent { " " (percent) " %" }
+                " " (backend.shown_responses())
             }
         }
         ul.addresses { @for (status, drained_until) in addresses { li {

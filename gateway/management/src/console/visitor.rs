@@ -8,10 +8,11 @@ use axum::{
 };
 use http::request::Parts;
 use signpost_kit::clock::Timestamp;
+use signpost_protocol::language::Language;
 
 use super::{Shared, failure::Failure, links::to_sign_in, page::Reader, session::Session};
 use crate::{
-    api::{self, ApiError, RequestParams},
+    api::{self, ApiError, Proof, RequestParams},
     operations::{Input, Kind, Operation, Output, Target},
 };
 
@@ -67,12 +68,7 @@ impl Visitor {
     ) -> Result<O, Failure> {
         self.allowed(operation.route.kind)?;
         let api = &self.console.operations;
-        let who = (
-            self.session.proof.clone(),
-            self.address,
-            self.reader.language,
-        );
-        let done = api::run_for(api, operation, who, (target, input)).await;
+        let done = api::run_for(api, operation, self.who(), (target, input)).await;
         done.map_err(|error| self.failed(&error))
     }
 
@@ -112,8 +108,15 @@ impl Visitor {
 
     /// The gateway's requests as the API streams them.
     pub(super) async fn watch(&self, params: RequestParams) -> Result<Response, Failure> {
-        let who = (self.session.proof.clone(), self.address);
-        let watched = api::watch_for(&self.console.operations, who, params).await;
+        let watched = api::watch_for(&self.console.operations, self.who(), params).await;
         watched.map_err(|error| self.failed(&error))
+    }
+
+    fn who(&self) -> (Proof, SocketAddr, Language) {
+        (
+            self.session.proof.clone(),
+            self.address,
+            self.reader.language,
+        )
     }
 }

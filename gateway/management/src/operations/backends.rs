@@ -503,6 +503,7 @@ mod both_stores {
             backend: name.to_owned(),
             addresses,
             leaving: 0,
+            responses: Default::default(),
         };
         let (healthy, unhealthy) = (AddressHealth::Healthy, AddressHealth::Unhealthy);
         vec![

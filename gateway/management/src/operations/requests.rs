@@ -56,7 +56,11 @@ async fn rejections(
     let is_wanted = |seen: &SeenRequest| app.is_none_or(|app| seen.app.as_deref() == Some(app));
     let watch = watch(&context.running().gateway)?;
     let rejected = watch.last_rejected(is_wanted, search.limit.into());
-    Ok(List::new((rejected, false), |seen| seen.request_id.clone()))
+    let rejected = rejected.into_iter();
+    let rejected = rejected.map(|seen| seen.in_language(context.caller.language));
+    Ok(List::new((rejected.collect(), false), |seen| {
+        seen.request_id.clone()
+    }))
 }
 
 /// What a client says is the id of its request.
@@ -84,13 +88,11 @@ pub(crate) const REJECTION: Operation<GivenId, Nothing, SeenRequest> = Operation
 );
 
 async fn rejection(context: &Context, GivenId(id): GivenId, _: Nothing) -> Result<SeenRequest> {
-    if let Some(own) = watch(&context.running().gateway)?.rejected(&id) {
-        return Ok(own);
-    }
+    let mut rejected = watch(&context.running().gateway)?.rejected(&id);
     // What is no id was sent by no gateway.
-    let rejected = match id.parse() {
-        Ok(id) => rejections::ask(&context.store, &id).await?,
-        Err(_) => None,
-    };
-    Ok(rejected.ok_or(ApiError::from(Code::NotFound))?)
+    if let (None, Ok(id)) = (&rejected, id.parse()) {
+        rejected = rejections::ask(&context.store, &id).await?;
+    }
+    let rejected = rejected.ok_or(ApiError::from(Code::NotFound))?;
+    Ok(rejected.in_language(context.caller.language))
 }

@@ -1,7 +1,11 @@
 //! The gateways of a store: the table `gateways`, in both databases. Each gateway writes its row every few seconds; times of
 //! that are the database's, so that gateways' clocks do not matter.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs, mem,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,6 +29,9 @@ const RETENTION_MS: i64 = 60 * 60 * 1000;
 /// Limit on rows: of more, those seen last are kept and listed.
 const MAX_ROWS: usize = 1000;
 
+/// Gateways whose keys are compared if no configuration is the most common one.
+const MAX_COMPARED: usize = 4;
+
 /// Limit of a host's name in characters.
 const MAX_HOST_LENGTH: usize = 255;
 
@@ -41,6 +48,9 @@ pub struct GatewayState {
     pub host: String,
     /// The process' number there.
     pub process: u32,
+    /// The addresses that it listens on.
+    #[serde(default)]
+    pub addresses: Vec<String>,
     /// The release.
     pub release: String,
     /// When the process started.
@@ -48,6 +58,10 @@ pub struct GatewayState {
     pub started_at: String,
     /// A hash of the configuration in force, but for `[management]` and the addresses to listen on, which are each machine's own.
     pub config: String,
+    /// A short hash of each key in it that the file has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(ignore)]
+    pub keys: BTreeMap<String, String>,
     /// When the configuration was loaded.
     #[schema(format = DateTime)]
     pub loaded_at: String,
@@ -59,6 +73,15 @@ pub struct GatewayState {
     pub readiness: String,
     /// The certificates of its listeners.
     pub certificates: Vec<CertificateEnd>,
+}
+
+impl GatewayState {
+    /// What tells it from others: host, process, addresses.
+    pub fn name(&self) -> String {
+        let of = [self.host.clone(), self.process.to_string()].into_iter();
+        let all: Vec<_> = of.chain(self.addresses.iter().cloned()).collect();
+        all.join(" ")
+    }
 }
 
 /// A certificate of a listener.
@@ -89,6 +112,8 @@ pub struct ListedGateway {
     /// Whether its configuration is another one than most of those that are alive have; if no configuration is the most common
     /// one, all of them differ.
     pub differs: bool,
+    /// The keys that differ then, dotted; of a key that only one file has, too.
+    pub different_keys: Vec<String>,
 }
 
 impl FromRow for ListedGateway {
@@ -102,6 +127,7 @@ impl FromRow for ListedGateway {
             // A row that was written while this query ran can have a negative age.
             is_alive: u128::try_from(age).unwrap_or(0) <= MAX_AGE.as_millis(),
             differs: false,
+            different_keys: Vec::new(),
         })
     }
 }
@@ -183,8 +209,28 @@ fn mark_others(all: &mut [ListedGateway]) {
         (Some((config, _)), None) => Some(config),
         _ => None,
     };
+    let is_other = |gateway: &ListedGateway| {
+        let is_common = common.is_none_or(|common| gateway.state.config == *common);
+        gateway.is_alive && is_common
+    };
+    // Those of the common configuration have the same keys; without one, a few are enough to see what differs.
+    let others = all.iter().filter(|gateway| is_other(gateway));
+    let others = others.take(if common.is_some() { 1 } else { MAX_COMPARED });
+    let others: Vec<_> = others.map(|gateway| gateway.state.keys.clone()).collect();
     for gateway in all {
+        let keys = mem::take(&mut gateway.state.keys);
         gateway.differs = gateway.is_alive && common != Some(&gateway.state.config);
+        if gateway.differs {
+            let names = keys.keys().chain(others.iter().flat_map(BTreeMap::keys));
+            let different: BTreeSet<_> = names
+                .filter(|name| {
+                    others
+                        .iter()
+                        .any(|other| other.get(*name) != keys.get(*name))
+                })
+                .collect();
+            gateway.different_keys = different.into_iter().cloned().collect();
+        }
     }
 }
 
@@ -217,6 +263,10 @@ mod both_stores {
         GatewayState {
             host: "host".to_owned(),
             process: 7,
+            addresses: vec!["127.0.0.1:8080".to_owned()],
+            keys: [("default_version", "1"), ("public_url", config)]
+                .map(|(key, hash)| (key.to_owned(), hash.to_owned()))
+                .into(),
             release: "1.0.0".to_owned(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             config: config.to_owned(),
@@ -260,6 +310,10 @@ mod both_stores {
         assert_eq!(marks(&store).await, "dd", "neither is the most common one");
         write_with(&store, 3, "b").await;
         assert_eq!(marks(&store).await, "daa");
+        let listed = list(&store).await.unwrap();
+        assert_eq!(listed[0].different_keys, ["public_url"]);
+        assert!(listed[1].different_keys.is_empty());
+        assert_eq!(listed[0].state.name(), "host 7 127.0.0.1:8080");
         // One that is gone has no part in it.
         age(&store, 3, 21_000).await;
         assert_eq!(marks(&store).await, "dd-");

@@ -1,6 +1,8 @@
 //! The versions with their dates, and their backends, as they are listed for operators. `conf/guides/versions.md` has the
 //! members of the JSON.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use utoipa::ToSchema;
@@ -63,6 +65,8 @@ pub struct ListedBackend {
     pub path: Option<String>,
     /// Its addresses; if nothing is known of the backend, those of the file.
     pub addresses: Vec<AddressStatus>,
+    /// The requests that the running gateway has forwarded to it, by the status class of the response that the client got.
+    pub responses: BTreeMap<String, u64>,
 }
 
 impl ListedVersion {
@@ -118,6 +122,13 @@ impl ListedVersion {
 }
 
 impl ListedBackend {
+    /// Its responses as people read them: `2xx 950, 5xx 50`.
+    pub fn shown_responses(&self) -> String {
+        let responses = self.responses.iter();
+        let responses = responses.map(|(class, count)| format!("{class} {count}"));
+        responses.collect::<Vec<_>>().join(", ")
+    }
+
     fn new(version: &ServedVersion, backend: &Backend, known: &[BackendStatus]) -> Self {
         let name = backend.name.to_string();
         let status = known.iter().find(|status| status.backend == name);
@@ -136,6 +147,7 @@ impl ListedBackend {
                 Some(status) => status.addresses.clone(),
                 None => configured(&backend.upstream),
             },
+            responses: status.map_or_else(BTreeMap::new, |status| status.responses.clone()),
         }
     }
 }

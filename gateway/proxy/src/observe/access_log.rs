@@ -37,12 +37,7 @@ pub(crate) fn write(outcome: &Outcome<'_>, facts: &RequestFacts<'_>) {
     let (learnt, sent, rejection) = (&outcome.learnt, &outcome.sent, outcome.rejection);
     let hint = rejection.and_then(Rejection::hint).map(Hint::name);
     let limit = rejection.and_then(Rejection::limit);
-    // What the problem code does not say.
-    let error = rejection.filter(|rejection| {
-        rejection.failure().is_some()
-            || rejection.code().is_none()
-            || rejection.malformed().is_some()
-    });
+    let error = outcome.error();
     let (host, user_agent) = (
         facts.host.map(log_text::host),
         facts.user_agent.map(log_text::user_agent),

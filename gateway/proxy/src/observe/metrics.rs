@@ -51,7 +51,7 @@ pub(crate) type BridgeFailures = BTreeMap<(String, Box<str>), u64>;
 #[derive(Debug, Default)]
 struct Named {
     versions: Registry<VersionCells>,
-    backends: Registry<BackendDuration>,
+    backends: Registry<BackendCells>,
 }
 
 /// The requests of a version: some 12 KB for each thread, and at most 64 times that.
@@ -63,15 +63,20 @@ struct VersionCells {
     duration: Histogram,
 }
 
-/// From forwarding to the head of the backend's response.
+/// The requests of a backend.
 #[derive(Debug)]
-struct BackendDuration(Histogram);
+struct BackendCells {
+    /// From forwarding to the head of the backend's response.
+    duration: Histogram,
+    /// By the status class of the response that the client got.
+    responses: Counters,
+}
 
 /// Where the requests of a configuration's versions and backends are counted, by their numbers.
 #[derive(Debug)]
 pub struct RequestCells {
     versions: Vec<Arc<VersionCells>>,
-    backends: Vec<Arc<BackendDuration>>,
+    backends: Vec<Arc<BackendCells>>,
 }
 
 /// Values of the labels of a number of requests: version, source, status class, problem code.
@@ -108,11 +113,15 @@ impl RequestMetrics {
     /// Counts a request whose response has ended. `cells` are those of the configuration of its route.
     pub fn count(&self, outcome: &Outcome<'_>, cells: &RequestCells) {
         let (times, learnt) = (&outcome.times, &outcome.learnt);
+        let class = labels::status_class(outcome.sent.status);
         let (version, source) = match learnt.route {
             Some(route) => {
+                let backend = &cells.backends[route.backend().number];
                 if let Some(duration) = times.of_backend() {
-                    let backend = &cells.backends[route.backend().number];
-                    backend.0.observe_duration(duration);
+                    backend.duration.observe_duration(duration);
+                }
+                if times.forwarded.is_some() {
+                    backend.responses.add(class, 1);
                 }
                 (
                     &*cells.versions[route.version.number],
@@ -121,7 +130,6 @@ impl RequestMetrics {
             }
             None => (&self.unrouted, 0),
         };
-        let class = labels::status_class(outcome.sent.status);
         let problem = labels::problem(outcome.rejection, outcome.sent.problem.as_deref());
         version.requests.add(cell(source, class, problem), 1);
         version.duration.observe_duration(times.whole());
@@ -193,7 +201,15 @@ impl RequestMetrics {
     pub(crate) fn backend_durations(&self) -> Vec<(Box<str>, Observed)> {
         let backends = self.named().backends.all().into_iter();
         backends
-            .map(|(name, cells)| (name, cells.0.observed()))
+            .map(|(name, cells)| (name, cells.duration.observed()))
+            .collect()
+    }
+
+    /// The responses of each backend.
+    pub(crate) fn backend_responses(&self) -> Vec<(Box<str>, ClassCounts)> {
+        let backends = self.named().backends.all().into_iter();
+        backends
+            .map(|(name, cells)| (name, cells.responses()))
             .collect()
     }
 
@@ -265,9 +281,25 @@ impl Default for VersionCells {
     }
 }
 
-impl Default for BackendDuration {
+impl Default for BackendCells {
     fn default() -> Self {
-        Self(Histogram::new(Buckets::DURATION))
+        Self {
+            duration: Histogram::new(Buckets::DURATION),
+            responses: Counters::new(STATUS_CLASSES.len()),
+        }
+    }
+}
+
+impl BackendCells {
+    fn responses(&self) -> ClassCounts {
+        std::array::from_fn(|class| self.responses.value(class))
+    }
+}
+
+impl RequestCells {
+    /// The responses of the backend with this number.
+    pub(crate) fn responses(&self, backend: usize) -> ClassCounts {
+        self.backends[backend].responses()
     }
 }
 

@@ -156,6 +156,15 @@ impl Outcome<'_> {
         }
     }
 
+    /// What failed, if the problem code does not say it.
+    #[must_use]
+    pub(crate) fn error(&self) -> Option<&Rejection> {
+        self.rejection.filter(|rejection| {
+            let is_server_error = |code| ProblemCode::status(code).is_server_error();
+            rejection.code().is_none_or(is_server_error) || rejection.malformed().is_some()
+        })
+    }
+
     /// The method as text, `-` if it is not UTF-8.
     #[must_use]
     pub(crate) fn method_text(&self) -> &str {

@@ -11,7 +11,9 @@
 //! Without a watcher, a request that is not rejected costs one load.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
+    error::Error as _,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
@@ -22,7 +24,13 @@ use std::{
 use arc_swap::ArcSwap;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::log_text;
+use signpost_protocol::{
+    header::HeaderNames,
+    language::Language,
+    log_text,
+    problem::{Problem, ProblemCode},
+    text::text,
+};
 use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     time::{Instant, timeout_at},
@@ -31,7 +39,8 @@ use tokio::{
 use super::{access_log::milliseconds, outcome::Outcome, per_thread::PerThread};
 use crate::{
     config::{as_rfc3339, parse_since},
-    request::rejection::{Hint, Rejection},
+    phases::error_response::arguments,
+    request::rejection::{Arguments, Hint, Rejection, pairs},
 };
 
 /// Requests that a watcher gets in a second.
@@ -78,9 +87,55 @@ pub struct SeenRequest {
     /// The name of the mistake that explains `time_invalid`, `time_out_of_window` or `sign_mismatch`; null if none was found.
     #[cfg_attr(feature = "schema", schema(required))]
     pub hint: Option<String>,
+    /// The title of the gateway's problem, in the reader's language; null without one.
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub title: Option<String>,
+    /// Its detail.
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub detail: Option<String>,
+    /// Its hint.
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub hint_text: Option<String>,
+    /// The address of the backend that it was sent to last; null if it was not forwarded.
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub backend: Option<String>,
+    /// What failed, as the access log has it: the fault of a backend or of the store, the change that does not apply and its
+    /// place; null if the problem says everything.
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub error: Option<String>,
+    /// What the texts are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(ignore))]
+    said: Option<Said>,
     /// The first 24 parameters of a rejected request, in the order in which they were sent; those of the form only if the
     /// parameters are why it was rejected.
     pub params: Vec<SeenParam>,
+}
+
+/// What a response said, in no language: the arguments of the detail, and the sentences of the hint with theirs.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Said {
+    detail: Arguments<Cow<'static, str>>,
+    hint: Vec<(Cow<'static, str>, Arguments<Cow<'static, str>>)>,
+}
+
+impl Said {
+    fn new(rejection: &Rejection, names: &HeaderNames) -> Self {
+        let kept = |arguments: Arguments| {
+            let arguments = arguments.into_iter();
+            arguments
+                .map(|(name, value)| (name.into(), value))
+                .collect()
+        };
+        let hint = rejection.hint().map_or_else(Vec::new, Hint::sentences);
+        let hint = hint.into_iter();
+        Self {
+            detail: kept(arguments(rejection, names)),
+            hint: hint
+                .map(|(key, arguments)| (key.into(), kept(arguments)))
+                .collect(),
+        }
+    }
 }
 
 /// A parameter as it was sent, without its value.
@@ -104,7 +159,7 @@ fn of_rfc3339<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D
 }
 
 impl SeenRequest {
-    fn new(outcome: &Outcome<'_>, at: Timestamp) -> Self {
+    fn new(outcome: &Outcome<'_>, at: Timestamp, names: &HeaderNames) -> Self {
         let (learnt, rejection) = (&outcome.learnt, outcome.rejection);
         Self {
             at,
@@ -120,8 +175,36 @@ impl SeenRequest {
             hint: rejection
                 .and_then(Rejection::hint)
                 .map(|hint| Hint::name(hint).into_owned()),
+            title: None,
+            detail: None,
+            hint_text: None,
+            backend: outcome.sent.backend.map(|address| address.to_string()),
+            error: outcome.error().map(|error| match error.source() {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            }),
+            said: rejection.map(|rejection| Said::new(rejection, names)),
             params: rejection.map_or_else(Vec::new, |_| seen_params(outcome)),
         }
+    }
+
+    /// The same, with what the response said in this language.
+    #[must_use]
+    pub fn in_language(mut self, language: Language) -> Self {
+        let code = self
+            .code
+            .as_deref()
+            .and_then(|code| ProblemCode::of_type_uri(&format!("/problems/{code}")));
+        if let (Some(said), Some(code)) = (self.said.take(), code) {
+            let problem = Problem::new(code, language, &self.request_id);
+            let problem = problem.detail_args(&pairs(&said.detail));
+            let hint = said.hint.iter();
+            let hint = hint.map(|(key, arguments)| text(language, key, &pairs(arguments)));
+            let hint = hint.collect::<Vec<_>>().join(" ");
+            (self.title, self.detail) = (Some(problem.title), Some(problem.detail));
+            self.hint_text = Some(hint).filter(|hint| !hint.is_empty());
+        }
+        self
     }
 }
 
@@ -204,13 +287,13 @@ struct Watcher {
 impl Watch {
     /// Shows a request to those who watch, and keeps it if it was rejected.
     #[inline]
-    pub fn see(&self, outcome: &Outcome<'_>, now: impl Fn() -> Timestamp) {
+    pub fn see(&self, outcome: &Outcome<'_>, names: &HeaderNames, now: impl Fn() -> Timestamp) {
         // Relaxed: a request that ends just when a watcher begins may be missed.
         if self.number.load(Ordering::Relaxed) > 0 {
-            self.show(outcome, &now);
+            self.show(outcome, names, &now);
         }
         if outcome.rejection.is_some() {
-            let seen = SeenRequest::new(outcome, now());
+            let seen = SeenRequest::new(outcome, now(), names);
             let mut kept = self.rejected.own();
             let oldest = (kept.len() == MAX_REJECTED).then(|| kept.pop_front());
             kept.push_back(seen);
@@ -221,7 +304,7 @@ impl Watch {
     }
 
     #[cold]
-    fn show(&self, outcome: &Outcome<'_>, now: impl Fn() -> Timestamp) {
+    fn show(&self, outcome: &Outcome<'_>, names: &HeaderNames, now: impl Fn() -> Timestamp) {
         let mut seen = None;
         for watcher in self.watchers.load().iter() {
             if !watcher.filter.takes(outcome) {
@@ -232,7 +315,8 @@ impl Watch {
                 watcher.missed.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            let seen = seen.get_or_insert_with(|| Arc::new(SeenRequest::new(outcome, now())));
+            let seen =
+                seen.get_or_insert_with(|| Arc::new(SeenRequest::new(outcome, now(), names)));
             if watcher.sender.try_send(Arc::clone(seen)).is_err() {
                 watcher.missed.fetch_add(1, Ordering::Relaxed);
             }
@@ -355,6 +439,10 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1);
 
+    fn names() -> HeaderNames {
+        HeaderNames::new(&"Acme".parse().unwrap(), &Default::default()).unwrap()
+    }
+
     fn id(number: usize) -> RequestId {
         format!("{number:032x}").parse().unwrap()
     }
@@ -365,7 +453,7 @@ mod tests {
         let mut outcome = Outcome::unrouted(&id);
         outcome.sent.status = status;
         outcome.rejection = (status == 400).then_some(&rejection);
-        watch.see(&outcome, || NOW);
+        watch.see(&outcome, &names(), || NOW);
     }
 
     #[tokio::test(start_paused = true)]

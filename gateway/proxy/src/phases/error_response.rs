@@ -19,7 +19,10 @@ use signpost_protocol::{
 
 use super::error_format::ErrorFormat;
 use crate::{
-    request::{Method, rejection::Rejection},
+    request::{
+        Method,
+        rejection::{Arguments, Rejection, pairs},
+    },
     wire::syntax::field::NameAndValue,
 };
 
@@ -136,7 +139,7 @@ fn bare_400() -> OwnResponse {
 }
 
 /// The arguments of the problem's text.
-fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, String)> {
+pub(crate) fn arguments(rejection: &Rejection, names: &HeaderNames) -> Arguments {
     match rejection {
         Rejection::ParamsTooMany { limit }
         | Rejection::UriTooLong { limit }
@@ -182,16 +185,12 @@ fn arguments(rejection: &Rejection, names: &HeaderNames) -> Vec<(&'static str, S
 fn problem(
     rejection: &Rejection,
     code: ProblemCode,
-    arguments: &[(&'static str, String)],
+    arguments: &Arguments,
     language: Language,
     request_id: &RequestId,
 ) -> Problem {
-    let arguments: Vec<_> = arguments
-        .iter()
-        .map(|(name, value)| (*name, &**value))
-        .collect();
     let problem = Problem::new(code, language, request_id.as_str());
-    let problem = problem.detail_args(&arguments);
+    let problem = problem.detail_args(&pairs(arguments));
     let problem = match rejection.hint() {
         Some(hint) => problem.hint(hint.text(language)),
         None => problem,

@@ -60,7 +60,7 @@ pub(crate) fn own_page(
 }
 
 /// The text about `code`, with the names that the gateway's headers have.
-pub fn about_with(code: ProblemCode, language: Language, names: &HeaderNames) -> About {
+fn about_with(code: ProblemCode, language: Language, names: &HeaderNames) -> About {
     let name = names.spelled(match code {
         ProblemCode::AppMissing => &names.app,
         _ => &names.authorization,

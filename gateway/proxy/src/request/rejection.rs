@@ -19,6 +19,17 @@ use crate::request::quotas::RequestLimit;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
+/// The arguments of a text: names and values.
+pub(crate) type Arguments<N = &'static str> = Vec<(N, String)>;
+
+/// As the texts take them.
+pub(crate) fn pairs<N: AsRef<str>>(arguments: &Arguments<N>) -> Vec<(&str, &str)> {
+    let pairs = arguments.iter();
+    pairs
+        .map(|(name, value)| (name.as_ref(), &**value))
+        .collect()
+}
+
 /// What a response tells a client about its mistake. CONTRACT 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint<'r> {
@@ -38,24 +49,31 @@ impl Hint<'_> {
         }
     }
 
+    /// Its sentences: the key in the language files, and the arguments.
+    #[must_use]
+    pub(crate) fn sentences(self) -> Vec<(&'static str, Arguments)> {
+        match self {
+            Self::Time(TimeSlip::LocalTime(offset)) => {
+                vec![(self.key(), vec![("offset", offset.to_string())])]
+            }
+            Self::Time(slip) => vec![(slip.as_str(), Vec::new())],
+            Self::Sign(Explanation { slip, second }) => {
+                let slips = [Some(*slip), *second].into_iter().flatten();
+                slips
+                    .map(|slip| (slip.as_str(), slip.arguments()))
+                    .collect()
+            }
+        }
+    }
+
     /// Its text.
     #[must_use]
     pub fn text(self, language: Language) -> String {
-        match self {
-            Self::Time(TimeSlip::LocalTime(offset)) => {
-                text(language, self.key(), &[("offset", &offset.to_string())])
-            }
-            Self::Time(slip) => text(language, slip.as_str(), &[]),
-            Self::Sign(Explanation { slip, second }) => {
-                let sentences = [Some(*slip), *second].into_iter().flatten();
-                let sentences = sentences.map(|slip| {
-                    let arguments = slip.arguments();
-                    let arguments = arguments.iter().map(|(name, value)| (*name, &**value));
-                    text(language, slip.as_str(), &arguments.collect::<Vec<_>>())
-                });
-                sentences.collect::<Vec<_>>().join(" ")
-            }
-        }
+        let sentences = self.sentences();
+        let sentences = sentences
+            .iter()
+            .map(|(key, arguments)| text(language, key, &pairs(arguments)));
+        sentences.collect::<Vec<_>>().join(" ")
     }
 
     /// Its name in the log: the key, and the preset that matched; of two mistakes both, joined by `+`.

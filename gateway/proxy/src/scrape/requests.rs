@@ -19,6 +19,8 @@ families! {
         "The gateway's own time for a request, in seconds";
     BACKEND_DURATION = "signpost_backend_duration_seconds",
         "From forwarding to the head of the backend's response, in seconds";
+    BACKEND_RESPONSES = "signpost_backend_responses",
+        "Requests that were forwarded to the backend, by the response that the client got";
     VERIFICATION_FAILURES = "signpost_verification_failures", "Requests whose verification failed";
     CLOCK_SKEW = "signpost_clock_skew_seconds",
         "How far a request's time is from the gateway's, in seconds";
@@ -42,6 +44,16 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         })
     })?;
     write_applications(gateway, scrape)?;
+    scrape.counter(BACKEND_RESPONSES, |sample| {
+        let backends = metrics.backend_responses();
+        backends.iter().try_for_each(|(backend, counts)| {
+            // Also those of 0: a share can be computed only where both numbers are there.
+            let mut counts = STATUS_CLASSES.iter().zip(counts);
+            counts.try_for_each(|(class, count)| {
+                sample(&[("backend", backend), ("status_class", class)], *count)
+            })
+        })
+    })?;
     write_durations(metrics, scrape)?;
     scrape.counter(VERIFICATION_FAILURES, |sample| {
         let mut failures = metrics.verification_failures();

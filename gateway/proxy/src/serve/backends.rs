@@ -11,7 +11,7 @@ use signpost_kit::clock::Timestamp;
 
 use crate::{
     config::{Backend, Timeouts, Versions},
-    observe::metrics::{RequestCells, RequestMetrics},
+    observe::metrics::{RequestCells, RequestMetrics, labels::STATUS_CLASSES},
     upstream::{
         backend::upstream::BackendClient,
         routing::{
@@ -113,6 +113,14 @@ impl Backends {
             backend: target.backend.name.to_string(),
             addresses: target.address_status(),
             leaving: target.leaving(),
+            responses: {
+                let counts = self.cells.responses(target.backend.number);
+                let counts = STATUS_CLASSES.iter().zip(counts);
+                let counts = counts.filter(|(_, count)| *count > 0);
+                counts
+                    .map(|(class, count)| ((*class).to_owned(), count))
+                    .collect()
+            },
         };
         self.targets().map(status).collect()
     }

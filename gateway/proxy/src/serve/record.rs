@@ -31,7 +31,8 @@ pub(super) fn record<H: Headers>(
         spans.record(outcome, recording.access_sample > 0);
     }
     if let Some(watch) = &records.watch {
-        watch.see(outcome, || gateway.state.clock.now());
+        let names = &gateway.policy.rules.admission.names;
+        watch.see(outcome, names, || gateway.state.clock.now());
     }
     if let Some(usage) = &records.usage {
         let is_user_agent = |(name, _): &NameAndValue<'_>| is_named(name, &USER_AGENT);

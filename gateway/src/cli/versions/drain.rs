@@ -1,6 +1,6 @@
 //! `signpost versions drain` and `undrain`: an address gets no new requests for a time, at all gateways of the store.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use signpost_kit::{
@@ -72,6 +72,7 @@ fn in_file(config: &Config) -> Vec<BackendStatus> {
         backend: backend.name.to_string(),
         addresses: configured(&backend.upstream),
         leaving: 0,
+        responses: BTreeMap::new(),
     });
     status.collect()
 }

@@ -128,7 +128,14 @@ const VERSION_HEADS: [&str; 7] = [
     "NEXT BROWN-OUT",
     "LINK",
 ];
-const BACKEND_HEADS: [&str; 5] = ["BACKEND", "SHARE", "ADDRESS", "HEALTH", "IN FLIGHT"];
+const BACKEND_HEADS: [&str; 6] = [
+    "BACKEND",
+    "SHARE",
+    "RESPONSES",
+    "ADDRESS",
+    "HEALTH",
+    "IN FLIGHT",
+];
 
 fn or_dash(text: Option<&str>) -> String {
     text.unwrap_or("-").to_owned()
@@ -157,19 +164,22 @@ fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
     ]
 }
 
-/// A row for each address; one if there is none. The share is that of all addresses, so only the first row has it: each
-/// version has 100 % of its own requests.
+/// A row for each address; one if there is none. Share and responses are those of all addresses, so only the first row has
+/// them: each version has 100 % of its own requests.
 fn backend_rows(version: &str, backend: &ListedBackend) -> Vec<[String; BACKEND_HEADS.len()]> {
     let share = backend.percent.map(|percent| match percent {
         100 => format!("all of {version}"),
         _ => format!("{percent} % of {version}"),
     });
     let mut share = or_dash(share.as_deref());
+    let responses = Some(backend.shown_responses()).filter(|shown| !shown.is_empty());
+    let mut responses = or_dash(responses.as_deref());
     let mut row = |address: &str, health: &str, in_flight: Option<usize>| {
         let in_flight = in_flight.map(|number| number.to_string());
         [
             backend.backend.clone(),
             mem::take(&mut share),
+            mem::take(&mut responses),
             address.to_owned(),
             health.to_owned(),
             or_dash(in_flight.as_deref()),
@@ -235,6 +245,7 @@ mod tests {
                     { "address": "127.0.0.1:1", "health": "unknown", "in_flight": null },
                     { "address": "login:2", "health": "unknown", "in_flight": null },
                 ],
+                "responses": {},
             }],
         });
         assert_eq!(*one, expected);
@@ -269,6 +280,7 @@ mod tests {
             backend: "v1".to_owned(),
             addresses,
             leaving: 0,
+            responses: [("5xx".to_owned(), 7)].into(),
         }];
         let listed = json(Ok(Some(GatewayStatus {
             backends,
@@ -279,6 +291,8 @@ mod tests {
         let address = &listed["versions"][0]["backends"][0]["addresses"][0];
         assert_eq!(address["health"], "unhealthy");
         assert_eq!(address["in_flight"], 3);
+        let responses = &listed["versions"][0]["backends"][0]["responses"];
+        assert_eq!(*responses, serde_json::json!({ "5xx": 7 }));
         // The running gateway does not have this backend yet.
         let address = &listed["versions"][1]["backends"][0]["addresses"][0];
         assert_eq!(address["health"], "unknown");

@@ -80,6 +80,8 @@ async fn gateways_are_listed() {
     let state = GatewayState {
         host: "host".to_owned(),
         process: 7,
+        addresses: Vec::new(),
+        keys: Default::default(),
         release: "1.0.0".to_owned(),
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         config: "a hash".to_owned(),

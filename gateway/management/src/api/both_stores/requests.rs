@@ -21,7 +21,8 @@ impl Scene {
         outcome.rejection = (status == 400).then_some(&rejection);
         let gateway = self.current.load();
         let watch = gateway.state.records.watch.as_ref().unwrap();
-        watch.see(&outcome, || SystemClock.now());
+        let names = &gateway.policy.rules.admission.names;
+        watch.see(&outcome, names, || SystemClock.now());
     }
 
     /// Opens a stream.

@@ -1,7 +1,7 @@
 //! The state of a backend's addresses, as the running gateway reports it to the management API and to `signpost versions`,
 //! and what the metrics count beside it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use signpost_kit::{counted_label, label_enum, metrics::cells::LabelCounters};
@@ -26,6 +26,8 @@ pub struct BackendStatus {
     pub addresses: Vec<AddressStatus>,
     /// Requests in flight to addresses that a reload has removed.
     pub leaving: usize,
+    /// The requests that this gateway has forwarded to it, by the status class of the response that the client got.
+    pub responses: BTreeMap<String, u64>,
 }
 
 /// The state of one address.

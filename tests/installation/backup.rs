@@ -12,8 +12,10 @@ use std::{
 
 use end_to_end::{
     logins::{credential, log_in_by_polling},
+    postgres::{PostgresServer, Session},
     program::{Program, output_text},
     stack::{Application, Stack},
+    waiting::until,
 };
 
 /// The programs that have a store.
@@ -207,4 +209,65 @@ async fn for_postgres_the_commands_name_its_own_tools() {
         );
         assert!(!text.contains("hush"));
     }
+}
+
+/// By the steps of `conf/guides/operate.md`, and the commands that Signpost prints.
+#[tokio::test]
+async fn a_postgres_database_is_backed_up_and_restored() {
+    let server = PostgresServer::start();
+    let stack = Stack::builder().multi().on_server(&server).start().await;
+    let mut scene = Scene { stack };
+    let one = scene.stack.create_application("one", &[]);
+    let client = scene.stack.client_of(&one);
+    let login = log_in_by_polling(&client, "ada").await;
+    let password = scene.stack.store().password().unwrap().to_owned();
+    let run_printed = |scene: &Scene, command: &str, tool: &str| {
+        let (_, text) = scene.store(&[command, "saved.dump"]);
+        let line = text
+            .lines()
+            .map(str::trim)
+            .find(|line| line.starts_with(tool));
+        let line = line.unwrap_or_else(|| panic!("{text}"));
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args(["-c", line])
+            .current_dir(scene.stack.folder())
+            .env("PGPASSWORD", &password);
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{line}: {}", output_text(&output));
+    };
+    run_printed(&scene, "backup", "pg_dump");
+    let two = scene.stack.create_application("two", &[]);
+    assert!(scene.is_known(&two).await);
+    scene.kill();
+    let address = scene.stack.store().address();
+    let name = address
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .split('?')
+        .next()
+        .unwrap()
+        .to_owned();
+    let administrator = Session::open(server.address());
+    // Connections of killed programs end a moment later.
+    until("the database to be unused", || async {
+        let rename = format!("ALTER DATABASE {name} RENAME TO {name}_before");
+        administrator.try_query(&rename).ok()
+    })
+    .await;
+    let create = "ENCODING 'UTF8' TEMPLATE template0";
+    administrator.query(&format!("CREATE DATABASE {name} OWNER {name} {create}"));
+    run_printed(&scene, "restore", "pg_restore");
+    let checked = scene.stack.command(&["check"]);
+    assert!(checked.status.success(), "{}", output_text(&checked));
+    scene.start_again().await;
+    assert!(scene.is_known(&one).await && !scene.is_known(&two).await);
+    let user = client
+        .get("/user")
+        .authorization(credential(&login))
+        .send()
+        .await;
+    assert_eq!(user.status, 200);
+    administrator.query(&format!("DROP DATABASE {name}_before"));
 }

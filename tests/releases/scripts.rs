@@ -423,8 +423,22 @@ async fn two_copies_run_side_by_side_with_the_files_that_they_name() {
             "{printed}"
         );
     }
-    let [one, two] = runs;
+    let [one, mut two] = runs;
+    // The process that an upgrade has started belongs to it, too.
+    let upgrade = ["upgrade", "--config", "data/conf/gateway.toml"];
+    let upgraded = two.copy.printed(&signpost, &upgrade);
+    assert!(upgraded.contains("serves"), "{upgraded}");
+    let health = ["health", "--config", "data/conf/gateway.toml"];
+    until("the new process to be ready", || async {
+        let status = two.copy.run(&signpost, &health).status;
+        status.success().then_some(())
+    })
+    .await;
+    assert!(two.script.try_wait().unwrap().is_none());
+    let port = two.port;
     drop(two);
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    assert!(bound.is_ok(), "a gateway still runs");
     let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), "run-two");
     copy.copy();
     let refused = output_text(&command(&copy, one.port).output().unwrap());

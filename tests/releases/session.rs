@@ -57,6 +57,7 @@ const MARK: char = '\u{1e}';
 const PRELUDE: &str = r#"
 set -o pipefail
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+PATH=$PWD/target/release:$PATH
 run() {
     local version
     for version in $(scripts/versions); do

@@ -144,6 +144,10 @@ impl<'d> Document<'d> {
         let known = self.known.into_inner();
         let mut problems = self.problems.into_inner();
         for (key, line) in self.unknown.into_inner() {
+            // A key that was refused without being read is one problem, not two.
+            if problems.iter().any(|problem| problem.key == key.dotted()) {
+                continue;
+            }
             let meant = suggestion(&key, &known);
             // A misspelled key that is also required is one problem, not two.
             problems.retain(|problem| !problem.is_missing || Some(&problem.key) != meant.as_ref());

@@ -210,7 +210,8 @@ pub fn management(
     };
     let insecure = insecure?;
     if let Some(listen) = listen {
-        check_management(section, listen, insecure, own)?;
+        // The gateway's has a default, and may use TLS.
+        check_management(section, listen, insecure, (own, default.is_some()))?;
     }
     let hosts = hosts?;
     Ok(listen.map(|listen| ManagementSettings { listen, hosts }))
@@ -232,7 +233,7 @@ fn check_management(
     section: &Section<'_>,
     address: SocketAddr,
     insecure: bool,
-    own: &[SocketAddr],
+    (own, has_tls): (&[SocketAddr], bool),
 ) -> Read<()> {
     let clashes = |other: &&SocketAddr| **other == address || overlap(address, **other);
     let clash = own.iter().find(clashes);
@@ -240,6 +241,8 @@ fn check_management(
         "an address other than listen, at another port if either is for all of a family"
     } else if address.ip().is_loopback() || insecure || section.has("tls") {
         return Ok(());
+    } else if has_tls {
+        "a loopback address, [management.tls], or insecure = true in [management]"
     } else {
         "a loopback address, or insecure = true in [management]"
     };

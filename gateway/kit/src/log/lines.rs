@@ -128,10 +128,7 @@ where
         writer.write_str("\",\"target\":\"")?;
         writer.write_str(metadata.target())?;
         writer.write_str("\",\"message\":\"")?;
-        event.record(&mut MessageWriter {
-            is_access: metadata.target() == ACCESS_TARGET,
-            message: Escaping::new(&mut writer),
-        });
+        event.record(&mut MessageWriter(Escaping::new(&mut writer)));
         writer.write_char('"')?;
         event.record(&mut FieldWriter::<true>::new(writer.by_ref(), ",", ","));
         let spans: Vec<_> = context.event_scope().into_iter().flatten().collect();
@@ -154,21 +151,14 @@ where
     }
 }
 
-/// Writes the message of a JSON line, which can be read alone: the text, then the event's fields as in a plain line. An
-/// access line's message is its text, which says the most: with all of its fields it would be the line twice.
-struct MessageWriter<'f, 'w> {
-    message: Escaping<'f, 'w, true>,
-    is_access: bool,
-}
+/// Writes the message of a JSON line: the text alone, since each field is a key of its own.
+struct MessageWriter<'f, 'w>(Escaping<'f, 'w, true>);
 
 impl Visit for MessageWriter<'_, '_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // `tracing` passes the text first. A message that is cut ends there.
-        let name = field.name();
-        if name == MESSAGE {
-            let _ = write!(self.message, "{value:?}");
-        } else if !self.is_access && !name.starts_with(OF_LOG_CRATE) {
-            let _ = write!(self.message, " {name}={value:?}");
+        // A message that is cut ends there.
+        if field.name() == MESSAGE {
+            let _ = write!(self.0, "{value:?}");
         }
     }
 }

@@ -148,9 +148,7 @@ fn fields_follow_the_message_in_both_formats() {
     assert!(human.ends_with(expected), "{human}");
     let line = TestLog::new("info", LogFormat::Json).written(|_| event());
     let line = json(&line);
-    // It can be read alone.
-    let message = "the backend failed backend.addr=127.0.0.1:1 cause=\"it said \\\"no\\\"\\n\" times=3 part=1.5";
-    assert_eq!(line["message"], message);
+    assert_eq!(line["message"], "the backend failed");
     assert_eq!(line["backend.addr"], "127.0.0.1:1");
     assert_eq!(line["cause"], "it said \"no\"\n");
     assert_eq!((&line["times"], &line["part"]), (&3.into(), &1.5.into()));
@@ -185,11 +183,9 @@ fn braces_are_text_and_a_message_and_a_value_have_a_limit() {
             let event = || tracing::info!(shown = %value, quoted = value, number = 1, "{text}");
             let line = TestLog::new("info", format).written(|_| event());
             assert!(line.contains(text), "{line}");
-            // In JSON the message has the values, too.
-            let long = if format == LogFormat::Json { 3 } else { 2 };
-            assert!(line.len() < long * MAX_VALUE_BYTES + 200, "{}", line.len());
+            assert!(line.len() < 2 * MAX_VALUE_BYTES + 200, "{}", line.len());
             let is_cut = value.len() > MAX_VALUE_BYTES;
-            assert_eq!(line.matches('…').count(), if is_cut { long } else { 0 });
+            assert_eq!(line.matches('…').count(), if is_cut { 2 } else { 0 });
             assert!(line.contains("number") && line.matches('\n').count() == 1);
             if format == LogFormat::Json {
                 assert_eq!(json(&line)["shown"], json(&line)["quoted"]);

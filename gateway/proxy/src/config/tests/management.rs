@@ -28,7 +28,8 @@ fn tls(files: &TempDir, further: &str) -> String {
 #[test]
 fn management_must_listen_on_loopback_unless_insecure() {
     let open = format!("{MINIMAL}[management]\nlisten = '0.0.0.0:8081'\n");
-    assert!(problems(&open).contains("management.listen"));
+    let allowed = "management.listen: found 0.0.0.0:8081; allowed: a loopback address, [management.tls], or insecure = true";
+    assert!(problems(&open).contains(allowed));
     assert!(load(&format!("{open}insecure = true\n")).is_ok());
     for hosts in ["'a'", "['']", "['a:8081']", "['*']", "[1]"] {
         let wrong = format!("{MINIMAL}[management]\nhosts = {hosts}\n");

@@ -320,9 +320,11 @@ fn each_invalid_shadow_is_reported() {
         "{}[versions.v1.shadow]\nto = 'v2'\npaths = ['/a']\n[versions.v2]\nbackend = '127.0.0.1:2'\n",
         MINIMAL
     );
-    assert!(problems(&single).contains(
-        "versions.v1.shadow: found it without a store; allowed: a gateway with [applications]"
-    ));
+    let report = problems(&single);
+    let expected =
+        "versions.v1.shadow: found it without a store; allowed: a gateway with [applications]";
+    assert!(report.contains(expected), "{report}");
+    assert_eq!(report.matches("versions.v1.shadow").count(), 1, "{report}");
     let both = format!("{MULTI}to = 'v2'\npaths = ['/a']\n").replace(
         "[versions.v1]\nbackend = '127.0.0.1:1'",
         "[versions.v1]\nbridge = 'v2'",

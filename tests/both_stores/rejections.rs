@@ -52,6 +52,17 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
             "{text}"
         );
     }
+    // The overview names the application, once its gateway has written its row.
+    until(
+        "the application to be among those with rejected requests",
+        || async {
+            let traffic = stack.call_api(0, "traffic", &token, None).await;
+            let traffic: Value = traffic.json().await.unwrap();
+            let expected = json!([{ "app": app.ident, "requests": 1 }]);
+            (traffic["rejected_apps"] == expected).then_some(())
+        },
+    )
+    .await;
     // By the command, for people and for programs.
     let explained = stack.command(&["explain", &id]);
     assert!(explained.status.success(), "{}", output_text(&explained));
@@ -60,6 +71,7 @@ async fn a_rejected_request_is_explained_whichever_gateway_has_rejected_it() {
         "POST /orders",
         &*app.ident,
         "403 sign_mismatch",
+        "The signature does not match",
         "hint_key_or_value",
         "note: 12 bytes, in the form",
         "page: 2 bytes, in the query",

@@ -276,6 +276,14 @@ async fn counts_are_what_the_clients_counted() {
         let counted = count(&scrape, name, &[("backend", backend)]);
         assert_eq!(counted, answered, "{backend}");
     }
+    // With both of them.
+    let responses = "signpost_backend_responses_total";
+    let all = scrape.sum(responses, &[("backend", "v2")]);
+    assert_eq!(all, tally.of(0, "v2"));
+    for (class, expected) in [("none", 1.0), ("4xx", 2.0), ("5xx", 1.0), ("3xx", 0.0)] {
+        let labels = [("backend", "v2"), ("status_class", class)];
+        assert_eq!(scrape.value(responses, &labels), Some(expected), "{class}");
+    }
     for (cause, expected) in [
         ("hint_key_or_value", 2.0),
         ("sign_missing", 1.0),

@@ -267,7 +267,7 @@ async fn the_log_changes_its_format_and_omits_requests() {
     let (stack, _) = stack(Stack::builder()).await;
     stack.configure(Program::V1, "[log]\nformat = \"json\"\naccess_sample = 0");
     reload(&stack, Program::V1);
-    let line = "\"message\":\"configuration reloaded ";
+    let line = "\"message\":\"configuration reloaded\"";
     let before = stack.log_with(Program::V1, line).await;
     // Issue 44, row 39: no request has an access line, as at the gateway; the provider's fault is logged.
     stack.client().get("/user").send().await;

@@ -190,6 +190,13 @@ fn unknown(expression: &str, further: &[&str]) -> Vec<String> {
             }
         }
     }
+    // What `label_replace` makes.
+    let mut made = expression.split(r#"", "$1""#).collect::<Vec<_>>();
+    made.pop();
+    all.extend(
+        made.iter()
+            .filter_map(|made| Some(made.rsplit_once('"')?.1.to_owned())),
+    );
     let further = further.iter().map(|label| (*label).to_owned());
     let named: BTreeSet<_> = uses.grouping.iter().cloned().chain(further).collect();
     let unknown = named.difference(&all);

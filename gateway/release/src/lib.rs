@@ -5,6 +5,6 @@
 /// Release, commit and Cargo's profile, for example `v3/1.3.0 (0123456789ab, dist)`.
 ///
 /// Tag and commit of a release come from `SIGNPOST_RELEASE` at the build, which `scripts/deploy`, `dist` and `image` set.
-/// Otherwise it is the workspace's version and the commit of the checkout: `0.1.0 (0123456789ab-dirty, debug)`. `-dirty` says
-/// that the work tree was changed when the first build after that commit began. Without git there is no commit.
+/// Otherwise it is the workspace's version and the commit of the checkout, whose files may have changed since:
+/// `0.1.0 (0123456789ab or later, debug)`. Without git there is no commit.
 pub const RELEASE: &str = env!("SIGNPOST_RELEASE_TEXT");

@@ -94,12 +94,14 @@ impl Presence {
     /// Writes until the process ends. `reloads` knows the settings in force.
     pub(crate) async fn run(self, reloads: ReloadHandle) {
         let mut rows: u32 = 0;
-        let metrics = || Arc::clone(&self.current.load().state.records.metrics);
-        let mut traffic = Recorder::new(&metrics());
+        // The records outlive each configuration.
+        let state = Arc::clone(&self.current.load().state);
+        let (metrics, watch) = (&state.records.metrics, state.records.watch.as_deref());
+        let mut traffic = Recorder::new(metrics, SystemClock.now());
         let mut task = Task::quiet("the gateway's row cannot be written now");
         loop {
             let state = self.state(&reloads).await;
-            let traffic = traffic.record(&metrics(), SystemClock.now());
+            let traffic = traffic.record(metrics, watch, SystemClock.now());
             let interval = match state.is_ready {
                 true => INTERVAL,
                 false => SHORT_INTERVAL,

@@ -24,7 +24,7 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 30] = [
+const VALUES: [(&str, &str, &[&str]); 31] = [
     (
         "signpost_requests_total",
         "version_source",
@@ -36,6 +36,11 @@ const VALUES: [(&str, &str, &[&str]); 30] = [
         "signpost_application_requests_total",
         "status_class",
         CLASSES_OR_NONE,
+    ),
+    (
+        "signpost_backend_responses_total",
+        "status_class",
+        &["none", "1xx", "2xx", "3xx", "4xx", "5xx"],
     ),
     ("signpost_verification_failures_total", "cause", &[]),
     (

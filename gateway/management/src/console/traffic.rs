@@ -2,8 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::{page::Reader, parts::table_of};
-use crate::reports::traffic::{Traffic, VersionTraffic};
+use super::{links::segment, page::Reader, parts::table_of};
+use crate::{
+    administration::printable::printable,
+    reports::traffic::{Traffic, VersionTraffic},
+};
 
 /// Size of the chart; it is scaled to the width of the page.
 const WIDTH: u64 = 720;
@@ -31,6 +34,15 @@ pub(super) fn section(reader: &Reader, traffic: &Traffic) -> Markup {
             @if !traffic.problems.is_empty() {
                 h3 { (reader.text("console_causes")) }
                 (causes(reader, traffic))
+            }
+            @if !traffic.rejected_apps.is_empty() {
+                h3 { (reader.text("console_rejected_apps")) }
+                (table_of(reader, &["console_app", "console_requests"], &html! {
+                    @for app in &traffic.rejected_apps { tr {
+                        th scope="row" { a href={ "/apps/" (segment(&app.app)) } { code { (printable(&app.app)) } } }
+                        td.number { (app.requests) }
+                    } }
+                }))
             }
         }
     }

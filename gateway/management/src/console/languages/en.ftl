@@ -247,6 +247,7 @@ console_answered = Answered
 console_rejected = Rejected
 console_failed = Failed
 console_causes = Why requests were rejected or failed
+console_rejected_apps = Rejected requests by application
 
 ## Sign Doctor
 

@@ -247,6 +247,7 @@ console_answered = 応答
 console_rejected = 拒否
 console_failed = 失敗
 console_causes = リクエストが拒否または失敗した理由
+console_rejected_apps = アプリケーションごとの拒否されたリクエスト
 
 ## 署名診断
 

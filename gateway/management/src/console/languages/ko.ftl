@@ -247,6 +247,7 @@ console_answered = 응답
 console_rejected = 거부
 console_failed = 실패
 console_causes = 요청이 거부되거나 실패한 이유
+console_rejected_apps = 애플리케이션별 거부된 요청
 
 ## 서명 진단
 

@@ -247,6 +247,7 @@ console_answered = 已响应
 console_rejected = 已拒绝
 console_failed = 失败
 console_causes = 请求被拒绝或失败的原因
+console_rejected_apps = 各应用被拒绝的请求
 
 ## 签名诊断
 

@@ -247,6 +247,7 @@ console_answered = 已回應
 console_rejected = 已拒絕
 console_failed = 失敗
 console_causes = 請求被拒絕或失敗的原因
+console_rejected_apps = 各應用程式被拒絕的請求
 
 ## 簽章診斷
 

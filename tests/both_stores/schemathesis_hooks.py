@@ -1,5 +1,5 @@
 """Makes what schemathesis sends right, as far as it has the form that the description allows: `time` and `sign` by the client
-library for Python, and `token`, which becomes that of a login. All else is sent as it was generated."""
+library for Python, `token`, which becomes that of a login, and the version. All else is sent as it was generated."""
 
 import os
 import re
@@ -14,8 +14,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.environ["CLIENT_LIBRARY"])
 import signpost
 
-TIME = re.compile(r"(?<![^&])time=[0-9]{11,18}(?![^&])")
-SIGN = re.compile(r"&?(?<![^&])sign=([0-9A-Fa-f]{32}|[0-9A-Fa-f]{64})(?![^&])")
+TIME = re.compile(r"(?<![^&])time=[^&]*&?")
+SIGN = re.compile(r"(?<![^&])sign=[^&]*&?")
 TOKEN = re.compile(r"(?<![^&])token=[A-Za-z0-9._-]{1,32}\.[A-Za-z0-9_-]{43}(?![^&])")
 # Marks what the library has signed.
 MARK = "X-Signed"
@@ -25,21 +25,25 @@ class Signature(AuthBase):
     """Called last, with the request as it will be sent."""
 
     def __call__(self, request):
-        if request.method == "GET":
-            target = urlsplit(request.url)
-            request.url = target._replace(query=self.signed(target.query, request)).geturl()
-        elif isinstance(request.body, str):
-            request.body = self.signed(request.body, request)
+        target = urlsplit(request.url)
+        query, form = login_token(target.query), ""
+        if isinstance(request.body, str):
+            request.body = form = login_token(request.body)
+            request.headers["Content-Length"] = str(len(form.encode()))
+        if TIME.search(query) and SIGN.search(query):
+            request.headers[MARK] = "1"
+            query = TIME.sub("", SIGN.sub("", query))
+            query = f"{query}&time={time.time_ns() // 1_000_000}"
+            query += f"&sign={signpost.signature(query, form, os.environ['APP_KEY'])}"
+        # Without it, the default version would respond.
+        request.headers.setdefault("Acme-X-Version", os.environ["VERSION"])
+        request.url = target._replace(query=query).geturl()
         return request
 
-    def signed(self, pairs, request):
-        """The pairs of a query or form."""
-        pairs = TOKEN.sub(f"token={os.environ['LOGIN_TOKEN']}", pairs)
-        if not (TIME.search(pairs) and SIGN.search(pairs)):
-            return pairs
-        request.headers[MARK] = "1"
-        pairs = TIME.sub(f"time={time.time_ns() // 1_000_000}", SIGN.sub("", pairs)).lstrip("&")
-        return f"{pairs}&sign={signpost.signature(pairs, '', os.environ['APP_KEY'])}"
+
+def login_token(pairs):
+    """The pairs of a query or form, with the token of a login."""
+    return TOKEN.sub(f"token={os.environ['LOGIN_TOKEN']}", pairs)
 
 
 @schemathesis.hook

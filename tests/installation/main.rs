@@ -36,6 +36,8 @@ mod examples;
 mod codes;
 // The client libraries: vectors, calls, logins, the first call.
 mod clients;
+// Clients that generators make of a version's description; Postman.
+mod generated_clients;
 // A login in a terminal.
 mod login_in_terminal;
 // Sign Doctor in a terminal.

@@ -34,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) version: VersionName,
     /// `GET /openapi.json`.
     pub(crate) document: Bytes,
+    /// The same for a client that asked for the version by its name: perhaps it is not the default, so each call names it.
+    pub(crate) document_by_name: Bytes,
 }
 
 /// The state of a version's handlers. Extractors read it ([`request`]).

@@ -50,9 +50,9 @@ pub struct Operation {
     pub(super) required: Vec<&'static str>,
     /// Whether it needs a signature: a parameter is required, or it is said so.
     pub(super) is_signed: bool,
-    /// Optional parameters: exactly one is sent.
-    pub(super) one_of: Vec<&'static str>,
-    /// Which of these a request has.
+    /// Whether one of its optional parameters is sent. No `oneOf` says which: few generators of clients read it.
+    pub(super) needs_any: bool,
+    /// Which of these a request has, besides its signature.
     pub(super) security: Vec<Value>,
     /// The schema of the response.
     pub(super) response: Value,
@@ -68,6 +68,7 @@ impl Operation {
     pub fn new(summary: impl Into<String>) -> Self {
         Self {
             summary: summary.into(),
+            security: vec![json!({})],
             ..Self::default()
         }
     }
@@ -82,7 +83,7 @@ impl Operation {
 
     /// It takes an `Option<AuthenticatedUser>`.
     pub fn optional_user(mut self) -> Self {
-        self.security = vec![json!({}), json!({ "credential": [] })];
+        self.security.push(json!({ "credential": [] }));
         self.problem(LoginError::AuthorizationMalformed)
             .problem(LoginError::AuthorizationInvalid)
     }
@@ -93,11 +94,11 @@ impl Operation {
         self
     }
 
-    /// It takes exactly one of these parameters, which are optional.
-    pub(super) fn one_of<const N: usize>(mut self, names: [&'static str; N]) -> Self {
-        self.one_of = names.into();
+    /// It takes exactly one of several parameters, which are optional; if none is sent, `first` is missed.
+    pub(super) fn one_of_optional(mut self, first: &'static str) -> Self {
+        self.needs_any = true;
         self.signed()
-            .problem(LoginError::ParamMissing { name: names[0] })
+            .problem(LoginError::ParamMissing { name: first })
     }
 
     /// It has a required parameter. [`number`], [`text`] and [`pattern`] say what is allowed.

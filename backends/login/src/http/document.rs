@@ -105,18 +105,11 @@ fn common_problems<V: Version>(shared: &Endpoints<V>) -> Problems {
 
 /// An endpoint without its responses.
 fn request(method: &str, path: &str, operation: &Operation) -> Value {
-    let mut parameters = operation.parameters.clone();
-    let mut required = operation.required.clone();
-    for (name, schema) in [(TIME, "Time"), (SIGN, "Sign")] {
-        parameters.push((name, reference("schemas", schema)));
-        if operation.is_signed {
-            required.push(name);
-        }
-    }
+    let (parameters, required) = (&operation.parameters, &operation.required);
     let mut written = json!({
         "operationId": format!("{method}{}", path.replace(['/', '.', '-', '~'], "_")),
         "summary": operation.summary,
-        "security": operation.security,
+        "security": security(operation),
     });
     if method == "get" {
         let in_query = parameters.iter().map(|(name, schema)| {
@@ -124,18 +117,30 @@ fn request(method: &str, path: &str, operation: &Operation) -> Value {
         });
         written["parameters"] = in_query.collect();
     } else {
-        let properties = parameters.into_iter();
-        let properties = properties.map(|(name, schema)| (name.to_owned(), schema));
+        let properties = parameters.iter();
+        let properties = properties.map(|(name, schema)| ((*name).to_owned(), schema.clone()));
         let properties: Map<_, _> = properties.collect();
         let mut form = json!({ "type": "object", "properties": properties, "required": required });
-        if !operation.one_of.is_empty() {
-            let one_of = operation.one_of.iter();
-            form["oneOf"] = one_of.map(|name| json!({ "required": [name] })).collect();
+        if operation.needs_any {
+            form["minProperties"] = 1.into();
         }
         let form = json!({ "application/x-www-form-urlencoded": { "schema": form } });
-        written["requestBody"] = json!({ "required": operation.is_signed, "content": form });
+        written["requestBody"] =
+            json!({ "required": operation.needs_any || !required.is_empty(), "content": form });
     }
     written
+}
+
+/// What authenticates a request: each alternative with a signature; unless it needs one, without it, too.
+fn security(operation: &Operation) -> Vec<Value> {
+    let mut signed = operation.security.clone();
+    for scheme in [TIME, SIGN] {
+        signed
+            .iter_mut()
+            .for_each(|schemes| schemes[scheme] = json!([]));
+    }
+    let unsigned = operation.security.iter().filter(|_| !operation.is_signed);
+    unsigned.cloned().chain(signed).collect()
 }
 
 /// Writes the responses of endpoints.
@@ -181,7 +186,7 @@ impl Responses {
 
     fn problem(&self, status: u16, codes: &[&str]) -> Value {
         let mut schema = reference("schemas", "Problem");
-        schema["properties"] = json!({ "status": { "const": status }, "code": { "enum": codes } });
+        schema["properties"] = json!({ "status": { "type": "integer", "enum": [status] }, "code": { "type": "string", "enum": codes } });
         let content = json!({ MEDIA_TYPE: { "schema": schema } });
         self.response(status, &codes.join(", "), content)
     }

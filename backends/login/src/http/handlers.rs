@@ -13,7 +13,10 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Uri, header::CONTENT_TYPE};
 use serde::Serialize;
-use signpost_protocol::header::X_GATEWAY_BRIDGE;
+use signpost_protocol::{
+    header::{X_GATEWAY_BRIDGE, X_GATEWAY_VERSION_SOURCE},
+    version::VersionSource,
+};
 
 pub(super) use self::{
     health::{healthz, hide_health, readyz},
@@ -39,7 +42,12 @@ pub(super) async fn openapi(
         return Err(LoginError::NotFound { version: None });
     }
     let media_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    Ok((media_type, context.document).into_response())
+    let source = headers.get(X_GATEWAY_VERSION_SOURCE);
+    let document = match source.is_some_and(|source| source == VersionSource::Header.as_str()) {
+        true => context.document_by_name,
+        false => context.document,
+    };
+    Ok((media_type, document).into_response())
 }
 
 /// A response of 200 with a version's JSON.

@@ -97,8 +97,12 @@ pub(crate) fn user_login<V: Version>() -> Operation {
             pattern(Challenge::VERIFIER_PATTERN),
             "Of the login's `code_challenge`, beside `ticket`.",
         )
-        .optional("token", pattern(TOKEN), "Of a login by polling.")
-        .one_of(["ticket", "token"])
+        .optional(
+            "token",
+            pattern(TOKEN),
+            "Of a login by polling; instead of `ticket`.",
+        )
+        .one_of_optional("ticket")
         .writes(V::login_result)
         .problem(LoginError::LoginPending)
         .problems(OUTCOMES)

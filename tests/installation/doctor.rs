@@ -52,8 +52,8 @@ async fn a_request_is_examined_by_a_configuration() {
             "WRONG  sign: 403 sign_mismatch (hint_unsorted)",
             "a=1&b=it%27s&time=",
             "•••",
-            "/user/login --data-raw 'b=it%27s&a=1&time=",
-            "curl -g http://127.0.0.1:",
+            "curl -g https://api.example/user/login --data-raw 'b=it%27s&a=1&time=",
+            "note   Not checked: whether the request is a repetition",
             r#"client.call("POST", "/user/login", [("b", "it's"), ("a", "1")])"#,
             r#"await client.call("POST", "/user/login", [["b", "it's"], ["a", "1"]])"#,
             r#"client.Call("POST", "/user/login", signpost.Pairs{{"b", "it's"}, {"a", "1"}})"#,
@@ -85,14 +85,14 @@ async fn a_request_is_examined_by_a_configuration() {
     let found: Value = serde_json::from_slice(&json.stdout).unwrap();
     let form = found["signed"]["form"].as_str().unwrap();
     let right = format!(
-        "POST /user/login HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\n{form}"
+        "POST /user/login HTTP/1.1\nHost: a\nContent-Type: application/x-www-form-urlencoded\n\n{form}"
     );
     let right = examine(&stack, &right, &config);
     assert!(right.status.success(), "{}", output_text(&right));
     // What is no request.
     let none = examine(&stack, "hello\n", &config);
     assert_eq!(none.status.code(), Some(1));
-    assert_has(&none, &["a curl command", "a URL"]);
+    assert_has(&none, &["a curl command", "a HAR", "a URL"]);
 }
 
 #[tokio::test]
@@ -118,7 +118,10 @@ async fn the_clients_own_string_is_compared_byte_by_byte() {
     assert!(!text.contains(APP_KEY), "{text}");
     // A provider's redirect.
     let callback = examine(&stack, "/login?state=v1.x&code=y", &config);
-    assert_has(&callback, &["ok     request\n  ok     callback\n"]);
+    assert_has(
+        &callback,
+        &["ok     request\n  ok     callback\n  ok     route\n"],
+    );
     assert!(callback.status.success());
     // Only the string and the signature are known.
     let time = now_ms();
@@ -160,7 +163,7 @@ async fn a_hostile_request_is_shown_as_text() {
     let config = ["--config", config.to_str().unwrap()];
     let header = "?><?php system('id'); //\u{2028}x()//";
     let request = format!(
-        "GET /x?a=[1-50]%1b[2J&time=1&sign=0 HTTP/1.1\nAcme-X-Version: {header}\nAcme-X-App: {header}\n\n"
+        "GET /x?a=[1-50]%1b[2J&time=1&sign=0 HTTP/1.1\nHost: a\nAcme-X-Version: {header}\nAcme-X-App: {header}\n\n"
     );
     for further in [&["--json"][..], &[]] {
         let text = output_text(&examine(&stack, &request, &[&config[..], further].concat()));
@@ -194,7 +197,8 @@ async fn an_application_of_the_store_is_examined_by_its_own_profile_and_audited(
     assert!(!text.contains(&app.key), "{text}");
     // The call that it shows is right.
     let pairs = format!("provider=bitbucket&q=it%27s&time={}&sign=0", now_ms());
-    let begun = format!("curl 'https://api.example/login' {named} -d '{pairs}'");
+    let gateway = stack.url("");
+    let begun = format!("curl '{gateway}/login' {named} -d '{pairs}'");
     let shown = output_text(&examine(
         &stack,
         &begun,
@@ -212,8 +216,12 @@ async fn an_application_of_the_store_is_examined_by_its_own_profile_and_audited(
     let audit = stack.command(&["audit"]);
     assert_has(&audit, &["sign", &app.ident]);
     // By option; and none.
+    // The header is missing whatever the option says; what follows is examined nevertheless.
     let by_option = ["--config", config, "--app", &app.ident];
     let output = examine(&stack, &unsorted(&app.key, ""), &by_option);
+    assert_has(&output, &["WRONG  app: 400 app_missing", "WRONG  sign"]);
+    let address = format!("/user?a=1&time={}&sign=0", now_ms());
+    let output = examine(&stack, &address, &by_option);
     assert_has(&output, &["ok     app", "WRONG  sign"]);
     let output = examine(&stack, &unsorted(&app.key, ""), &["--config", config]);
     assert_has(&output, &["WRONG  app: 400 app_missing"]);

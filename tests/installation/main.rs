@@ -42,6 +42,7 @@ mod generated_clients;
 mod login_in_terminal;
 // Sign Doctor in a terminal.
 mod doctor;
+mod doctor_agrees;
 // Typical mistakes of client programs, and the response to each.
 mod mistakes;
 // Backup and restore of a SQLite database.

@@ -12,25 +12,23 @@ pub mod samples;
 mod signing;
 pub mod string;
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
-use signpost_kit::{clock::Timestamp, config::origin::Origin};
+use signpost_kit::config::origin::Origin;
 use signpost_protocol::{
     language::Language, param::Params, problem::Problem, request_id::RequestId,
-    sign::canonical_for_display,
+    sign::canonical_for_display, text::text,
 };
 use signpost_proxy::{
-    AdmissionRules, Admitted, App, AppDirectory, BodyLength, CheckedTarget, ConnectionInfo, Hint,
-    Limits, Method, Peer, Rejection, Target, Verifier, Versions, admit, check_path, check_target,
-    identify_app, match_callback, problem_of, read_params, rejection,
+    App, Examined, Examiner, Head, Headers as _, Hint, Method, Rejection, StepName, problem_of,
 };
 use utoipa::ToSchema;
 
 pub(crate) use self::signing::{Difference, Param, Signed};
 use self::{
-    paste::Pasted,
+    paste::{Pasted, origin},
     signing::{Signing, difference, signed_params},
 };
 
@@ -46,6 +44,8 @@ pub struct Findings {
     pub path: String,
     /// The steps, in the order in which the gateway makes them. What follows a failed one may be missing.
     pub steps: Vec<Step>,
+    /// What is no fault: what was assumed, left out, or could not be checked.
+    pub remarks: Vec<Remark>,
     /// The parameters as they are read, in the order in which they are signed.
     pub params: Vec<Param>,
     /// The string to sign, with `<APP_KEY>` in place of the key; null if it did not come so far.
@@ -59,18 +59,48 @@ pub struct Findings {
     pub signed: Option<Signed>,
 }
 
+impl Findings {
+    /// Whether a step is so.
+    pub fn has(&self, state: StepState) -> bool {
+        self.steps.iter().any(|step| step.state == state)
+    }
+}
+
 /// A step.
 #[derive(Serialize, ToSchema)]
 pub struct Step {
     /// What is checked.
     pub step: StepName,
-    /// What the client gets if it fails here; null if it is right.
+    /// What was found.
+    pub state: StepState,
+    /// What the client gets if it fails here; null if it is right, or gets a 400 without a body.
     #[schema(required, value_type = Option<Object>)]
     #[serde(serialize_with = "without_id")]
     pub problem: Option<Problem>,
     /// The name of the mistake that explains it, as the access log has it; null if none was found.
     #[schema(required)]
     pub hint: Option<String>,
+}
+
+/// What a step has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// It is right.
+    Ok,
+    /// It is wrong.
+    Wrong,
+    /// It is right but for its age: sent now it would be rejected, and that is no fault.
+    Old,
+}
+
+/// A remark.
+#[derive(Serialize, ToSchema)]
+pub struct Remark {
+    /// Its stable name.
+    pub code: &'static str,
+    /// Its text.
+    pub text: String,
 }
 
 /// Leaves out the id of the request: it was sent to no gateway.
@@ -82,41 +112,13 @@ fn without_id<S: Serializer>(problem: &Option<Problem>, serializer: S) -> Result
     problem.serialize(serializer)
 }
 
-/// What a step checks.
-#[derive(Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StepName {
-    /// Method, headers and body.
-    Request,
-    /// That it is a provider's redirect: it needs neither application nor signature, and no further step.
-    Callback,
-    /// The application.
-    App,
-    /// The parameters of query and form.
-    Params,
-    /// The parameter `time`.
-    Time,
-    /// The parameter `sign`.
-    Sign,
-}
-
 /// The rules by which a request is examined.
 pub struct Rules<'r> {
-    /// Rules for admission.
-    pub admission: &'r AdmissionRules,
-    /// Verifies signatures.
-    pub verifier: &'r Verifier,
-    /// Limits of requests.
-    pub limits: &'r Limits,
-    /// The applications.
-    pub apps: &'r AppDirectory,
-    /// The versions.
-    pub versions: &'r Versions,
+    /// The gateway's.
+    pub examiner: Examiner<'r>,
     /// Where clients call the gateway.
     pub public_url: &'r Origin,
-    /// The time of the examination.
-    pub now: Timestamp,
-    /// The language of problems.
+    /// The language of problems and remarks.
     pub language: Language,
 }
 
@@ -125,7 +127,9 @@ pub struct Patient<'p> {
     /// The rules by which it is examined.
     pub rules: &'p Rules<'p>,
     /// The request as a person has pasted it.
-    pub pasted: &'p Pasted,
+    pub pasted: Pasted,
+    /// The ident of the application, which was given beside it.
+    pub app: Option<&'p str>,
     /// The client's own string to sign.
     pub own: Option<String>,
     /// Whether it is signed anew for this application, as who has the key or may use it can have it.
@@ -134,162 +138,163 @@ pub struct Patient<'p> {
 
 impl Patient<'_> {
     /// What was found, and the application.
-    pub async fn examine(&self) -> (Findings, Option<Arc<App>>) {
+    pub async fn examine(mut self) -> (Findings, Option<Arc<App>>) {
+        self.pasted.complete(self.rules.public_url);
+        let names = &self.rules.examiner.admission.names;
+        if let Some(app) = self.app.filter(|_| self.pasted.is_bare) {
+            self.pasted.insert(&names.spelled(&names.app), app);
+        }
+        let examiner = &self.rules.examiner;
+        let sent = self.pasted.text.as_bytes();
+        let mut examined = examiner.examine(sent, self.app).await;
+        let is_body_unseen = |(_, rejection): &mut (_, Option<Rejection>)| {
+            matches!(rejection, Some(Rejection::RequestTimeout { .. }))
+        };
+        let is_body_unseen = self.pasted.hides_body
+            && examined.head.is_some()
+            && examined.steps.pop_if(is_body_unseen).is_some();
+        let steps = examined.steps.iter();
+        let (method, path) = self.pasted.method_and_path();
         let mut findings = Findings {
-            method: self.pasted.method.clone(),
-            path: self.target(&CheckedTarget::default()).path.to_owned(),
-            steps: Vec::new(),
+            method,
+            path,
+            steps: steps
+                .map(|(step, rejection)| self.step(*step, rejection.as_ref()))
+                .collect(),
+            remarks: self.remarks(&examined, is_body_unseen),
             params: Vec::new(),
             canonical: None,
             difference: None,
             signed: None,
         };
-        let step = |step, result: Result<(), &Rejection>| Step {
+        let is_read =
+            |(step, rejection): &(_, Option<_>)| *step == StepName::Params && rejection.is_none();
+        if let (Some(head), Some(app)) = (&examined.head, &examined.app)
+            && examined.steps.iter().any(is_read)
+        {
+            self.show_signing(app, head, &examined.form, &mut findings);
+        }
+        (findings, examined.app)
+    }
+
+    fn step(&self, step: StepName, rejection: Option<&Rejection>) -> Step {
+        let state = match rejection {
+            None => StepState::Ok,
+            Some(Rejection::TimeOutOfWindow { time, now, .. }) if time < now => StepState::Old,
+            Some(_) => StepState::Wrong,
+        };
+        let problem = rejection.and_then(|rejection| {
+            let names = &self.rules.examiner.admission.names;
+            // The type of a problem needs an id; `without_id` removes it.
+            problem_of(
+                rejection,
+                names,
+                self.rules.language,
+                &RequestId::from_bytes([0; 16]),
+            )
+        });
+        let hint = rejection.and_then(Rejection::hint);
+        let hint = hint.map(|hint| Hint::name(hint).into_owned());
+        Step {
             step,
-            problem: result.err().and_then(|rejection| self.problem(rejection)),
-            hint: result.err().and_then(hint_name),
-        };
-        let admitted = self.admit();
-        let result = admitted.as_ref().map(drop);
-        findings.steps.push(step(StepName::Request, result));
-        let Ok((admitted, checked)) = admitted else {
-            return (findings, None);
-        };
-        let target = self.target(&checked);
-        let (verifier, method, body) = (
-            self.rules.verifier,
-            admitted.method,
-            self.pasted.body.as_bytes(),
+            state,
+            problem,
+            hint,
+        }
+    }
+
+    /// What is no fault.
+    fn remarks(&self, examined: &Examined, is_body_unseen: bool) -> Vec<Remark> {
+        let mut noticed = self.pasted.noticed.clone();
+        let names = &self.rules.examiner.admission.names;
+        let sent = examined
+            .head
+            .as_ref()
+            .and_then(|head| header(head, names.app.as_str()));
+        if let Some(app) = self.app.filter(|app| sent.is_some_and(|sent| sent != *app)) {
+            noticed.push(("doctor_other_app", app.to_owned()));
+        }
+        for (_, rejection) in &examined.steps {
+            match rejection {
+                Some(Rejection::NotHttp(why)) => {
+                    noticed.push(("doctor_not_http", (*why).to_owned()))
+                }
+                Some(Rejection::TimeOutOfWindow { time, now, .. }) if time < now => {
+                    noticed.push(("doctor_old", age(now.as_millis() - time.as_millis())));
+                }
+                _ => {}
+            }
+        }
+        let text_of = &self.pasted.text;
+        let rest = &text_of.as_bytes()[text_of.len().saturating_sub(examined.left)..];
+        // An editor adds line ends.
+        let rest = rest.trim_ascii_end().len();
+        let none = String::new;
+        noticed.extend((rest > 0).then(|| ("doctor_left", rest.to_string())));
+        noticed.extend(is_body_unseen.then(|| ("doctor_body", none())));
+        let is_cut = !examined.is_complete && !is_body_unseen;
+        noticed.extend(is_cut.then(|| ("doctor_unreached", none())));
+        noticed.extend(
+            examined
+                .has_credential
+                .then(|| ("doctor_credential", none())),
         );
-        // The provider's redirect names no application, and needs no signature.
-        let (body_length, sign) = (self.body_length(), verifier.config());
-        let callback = match_callback(method, body_length, target, self.pasted, sign);
-        if callback.as_ref().map_or(true, Option::is_some) {
-            let result = callback.as_ref().map(drop);
-            findings.steps.push(step(StepName::Callback, result));
-            return (findings, None);
-        }
-        let app = self.find_app(&admitted, target).await;
-        findings
-            .steps
-            .push(step(StepName::App, app.as_ref().map(drop)));
-        let Ok(app) = app else {
-            return (findings, None);
+        noticed.push(("doctor_unchecked", none()));
+        let remark = |(code, what): (&'static str, String)| Remark {
+            code: code.trim_start_matches("doctor_"),
+            text: text(self.rules.language, code, &[("what", &what)]),
         };
-        let mut params = Params::default();
-        let filled = read_params(&mut params, target, body, self.rules.limits);
-        findings
-            .steps
-            .push(step(StepName::Params, filled.as_ref().copied()));
-        if filled.is_err() {
-            return (findings, None);
-        }
-        let now = self.rules.now.into();
-        // Without parameters there is nothing to examine but whether `always_signed` demands a signature.
-        if params.is_empty() {
-            let verified = verifier.verify(Arc::clone(&app), method, target, &params, now);
-            findings
-                .steps
-                .push(step(StepName::Sign, verified.as_ref().map(drop)));
-        } else {
-            let [time, sign] = verifier.examine(&app, method, target, &params, now);
-            findings
-                .steps
-                .push(step(StepName::Time, time.as_ref().copied()));
-            findings
-                .steps
-                .push(step(StepName::Sign, sign.as_ref().copied()));
-        }
-        self.show_signing(&app, method, target, &params, &mut findings);
-        (findings, Some(app))
-    }
-
-    fn target<'t>(&'t self, checked: &'t CheckedTarget) -> Target<'t> {
-        let target = Target::parse(self.pasted.target.as_bytes());
-        Target {
-            unusual: checked.unusual.as_deref(),
-            ..target.unwrap_or_default()
-        }
-    }
-
-    fn admit(&self) -> Result<(Admitted<'_>, CheckedTarget), Rejection> {
-        let rules = self.rules.admission;
-        let limits = &rules.limits;
-        let line = format!("GET {} HTTP/1.1\r\n", self.pasted.target);
-        let checked = check_target(self.pasted.target.as_bytes(), limits)
-            .map_err(|fault| rejection(limits, fault, line.as_bytes()))?;
-        let connection = ConnectionInfo::plain(Ipv4Addr::LOCALHOST.into());
-        let (method, body) = (self.pasted.method.as_bytes(), self.body_length());
-        // No proxy is trusted: the headers of a pasted request prove nothing about its way.
-        let peer = Peer::new(&connection, &[]);
-        let admitted = admit(method, self.pasted, body, &peer, rules)?;
-        if admitted.asks_upgrade {
-            return Err(Rejection::UpgradeNotSupported);
-        }
-        let version = self.rules.versions.named(admitted.version);
-        let version = version.unwrap_or(self.rules.versions.default());
-        check_path(self.target(&checked), version)?;
-        Ok((admitted, checked))
-    }
-
-    fn body_length(&self) -> BodyLength {
-        match self.pasted.body.len() {
-            0 => BodyLength::None,
-            length => BodyLength::Known(length as u64),
-        }
-    }
-
-    /// The application that the request names, if it can be found.
-    pub async fn app(&self) -> Option<Arc<App>> {
-        let (admitted, checked) = self.admit().ok()?;
-        let target = self.target(&checked);
-        self.find_app(&admitted, target).await.ok()
-    }
-
-    async fn find_app(
-        &self,
-        admitted: &Admitted<'_>,
-        target: Target<'_>,
-    ) -> Result<Arc<App>, Rejection> {
-        let rules = self.rules;
-        let paths = &rules.verifier.config().browser_paths;
-        let names = &rules.admission.names;
-        identify_app(admitted.app, target, paths, names, rules.apps).await
-    }
-
-    /// What the client of a rejected request gets.
-    fn problem(&self, rejection: &Rejection) -> Option<Problem> {
-        let (names, language) = (&self.rules.admission.names, self.rules.language);
-        // The type of a problem needs an id; `without_id` removes it.
-        let none = RequestId::from_bytes([0; 16]);
-        problem_of(rejection, names, language, &none)
+        noticed.into_iter().map(remark).collect()
     }
 
     /// Shows what is signed, and how it is right.
-    fn show_signing(
-        &self,
-        app: &App,
-        method: Method,
-        target: Target<'_>,
-        params: &Params<'_>,
-        findings: &mut Findings,
-    ) {
-        let profile = self.rules.verifier.profile_of(app);
-        let canonical = canonical_for_display(profile, method.as_str(), target.path, params);
+    fn show_signing(&self, app: &App, head: &Head, form: &[u8], findings: &mut Findings) {
+        let (target, examiner) = (head.target(), &self.rules.examiner);
+        let Some(method) = Method::from_bytes(head.method()) else {
+            return;
+        };
+        let params = Params::parse(target.query.as_bytes(), form, usize::MAX).unwrap_or_default();
+        let profile = examiner.verifier.profile_of(app);
+        let canonical = canonical_for_display(profile, method.as_str(), target.path, &params);
         let canonical = String::from_utf8_lossy(&canonical).into_owned();
         let own = self.own.as_deref().map(|own| without_keys(own, app));
         findings.difference = own.and_then(|own| difference(&canonical, &own));
-        findings.params = signed_params(profile, params);
+        findings.params = signed_params(profile, &params);
         findings.canonical = Some(canonical);
         findings.signed = (self.may_sign)(app).then(|| {
+            let scheme = if self.rules.public_url.is_https() {
+                "https"
+            } else {
+                "http"
+            };
+            let of_host = || origin(scheme, std::str::from_utf8(head.host()).ok()?);
+            let address = self.pasted.origin.clone().or_else(of_host);
             let signing = Signing {
-                names: &self.rules.admission.names,
-                public_url: self.rules.public_url,
+                names: &examiner.admission.names,
+                address: address.as_ref().unwrap_or(self.rules.public_url),
                 profile,
                 app,
+                head,
             };
-            signing.sign(self.pasted, method, target, self.rules.now)
+            signing.sign(method, &String::from_utf8_lossy(form), examiner.now)
         });
+    }
+}
+
+/// The value of the first header with this name.
+fn header<'h>(head: &'h Head, name: &str) -> Option<&'h str> {
+    let mut headers = head.each();
+    let (_, value) = headers.find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))?;
+    std::str::from_utf8(value).ok()
+}
+
+/// A duration in its largest unit.
+fn age(millis: u64) -> String {
+    match millis / 1000 {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ ..7200 => format!("{} min", seconds / 60),
+        seconds @ ..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 
@@ -298,11 +303,6 @@ pub fn without_keys(own: &str, app: &App) -> String {
     let previous = app.previous_key.as_ref().map(|previous| &previous.key);
     let keys = [Some(&app.key), previous].into_iter().flatten();
     keys.fold(own.to_owned(), |own, key| own.replace(key.expose(), KEY))
-}
-
-/// The name of the mistake that explains a rejection.
-fn hint_name(rejection: &Rejection) -> Option<String> {
-    rejection.hint().map(|hint| Hint::name(hint).into_owned())
 }
 
 #[cfg(test)]

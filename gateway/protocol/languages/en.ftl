@@ -380,6 +380,21 @@ hint_missing_value = A missing value was signed as "{ $found }" but sent as "{ $
 hint_charset = A name or value has characters outside ASCII: encode it as UTF-8 to sign and to send it, not for example as GBK.
 hint_cover_rule = This application also signs, in front of the parameters: the method in upper case, a line feed, the path as it is sent (without scheme, host and query), and a line feed.
 
+## Sign Doctor
+
+doctor_old = The request is { $what } old. Sent now, it would be rejected as expired; this is not counted as a fault. If it was made only just now, the client's clock is slow.
+doctor_other_app = The request names another application than { $what }, which was given beside it.
+doctor_completed = The lines have no carriage return here. Line ends, the closing empty line and a missing Content-Length were completed.
+doctor_http2 = The request is of HTTP/2 or HTTP/3, and was examined as the HTTP/1.1 request that says the same.
+doctor_host = The host that the request was sent to is unknown. That of public_url was taken.
+doctor_unread = This part was not read: { $what }
+doctor_left = { $what } bytes follow the request. They are no part of it by its Content-Length or its chunks, so the gateway takes them for the next request.
+doctor_body = The body was not pasted. So form, parameters, signature and what follows were not checked.
+doctor_not_http = The gateway answers 400 without a body, because this is not HTTP as RFC 9112 has it: { $what }.
+doctor_unreached = The steps that would follow were not checked.
+doctor_credential = Whether the credential is valid was not checked, only its form.
+doctor_unchecked = Not checked: whether the request is a repetition, rate limits, TLS and redirects to https, proxies in front of the gateway, and the backend.
+
 ## Pages and login
 
 page_confirm_title = Log in to { $application }

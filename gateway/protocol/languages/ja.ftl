@@ -378,6 +378,21 @@ hint_missing_value = 値がないパラメーターを「{ $found }」として�
 hint_charset = 名前または値に ASCII 以外の文字があります。署名にも送信にも、GBK などではなく UTF-8 を使ってください。
 hint_cover_rule = このアプリケーションでは、パラメーターの前に、大文字のメソッド、改行（LF）、送信するままのパス（スキーム、ホスト、クエリを除く）、改行（LF）も署名に含めます。
 
+## Sign Doctor
+
+doctor_old = このリクエストは { $what } 前のものです。いま送ると期限切れとして拒否されますが、誤りには数えません。作成した直後であれば、クライアントの時計が遅れています。
+doctor_other_app = リクエストのアプリケーションは、別に指定された { $what } と異なります。
+doctor_completed = 行に復帰文字（CR）がありません。行末、最後の空行、不足している Content-Length を補いました。
+doctor_http2 = HTTP/2 または HTTP/3 のリクエストなので、同じ内容の HTTP/1.1 のリクエストとして調べました。
+doctor_host = リクエストの送信先のホストが不明なため、public_url のホストを使いました。
+doctor_unread = 次の部分は読み取っていません：{ $what }
+doctor_left = リクエストの後に { $what } バイトが続いています。Content-Length またはチャンクによるとリクエストの一部ではないため、ゲートウェイは次のリクエストとみなします。
+doctor_body = 本文が貼り付けられていません。そのため、フォーム、パラメーター、署名とそれ以降は確認していません。
+doctor_not_http = RFC 9112 の HTTP ではないため、ゲートウェイは本文のない 400 を返します：{ $what }。
+doctor_unreached = この後の手順は確認していません。
+doctor_credential = 認証情報は形式だけを確認し、有効かどうかは確認していません。
+doctor_unchecked = 確認していないもの：リクエストの繰り返し、レート制限、TLS と https へのリダイレクト、ゲートウェイの手前のプロキシ、バックエンド。
+
 ## Pages and login
 
 page_confirm_title = { $application } にログイン

@@ -378,6 +378,21 @@ hint_missing_value = 없는 값을 "{ $found }" 형태로 서명하고 "{ $rule 
 hint_charset = 이름이나 값에 ASCII가 아닌 문자가 있습니다. 서명할 때와 전송할 때 모두 GBK 등이 아니라 UTF-8로 인코딩하세요.
 hint_cover_rule = 이 애플리케이션은 매개변수 앞에 대문자 메서드, 줄바꿈(LF), 전송하는 그대로의 경로(스킴, 호스트, 쿼리 제외), 줄바꿈(LF)도 서명합니다.
 
+## Sign Doctor
+
+doctor_old = 이 요청은 { $what } 전의 것입니다. 지금 보내면 만료되어 거부되지만, 오류로 세지 않습니다. 방금 만든 요청이라면 클라이언트의 시계가 느린 것입니다.
+doctor_other_app = 요청의 애플리케이션이 따로 지정된 애플리케이션({ $what })과 다릅니다.
+doctor_completed = 줄에 캐리지 리턴이 없습니다. 줄 끝, 마지막 빈 줄, 빠진 Content-Length를 채웠습니다.
+doctor_http2 = HTTP/2 또는 HTTP/3 요청이므로, 같은 내용의 HTTP/1.1 요청으로 검사했습니다.
+doctor_host = 요청을 보낸 호스트를 알 수 없어 public_url의 호스트를 사용했습니다.
+doctor_unread = 다음 부분은 읽지 않았습니다: { $what }
+doctor_left = 요청 뒤에 { $what }바이트가 이어집니다. Content-Length나 청크에 따르면 요청의 일부가 아니므로, 게이트웨이는 다음 요청으로 봅니다.
+doctor_body = 본문이 붙여 넣어지지 않았습니다. 그래서 폼, 매개변수, 서명과 그 이후는 확인하지 않았습니다.
+doctor_not_http = RFC 9112의 HTTP가 아니므로 게이트웨이는 본문 없는 400으로 응답합니다: { $what }.
+doctor_unreached = 이후의 단계는 확인하지 않았습니다.
+doctor_credential = 자격 증명의 형식만 확인하고, 유효한지는 확인하지 않았습니다.
+doctor_unchecked = 확인하지 않은 것: 요청의 반복 여부, 속도 제한, TLS와 https 리디렉션, 게이트웨이 앞의 프록시, 백엔드.
+
 ## Pages and login
 
 page_confirm_title = { $application }에 로그인

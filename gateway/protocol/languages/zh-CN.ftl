@@ -378,6 +378,21 @@ hint_missing_value = 缺失的值签名时写成“{ $found }”，发送时却�
 hint_charset = 参数名或值含有 ASCII 以外的字符：签名和发送时都请使用 UTF-8 编码，而不是 GBK 等编码。
 hint_cover_rule = 此应用还要求在参数之前依次签名：大写的方法、换行符、按发送原样的路径（不含协议、主机和查询字符串）、换行符。
 
+## Sign Doctor
+
+doctor_old = 此请求已过去 { $what }。现在发送会因过期而被拒绝；这不算作错误。如果它是刚刚生成的，说明客户端的时钟慢了。
+doctor_other_app = 请求中的应用与另外给出的 { $what } 不同。
+doctor_completed = 此处的行没有回车符。已补全行尾、结尾空行和缺少的 Content-Length。
+doctor_http2 = 此请求属于 HTTP/2 或 HTTP/3，已按含义相同的 HTTP/1.1 请求检查。
+doctor_host = 不知道请求发往哪个主机，已采用 public_url 的主机。
+doctor_unread = 以下部分未被读取：{ $what }
+doctor_left = 请求之后还有 { $what } 个字节。按其 Content-Length 或分块，它们不属于此请求，网关会将其视为下一个请求。
+doctor_body = 没有粘贴正文，因此未检查表单、参数、签名及后续步骤。
+doctor_not_http = 网关以不带正文的 400 响应，因为这不是 RFC 9112 所规定的 HTTP：{ $what }。
+doctor_unreached = 未检查后续步骤。
+doctor_credential = 只检查了凭证的形式，未检查其是否有效。
+doctor_unchecked = 未检查：请求是否重复、速率限制、TLS 和到 https 的重定向、网关前面的代理，以及后端。
+
 ## Pages and login
 
 page_confirm_title = 登录 { $application }

@@ -378,6 +378,21 @@ hint_missing_value = 缺少的值簽章時寫成「{ $found }」，傳送時卻�
 hint_charset = 參數名稱或值含有 ASCII 以外的字元：簽章與傳送時都請使用 UTF-8 編碼，而不是 GBK 等編碼。
 hint_cover_rule = 此應用程式還要求在參數之前依序簽章：大寫的方法、換行字元、依傳送原樣的路徑（不含通訊協定、主機與查詢字串）、換行字元。
 
+## Sign Doctor
+
+doctor_old = 此請求已過了 { $what }。現在傳送會因過期而被拒絕；這不算作錯誤。如果它是剛剛產生的，表示用戶端的時鐘慢了。
+doctor_other_app = 請求中的應用程式與另外提供的 { $what } 不同。
+doctor_completed = 此處的行沒有歸位字元。已補上行尾、結尾空行與缺少的 Content-Length。
+doctor_http2 = 此請求屬於 HTTP/2 或 HTTP/3，已依意義相同的 HTTP/1.1 請求檢查。
+doctor_host = 不知道請求傳往哪個主機，已採用 public_url 的主機。
+doctor_unread = 以下部分未被讀取：{ $what }
+doctor_left = 請求之後還有 { $what } 個位元組。依其 Content-Length 或分塊，它們不屬於此請求，閘道會將其視為下一個請求。
+doctor_body = 沒有貼上本文，因此未檢查表單、參數、簽章及後續步驟。
+doctor_not_http = 閘道以不帶本文的 400 回應，因為這不是 RFC 9112 所規定的 HTTP：{ $what }。
+doctor_unreached = 未檢查後續步驟。
+doctor_credential = 只檢查了憑證的形式，未檢查其是否有效。
+doctor_unchecked = 未檢查：請求是否重複、速率限制、TLS 與到 https 的重新導向、閘道前方的代理，以及後端。
+
 ## Pages and login
 
 page_confirm_title = 登入 { $application }

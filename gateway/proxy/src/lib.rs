@@ -57,26 +57,16 @@ pub use crate::{
         seal::{MasterKeyId, SealError, Sealer, Slot, new_app_ident, new_app_key},
         stored::{StoredApps, previous_slot},
     },
-    downstream::http1::{connection::rejection, head::check_target},
+    downstream::examination::{Examined, Examiner, StepName},
     observe::{
         metrics::RequestMetrics,
         outcome::Outcome,
         usage::{Counts, Day, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS},
         watch::{Filter, SeenRequest, Watch, Watched, Watching},
     },
-    phases::{
-        admit::{AdmissionRules, Admitted, admit},
-        callback::match_callback,
-        error_response::problem_of,
-        identify_app::identify_app,
-        origin::Peer,
-        read_params::read_params,
-        route::check_path,
-        verify::Verifier,
-    },
+    phases::{admit::AdmissionRules, error_response::problem_of, verify::Verifier},
     request::{
-        BodyLength, CheckedTarget, Headers, Method, Target,
-        client::ConnectionInfo,
+        Head, Headers, Method, Target,
         drain::{Beginning, Drain},
         rejection::{Hint, Rejection},
     },
@@ -89,7 +79,6 @@ pub use crate::{
         drained::DrainedAddress,
         status::{AddressHealth, AddressStatus, BackendStatus, availability},
     },
-    wire::syntax::field::NameAndValue,
 };
 
 /// Rows of the report of usage.

@@ -23,6 +23,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 pub(crate) use self::listener::Listener;
 pub use self::policy::Policy;
+pub(crate) use self::respond::{UnparsedHead, reject_bad_head};
 pub use self::state::State;
 use self::{
     challenge::match_challenge,
@@ -32,10 +33,6 @@ use self::{
     respond::{
         Failed, redirect_to_https, reject, serve_challenge, serve_own_page, serve_preflight,
     },
-};
-pub(crate) use self::{
-    policy::Bounds,
-    respond::{UnparsedHead, reject_bad_head},
 };
 use crate::{
     config::Config,

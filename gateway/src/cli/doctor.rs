@@ -11,14 +11,11 @@ use std::{
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use signpost_kit::{
-    clock::{Clock, SystemClock},
-    config::origin::Origin,
-};
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_management::{
     administration::audit,
     doctor::{
-        Findings, KEY, Patient, Rules, Step,
+        Findings, KEY, Patient, Rules, Step, StepState,
         paste::Pasted,
         samples::{LANGUAGES, name_of},
         string::request_of_string,
@@ -30,7 +27,7 @@ use signpost_protocol::{
     sign::{SignAlgorithm, SignProfile},
 };
 use signpost_proxy::{
-    AdmissionRules, App, AppDirectory, Verifier,
+    AdmissionRules, App, AppDirectory, Examiner, Verifier,
     program::{CachedApps, open_store},
 };
 use signpost_store::tables::audit::add;
@@ -49,7 +46,8 @@ const SHOWN_KEY: &str = "•••";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArguments {
-    /// The file with the request: as it is sent, a command of curl, or a URL. With --sign, the string that the client has hashed.
+    /// The file with the request: as it is sent; a command of curl or PowerShell, or output of curl -v; fetch(…); a HAR; or a URL. With
+    /// --sign, the string that the client has hashed.
     /// Default: standard input.
     file: Option<PathBuf>,
     /// The string that the client has hashed, or whose HMAC it has computed, in this file: shows where it begins to differ.
@@ -92,34 +90,34 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     let mut sign = config.sign.clone();
     sign.profile = arguments.app.rules.apply_to(sign.profile);
     let rules = Rules {
-        admission: &AdmissionRules::new(&config, &names),
-        verifier: &Verifier::new(sign),
-        limits: &config.limits,
-        apps: &apps,
-        versions: &config.versions,
+        examiner: Examiner {
+            admission: &AdmissionRules::new(&config, &names),
+            verifier: &Verifier::new(sign),
+            limits: &config.limits,
+            timeouts: &config.timeouts,
+            apps: &apps,
+            versions: &config.versions,
+            has_cors: config.cors.is_some(),
+            now: SystemClock.now(),
+        },
         public_url: &config.public_url,
-        now: SystemClock.now(),
         language: arguments.language,
     };
     let input = read_input(arguments.file.as_deref())?;
-    let name_app = |pasted: &mut Pasted| {
-        if let Some(app) = &arguments.app.app {
-            pasted.name_app(&names, app.clone());
-        }
-    };
+    let named = arguments.app.app.as_deref();
     let own = match (&arguments.sign, arguments.canonical.as_deref()) {
         (Some(_), _) => Some(input.clone()),
         (None, file) => file.map(read_file).transpose()?,
     };
     let own = own.map(|own| without_line_end(&own).to_owned());
-    let mut pasted = match (&arguments.sign, &own) {
-        (Some(sign), Some(own)) => request_of(own, sign, &rules, &name_app).await?,
+    let pasted = match (&arguments.sign, &own) {
+        (Some(sign), Some(own)) => request_of(own, sign, &rules, named).await?,
         _ => input.parse().context("the input; allowed")?,
     };
-    name_app(&mut pasted);
     let patient = Patient {
         rules: &rules,
-        pasted: &pasted,
+        pasted,
+        app: named,
         own,
         // The string does not determine the request.
         may_sign: &|_| arguments.sign.is_none(),
@@ -127,7 +125,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     let (findings, app) = patient.examine().await;
     let ident = app.as_ref().and_then(|app| app.ident.as_ref());
     if let (Some(_), Some((store, _)), Some(ident)) = (&findings.signed, stored, ident) {
-        let (author, at) = (arguments.why.author(), rules.now);
+        let (author, at) = (arguments.why.author(), rules.examiner.now);
         let row = audit::of_signing(ident.as_str(), &findings.method, &findings.path, author, at);
         // A signature is shown only if its row was written.
         add(&store, row).await?;
@@ -135,10 +133,9 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     if arguments.json {
         print_line(&printable_json(&json!(findings).to_string()));
     } else {
-        show(&findings, &arguments.languages, &config.public_url);
+        show(&findings, &arguments.languages);
     }
-    let is_right = findings.steps.iter().all(|step| step.problem.is_none());
-    Ok(ExitCode::from(u8::from(!is_right)))
+    Ok(ExitCode::from(u8::from(findings.has(StepState::Wrong))))
 }
 
 /// The request of which only the string and the signature are known.
@@ -146,22 +143,22 @@ async fn request_of(
     own: &str,
     sign: &str,
     rules: &Rules<'_>,
-    name_app: impl Fn(&mut Pasted),
+    app: Option<&str>,
 ) -> anyhow::Result<Pasted> {
-    let mut bare: Pasted = "/".parse()?;
-    name_app(&mut bare);
     let patient = Patient {
         rules,
-        pasted: &bare,
+        pasted: "/".parse()?,
+        app,
         own: None,
         may_sign: &|_| false,
     };
-    let (own, profile) = match patient.app().await {
-        Some(app) => {
-            let profile = rules.verifier.profile_of(&app);
+    let verifier = rules.examiner.verifier;
+    let (own, profile) = match patient.examine().await {
+        (_, Some(app)) => {
+            let profile = verifier.profile_of(&app);
             (of_app(own, &app, profile)?, profile.clone())
         }
-        None => (own.to_owned(), rules.verifier.config().profile.clone()),
+        (_, None) => (own.to_owned(), verifier.config().profile.clone()),
     };
     Ok(request_of_string(&own, sign, &profile)?)
 }
@@ -211,11 +208,14 @@ fn without_line_end(text: &str) -> &str {
 }
 
 /// Prints it for people.
-fn show(findings: &Findings, languages: &[String], gateway: &Origin) {
+fn show(findings: &Findings, languages: &[String]) {
     let text = |text: &str| printable(text).replace(KEY, SHOWN_KEY);
     print_line(&text(&format!("{} {}", findings.method, findings.path)));
     for step in &findings.steps {
         show_step(step);
+    }
+    for remark in &findings.remarks {
+        print_line(&format!("  note   {}", printable(&remark.text)));
     }
     if !findings.params.is_empty() {
         print_line("\nParameters, sorted as they are signed:");
@@ -248,10 +248,7 @@ fn show(findings: &Findings, languages: &[String], gateway: &Origin) {
         print_line(&format!("\nRight, at this time: sign={}", signed.sign));
         let is_shown = |word: &str| languages.is_empty() || languages.iter().any(|one| one == word);
         if is_shown("curl") {
-            let curl = signed
-                .curl
-                .replacen("\"$GATEWAY\"", &gateway.to_string(), 1);
-            print_line(&text(&curl));
+            print_line(&text(&signed.curl));
         }
         for sample in signed
             .code
@@ -273,16 +270,20 @@ fn show(findings: &Findings, languages: &[String], gateway: &Origin) {
 fn show_step(step: &Step) {
     let name = json!(step.step);
     let name = name.as_str().unwrap_or_default();
+    let state = match step.state {
+        StepState::Ok => return print_line(&format!("  ok     {name}")),
+        StepState::Wrong => "WRONG",
+        StepState::Old => "old  ",
+    };
     let Some(problem) = &step.problem else {
-        print_line(&format!("  ok     {name}"));
-        return;
+        return print_line(&format!("  {state}  {name}: 400"));
     };
     let cause = step
         .hint
         .as_ref()
         .map_or(String::new(), |hint| format!(" ({hint})"));
     print_line(&format!(
-        "  WRONG  {name}: {} {}{cause}",
+        "  {state}  {name}: {} {}{cause}",
         problem.code.status().as_u16(),
         problem.code.as_str()
     ));

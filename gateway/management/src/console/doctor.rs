@@ -20,7 +20,7 @@ use super::{
 use crate::{
     administration::printable::{printable, printable_lines},
     api::ApiError,
-    doctor::{Findings, Param, Signed, Step, samples::name_of},
+    doctor::{Findings, Param, Signed, Step, StepState, samples::name_of},
     operations::{
         doctor::{EXAMINE, Sample},
         input::Nothing,
@@ -75,7 +75,8 @@ pub(super) async fn examine(visitor: Visitor, fields: Fields) -> Result<Response
 }
 
 fn sample_of(fields: &Fields) -> Result<Sample, ApiError> {
-    let request = fields.get("request").parse();
+    // Browsers send the lines of a form with CR LF, whatever was pasted.
+    let request = fields.get("request").replace("\r\n", "\n").parse();
     let request = request.map_err(|allowed| ApiError::invalid("request", allowed))?;
     Ok(Sample {
         request,
@@ -147,17 +148,18 @@ fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
 
 /// What was found of a request.
 fn shown(reader: &Reader, findings: &Findings) -> Markup {
-    let failed = findings.steps.iter().any(|step| step.problem.is_some());
-    let verdict = if failed {
-        "console_doctor_wrong"
-    } else {
-        "console_doctor_right"
+    let failed = findings.has(StepState::Wrong);
+    let verdict = match failed {
+        true => "console_doctor_wrong",
+        false if findings.has(StepState::Old) => "console_doctor_old",
+        false => "console_doctor_right",
     };
     html! {
         section aria-labelledby="found" {
             h2 id="found" { code { (printable(&findings.method)) " " (printable(&findings.path)) } }
             p.good[!failed].warning[failed] role="status" { (reader.text(verdict)) }
             ol.steps { @for of_step in &findings.steps { li { (step(reader, of_step)) } } }
+            ul { @for remark in &findings.remarks { li { (printable(&remark.text)) } } }
             (params(reader, &findings.params))
             (canonical(reader, findings))
             @if let Some(right) = &findings.signed { (signed(reader, right)) }
@@ -167,12 +169,14 @@ fn shown(reader: &Reader, findings: &Findings) -> Markup {
 
 fn step(reader: &Reader, step: &Step) -> Markup {
     let name = reader.word("step", &word_of(&step.step));
+    let is_wrong = step.state == StepState::Wrong;
     html! {
+        span.state.bad[is_wrong].warn[step.state == StepState::Old].good[step.state == StepState::Ok] { (name) }
         @if let Some(problem) = &step.problem {
-            span.state.bad { (name) } ": " strong { (printable(&problem.title)) } " " code { (problem.code.as_str()) }
+            ": " strong { (printable(&problem.title)) } " " code { (problem.code.as_str()) }
             p { (printable(&problem.detail)) @if let Some(hint) = &problem.hint { " " mark { (printable(hint)) } } }
-        } @else {
-            span.state.good { (name) }
+        } @else if is_wrong {
+            ": " code { "400" }
         }
     }
 }

@@ -12,11 +12,11 @@ use signpost_protocol::{
     sign::{SIGN, SignProfile, TIME, sign},
     version::Version,
 };
-use signpost_proxy::{App, Method, Target};
+use signpost_proxy::{App, Head, Method};
 use utoipa::ToSchema;
 
 use super::{
-    paste::Pasted,
+    header,
     samples::{Call, CodeSample, LANGUAGES, Setting, settings_of, shell},
 };
 
@@ -59,7 +59,7 @@ pub struct Signed {
     /// The form, if there is one.
     #[schema(required)]
     pub form: Option<String>,
-    /// A command of curl that sends it. `$GATEWAY` is the gateway's address.
+    /// A command of curl that sends it, to the address that the request has; without one, to `public_url`.
     pub curl: String,
     /// The same call by each client library.
     pub code: Vec<CodeSample>,
@@ -68,21 +68,17 @@ pub struct Signed {
 /// What signs a request.
 pub(super) struct Signing<'s> {
     pub names: &'s HeaderNames,
-    pub public_url: &'s Origin,
+    pub address: &'s Origin,
     pub profile: &'s SignProfile,
     pub app: &'s App,
+    pub head: &'s Head,
 }
 
 impl Signing<'_> {
     /// The request with the present time and the right signature, in the form if it has one.
-    pub(super) fn sign(
-        &self,
-        pasted: &Pasted,
-        method: Method,
-        target: Target<'_>,
-        now: Timestamp,
-    ) -> Signed {
-        let (mut query, mut form) = (unsigned(target.query), unsigned(&pasted.body));
+    pub(super) fn sign(&self, method: Method, form: &str, now: Timestamp) -> Signed {
+        let target = self.head.target();
+        let (mut query, mut form) = (unsigned(target.query), unsigned(form));
         let has_form = method == Method::Post && !form.is_empty();
         let time = format!("{TIME}={}", now.as_millis());
         push_pair(if has_form { &mut form } else { &mut query }, &time);
@@ -108,46 +104,42 @@ impl Signing<'_> {
         };
         let form = has_form.then_some(form);
         Signed {
-            curl: self.curl(pasted, &target, form.as_deref()),
-            code: self.code(pasted, method, path, &pairs),
+            curl: self.curl(method, &target, form.as_deref()),
+            code: self.code(method, path, &pairs),
             sign,
             target,
             form,
         }
     }
 
-    fn curl(&self, pasted: &Pasted, target: &str, form: Option<&str>) -> String {
+    fn curl(&self, method: Method, target: &str, form: Option<&str>) -> String {
         let names = self.names;
         // Without -g, curl takes brackets for a range.
-        let mut command = format!("curl -g \"$GATEWAY\"{}", shell(target));
-        for (name, value) in &pasted.headers {
-            let is = |our: &HeaderName| our.as_str().eq_ignore_ascii_case(name);
-            let value = match is(&names.authorization) {
-                true => CREDENTIAL,
-                false => value,
+        let mut command = format!("curl -g {}", shell(&format!("{}{target}", self.address)));
+        let ident = self.app.ident.as_ref().map(|ident| ident.as_str());
+        for (_, our) in names.convention() {
+            let value = match header(self.head, our.as_str()) {
+                _ if *our == names.app && ident.is_some() => ident,
+                Some(_) if *our == names.authorization => Some(CREDENTIAL),
+                sent => sent,
             };
-            if names.convention().into_iter().any(|(_, our)| is(our)) {
-                command += &format!(" -H {}", shell(&format!("{name}: {value}")));
+            if let Some(value) = value {
+                let field = format!("{}: {value}", names.spelled(our));
+                command += &format!(" -H {}", shell(&field));
             }
         }
         if let Some(form) = form {
             command += &format!(" --data-raw {}", shell(form));
-        } else if pasted.method == "POST" {
+        } else if method == Method::Post {
             command += " -X POST";
         }
         command
     }
 
-    fn code(
-        &self,
-        pasted: &Pasted,
-        method: Method,
-        path: &str,
-        pairs: &[(String, String)],
-    ) -> Vec<CodeSample> {
+    fn code(&self, method: Method, path: &str, pairs: &[(String, String)]) -> Vec<CodeSample> {
         let call = Call {
-            address: &self.public_url.to_string(),
-            settings: &self.settings(pasted),
+            address: &self.address.to_string(),
+            settings: &self.settings(),
             method: method.as_str(),
             path,
             pairs,
@@ -160,9 +152,9 @@ impl Signing<'_> {
 
     /// The settings of a client library that differ from its defaults. What the request has of them is a setting only if it is
     /// right.
-    fn settings(&self, pasted: &Pasted) -> Vec<Setting> {
+    fn settings(&self) -> Vec<Setting> {
         let names = self.names;
-        let sent = |name: &HeaderName| pasted.header(name.as_str());
+        let sent = |name: &HeaderName| header(self.head, name.as_str());
         let mut settings = Vec::new();
         let ident = self.app.ident.as_ref().map(|ident| ident.as_str());
         let claimed = || sent(&names.app).filter(|sent| sent.parse::<AppIdent>().is_ok());

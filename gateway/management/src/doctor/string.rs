@@ -51,11 +51,8 @@ pub fn request_of_string(
         SignValues::Decoded => &DECODED,
     };
     let pairs = utf8_percent_encode(pairs, unsent);
-    Ok(Pasted {
-        method: method.to_owned(),
-        target: format!("{path}?{pairs}&{SIGN}={}", sign.trim()),
-        ..Pasted::default()
-    })
+    let target = format!("{path}?{pairs}&{SIGN}={}", sign.trim());
+    Ok(Pasted::bare(method, &target))
 }
 
 #[cfg(test)]
@@ -93,11 +90,8 @@ mod tests {
             ),
         ] {
             let pasted = request_of_string(own, " 0a\n", profile).unwrap();
-            assert_eq!(
-                (&*pasted.method, &*pasted.target),
-                (method, target),
-                "{own}"
-            );
+            let expected = format!("{method} {target} HTTP/1.1\r\n\r\n");
+            assert_eq!(pasted.text, expected, "{own}");
         }
         let concat = SignProfile::preset("top").unwrap();
         assert!(request_of_string("a1", "0a", &concat).is_err());

@@ -7,7 +7,7 @@ use md5::{Digest, Md5};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::sign::AppKey;
 use signpost_proxy::{
-    Config,
+    AdmissionRules, AppDirectory, Config, Verifier,
     testing::{MINIMAL, load},
 };
 
@@ -143,22 +143,31 @@ const MISTAKES: [Mistake; 15] = [
 ];
 
 /// What is found of a request with this signature.
-async fn findings(config: &Config, pasted: &Pasted) -> Findings {
+async fn findings(config: &Config, text: &str) -> Findings {
+    findings_with(config, text, None).await
+}
+
+async fn findings_with(config: &Config, text: &str, app: Option<&str>) -> Findings {
     let names = Arc::new(config.headers.clone());
     let key: AppKey = KEY.parse().unwrap();
     let rules = Rules {
-        admission: &AdmissionRules::new(config, &names),
-        verifier: &Verifier::new(config.sign.clone()),
-        limits: &config.limits,
-        apps: &AppDirectory::single(key),
-        versions: &config.versions,
+        examiner: Examiner {
+            admission: &AdmissionRules::new(config, &names),
+            verifier: &Verifier::new(config.sign.clone()),
+            limits: &config.limits,
+            timeouts: &config.timeouts,
+            apps: &AppDirectory::single(key),
+            versions: &config.versions,
+            has_cors: config.cors.is_some(),
+            now: Timestamp::from_millis(NOW),
+        },
         public_url: &config.public_url,
-        now: Timestamp::from_millis(NOW),
         language: Language::En,
     };
     let patient = Patient {
         rules: &rules,
-        pasted,
+        pasted: text.parse().unwrap(),
+        app,
         own: None,
         may_sign: &|_| true,
     };
@@ -193,10 +202,11 @@ async fn of_many_wrong_requests_the_named_cause_is_the_right_one() {
         let sent = joined(&pairs, encoded);
         let sign = hex::encode(Md5::digest(&wrong));
         let request = format!(
-            "POST /e HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\n{sent}&sign={sign}"
+            "POST /e HTTP/1.1\nHost: a\nContent-Type: application/x-www-form-urlencoded\n\n{sent}&sign={sign}"
         );
-        let found = findings(&config, &request.parse().unwrap()).await;
-        let step = found.steps.last().unwrap();
+        let found = findings(&config, &request).await;
+        let mut steps = found.steps.iter();
+        let step = steps.find(|step| step.state == StepState::Wrong).unwrap();
         let hint = step.hint.as_deref().unwrap();
         let hint = hint.strip_suffix("+hint_charset").unwrap_or(hint);
         // Of few encoded characters, it names these.
@@ -211,7 +221,7 @@ async fn of_many_wrong_requests_the_named_cause_is_the_right_one() {
             &format!("{sent}&sign={sign}"),
             signed.form.as_deref().unwrap(),
         );
-        let found = findings(&config, &right.parse().unwrap()).await;
+        let found = findings(&config, &right).await;
         assert!(
             found.steps.iter().all(|step| step.problem.is_none()),
             "{right}"
@@ -224,18 +234,211 @@ async fn a_path_is_compared_as_what_it_means() {
     let toml = format!("{MINIMAL}[sign]\nalways_signed = ['POST /signed/**']\n");
     let config = load(&toml).unwrap();
     for (path, query, step, code) in [
-        ("/login", "?state=v1.abc&code=x", "callback", None),
-        ("/%6Cogin", "?state=v1.abc&code=x", "callback", None),
+        ("/login", "?state=v1.abc&code=x", "route", None),
+        ("/%6Cogin", "?state=v1.abc&code=x", "route", None),
         ("/signed/5", "", "sign", Some("sign_missing")),
         ("/%73igned/5", "", "sign", Some("sign_missing")),
-        ("/%53igned/5", "", "sign", None),
+        ("/%53igned/5", "", "route", None),
     ] {
         let method = if query.is_empty() { "POST" } else { "GET" };
-        let request = format!("{method} {path}{query} HTTP/1.1\n\n");
-        let found = findings(&config, &request.parse().unwrap()).await;
+        let request = format!("{method} {path}{query} HTTP/1.1\nHost: a\n\n");
+        let found = findings(&config, &request).await;
         let last = json!(found.steps.last().unwrap());
         let problem = last["problem"]["code"].as_str();
         assert_eq!((&last["step"], problem), (&json!(step), code), "{path}");
         assert_eq!(found.path, path);
+    }
+}
+
+/// The right form of a time, in pairs.
+fn signed_at(time: i64) -> String {
+    let pairs = format!("a=1&time={time}");
+    let sign = hex::encode(Md5::digest(format!("{pairs}{KEY}")));
+    format!("{pairs}&sign={sign}")
+}
+
+fn codes(findings: &Findings) -> Vec<&'static str> {
+    findings.remarks.iter().map(|remark| remark.code).collect()
+}
+
+/// The state of each step, with the problem's code.
+fn states(findings: &Findings) -> String {
+    let steps = findings.steps.iter().map(|step| {
+        let code = step
+            .problem
+            .as_ref()
+            .map_or("", |problem| problem.code.as_str());
+        let step_name = json!(step.step);
+        format!("{} {:?} {code}", step_name.as_str().unwrap(), step.state)
+    });
+    steps.collect::<Vec<_>>().join(", ").replace(" ,", ",")
+}
+
+#[tokio::test]
+async fn a_requests_age_is_no_fault_and_a_time_to_come_is_one() {
+    let config = load(MINIMAL).unwrap();
+    for (ago, state, says) in [
+        (0, StepState::Ok, None),
+        (60_000, StepState::Ok, None),
+        (71_000, StepState::Old, Some("71 s")),
+        (180_000, StepState::Old, Some("3 min")),
+        (5 * 3_600_000, StepState::Old, Some("5 h")),
+        (9 * 86_400_000, StepState::Old, Some("9 d")),
+        (-71_000, StepState::Wrong, None),
+    ] {
+        let request = format!(
+            "GET /e?{} HTTP/1.1\r\nHost: a\r\n\r\n",
+            signed_at(NOW - ago)
+        );
+        let found = findings(&config, &request).await;
+        let time = found
+            .steps
+            .iter()
+            .find(|step| step.step == StepName::Time)
+            .unwrap();
+        assert_eq!(time.state, state, "{ago}");
+        assert_eq!(time.problem.is_some(), state != StepState::Ok, "{ago}");
+        assert_eq!(found.has(StepState::Wrong), ago < 0, "{}", states(&found));
+        // What follows is examined whatever the time is.
+        assert_eq!(found.steps.last().unwrap().step, StepName::Route, "{ago}");
+        let old = found.remarks.iter().find(|remark| remark.code == "old");
+        let says = says.map(|age| format!("The request is {age} old."));
+        assert_eq!(old.is_some(), says.is_some(), "{ago}");
+        assert!(
+            old.is_none_or(|old| old.text.starts_with(&says.unwrap())),
+            "{ago}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_checked_is_listed() {
+    let config = load(MINIMAL).unwrap();
+    let bare = "GET /user HTTP/1.1\r\nHost: a\r\n";
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for (request, app, expected) in [
+        (format!("{bare}\r\n"), None, vec![]),
+        (format!("{bare}\r\n"), Some("shop"), vec![]),
+        (
+            format!("{bare}Acme-X-App: a\r\n\r\n"),
+            Some("shop"),
+            vec!["other_app"],
+        ),
+        (
+            format!("{bare}Acme-X-App: shop\r\n\r\n"),
+            Some("shop"),
+            vec![],
+        ),
+        (format!("{bare}\r\n\r\n\n"), None, vec![]),
+        (format!("{bare}\r\na=1"), None, vec!["left"]),
+        ("/user".to_owned(), None, vec!["host"]),
+        (bare.replace("\r\n", "\n"), None, vec!["completed"]),
+        (
+            "PUT / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            None,
+            vec!["unreached"],
+        ),
+        (
+            "GET /user HTTP/1.1\r\nHost : a\r\n\r\n".to_owned(),
+            None,
+            vec!["not_http", "unreached"],
+        ),
+        (
+            format!("POST /e HTTP/1.1\r\nHost: a\r\n{form}Content-Length: 5\r\n\r\na=1"),
+            None,
+            vec!["unreached"],
+        ),
+        (
+            format!("> POST /e HTTP/1.1\n> Host: a\n> {form}> Content-Length: 5\n>\n"),
+            None,
+            vec!["body"],
+        ),
+        (
+            format!("> GET /user HTTP/2\n> host: a\n>\n< HTTP/2 200"),
+            None,
+            vec!["http2"],
+        ),
+    ] {
+        let found = findings_with(&config, &request, app).await;
+        let expected = [&expected[..], &["unchecked"]].concat();
+        assert_eq!(codes(&found), expected, "{request}: {}", states(&found));
+        assert!(found.remarks.iter().all(|remark| remark.text.contains(' ')));
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_examined_to_its_route_and_account() {
+    let strict = load(&format!("unknown = 'reject'\n{MINIMAL}")).unwrap();
+    let plain = load(MINIMAL).unwrap();
+    let get =
+        |target: &str, headers: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+    let ok = "request Ok, app Ok, params Ok, sign Ok, route Ok ";
+    for (config, request, expected) in [
+        (&plain, get("/user", "Acme-X-Version: v9\r\n"), ok),
+        (&strict, get("/user", "Acme-X-Version: v1\r\n"), ok),
+        (
+            &strict,
+            get("/user", "Acme-X-Version: v9\r\n"),
+            "request Ok, app Ok, params Ok, sign Ok, route Wrong version_unknown",
+        ),
+        (
+            &plain,
+            get("/a//b", ""),
+            "request Ok, app Ok, params Ok, sign Ok, route Wrong target_ambiguous",
+        ),
+        (&plain, get("/problems/app_missing", ""), "request Ok "),
+        (
+            &plain,
+            get("http://a/user", ""),
+            "request Wrong target_invalid",
+        ),
+        (
+            &plain,
+            get("/user", "Host: b\r\n"),
+            "request Wrong target_invalid",
+        ),
+        (
+            &plain,
+            get("/user", "Content-Length: 1, 2\r\n"),
+            "request Wrong ",
+        ),
+    ] {
+        assert_eq!(
+            states(&findings(config, &request).await),
+            expected,
+            "{request}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_right_call_goes_to_the_address_of_the_request() {
+    let config = load(MINIMAL).unwrap();
+    let public_url = config.public_url.to_string();
+    let raw = |host: &str| format!("GET /e?a=1&time=1&sign=2 HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    for (request, address) in [
+        (
+            "curl https://api.example:8443/e?a=1".to_owned(),
+            "https://api.example:8443",
+        ),
+        ("fetch(\"http://[::1]:81/e\")".to_owned(), "http://[::1]:81"),
+        ("/e?a=1".to_owned(), &*public_url),
+        (raw("other.example:81"), "http://other.example:81"),
+        // What could be code in a sample is no address.
+        (raw("a'$(id)"), &*public_url),
+    ] {
+        let signed = findings(&config, &request).await.signed.unwrap();
+        assert!(
+            signed.curl.starts_with(&format!("curl -g '{address}/e?")),
+            "{}",
+            signed.curl
+        );
+        for sample in signed.code {
+            assert!(
+                sample.code.contains(&format!("{address}")),
+                "{}",
+                sample.code
+            );
+        }
     }
 }

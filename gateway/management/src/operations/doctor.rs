@@ -1,6 +1,7 @@
 //! A request that a client has sent, examined by Sign Doctor.
 
 use serde::Deserialize;
+use signpost_proxy::Examiner;
 use signpost_store::tables::audit::add;
 use utoipa::ToSchema;
 
@@ -18,7 +19,7 @@ pub(super) fn all<F: Face>(face: F) -> F {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sample {
-    /// The request: as it is sent, a command of curl, or a URL.
+    /// The request: as it is sent; a command of curl or PowerShell, or output of `curl -v`; `fetch(…)`; a HAR; or a URL.
     #[schema(value_type = String)]
     pub request: Text<Pasted>,
     /// The ident of the application, if the request does not name it.
@@ -34,9 +35,8 @@ impl Output for Findings {}
 pub(crate) const EXAMINE: Operation<(), Sample, Findings> = Operation::of(
     (Kind::Ask, Role::Viewer),
     "/api/v1/doctor",
-    "Examines a request that a client has sent, step by step, and says what is wrong with it. It is not forwarded, and may have been \
-     sent at any time. Its version, limits, and whether it is a repetition, are not checked. Of a request that it signs, the audit \
-     has a row.",
+    "Examines a request that a client has sent, step by step as the gateway does, and says what is wrong with it. It is not forwarded, \
+     and may have been sent at any time. The remarks say what was not checked. Of a request that it signs, the audit has a row.",
     |context, target, sample| Box::pin(examine(context, target, sample)),
 );
 
@@ -44,23 +44,25 @@ async fn examine(context: &Context, (): (), sample: Sample) -> Result<Findings> 
     let running = context.running();
     let (gateway, caller) = (&running.gateway, &context.caller);
     let policy = &gateway.policy;
-    let Text(mut pasted) = sample.request;
-    if let Some(app) = sample.app {
-        pasted.name_app(&policy.rules.admission.names, app);
-    }
+    let Text(pasted) = sample.request;
     let rules = Rules {
-        admission: &policy.rules.admission,
-        verifier: &policy.verifier,
-        limits: &policy.bounds.requests,
-        apps: &policy.apps,
-        versions: &policy.backends.versions,
+        examiner: Examiner {
+            admission: &policy.rules.admission,
+            verifier: &policy.verifier,
+            limits: &policy.bounds.requests,
+            timeouts: &policy.bounds.timeouts,
+            apps: &policy.apps,
+            versions: &policy.backends.versions,
+            has_cors: policy.rules.cors.is_some(),
+            now: gateway.state.clock.now(),
+        },
         public_url: &policy.rules.public_url,
-        now: gateway.state.clock.now(),
         language: caller.language,
     };
     let patient = Patient {
         rules: &rules,
-        pasted: &pasted,
+        pasted,
+        app: sample.app.as_deref(),
         // Browsers send the lines of a form so.
         own: sample.canonical.map(|own| own.replace("\r\n", "\n")),
         may_sign: &|app| caller.role >= role_for(running.console, app.ident, Role::Operator),

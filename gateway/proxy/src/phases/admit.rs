@@ -54,7 +54,7 @@ impl AdmissionRules {
 
 /// A request whose method, headers and declared body are valid.
 #[derive(Debug)]
-pub struct Admitted<'a> {
+pub(crate) struct Admitted<'a> {
     /// GET or POST.
     pub method: Method,
     /// Whether the client expects `100 Continue`.
@@ -95,7 +95,7 @@ pub(crate) type PassedFields = SmallVec<[u16; 16]>;
 
 /// The application header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppHeader<'a> {
+pub(crate) enum AppHeader<'a> {
     /// It is missing.
     Absent,
     /// It has the form of an ident.
@@ -110,7 +110,7 @@ pub enum AppHeader<'a> {
 ///
 /// In this order: the method, too many names in `Connection`, a duplicate convention header, a GET with a body, the
 /// content type, the declared length.
-pub fn admit<'a>(
+pub(crate) fn admit<'a>(
     method: &[u8],
     headers: &'a (impl Headers + ?Sized),
     body: BodyLength,

@@ -37,7 +37,7 @@ impl Callback {
 /// # Errors
 ///
 /// A browser only prefetches the path; or a parameter that has a meaning in a callback appears twice.
-pub fn match_callback(
+pub(crate) fn match_callback(
     method: Method,
     body: BodyLength,
     target: Target<'_>,

@@ -18,7 +18,7 @@ const APP: &str = "app";
 /// # Errors
 ///
 /// The ident is missing or unknown, the application is disabled, or the store is unavailable.
-pub async fn identify_app(
+pub(crate) async fn identify_app(
     header: AppHeader<'_>,
     target: Target<'_>,
     browser_paths: &[String],

@@ -69,7 +69,7 @@ pub(crate) fn is_in(networks: &[IpNet], address: IpAddr) -> bool {
 
 /// The headers that proxies set; used only if the peer is trusted.
 #[derive(Debug, Default)]
-pub struct ProxyHeaders<'a> {
+pub(crate) struct ProxyHeaders<'a> {
     /// The values of `X-Forwarded-For`, in order.
     pub forwarded_for: SmallVec<[&'a [u8]; 1]>,
     /// The values of `Forwarded`, in order.
@@ -82,7 +82,7 @@ pub struct ProxyHeaders<'a> {
 
 /// Where a request comes from, for the backend and for the log.
 #[derive(Debug)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// The client's address.
     pub client: IpAddr,
     /// The addresses of the client and of the proxies after it, for `X-Forwarded-For`; the client is the leftmost.
@@ -101,7 +101,7 @@ impl Origin {
     /// Determines the origin from `peer` and, if that is trusted, `proxy_headers`. `host` is the index of `Host` in the
     /// head; `scheme` is the default.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         peer: &Peer,
         proxy_headers: &ProxyHeaders<'_>,
         host: u16,

@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 ///
 /// The parameters are malformed, or too many.
-pub fn read_params<'a>(
+pub(crate) fn read_params<'a>(
     params: &mut Params<'a>,
     target: Target<'a>,
     body: &'a [u8],

@@ -226,7 +226,7 @@ fn names<'v>(versions: impl Iterator<Item = &'v Arc<ServedVersion>>) -> String {
 
 /// Rejects a path that readers may understand differently, unless the version takes it: at its backend the path could be one
 /// that has another rule.
-pub fn check_path(target: Target<'_>, version: &ServedVersion) -> Result<(), Rejection> {
+pub(crate) fn check_path(target: Target<'_>, version: &ServedVersion) -> Result<(), Rejection> {
     match target.ambiguity() {
         Some(at) if version.paths() == Paths::Canonical => {
             let path = target.path.as_bytes();

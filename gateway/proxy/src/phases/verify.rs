@@ -191,7 +191,7 @@ impl Verifier {
     }
 
     /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
-    pub fn examine(
+    pub(crate) fn examine(
         &self,
         app: &App,
         method: Method,

@@ -1,6 +1,6 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use crate::{
         drain::{Beginning, ClosingWatch},
         rejection::Rejection,
     },
-    serve::{self, Bounds, Gateway, UnparsedHead, serve},
+    serve::{self, Gateway, UnparsedHead, serve},
     wire::io::{Stream, arrival_deadline},
 };
 
@@ -97,7 +97,7 @@ async fn read<'r, S: Stream>(
             }
         }
         let bounds = &current.get().gateway.policy.bounds;
-        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+        if let Some(head) = take_head(&bounds.requests.head, connection, &mut reading)? {
             connection.set_send_limits(bounds.send());
             return Ok(Some((head, current.get())));
         }
@@ -125,7 +125,7 @@ async fn read<'r, S: Stream>(
             // Also if only an empty line has arrived: that is no request, and gets no response.
             ReceiveOutcome::Ended | ReceiveOutcome::TimedOut => return Ok(None),
         }
-        if let Some(head) = take_head(bounds, connection, &mut reading)? {
+        if let Some(head) = take_head(&bounds.requests.head, connection, &mut reading)? {
             return Ok(Some((head, snapshot)));
         }
     }
@@ -133,7 +133,7 @@ async fn read<'r, S: Stream>(
 
 /// Takes the head if it is complete.
 fn take_head<S: Stream>(
-    bounds: &Bounds,
+    limits: &HeadLimits,
     connection: &mut ClientConnection<S>,
     reading: &mut HeadProgress,
 ) -> Result<Option<ReadHead>, BadHead> {
@@ -145,7 +145,6 @@ fn take_head<S: Stream>(
             ..HeadProgress::default()
         };
     }
-    let limits = &bounds.requests.head;
     match reading.scanner.scan(connection.ahead(), limits) {
         Ok(None) => Ok(None),
         Ok(Some(length)) => {
@@ -160,6 +159,28 @@ fn take_head<S: Stream>(
         Err(fault) => {
             let rejection = rejection(limits, fault, connection.ahead());
             Err(bad_head(rejection, connection))
+        }
+    }
+}
+
+/// Reads the head of a stream that has all of its bytes; `limit` is the timeout that others would have.
+///
+/// # Errors
+///
+/// The head is malformed, or incomplete.
+pub(crate) async fn read_at_once<S: Stream>(
+    connection: &mut ClientConnection<S>,
+    limits: &HeadLimits,
+    limit: Duration,
+) -> Result<ReadHead, Rejection> {
+    let mut reading = HeadProgress::default();
+    loop {
+        let taken = take_head(limits, connection, &mut reading);
+        if let Some(head) = taken.map_err(|bad_head| bad_head.rejection)? {
+            return Ok(head);
+        }
+        if connection.receive(Instant::now() + limit).await != ReceiveOutcome::Received {
+            return Err(Rejection::RequestTimeout { limit });
         }
     }
 }
@@ -224,7 +245,7 @@ pub(crate) fn unparsed_head(received: &[u8]) -> UnparsedHead<'_> {
 }
 
 /// The rejection of a request whose head has a fault; `received`: the bytes that arrived of it.
-pub fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) -> Rejection {
+pub(crate) fn rejection(limits: &HeadLimits, fault: HeadFault, received: &[u8]) -> Rejection {
     match fault {
         HeadFault::NotHttp(why) => Rejection::NotHttp(why),
         HeadFault::Target => Rejection::TargetInvalid(locate(fault, received).into()),

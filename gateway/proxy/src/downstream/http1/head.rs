@@ -214,7 +214,7 @@ pub fn peek_request_line(buffer: &[u8]) -> Option<RequestLine<'_>> {
 /// # Errors
 ///
 /// The query is too long, or there is a character that is not allowed there.
-pub fn check_target(target: &[u8], limits: &HeadLimits) -> Result<CheckedTarget, HeadFault> {
+pub(crate) fn check_target(target: &[u8], limits: &HeadLimits) -> Result<CheckedTarget, HeadFault> {
     let (path, query) = match memchr(b'?', target) {
         Some(mark) => (&target[..mark], &target[mark + 1..]),
         None => (target, &b""[..]),

@@ -12,7 +12,7 @@ const USUAL_FIELDS: usize = 16;
 pub(crate) type Fields = SmallVec<[Field; USUAL_FIELDS]>;
 
 /// A field's name, and its value without surrounding white space.
-pub type NameAndValue<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type NameAndValue<'a> = (&'a [u8], &'a [u8]);
 
 /// Fields that are not passed on, in lower case: the connection's (RFC 9110 section 7.6.1), and the framing, which the
 /// gateway writes itself.

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
-use signpost_kit::config::origin::Origin;
 use signpost_protocol::{
     language::Language, param::Params, problem::Problem, request_id::RequestId,
     sign::canonical_for_display, text::text,
 };
 use signpost_proxy::{
-    App, Examined, Examiner, Head, Headers as _, Hint, Method, Rejection, StepName, problem_of,
+    App, Examined, Gateway, Head, Headers as _, Hint, Method, Rejection, StepName, examine,
+    problem_of,
 };
 use utoipa::ToSchema;
 
@@ -112,20 +112,12 @@ fn without_id<S: Serializer>(problem: &Option<Problem>, serializer: S) -> Result
     problem.serialize(serializer)
 }
 
-/// The rules by which a request is examined.
-pub struct Rules<'r> {
-    /// The gateway's.
-    pub examiner: Examiner<'r>,
-    /// Where clients call the gateway.
-    pub public_url: &'r Origin,
-    /// The language of problems and remarks.
-    pub language: Language,
-}
-
 /// A request that is examined.
 pub struct Patient<'p> {
-    /// The rules by which it is examined.
-    pub rules: &'p Rules<'p>,
+    /// The gateway by whose rules it is examined.
+    pub gateway: &'p Gateway,
+    /// The language of problems and remarks.
+    pub language: Language,
     /// The request as a person has pasted it.
     pub pasted: Pasted,
     /// The ident of the application, which was given beside it.
@@ -139,40 +131,34 @@ pub struct Patient<'p> {
 impl Patient<'_> {
     /// What was found, and the application.
     pub async fn examine(mut self) -> (Findings, Option<Arc<App>>) {
-        self.pasted.complete(self.rules.public_url);
-        let names = &self.rules.examiner.admission.names;
+        let rules = &self.gateway.policy.rules;
+        self.pasted.complete(&rules.public_url);
         if let Some(app) = self.app.filter(|_| self.pasted.is_bare) {
+            let names = &rules.admission.names;
             self.pasted.insert(&names.spelled(&names.app), app);
         }
-        let examiner = &self.rules.examiner;
-        let sent = self.pasted.text.as_bytes();
-        let mut examined = examiner.examine(sent, self.app).await;
-        let is_body_unseen = |(_, rejection): &mut (_, Option<Rejection>)| {
-            matches!(rejection, Some(Rejection::RequestTimeout { .. }))
+        let mut examined = examine(self.gateway, self.pasted.text.as_bytes(), self.app).await;
+        let is_unseen = |(step, rejection): &mut (StepName, Option<Rejection>)| {
+            let is_cut = matches!(rejection, Some(Rejection::RequestTimeout { .. }));
+            is_cut && *step == StepName::Params
         };
-        let is_body_unseen = self.pasted.hides_body
-            && examined.head.is_some()
-            && examined.steps.pop_if(is_body_unseen).is_some();
+        let hides_body = self.pasted.hides_body && examined.steps.pop_if(is_unseen).is_some();
         let steps = examined.steps.iter();
+        let steps = steps.map(|(step, rejection)| self.step(*step, rejection.as_ref()));
         let (method, path) = self.pasted.method_and_path();
         let mut findings = Findings {
             method,
             path,
-            steps: steps
-                .map(|(step, rejection)| self.step(*step, rejection.as_ref()))
-                .collect(),
-            remarks: self.remarks(&examined, is_body_unseen),
+            steps: steps.collect(),
+            remarks: self.remarks(&examined, hides_body),
             params: Vec::new(),
             canonical: None,
             difference: None,
             signed: None,
         };
-        let is_read =
-            |(step, rejection): &(_, Option<_>)| *step == StepName::Params && rejection.is_none();
-        if let (Some(head), Some(app)) = (&examined.head, &examined.app)
-            && examined.steps.iter().any(is_read)
-        {
-            self.show_signing(app, head, &examined.form, &mut findings);
+        let read = (&examined.app, &examined.head, &examined.form);
+        if let (Some(app), Some(head), Some(form)) = read {
+            self.show_signing(app, head, form, &mut findings);
         }
         (findings, examined.app)
     }
@@ -184,14 +170,12 @@ impl Patient<'_> {
             Some(_) => StepState::Wrong,
         };
         let problem = rejection.and_then(|rejection| {
-            let names = &self.rules.examiner.admission.names;
             // The type of a problem needs an id; `without_id` removes it.
-            problem_of(
-                rejection,
-                names,
-                self.rules.language,
-                &RequestId::from_bytes([0; 16]),
-            )
+            let (names, none) = (
+                &self.gateway.policy.rules.admission.names,
+                RequestId::from_bytes([0; 16]),
+            );
+            problem_of(rejection, names, self.language, &none)
         });
         let hint = rejection.and_then(Rejection::hint);
         let hint = hint.map(|hint| Hint::name(hint).into_owned());
@@ -206,7 +190,7 @@ impl Patient<'_> {
     /// What is no fault.
     fn remarks(&self, examined: &Examined, is_body_unseen: bool) -> Vec<Remark> {
         let mut noticed = self.pasted.noticed.clone();
-        let names = &self.rules.examiner.admission.names;
+        let names = &self.gateway.policy.rules.admission.names;
         let sent = examined
             .head
             .as_ref()
@@ -242,27 +226,28 @@ impl Patient<'_> {
         noticed.push(("doctor_unchecked", none()));
         let remark = |(code, what): (&'static str, String)| Remark {
             code: code.trim_start_matches("doctor_"),
-            text: text(self.rules.language, code, &[("what", &what)]),
+            text: text(self.language, code, &[("what", &what)]),
         };
         noticed.into_iter().map(remark).collect()
     }
 
     /// Shows what is signed, and how it is right.
     fn show_signing(&self, app: &App, head: &Head, form: &[u8], findings: &mut Findings) {
-        let (target, examiner) = (head.target(), &self.rules.examiner);
+        let (target, policy) = (head.target(), &self.gateway.policy);
         let Some(method) = Method::from_bytes(head.method()) else {
             return;
         };
         let params = Params::parse(target.query.as_bytes(), form, usize::MAX).unwrap_or_default();
-        let profile = examiner.verifier.profile_of(app);
+        let profile = policy.verifier.profile_of(app);
         let canonical = canonical_for_display(profile, method.as_str(), target.path, &params);
         let canonical = String::from_utf8_lossy(&canonical).into_owned();
         let own = self.own.as_deref().map(|own| without_keys(own, app));
         findings.difference = own.and_then(|own| difference(&canonical, &own));
         findings.params = signed_params(profile, &params);
         findings.canonical = Some(canonical);
+        let public_url = &policy.rules.public_url;
         findings.signed = (self.may_sign)(app).then(|| {
-            let scheme = if self.rules.public_url.is_https() {
+            let scheme = if public_url.is_https() {
                 "https"
             } else {
                 "http"
@@ -270,13 +255,17 @@ impl Patient<'_> {
             let of_host = || origin(scheme, std::str::from_utf8(head.host()).ok()?);
             let address = self.pasted.origin.clone().or_else(of_host);
             let signing = Signing {
-                names: &examiner.admission.names,
-                address: address.as_ref().unwrap_or(self.rules.public_url),
+                names: &policy.rules.admission.names,
+                address: address.as_ref().unwrap_or(public_url),
                 profile,
                 app,
                 head,
             };
-            signing.sign(method, &String::from_utf8_lossy(form), examiner.now)
+            signing.sign(
+                method,
+                &String::from_utf8_lossy(form),
+                self.gateway.state.clock.now(),
+            )
         });
     }
 }

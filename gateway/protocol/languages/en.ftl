@@ -392,7 +392,7 @@ doctor_left = { $what } bytes follow the request. They are no part of it by its 
 doctor_body = The body was not pasted. So form, parameters, signature and what follows were not checked.
 doctor_not_http = The gateway answers 400 without a body, because this is not HTTP as RFC 9112 has it: { $what }.
 doctor_unreached = The steps that would follow were not checked.
-doctor_credential = Whether the credential is valid was not checked, only its form.
+doctor_credential = The credential was not checked.
 doctor_unchecked = Not checked: whether the request is a repetition, rate limits, TLS and redirects to https, proxies in front of the gateway, and the backend.
 
 ## Pages and login

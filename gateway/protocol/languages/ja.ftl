@@ -390,7 +390,7 @@ doctor_left = リクエストの後に { $what } バイトが続いています�
 doctor_body = 本文が貼り付けられていません。そのため、フォーム、パラメーター、署名とそれ以降は確認していません。
 doctor_not_http = RFC 9112 の HTTP ではないため、ゲートウェイは本文のない 400 を返します：{ $what }。
 doctor_unreached = この後の手順は確認していません。
-doctor_credential = 認証情報は形式だけを確認し、有効かどうかは確認していません。
+doctor_credential = 認証情報は確認していません。
 doctor_unchecked = 確認していないもの：リクエストの繰り返し、レート制限、TLS と https へのリダイレクト、ゲートウェイの手前のプロキシ、バックエンド。
 
 ## Pages and login

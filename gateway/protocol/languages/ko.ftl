@@ -390,7 +390,7 @@ doctor_left = 요청 뒤에 { $what }바이트가 이어집니다. Content-Lengt
 doctor_body = 본문이 붙여 넣어지지 않았습니다. 그래서 폼, 매개변수, 서명과 그 이후는 확인하지 않았습니다.
 doctor_not_http = RFC 9112의 HTTP가 아니므로 게이트웨이는 본문 없는 400으로 응답합니다: { $what }.
 doctor_unreached = 이후의 단계는 확인하지 않았습니다.
-doctor_credential = 자격 증명의 형식만 확인하고, 유효한지는 확인하지 않았습니다.
+doctor_credential = 자격 증명은 확인하지 않았습니다.
 doctor_unchecked = 확인하지 않은 것: 요청의 반복 여부, 속도 제한, TLS와 https 리디렉션, 게이트웨이 앞의 프록시, 백엔드.
 
 ## Pages and login

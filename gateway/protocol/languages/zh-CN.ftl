@@ -390,7 +390,7 @@ doctor_left = 请求之后还有 { $what } 个字节。按其 Content-Length 或
 doctor_body = 没有粘贴正文，因此未检查表单、参数、签名及后续步骤。
 doctor_not_http = 网关以不带正文的 400 响应，因为这不是 RFC 9112 所规定的 HTTP：{ $what }。
 doctor_unreached = 未检查后续步骤。
-doctor_credential = 只检查了凭证的形式，未检查其是否有效。
+doctor_credential = 未检查凭证。
 doctor_unchecked = 未检查：请求是否重复、速率限制、TLS 和到 https 的重定向、网关前面的代理，以及后端。
 
 ## Pages and login

@@ -390,7 +390,7 @@ doctor_left = 請求之後還有 { $what } 個位元組。依其 Content-Length 
 doctor_body = 沒有貼上本文，因此未檢查表單、參數、簽章及後續步驟。
 doctor_not_http = 閘道以不帶本文的 400 回應，因為這不是 RFC 9112 所規定的 HTTP：{ $what }。
 doctor_unreached = 未檢查後續步驟。
-doctor_credential = 只檢查了憑證的形式，未檢查其是否有效。
+doctor_credential = 未檢查憑證。
 doctor_unchecked = 未檢查：請求是否重複、速率限制、TLS 與到 https 的重新導向、閘道前方的代理，以及後端。
 
 ## Pages and login

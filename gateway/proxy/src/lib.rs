@@ -57,20 +57,23 @@ pub use crate::{
         seal::{MasterKeyId, SealError, Sealer, Slot, new_app_ident, new_app_key},
         stored::{StoredApps, previous_slot},
     },
-    downstream::examination::{Examined, Examiner, StepName},
+    downstream::http1::connection::examine,
     observe::{
         metrics::RequestMetrics,
         outcome::Outcome,
         usage::{Counts, Day, KEEP_DAYS as KEEP_USAGE_DAYS, NO_APPLICATION, OTHER_APPLICATIONS},
         watch::{Filter, SeenRequest, Watch, Watched, Watching},
     },
-    phases::{admit::AdmissionRules, error_response::problem_of, verify::Verifier},
+    phases::{error_response::problem_of, verify::Verifier},
     request::{
         Head, Headers, Method, Target,
         drain::{Beginning, Drain},
         rejection::{Hint, Rejection},
     },
-    serve::Gateway,
+    serve::{
+        Gateway,
+        examine::{Examined, StepName},
+    },
     shadow::{
         store::{KEEP_DAYS as KEEP_SHADOW_DAYS, read as read_tallies},
         tallies::hour_of as hour_of_tallies,

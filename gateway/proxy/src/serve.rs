@@ -7,6 +7,7 @@ mod accepted;
 mod backends;
 mod challenge;
 mod copy;
+pub(crate) mod examine;
 mod forward;
 mod listener;
 mod policy;

@@ -11,11 +11,11 @@ use std::{
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use signpost_kit::clock::{Clock, SystemClock};
+use signpost_kit::server::descriptors::Descriptors;
 use signpost_management::{
     administration::audit,
     doctor::{
-        Findings, KEY, Patient, Rules, Step, StepState,
+        Findings, KEY, Patient, Step, StepState,
         paste::Pasted,
         samples::{LANGUAGES, name_of},
         string::request_of_string,
@@ -27,8 +27,8 @@ use signpost_protocol::{
     sign::{SignAlgorithm, SignProfile},
 };
 use signpost_proxy::{
-    AdmissionRules, App, AppDirectory, Examiner, Verifier,
-    program::{CachedApps, open_store},
+    App, AppDirectory, Gateway,
+    program::{CachedApps, State, open_store},
 };
 use signpost_store::tables::audit::add;
 
@@ -74,7 +74,7 @@ pub(super) struct DoctorArguments {
 }
 
 pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> {
-    let config = arguments.app.gateway()?;
+    let mut config = arguments.app.gateway()?;
     let stored = match arguments.app.stored(&config) {
         Some(multi) => Some(open_store(&config, multi).await?),
         None => None,
@@ -86,23 +86,10 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
             None => key_of_environment().context("neither --config nor --key is given")?,
         }),
     };
-    let names = Arc::new(config.headers.clone());
-    let mut sign = config.sign.clone();
-    sign.profile = arguments.app.rules.apply_to(sign.profile);
-    let rules = Rules {
-        examiner: Examiner {
-            admission: &AdmissionRules::new(&config, &names),
-            verifier: &Verifier::new(sign),
-            limits: &config.limits,
-            timeouts: &config.timeouts,
-            apps: &apps,
-            versions: &config.versions,
-            has_cors: config.cors.is_some(),
-            now: SystemClock.now(),
-        },
-        public_url: &config.public_url,
-        language: arguments.language,
-    };
+    config.sign.profile = arguments.app.rules.apply_to(config.sign.profile);
+    let state = State::new(&apps, Descriptors::raise_limit());
+    let gateway = Gateway::new(config, apps, state)?;
+    let language = arguments.language;
     let input = read_input(arguments.file.as_deref())?;
     let named = arguments.app.app.as_deref();
     let own = match (&arguments.sign, arguments.canonical.as_deref()) {
@@ -111,11 +98,12 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     };
     let own = own.map(|own| without_line_end(&own).to_owned());
     let pasted = match (&arguments.sign, &own) {
-        (Some(sign), Some(own)) => request_of(own, sign, &rules, named).await?,
+        (Some(sign), Some(own)) => request_of(own, sign, &gateway, named).await?,
         _ => input.parse().context("the input; allowed")?,
     };
     let patient = Patient {
-        rules: &rules,
+        gateway: &gateway,
+        language,
         pasted,
         app: named,
         own,
@@ -125,7 +113,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     let (findings, app) = patient.examine().await;
     let ident = app.as_ref().and_then(|app| app.ident.as_ref());
     if let (Some(_), Some((store, _)), Some(ident)) = (&findings.signed, stored, ident) {
-        let (author, at) = (arguments.why.author(), rules.examiner.now);
+        let (author, at) = (arguments.why.author(), gateway.state.clock.now());
         let row = audit::of_signing(ident.as_str(), &findings.method, &findings.path, author, at);
         // A signature is shown only if its row was written.
         add(&store, row).await?;
@@ -142,17 +130,18 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
 async fn request_of(
     own: &str,
     sign: &str,
-    rules: &Rules<'_>,
+    gateway: &Gateway,
     app: Option<&str>,
 ) -> anyhow::Result<Pasted> {
     let patient = Patient {
-        rules,
+        gateway,
+        language: Language::En,
         pasted: "/".parse()?,
         app,
         own: None,
         may_sign: &|_| false,
     };
-    let verifier = rules.examiner.verifier;
+    let verifier = &gateway.policy.verifier;
     let (own, profile) = match patient.examine().await {
         (_, Some(app)) => {
             let profile = verifier.profile_of(&app);

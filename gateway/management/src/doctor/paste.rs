@@ -5,16 +5,11 @@
 //! | here | as it is sent, as `curl -v` prints it, or an address |
 //! | [`command`] | a command of curl or PowerShell |
 //! | [`json`] | `fetch(…)`, a HAR |
-//! | [`words`] | the words of a command |
 
 mod command;
 mod json;
-mod words;
 
 use signpost_kit::config::origin::Origin;
-
-/// The type of a body that curl and PowerShell send if they are told none.
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The text of a remark, and what it is about.
 pub(super) type Noticed = (&'static str, String);

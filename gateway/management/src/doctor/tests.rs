@@ -4,10 +4,13 @@
 use std::fmt::Write as _;
 
 use md5::{Digest, Md5};
-use signpost_kit::clock::Timestamp;
-use signpost_protocol::sign::AppKey;
+use signpost_kit::{
+    clock::{Clock, Timestamp},
+    server::descriptors::Descriptors,
+};
 use signpost_proxy::{
-    AdmissionRules, AppDirectory, Config, Verifier,
+    AppDirectory, Config,
+    program::State,
     testing::{MINIMAL, load},
 };
 
@@ -148,30 +151,27 @@ async fn findings(config: &Config, text: &str) -> Findings {
 }
 
 async fn findings_with(config: &Config, text: &str, app: Option<&str>) -> Findings {
-    let names = Arc::new(config.headers.clone());
-    let key: AppKey = KEY.parse().unwrap();
-    let rules = Rules {
-        examiner: Examiner {
-            admission: &AdmissionRules::new(config, &names),
-            verifier: &Verifier::new(config.sign.clone()),
-            limits: &config.limits,
-            timeouts: &config.timeouts,
-            apps: &AppDirectory::single(key),
-            versions: &config.versions,
-            has_cors: config.cors.is_some(),
-            now: Timestamp::from_millis(NOW),
-        },
-        public_url: &config.public_url,
-        language: Language::En,
-    };
+    let apps = AppDirectory::single(KEY.parse().unwrap());
+    let mut state = State::new(&apps, Descriptors::raise_limit());
+    state.clock = Arc::new(At);
     let patient = Patient {
-        rules: &rules,
+        gateway: &Gateway::new(config.clone(), apps, state).unwrap(),
+        language: Language::En,
         pasted: text.parse().unwrap(),
         app,
         own: None,
         may_sign: &|_| true,
     };
     patient.examine().await.0
+}
+
+/// A clock that stands.
+struct At;
+
+impl Clock for At {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(NOW)
+    }
 }
 
 #[tokio::test]

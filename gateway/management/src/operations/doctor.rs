@@ -1,14 +1,13 @@
 //! A request that a client has sent, examined by Sign Doctor.
 
 use serde::Deserialize;
-use signpost_proxy::Examiner;
 use signpost_store::tables::audit::add;
 use utoipa::ToSchema;
 
 use super::{Context, Face, Input, Kind, Operation, Output, Result, input::Text, role_for};
 use crate::{
     administration::{audit, tokens::Role},
-    doctor::{Findings, Patient, Rules, paste::Pasted},
+    doctor::{Findings, Patient, paste::Pasted},
 };
 
 pub(super) fn all<F: Face>(face: F) -> F {
@@ -43,24 +42,10 @@ pub(crate) const EXAMINE: Operation<(), Sample, Findings> = Operation::of(
 async fn examine(context: &Context, (): (), sample: Sample) -> Result<Findings> {
     let running = context.running();
     let (gateway, caller) = (&running.gateway, &context.caller);
-    let policy = &gateway.policy;
     let Text(pasted) = sample.request;
-    let rules = Rules {
-        examiner: Examiner {
-            admission: &policy.rules.admission,
-            verifier: &policy.verifier,
-            limits: &policy.bounds.requests,
-            timeouts: &policy.bounds.timeouts,
-            apps: &policy.apps,
-            versions: &policy.backends.versions,
-            has_cors: policy.rules.cors.is_some(),
-            now: gateway.state.clock.now(),
-        },
-        public_url: &policy.rules.public_url,
-        language: caller.language,
-    };
     let patient = Patient {
-        rules: &rules,
+        gateway,
+        language: caller.language,
         pasted,
         app: sample.app.as_deref(),
         // Browsers send the lines of a form so.

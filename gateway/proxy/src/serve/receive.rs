@@ -160,7 +160,7 @@ fn begin_spans(gateway: &Gateway, request: &mut Received<'_, Head>, admitted: &m
 }
 
 /// Finds the application that the request names.
-async fn find_app(
+pub(super) async fn find_app(
     gateway: &Gateway,
     admitted: &Admitted<'_>,
     request: &mut Received<'_, Head>,
@@ -175,7 +175,7 @@ async fn find_app(
 }
 
 /// Reads the form, if the request has one. If the body is none, its first byte decides.
-async fn read_form<C: Client>(
+pub(super) async fn read_form<C: Client>(
     gateway: &Gateway,
     admitted: &Admitted<'_>,
     request: &mut Received<'_, Head>,
@@ -237,7 +237,7 @@ fn count_app(
 }
 
 /// Chooses the backend. A request that is rejected although its version is known has a route, for its response.
-fn choose_route(
+pub(super) fn choose_route(
     gateway: &Gateway,
     verified: VerifiedRequest,
     admitted: &Admitted<'_>,

@@ -1,175 +1,71 @@
 //! Requests as commands of curl and PowerShell.
 
+use std::{iter::Peekable, str::Chars};
+
 use url::form_urlencoded::byte_serialize;
 
-use super::{
-    FORM, ParsePastedError, Pasted, unread,
-    words::{Shell, Word, words},
-};
+use super::{Noticed, ParsePastedError, Pasted, unread};
 
-/// What an option of curl is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Curl {
-    Method,
-    Header,
-    /// The value of this header, behind this text.
-    HeaderOf(&'static str, &'static str),
-    /// Data, or a file's if it begins with `@`.
-    Data,
-    RawData,
-    EncodedData,
-    Get,
-    Head,
-    Upload,
-    Multipart,
-    Address,
-    Json,
-    /// It has a value, and changes nothing of the request that is examined.
-    Other,
-    /// It has none.
-    Flag,
-}
-
-/// The options of curl: the letters and the words of each use.
-const OPTIONS: [(Curl, &str, &str); 17] = [
-    (Curl::Method, "X", "request"),
-    (Curl::Header, "H", "header"),
-    (Curl::HeaderOf("User-Agent", ""), "A", "user-agent"),
-    (Curl::HeaderOf("Cookie", ""), "b", "cookie"),
-    (Curl::HeaderOf("Referer", ""), "e", "referer"),
-    (Curl::HeaderOf("Authorization", "Basic "), "u", "user"),
-    (
-        Curl::HeaderOf("Authorization", "Bearer "),
-        "",
-        "oauth2-bearer",
-    ),
-    (Curl::Data, "d", "data data-ascii data-binary"),
-    (Curl::RawData, "", "data-raw"),
-    (Curl::EncodedData, "", "data-urlencode"),
-    (Curl::Get, "G", "get"),
-    (Curl::Head, "I", "head"),
-    (Curl::Upload, "T", "upload-file"),
-    (Curl::Multipart, "F", "form form-string"),
-    (Curl::Address, "", "url"),
-    (Curl::Json, "", "json"),
-    (
-        Curl::Other,
-        "cCDEmoPQrtUwxyYz",
-        "cacert capath cert cert-type ciphers connect-timeout connect-to cookie-jar dump-header interface keepalive-time key key-type \
-         limit-rate max-redirs max-time noproxy output output-dir proxy proxy-user range resolve retry retry-delay retry-max-time \
-         speed-limit speed-time stderr tls-max trace trace-ascii unix-socket write-out",
-    ),
+/// The type of a body that curl and PowerShell send if they are told none.
+const FORM: &str = "application/x-www-form-urlencoded";
+/// The letters of curl's options, each with its word.
+const LETTERS: &str = "Xrequest Hheader Auser-agent bcookie ereferer uuser ddata Gget Ihead Tupload-file Fform ooutput mmax-time \
+    Dcacert Ecert ccookie-jar rrange wwrite-out xproxy Uproxy-user Yspeed-limit yspeed-time Ddump-header ssilent Sshow-error \
+    kinsecure Llocation vverbose iinclude ffail ggloboff Nno-buffer 4ipv4 6ipv6 nnetrc Oremote-name #progress-bar 0http1.0";
+/// Words of options with a value, which changes nothing of the request that is examined.
+const VALUES: &str = "cacert capath cert ciphers connect-timeout connect-to cookie-jar dump-header interface key limit-rate \
+    max-redirs max-time noproxy output proxy proxy-user range resolve retry retry-delay speed-limit speed-time stderr trace \
+    trace-ascii unix-socket write-out";
+/// Words of options without one.
+const FLAGS: &str = "buffer compressed fail fail-with-body globoff http1.1 http2 http2-prior-knowledge http3 include insecure \
+    ipv4 ipv6 keepalive location netrc no-buffer path-as-is progress-bar progress-meter remote-name retry-all-errors show-error \
+    silent tlsv1.2 tlsv1.3 verbose get head";
+/// The options of PowerShell, each with the word of curl's.
+const POWERSHELL: [(&str, &str); 8] = [
+    ("-uri", "url"),
+    ("-method", "request"),
+    ("-contenttype", "content-type"),
+    ("-useragent", "user-agent"),
+    ("-body", "data-raw"),
+    ("-headers", "headers"),
+    ("-websession", "output"),
+    ("-usebasicparsing", "silent"),
 ];
-/// Options of curl without a value, which change nothing of the request.
-const FLAGS: (&str, &str) = (
-    "0fgikLnNOsSv46#Z",
-    "buffer compressed disable fail fail-with-body globoff http1.1 http2 http2-prior-knowledge http3 include insecure ipv4 ipv6 \
-     keepalive location netrc no-buffer parallel path-as-is progress-bar progress-meter proto-default remote-name \
-     retry-connrefused retry-all-errors sessionid show-error silent ssl-reqd tcp-nodelay tlsv1 tlsv1.2 tlsv1.3 verbose",
-);
-
-impl Curl {
-    fn of(letter: char) -> Option<Self> {
-        let mut options = OPTIONS
-            .iter()
-            .filter(|(_, letters, _)| letters.contains(letter));
-        let flag = FLAGS.0.contains(letter).then_some(Self::Flag);
-        options.next().map(|(option, ..)| *option).or(flag)
-    }
-
-    fn named(word: &str) -> Option<Self> {
-        let has = |words: &str, word| words.split(' ').any(|known| known == word);
-        let mut options = OPTIONS.iter().filter(|(.., words)| has(words, word));
-        let flag = has(FLAGS.1, word.strip_prefix("no-").unwrap_or(word)).then_some(Self::Flag);
-        options.next().map(|(option, ..)| *option).or(flag)
-    }
-
-    const fn has_value(self) -> bool {
-        !matches!(self, Self::Flag | Self::Get | Self::Head)
-    }
-}
-
-/// The text behind the name of a program, which may stand behind a prompt.
-fn after_name<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let mut places = text.match_indices(name).map(|(at, _)| text.split_at(at));
-    places.find_map(|(before, command)| {
-        let before = before.trim_end();
-        let rest = &command[name.len()..];
-        let rest = rest.strip_prefix(".exe").unwrap_or(rest);
-        let is_first = before.is_empty() || before.ends_with(['$', '#', '>', '%', '❯']);
-        (is_first && rest.starts_with(char::is_whitespace)).then_some(rest)
-    })
-}
 
 /// A command of curl, for bash or for Windows' cmd; `None` if it is none.
 pub(super) fn curl(text: &str) -> Option<Result<Pasted, ParsePastedError>> {
-    let text = after_name(text, "curl")?;
+    let mut places = text.match_indices("curl").map(|(at, _)| text.split_at(at));
+    let text = places.find_map(|(before, command)| {
+        let (before, command) = (before.trim_end(), &command["curl".len()..]);
+        let command = command.strip_prefix(".exe").unwrap_or(command);
+        let is_first = before.is_empty() || before.ends_with(['$', '#', '>', '%', '❯']);
+        (is_first && command.starts_with(char::is_whitespace)).then_some(command)
+    })?;
     // What `-v` prints behind the command.
     let is_printed = |line: &&str| {
-        ["* ", "> ", "< ", "{ [", "} ["]
+        ["* ", "> ", "< ", "{ ["]
             .iter()
             .any(|mark| line.starts_with(mark))
     };
     let lines: Vec<_> = text.lines().take_while(|line| !is_printed(line)).collect();
-    let mut command = lines.join("\n");
-    let mut shell = Shell::Bash;
-    if command.contains("^\n") || command.contains("^\"") {
-        shell = Shell::Cmd;
-        let mut letters = command.chars();
-        let mut plain = String::new();
-        while let Some(letter) = letters.next() {
-            plain.extend(if letter == '^' {
-                letters.next()
-            } else {
-                Some(letter)
-            });
+    let command = lines.join("\n");
+    let is_cmd = command.contains("^\n") || command.contains("^\"");
+    let (command, shell) = match is_cmd {
+        true => {
+            let command = command.replace("^\n", " ").replace("^^", "\0");
+            (command.replace('^', "").replace('\0', "^"), Shell::Cmd)
         }
-        command = plain;
-    }
-    Some(call_of(&command, shell).and_then(Call::finish))
+        false => (command, Shell::Bash),
+    };
+    Some(Call::of_curl(&command, shell).and_then(Call::finish))
 }
 
-fn call_of(command: &str, shell: Shell) -> Result<Call, ParsePastedError> {
-    let mut call = Call::default();
-    let words = words(command, shell, &mut call.noticed)?;
-    let mut words = words.into_iter().filter_map(|word| match word {
-        Word::Text(text) => Some(text),
-        Word::Sign(_) => None,
-    });
-    while let Some(word) = words.next() {
-        if let Some(long) = word.strip_prefix("--") {
-            let (name, attached) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (long, None),
-            };
-            let option = Curl::named(name).ok_or_else(|| unread(&word))?;
-            let value = match attached {
-                None if option.has_value() => words.next().ok_or_else(|| unread(&word))?,
-                attached => attached.unwrap_or_default(),
-            };
-            call.apply(option, &word, &value)?;
-        } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-            for (at, letter) in letters.char_indices() {
-                let name = format!("-{letter}");
-                let option = Curl::of(letter).ok_or_else(|| unread(&name))?;
-                let attached = &letters[at + letter.len_utf8()..];
-                let value = match attached {
-                    _ if !option.has_value() => String::new(),
-                    "" => words.next().ok_or_else(|| unread(&name))?,
-                    attached => attached.to_owned(),
-                };
-                call.apply(option, &name, &value)?;
-                if option.has_value() {
-                    break;
-                }
-            }
-        } else if call.address.is_empty() {
-            call.address = word;
-        } else {
-            call.noticed.push(("doctor_unread", word));
-        }
-    }
-    Ok(call)
+/// A command of PowerShell, as browsers copy it; `None` if it is none.
+pub(super) fn powershell(text: &str) -> Option<Result<Pasted, ParsePastedError>> {
+    let text = text.replace('\r', "");
+    let names = ["Invoke-WebRequest ", "Invoke-RestMethod "];
+    let (before, command) = names.iter().find_map(|name| text.split_once(name))?;
+    Some(Call::of_powershell(before, command).and_then(Call::finish))
 }
 
 /// What a command sends.
@@ -180,52 +76,119 @@ struct Call {
     headers: Vec<(String, String)>,
     data: Vec<String>,
     is_get: bool,
-    content_type: Option<&'static str>,
-    noticed: Vec<super::Noticed>,
+    noticed: Vec<Noticed>,
 }
 
 impl Call {
-    fn apply(&mut self, option: Curl, name: &str, value: &str) -> Result<(), ParsePastedError> {
-        let is_file = match option {
-            Curl::Data | Curl::Json | Curl::Header => value.starts_with('@'),
-            Curl::EncodedData => value
+    fn of_curl(command: &str, shell: Shell) -> Result<Self, ParsePastedError> {
+        let mut call = Self::default();
+        let words = words(command, shell, &mut call.noticed)?;
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            if word.len() < 2 || !word.starts_with('-') {
+                call.apply("url", word)?;
+                continue;
+            }
+            let (mut letters, mut long) = (&word[1..], word.strip_prefix("--"));
+            if long.is_some() {
+                letters = "";
+            }
+            while let Some(option) = long.take().or_else(|| word_of(&mut letters)) {
+                let (name, attached) = match option.split_once('=') {
+                    Some((name, value)) => (name, Some(value.to_owned())),
+                    None => (option, None),
+                };
+                if has(FLAGS, name.strip_prefix("no-").unwrap_or(name)) {
+                    call.apply(name, String::new())?;
+                    continue;
+                }
+                let attached = attached.or((!letters.is_empty()).then(|| letters.to_owned()));
+                letters = "";
+                let value = attached
+                    .or_else(|| words.next())
+                    .ok_or_else(|| unread(&word))?;
+                call.apply(name, value)?;
+            }
+        }
+        Ok(call)
+    }
+
+    fn of_powershell(before: &str, command: &str) -> Result<Self, ParsePastedError> {
+        let mut call = Self::default();
+        let others = before
+            .lines()
+            .filter(|line| !line.starts_with("$session") && line.contains(' '));
+        call.noticed
+            .extend(others.map(|line| ("doctor_unread", line.to_owned())));
+        let words = words(command, Shell::PowerShell, &mut call.noticed)?;
+        let (mut name, mut header) = ("url", None);
+        for word in words {
+            if word.starts_with('-') && name != "data-raw" {
+                let option = word.to_ascii_lowercase();
+                let known = POWERSHELL.iter().find(|(known, _)| *known == option);
+                name = known.ok_or_else(|| unread(&word))?.1;
+                continue;
+            }
+            match (name, header.take()) {
+                ("headers", None) => header = Some(word),
+                ("headers", Some(name)) => call.headers.push((name, word)),
+                // `([System.Text.Encoding]::UTF8.GetBytes("…"))`
+                ("data-raw", _) if word.contains("System.Text.") || word.starts_with("::") => {}
+                _ => {
+                    call.apply(name, word)?;
+                    name = "url";
+                }
+            }
+        }
+        // Unlike curl, it sends a body with a method that is not named, too.
+        call.method.get_or_insert_with(|| "GET".to_owned());
+        Ok(call)
+    }
+
+    /// Takes an option by its word, with its value.
+    fn apply(&mut self, name: &str, value: String) -> Result<(), ParsePastedError> {
+        let is_encoded = name == "data-urlencode"
+            && value
                 .split('=')
                 .next()
-                .is_some_and(|name| name.contains('@')),
-            _ => false,
-        };
-        if is_file {
+                .is_some_and(|name| name.contains('@'));
+        let is_file = ["data", "data-ascii", "data-binary", "json", "header"].contains(&name);
+        if is_encoded || is_file && value.starts_with('@') {
             // Its content is not known here.
-            return Err(unread(format!("{name} {value}")));
+            return Err(unread(format!("--{name} {value}")));
         }
-        match option {
-            Curl::Method => self.method = Some(value.to_owned()),
-            // curl sends none without a value.
-            Curl::Header => self
-                .headers
-                .extend(value.split_once(':').and_then(|(name, value)| {
-                    let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-                    (!value.is_empty()).then_some((name, value))
-                })),
-            Curl::HeaderOf(name, before) => {
-                self.headers
-                    .push((name.to_owned(), format!("{before}{value}")));
+        let mut header = |name: &str, value| self.headers.push((name.to_owned(), value));
+        match name {
+            "url" if self.address.is_empty() => self.address = value,
+            "url" => self.noticed.push(("doctor_unread", value)),
+            "request" => self.method = Some(value),
+            "header" => match value
+                .split_once(':')
+                .map(|(name, value)| (name.trim(), value.trim()))
+            {
+                // curl sends none without a value.
+                Some((name, value)) if !value.is_empty() => header(name, value.to_owned()),
+                _ => {}
+            },
+            "user-agent" | "cookie" | "referer" | "content-type" => header(name, value),
+            "user" => header("Authorization", format!("Basic {value}")),
+            "oauth2-bearer" => header("Authorization", format!("Bearer {value}")),
+            "data" | "data-ascii" | "data-binary" | "data-raw" => self.data.push(value),
+            "data-urlencode" => self.data.push(encoded(&value)),
+            "json" | "form" | "form-string" => {
+                let json = if name == "json" {
+                    "application/json"
+                } else {
+                    "multipart/form-data"
+                };
+                header("Content-Type", json.to_owned());
+                self.data.push(value);
             }
-            Curl::Data | Curl::RawData => self.data.push(value.to_owned()),
-            Curl::Json => {
-                self.data.push(value.to_owned());
-                self.content_type = Some("application/json");
-            }
-            Curl::EncodedData => self.data.push(encoded(value)),
-            Curl::Get => self.is_get = true,
-            Curl::Head => self.method = Some("HEAD".to_owned()),
-            Curl::Upload => self.method = Some("PUT".to_owned()),
-            Curl::Multipart => {
-                self.data.push(value.to_owned());
-                self.content_type = Some("multipart/form-data");
-            }
-            Curl::Address => self.address = value.to_owned(),
-            Curl::Other | Curl::Flag => {}
+            "get" => self.is_get = true,
+            "head" => self.method = Some("HEAD".to_owned()),
+            "upload-file" => self.method = Some("PUT".to_owned()),
+            _ if has(VALUES, name) || has(FLAGS, name.strip_prefix("no-").unwrap_or(name)) => {}
+            _ => return Err(unread(format!("--{name}"))),
         }
         Ok(())
     }
@@ -240,92 +203,166 @@ impl Call {
         }
         let is_type = |(name, _): &(String, _)| name.eq_ignore_ascii_case("content-type");
         if has_data && !self.headers.iter().any(is_type) {
-            let content_type = self.content_type.unwrap_or(FORM).to_owned();
-            self.headers.push(("Content-Type".to_owned(), content_type));
+            self.headers
+                .push(("Content-Type".to_owned(), FORM.to_owned()));
         }
         let usual = if has_data { "POST" } else { "GET" };
         let method = self.method.as_deref().unwrap_or(usual);
         let pasted = Pasted::made(method, &self.address, &self.headers, &body)?;
-        let noticed = self.noticed;
-        Ok(Pasted { noticed, ..pasted })
+        Ok(Pasted {
+            noticed: self.noticed,
+            ..pasted
+        })
     }
 }
 
-/// A command of PowerShell, as browsers copy it; `None` if it is none.
-pub(super) fn powershell(text: &str) -> Option<Result<Pasted, ParsePastedError>> {
-    let names = ["Invoke-WebRequest", "Invoke-RestMethod"];
-    let (at, name) = names
-        .iter()
-        .find_map(|name| Some((text.find(name)?, name)))?;
-    let mut call = Call::default();
-    // What browsers copy in front of it.
-    let lines = text[..at].lines().filter(|line| !line.trim().is_empty());
-    let others = lines.filter(|line| !line.starts_with("$session") && !line.starts_with("PS "));
-    call.noticed
-        .extend(others.map(|line| ("doctor_unread", line.to_owned())));
-    let words = words(
-        &text[at + name.len()..],
-        Shell::PowerShell,
-        &mut call.noticed,
-    );
-    Some(
-        words
-            .and_then(|words| call.apply_powershell(words))
-            .and_then(Call::finish),
-    )
+fn has(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|known| known == word)
 }
 
-impl Call {
-    fn apply_powershell(mut self, words: Vec<Word>) -> Result<Self, ParsePastedError> {
-        let mut words = words.into_iter();
-        while let Some(word) = words.next() {
-            let option = match word {
-                Word::Sign(';' | '|') => break,
-                Word::Sign(sign) => return Err(unread(sign)),
-                Word::Text(word) => word,
-            };
-            let header =
-                |name: &str, value: Option<String>| (name.to_owned(), value.unwrap_or_default());
-            let mut value = || value_of(&mut words);
-            match &*option.to_ascii_lowercase() {
-                "-usebasicparsing" => {}
-                "-websession" => drop(value()),
-                "-uri" => self.address = value().pop().unwrap_or_default(),
-                "-method" => self.method = value().pop(),
-                "-contenttype" => self.headers.push(header("Content-Type", value().pop())),
-                "-useragent" => self.headers.push(header("User-Agent", value().pop())),
-                "-body" => self.data.extend(value().pop()),
-                "-headers" => {
-                    for pair in value().chunks(2) {
-                        self.headers.push(header(&pair[0], pair.get(1).cloned()));
-                    }
-                }
-                other if other.starts_with('-') => return Err(unread(option)),
-                _ => self.address = option,
-            }
-        }
-        // Unlike curl, it sends a body with a method that is not named, too.
-        self.method.get_or_insert_with(|| "GET".to_owned());
-        Ok(self)
-    }
+/// The word of the first letter of these, which is taken away. A letter that is none stands for itself.
+fn word_of<'w>(letters: &mut &'w str) -> Option<&'w str> {
+    let letter = letters.chars().next()?;
+    let (first, rest) = letters.split_at(letter.len_utf8());
+    *letters = rest;
+    let word = LETTERS
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(letter));
+    Some(word.unwrap_or(first))
 }
 
-/// A value of PowerShell: a word, or the words in brackets.
-fn value_of(words: &mut impl Iterator<Item = Word>) -> Vec<String> {
-    let (mut texts, mut depth) = (Vec::new(), 0);
-    for word in words {
-        match word {
-            Word::Sign('@') => continue,
-            Word::Sign('{' | '(' | '[') => depth += 1,
-            Word::Sign('}' | ')' | ']') => depth -= 1,
-            Word::Sign(_) => {}
-            Word::Text(text) => texts.push(text),
+/// The shell that a command is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shell {
+    /// bash, and others like it.
+    Bash,
+    /// Windows' cmd, without its `^`: what a program's runtime reads then.
+    Cmd,
+    PowerShell,
+}
+
+type Letters<'t> = Peekable<Chars<'t>>;
+
+/// The words of a command, as its shell reads them. It ends before a pipe; in bash and cmd, also before a file or another command.
+fn words(
+    text: &str,
+    shell: Shell,
+    noticed: &mut Vec<Noticed>,
+) -> Result<Vec<String>, ParsePastedError> {
+    let (ends, spaces, escape) = match shell {
+        Shell::PowerShell => ("|", "@{}()[]=;,", '`'),
+        Shell::Bash | Shell::Cmd => ("|;&<>", "", '\\'),
+    };
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_split = letter == escape && letters.next_if_eq(&'\n').is_some();
+        if quote.is_none() && (is_split || letter.is_whitespace() || spaces.contains(letter)) {
+            words.extend(word.take());
+            continue;
         }
-        if depth == 0 {
+        if quote.is_none() && ends.contains(letter) {
+            let rest = format!("{letter}{}", letters.collect::<String>());
+            noticed.push(("doctor_unread", rest));
             break;
         }
+        let word = word.get_or_insert_default();
+        match (quote, letter) {
+            (None, '$') if shell == Shell::Bash && letters.next_if_eq(&'\'').is_some() => {
+                quote = Some('$')
+            }
+            (None, '"') => quote = Some('"'),
+            (None, '\'') if shell != Shell::Cmd => quote = Some('\''),
+            (Some('$'), '\'') => quote = None,
+            (Some('$'), '\\') => word.push(ansi(&mut letters)?),
+            // In other shells, a doubled one stands for itself.
+            (Some('"' | '\''), _) if quote == Some(letter) => {
+                match shell != Shell::Bash && letters.next_if_eq(&letter).is_some() {
+                    true => word.push(letter),
+                    false => quote = None,
+                }
+            }
+            (None | Some('"'), '$') => word.push(expanded(&mut letters, shell, noticed)?),
+            (None | Some('"'), _) if letter == escape => {
+                word.extend(escaped(&mut letters, quote, shell))
+            }
+            _ => word.push(letter),
+        }
     }
-    texts
+    words.extend(word);
+    match quote {
+        Some(quote) => Err(unread(format!("{quote} without its end"))),
+        None => Ok(words),
+    }
+}
+
+/// What a `$` stands for: itself, if it is of a variable, whose value is not known.
+fn expanded(
+    letters: &mut Letters<'_>,
+    shell: Shell,
+    noticed: &mut Vec<Noticed>,
+) -> Result<char, ParsePastedError> {
+    let rest: String = letters.clone().collect();
+    if shell == Shell::PowerShell && rest.starts_with('(') {
+        let number = rest
+            .strip_prefix("([char]")
+            .and_then(|rest| rest.split_once(')'));
+        let (number, letter) = number
+            .and_then(|(number, _)| Some((number, number.parse().ok()?)))
+            .ok_or_else(|| unread(&*rest))?;
+        letters
+            .by_ref()
+            .take("([char])".len() + number.len())
+            .for_each(drop);
+        return char::from_u32(letter).ok_or_else(|| unread(number));
+    }
+    let is_of_name = |letter: &char| letter.is_ascii_alphanumeric() || "_{".contains(*letter);
+    let name: String = rest.chars().take_while(is_of_name).collect();
+    if shell != Shell::Cmd && !name.is_empty() && name != "session" {
+        noticed.push(("doctor_unread", format!("${name}")));
+    }
+    Ok('$')
+}
+
+/// What an escape stands for, outside of quotes or in double ones.
+fn escaped(letters: &mut Letters<'_>, quote: Option<char>, shell: Shell) -> Option<char> {
+    let next = match (shell, quote) {
+        (Shell::PowerShell, _) | (Shell::Bash, None) => letters.next(),
+        _ => Some(
+            letters
+                .next_if(|letter| "\"\\$`\n".contains(*letter))
+                .unwrap_or('\\'),
+        ),
+    };
+    match (shell, next?) {
+        (Shell::PowerShell, 'n') => Some('\n'),
+        (Shell::PowerShell, 'r') => Some('\r'),
+        (Shell::PowerShell, 't') => Some('\t'),
+        (_, letter) => Some(letter),
+    }
+}
+
+/// What an escape in `$'…'` of bash stands for.
+fn ansi(letters: &mut Letters<'_>) -> Result<char, ParsePastedError> {
+    let letter = letters.next().unwrap_or_default();
+    let digits = match letter {
+        'n' => return Ok('\n'),
+        'r' => return Ok('\r'),
+        't' => return Ok('\t'),
+        '\\' | '\'' | '"' | '?' => return Ok(letter),
+        'x' => 2,
+        'u' => 4,
+        'U' => 8,
+        _ => return Err(unread(format!("\\{letter}"))),
+    };
+    let digits = (0..digits).map_while(|_| letters.next_if(char::is_ascii_hexdigit));
+    let digits: String = digits.collect();
+    let number = u32::from_str_radix(&digits, 16).ok();
+    // By `\x`, letters beyond ASCII are written byte by byte.
+    let number = number.filter(|number| letter != 'x' || *number < 0x80);
+    number
+        .and_then(char::from_u32)
+        .ok_or_else(|| unread(format!("\\{letter}{digits}")))
 }
 
 /// A value of `--data-urlencode`: of `name=content`, only the content is encoded, as curl does it.

@@ -1,84 +1,81 @@
 //! Requests as browsers describe them in JSON.
 
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 
 use super::{ParsePastedError, Pasted, unread};
 
-/// The type of a text that `fetch` sends if it is told none.
-const TEXT: &str = "text/plain;charset=UTF-8";
-
 /// What stands behind `fetch(`: the address, and options as JSON.
 pub(super) fn fetch(call: &str) -> Result<Pasted, ParsePastedError> {
-    let of = |part: &str, error: &dyn std::fmt::Display| unread(format!("{part}: {error}"));
-    let mut values = Deserializer::from_str(call).into_iter::<String>();
-    let address = values.next().unwrap_or_else(|| Ok(String::new()));
-    let address = address.map_err(|error| of("fetch(", &error))?;
-    let rest = call[values.byte_offset()..].trim_start();
-    let mut options = match rest.strip_prefix(',') {
-        Some(rest) => Deserializer::from_str(rest).into_iter::<Value>(),
-        None => Deserializer::from_str("").into_iter(),
-    };
-    let options = options.next().unwrap_or(Ok(Value::Null));
-    let options = options.map_err(|error| of("fetch(…, {", &error))?;
-    let mut headers = Vec::new();
-    for (name, value) in options["headers"].as_object().into_iter().flatten() {
-        let value = value
-            .as_str()
-            .ok_or_else(|| unread(format!("headers.{name}")))?;
-        headers.push((name.clone(), value.to_owned()));
-    }
-    if !matches!(options["headers"], Value::Null | Value::Object(_)) {
-        return Err(unread("headers"));
-    }
-    let body = match &options["body"] {
-        Value::Null => "",
-        Value::String(body) => body,
-        _ => return Err(unread("body")),
-    };
-    let is_type = |(name, _): &(String, _)| name.eq_ignore_ascii_case("content-type");
-    if !body.is_empty() && !headers.iter().any(is_type) {
-        headers.push(("content-type".to_owned(), TEXT.to_owned()));
+    let arguments = call
+        .rsplit_once(')')
+        .map_or(call, |(arguments, _)| arguments);
+    let call = parsed(&format!("[{arguments}]"))?;
+    let mut options = call[1].clone();
+    let has_type = options["headers"].as_object().is_some_and(|headers| {
+        headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case("content-type"))
+    });
+    if options["body"].is_string() && !has_type {
+        options["headers"]["content-type"] = "text/plain;charset=UTF-8".into();
     }
     let method = options["method"].as_str().unwrap_or("GET");
-    Pasted::made(method, &address, &headers, body)
+    request(method, &call[0], &options["headers"], &options["body"])
 }
 
 /// The first request of a HAR, or one of its requests.
 pub(super) fn har(text: &str) -> Result<Pasted, ParsePastedError> {
-    let har: Value = serde_json::from_str(text).map_err(|error| unread(error.to_string()))?;
-    let entries = har["log"]["entries"].as_array();
-    let entry = entries.and_then(|entries| entries.first()).unwrap_or(&har);
-    let request = match &entry["request"] {
-        Value::Null => entry,
-        request => request,
-    };
-    let text = |value: &Value, part: &str| match value.as_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => Err(unread(part)),
-    };
-    let mut headers = Vec::new();
-    for header in request["headers"].as_array().into_iter().flatten() {
-        let name = text(&header["name"], "headers[].name")?;
-        // What HTTP/2 has in place of the request line.
-        if !name.starts_with(':') {
-            headers.push((name, text(&header["value"], "headers[].value")?));
-        }
+    let har = parsed(text)?;
+    let first = &har["log"]["entries"][0]["request"];
+    let of_entry = [first, &har["request"]]
+        .into_iter()
+        .find(|found| found.is_object());
+    let sent = of_entry.unwrap_or(&har);
+    let method = sent["method"].as_str().ok_or_else(|| unread("method"))?;
+    let posted = &sent["postData"];
+    if posted.is_object() && !posted["text"].is_string() {
+        return Err(unread("postData.text"));
     }
-    let body = match &request["postData"] {
-        Value::Null => String::new(),
-        posted => text(&posted["text"], "postData.text")?,
-    };
-    let (method, url) = (
-        text(&request["method"], "method")?,
-        text(&request["url"], "url")?,
-    );
-    let mut pasted = Pasted::made(&method, &url, &headers, &body)?;
-    pasted.hides_body = body.is_empty();
-    let others = entries.map_or(0, |entries| entries.len().saturating_sub(1));
-    if others > 0 {
+    let mut pasted = request(method, &sent["url"], &sent["headers"], &posted["text"])?;
+    pasted.hides_body = posted.is_null();
+    if har["log"]["entries"][1].is_object() {
         pasted
             .noticed
-            .push(("doctor_unread", format!("log.entries[1..={others}]")));
+            .push(("doctor_unread", "log.entries[1]…".to_owned()));
     }
     Ok(pasted)
+}
+
+fn parsed(text: &str) -> Result<Value, ParsePastedError> {
+    serde_json::from_str(text).map_err(|error| unread(format!("JSON: {error}")))
+}
+
+fn request(
+    method: &str,
+    url: &Value,
+    headers: &Value,
+    body: &Value,
+) -> Result<Pasted, ParsePastedError> {
+    let text = |value: &Value, part: &str| match value {
+        Value::String(text) => Ok(text.clone()),
+        _ => Err(unread(part)),
+    };
+    let mut fields = Vec::new();
+    for (name, value) in headers.as_object().into_iter().flatten() {
+        fields.push((name.clone(), text(value, name)?));
+    }
+    for field in headers.as_array().into_iter().flatten() {
+        fields.push((
+            text(&field["name"], "headers")?,
+            text(&field["value"], "headers")?,
+        ));
+    }
+    // What HTTP/2 has in place of the request line.
+    fields.retain(|(name, _)| !name.starts_with(':'));
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        text(body, "body")?
+    };
+    Pasted::made(method, &text(url, "url")?, &fields, &body)
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const FORM: &str = "application/x-www-form-urlencoded";
+
 const SHOP: &str = "Acme-X-App: shop\r\n";
 
 /// What is read: the request without its `Host`, the origin, and what was noticed.
@@ -140,7 +142,7 @@ fn the_options_of_curl_that_change_a_request_do_so() {
         ("--data-urlencode 'q=~* &'", form("/e", host, "", "q=~%2A%20%26").replace("%20", "+").replace("Length: 12", "Length: 10")),
         ("--data-raw '@x'", form("/e", host, "", "@x")),
         ("-G --data-urlencode 'q=a b&c'", get("/e?q=a+b%26c", host, "")),
-        ("--noproxy localhost -H 'Accept:' -b a=b", get("/e", host, "Cookie: a=b\r\n")),
+        ("--noproxy localhost -H 'Accept:' -b a=b", get("/e", host, "cookie: a=b\r\n")),
         ("-I", "HEAD /e HTTP/1.1\r\nHost: api.example\r\n\r\n".to_owned()),
         ("-H 'Host: other' -kL", get("/e", "other", "")),
         (
@@ -167,8 +169,8 @@ fn the_options_of_curl_that_change_a_request_do_so() {
 fn quotes_are_read_as_their_shell_reads_them() {
     for (command, body) in [
         (
-            r"curl https://api.example/e --data-raw $'it\'s=\u0021\xc3\xa9\n\t\\'",
-            "it's=!é\n\t\\",
+            r"curl https://api.example/e --data-raw $'it\'s=\u0021\u00e9\x7e\n\t\\'",
+            "it's=!é~\n\t\\",
         ),
         (
             r#"curl "https://api.example/e" --data-raw "a=\"1\"'2'""#,
@@ -236,6 +238,14 @@ fn the_output_of_curl_shows_a_request_without_its_body() {
     );
 }
 
+/// With the letter case that the tests have.
+fn written(
+    (text, origin, noticed): (String, String, Vec<Noticed>),
+) -> (String, String, Vec<Noticed>) {
+    let text = text.replace("content-type: ", "Content-Type: ");
+    (text, origin, noticed)
+}
+
 #[test]
 fn what_browsers_copy_is_read() {
     let expected = form("/e", "api.example", SHOP, "a=it's&b=\"`$");
@@ -259,7 +269,7 @@ fn what_browsers_copy_is_read() {
         request,
     ] {
         assert_eq!(
-            read(copied),
+            written(read(copied)),
             (expected.clone(), API.to_owned(), vec![]),
             "{copied}"
         );
@@ -276,26 +286,26 @@ fn what_browsers_copy_is_read() {
     let two = har.replace("]}}", &format!(",{entry}]}}}}"));
     assert_eq!(
         read(&two).2,
-        [("doctor_unread", "log.entries[1..=1]".to_owned())]
+        [("doctor_unread", "log.entries[1]…".to_owned())]
     );
 }
 
 #[test]
 fn what_cannot_be_read_is_named() {
     for (text, part) in [
-        ("curl 'https://api.example/", "'https://api.example/"),
-        ("curl https://api.example/ -d @file", "-d @file"),
+        ("curl 'https://api.example/", "' without its end"),
+        ("curl https://api.example/ -d @file", "--data @file"),
         (
             "curl https://api.example/ --data-urlencode name@file",
             "--data-urlencode name@file",
         ),
         ("curl https://api.example/ --next -d x", "--next"),
-        ("curl https://api.example/ -K file", "-K"),
+        ("curl https://api.example/ -K file", "--K"),
         ("curl https://api.example/ -H", "-H"),
         ("curl ftp://api.example/", "ftp://api.example/"),
         (r"curl https://api.example/ -d $'\ud83d'", r"\ud83d"),
         (r"curl https://api.example/ -d $'\q'", r"\q"),
-        ("fetch(url, {})", "fetch("),
+        ("fetch(url, {})", "JSON"),
         (
             "fetch(\"https://a.example\", {method: \"POST\"})",
             "line 1 column",
@@ -308,7 +318,7 @@ fn what_cannot_be_read_is_named() {
         ),
         ("{", "line 1 column"),
         ("Invoke-WebRequest https://a.example -InFile x", "-InFile"),
-        ("Invoke-WebRequest \"https://a.example/$x\"", "$x"),
+        ("Invoke-WebRequest \"https://a.example/$(1)\"", "(1)"),
     ] {
         let error = text.parse::<Pasted>().unwrap_err();
         let ParsePastedError::Unread(found) = &error else {

@@ -1,9 +1,12 @@
 //! The connection loop: read a head, serve the request, read the next head.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use arc_swap::ArcSwap;
-use tokio::time::Instant;
+use tokio::{
+    io::{join, sink},
+    time::Instant,
+};
 
 use super::{
     exchange::{AfterResponse, Http1Exchange},
@@ -20,7 +23,11 @@ use crate::{
         drain::{Beginning, ClosingWatch},
         rejection::Rejection,
     },
-    serve::{self, Gateway, UnparsedHead, serve},
+    serve::{
+        self, Gateway, UnparsedHead,
+        examine::{Examined, StepName},
+        serve,
+    },
     wire::io::{Stream, arrival_deadline},
 };
 
@@ -163,26 +170,45 @@ fn take_head<S: Stream>(
     }
 }
 
-/// Reads the head of a stream that has all of its bytes; `limit` is the timeout that others would have.
-///
-/// # Errors
-///
-/// The head is malformed, or incomplete.
-pub(crate) async fn read_at_once<S: Stream>(
-    connection: &mut ClientConnection<S>,
-    limits: &HeadLimits,
-    limit: Duration,
-) -> Result<ReadHead, Rejection> {
-    let mut reading = HeadProgress::default();
-    loop {
-        let taken = take_head(limits, connection, &mut reading);
-        if let Some(head) = taken.map_err(|bad_head| bad_head.rejection)? {
-            return Ok(head);
+/// Examines the request that these bytes begin with; `assumed` as in [`serve::examine`].
+pub async fn examine(gateway: &Gateway, sent: &[u8], assumed: Option<&str>) -> Examined {
+    let (mut examined, mut reading) = (Examined::default(), HeadProgress::default());
+    let bounds = &gateway.policy.bounds;
+    let mut connection = ClientConnection::new(join(sent, sink()), bounds.send());
+    let deadline = Instant::now() + bounds.timeouts.head;
+    let read = loop {
+        match take_head(&bounds.requests.head, &mut connection, &mut reading) {
+            Ok(Some(read)) => break Ok(read),
+            Err(bad_head) => break Err(bad_head.rejection),
+            Ok(None) if connection.receive(deadline).await == ReceiveOutcome::Received => {}
+            Ok(None) => {
+                let limit = bounds.timeouts.head;
+                break Err(Rejection::RequestTimeout { limit });
+            }
         }
-        if connection.receive(Instant::now() + limit).await != ReceiveOutcome::Received {
-            return Err(Rejection::RequestTimeout { limit });
+    };
+    let read = match read {
+        Ok(read) => read,
+        Err(rejection) => {
+            examined.steps.push((StepName::Request, Some(rejection)));
+            return examined;
         }
+    };
+    let (head, drain) = (read.head, &gateway.state.drain);
+    let recipient = Recipient {
+        is_http_1_0: read.is_http_1_0,
+        is_head: false,
+    };
+    let mut client = Http1Exchange::new(&mut connection, drain, recipient, head.body(), true);
+    let followed = serve::examine::examine(gateway, &head, assumed, &mut client, &mut examined);
+    examined.is_complete = followed.await.is_some();
+    // Otherwise what follows the head may be the body.
+    if examined.is_complete || examined.form.is_some() {
+        while connection.receive(deadline).await == ReceiveOutcome::Received {}
+        examined.left = connection.ahead().len();
     }
+    examined.head = Some(head);
+    examined
 }
 
 /// Serves one request.

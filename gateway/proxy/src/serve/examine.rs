@@ -1,0 +1,206 @@
+//! Examines a request for a person: the steps of [`receive`](super::receive), each noted, without a backend. Nothing of it is
+//! counted or remembered.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use serde::Serialize;
+use signpost_protocol::param::Params;
+
+use super::{
+    Gateway,
+    receive::{choose_route, find_app, read_form},
+    request::Received,
+};
+use crate::{
+    config::AccountCheck,
+    directory::apps::App,
+    phases::{
+        admit::{Admitted, AppHeader, admit},
+        bridge::bridge,
+        callback::match_callback,
+        cors::is_preflight,
+        identify_account::identify_account,
+        origin::Peer,
+        own_page::match_own_page,
+        read_params::read_params,
+        verify::{VerifiedRequest, Verifier},
+    },
+    request::{
+        Head,
+        client::{Client, ConnectionInfo},
+        rejection::Rejection,
+    },
+};
+
+/// What a step checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StepName {
+    /// Method, target, headers and the body's framing.
+    Request,
+    /// That it is a provider's redirect: it needs neither application nor signature.
+    Callback,
+    /// The application.
+    App,
+    /// The form, and the parameters of query and form.
+    Params,
+    /// The parameter `time`.
+    Time,
+    /// The parameter `sign`.
+    Sign,
+    /// The version and its route.
+    Route,
+    /// The user's credential, on routes that ask for one.
+    Account,
+}
+
+/// What was found of a request.
+#[derive(Default)]
+pub struct Examined {
+    /// The steps, each with its rejection. Beyond one that rejects, those that do not depend on it.
+    pub steps: Vec<(StepName, Option<Rejection>)>,
+    /// Its head, if that is valid.
+    pub head: Option<Head>,
+    /// Its form, if it was read.
+    pub form: Option<Vec<u8>>,
+    /// Its application.
+    pub app: Option<Arc<App>>,
+    /// The bytes that follow it.
+    pub left: usize,
+    /// Whether it has a credential, which was not checked.
+    pub has_credential: bool,
+    /// Whether it came to the last step.
+    pub is_complete: bool,
+}
+
+impl Examined {
+    /// Adds a step, and returns what it has led to.
+    fn add<T>(&mut self, step: StepName, result: Result<T, Rejection>) -> Option<T> {
+        let (value, rejection) = match result {
+            Ok(value) => (Some(value), None),
+            Err(rejection) => (None, Some(rejection)),
+        };
+        self.steps.push((step, rejection));
+        value
+    }
+}
+
+/// Examines a request whose head was read; `None` if it does not come to its end. If the application that it names cannot be
+/// found, `assumed` is taken for what follows.
+pub(crate) async fn examine<C: Client>(
+    gateway: &Gateway,
+    head: &Head,
+    assumed: Option<&str>,
+    client: &mut C,
+    examined: &mut Examined,
+) -> Option<()> {
+    let (policy, target) = (&gateway.policy, head.target());
+    // No proxy is trusted: the headers of a request prove nothing about its way.
+    let peer = Peer::new(&ConnectionInfo::plain(Ipv4Addr::LOCALHOST.into()), &[]);
+    let protocol = client.protocol();
+    let mut request = Received::new(gateway, head.method(), target, head, &peer, protocol);
+    let is_preflight =
+        policy.rules.cors.is_some() && is_preflight(head.method(), head.body(), head);
+    if is_preflight || match_own_page(head, target).is_some() {
+        return examined.add(StepName::Request, Ok(()));
+    }
+    let mut admitted = admit(
+        head.method(),
+        head,
+        head.body(),
+        &peer,
+        &policy.rules.admission,
+    );
+    if let Ok(sent) = &admitted {
+        let ended = match sent.must_be_empty {
+            _ if sent.asks_upgrade && protocol != "HTTP/1.0" => Err(Rejection::UpgradeNotSupported),
+            true => read_form(gateway, sent, &mut request, client)
+                .await
+                .map(drop),
+            false => Ok(()),
+        };
+        admitted = ended.and(admitted);
+    }
+    let mut admitted = examined.add(StepName::Request, admitted)?;
+    let sign = policy.verifier.config();
+    let verified = match match_callback(admitted.method, head.body(), target, head, sign) {
+        Ok(None) => {
+            let found = find_app(gateway, &admitted, &mut request).await;
+            let app = match examined.add(StepName::App, found) {
+                Some(app) => app,
+                None => {
+                    admitted.app = AppHeader::Ident(assumed?.parse().ok()?);
+                    find_app(gateway, &admitted, &mut request).await.ok()?
+                }
+            };
+            examined.app = Some(Arc::clone(&app));
+            let form = match admitted.must_be_empty {
+                true => Ok(Vec::new()),
+                false => read_form(gateway, &admitted, &mut request, client).await,
+            };
+            verify(gateway, app, &admitted, head, form, examined)?
+        }
+        callback => policy
+            .verifier
+            .pass_callback(examined.add(StepName::Callback, callback)??),
+    };
+    let now = || gateway.state.clock.now();
+    let routed = choose_route(gateway, verified, &admitted, target, now);
+    let routed = examined.add(
+        StepName::Route,
+        routed.map_err(|rejected| rejected.rejection),
+    )?;
+    if routed.route().backend().account.check != AccountCheck::None {
+        examined.has_credential = admitted.authorization.is_some();
+        if !examined.has_credential {
+            let account = identify_account(&routed, &admitted, head, None, now).await;
+            examined.add(StepName::Account, account)?;
+        }
+    }
+    let form = examined.form.as_deref().unwrap_or_default();
+    match bridge(&routed, admitted.method, target, form, sign) {
+        Ok(_) => Some(()),
+        Err(rejection) => examined.add(StepName::Route, Err(rejection)),
+    }
+}
+
+fn verify(
+    gateway: &Gateway,
+    app: Arc<App>,
+    admitted: &Admitted<'_>,
+    head: &Head,
+    form: Result<Vec<u8>, Rejection>,
+    examined: &mut Examined,
+) -> Option<VerifiedRequest> {
+    let (policy, method, target) = (&gateway.policy, admitted.method, head.target());
+    let form = match form {
+        Ok(form) => form,
+        // A client that waits for its response does not close the connection here.
+        Err(Rejection::ClientDisconnected) => {
+            let limit = policy.bounds.timeouts.body;
+            return examined.add(StepName::Params, Err(Rejection::RequestTimeout { limit }));
+        }
+        Err(rejection) => return examined.add(StepName::Params, Err(rejection)),
+    };
+    let mut params = Params::default();
+    let filled = read_params(&mut params, target, &form, &policy.bounds.requests);
+    examined.add(StepName::Params, filled)?;
+    examined.form = Some(form.clone());
+    let now = gateway.state.clock.now().into();
+    // With a memory of its own: the gateway's must not know a signature that was only examined.
+    let verifier = Verifier::new(policy.verifier.config().clone());
+    if params.is_empty() {
+        let verified = verifier.verify(app, method, target, &params, now);
+        return examined.add(StepName::Sign, verified);
+    }
+    let [time, sign] = verifier.examine(&app, method, target, &params, now);
+    // What follows does not depend on the request's age: it is verified at its own time.
+    let at = match &time {
+        Err(Rejection::TimeOutOfWindow { time, .. }) => *time,
+        _ => now,
+    };
+    examined.add(StepName::Time, time);
+    examined.add(StepName::Sign, sign)?;
+    verifier.verify(app, method, target, &params, at).ok()
+}

@@ -15,13 +15,13 @@ use end_to_end::{
     port::free_address,
     program::{Program, output_text},
     real_browser::RealBrowser,
-    recording_backend::{Behaviour, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordingBackend},
     stack::{APP_KEY, Application, Stack},
     waiting::until,
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout},
     task::spawn_blocking,
     time::timeout,
@@ -38,24 +38,42 @@ async fn finished(mut command: Command) -> Output {
 /// A library's program that calls a gateway.
 struct Driver {
     language: &'static str,
-    _child: Child,
+    child: Child,
     input: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
 }
 
 impl Driver {
     fn start(language: &'static str) -> Self {
+        Self::start_with(language, Stdio::inherit())
+    }
+
+    fn start_with(language: &'static str, errors: Stdio) -> Self {
         let mut command = tokio::process::Command::new(library(language).join("run-vectors"));
         command.arg("drive").kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = command.stderr(errors).spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap()).lines();
         Self {
             language,
             input: child.stdin.take().unwrap(),
             answers,
-            _child: child,
+            child,
         }
+    }
+
+    /// Ends it, and returns what it wrote to standard error, which is a pipe.
+    async fn end(self) -> String {
+        let Self {
+            mut child, input, ..
+        } = self;
+        drop(input);
+        let mut errors = Vec::new();
+        let mut pipe = child.stderr.take().unwrap();
+        let read = timeout(MAX_ANSWER, pipe.read_to_end(&mut errors)).await;
+        read.unwrap_or_else(|_| panic!("{}: it does not end", self.language))
+            .unwrap();
+        String::from_utf8_lossy(&errors).into_owned()
     }
 
     async fn send(&mut self, command: &Value) {
@@ -388,6 +406,150 @@ async fn shows_texts(language: &'static str) {
     }
 }
 
+/// A library warns by itself, once for a client, of another version than the one asked for, and of a version that ends. CONTRACT 5.
+async fn warns_by_itself(language: &'static str) {
+    let server = RecordingBackend::start().await;
+    let versions = "Acme-X-Version: v1\r\nAcme-X-Version-Source: header\r\n";
+    let behave = |further: &str| {
+        server.behave(Behaviour {
+            head: format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{versions}{further}"
+            ),
+            ..Behaviour::responding(Delivery::ThenClose)
+        });
+    };
+    let mut driver = Driver::start_with(language, Stdio::piped());
+    let url = format!("http://{}", server.address());
+    let mut settings = json!({ "url": url, "key": APP_KEY });
+    behave("");
+    // The gateway writes versions in lower case.
+    for (asked, warnings) in [
+        ("v2", json!([["version_unknown", "v1"]])),
+        ("V1", json!([])),
+        ("", json!([])),
+    ] {
+        settings["version"] = json!(asked);
+        driver.ask(json!({ "new": settings })).await;
+        let begun = driver.begin().await;
+        assert_eq!(begun["status"], 200, "{language}: {begun}");
+        assert_eq!(begun["warnings"], warnings, "{language}: {asked}");
+    }
+    behave("Deprecation: @1767225600\u{ad}\r\nSunset: Thu, 01 Jan 2037 00:00:00 GMT\r\n");
+    settings["version"] = json!("v2");
+    for warnings in ["default", "off", "default"] {
+        settings["warnings"] = json!(warnings);
+        driver.ask(json!({ "new": settings })).await;
+        for _ in 0..2 {
+            let begun = driver.begin().await;
+            assert_eq!(begun["status"], 200, "{language}: {begun}");
+        }
+    }
+    let errors = driver.end().await;
+    for warning in [
+        "signpost: version_unknown: v1 served, not the version asked for",
+        "signpost: deprecated: @1767225600",
+        "signpost: sunset: Thu, 01 Jan 2037 00:00:00 GMT",
+    ] {
+        assert_eq!(errors.matches(warning).count(), 2, "{language}: {errors}");
+    }
+    assert!(!errors.contains('\u{ad}'), "{language}: {errors}");
+}
+
+/// Parameters with their values, and how an error shows each value: as the gateway does in `canonical`.
+fn shown_pairs() -> Vec<(String, String, String)> {
+    let names = "token ticket code code_verifier state confirm authorization credential password passwd secret \
+         client_secret access_token refresh_token id_token api_key";
+    let credential = "AbCd-_0123456789AbCd-_0123456789AbCd-_01234";
+    assert_eq!(credential.len(), 43);
+    let secret = names
+        .split_whitespace()
+        .map(|name| (name, "hidden", "***"))
+        .chain([
+            ("Token", "hidden", "***"),
+            ("x", credential, "***"),
+            ("y", credential, "***"),
+            ("key", APP_KEY, "***"),
+        ]);
+    let shown = [
+        ("a", "x y\u{e9}", "x%20y%C3%A9"),
+        ("cod", "1", "1"),
+        ("empty", "", ""),
+        ("my-token", "seen", "seen"),
+        ("state2", "CA", "CA"),
+        ("z", &credential[1..], &credential[1..]),
+        ("time", "1732104000000", "1732104000000"),
+    ];
+    let owned = |(name, value, shown): (&str, &str, &str)| {
+        (name.to_owned(), value.to_owned(), shown.to_owned())
+    };
+    secret.chain(shown).map(owned).collect()
+}
+
+/// Above what a library signed, the error of a wrong signature has what the gateway signed; neither has a secret. CONTRACT 7.
+async fn compares_what_was_signed(language: &'static str) {
+    let server = RecordingBackend::start().await;
+    let behave = |canonical: Value| {
+        let body =
+            json!({ "code": "sign_mismatch", "title": "T", "hint": "H", "canonical": canonical });
+        server.behave(Behaviour {
+            head: "HTTP/1.1 403 Forbidden\r\nContent-Type: application/problem+json\r\n".to_owned(),
+            body: body.to_string().into_bytes(),
+            ..Behaviour::responding(Delivery::ThenClose)
+        });
+    };
+    let mut driver = Driver::start(language);
+    let mut pairs = shown_pairs();
+    let call = |pairs: &[(String, String, String)]| {
+        let pairs: Vec<_> = pairs.iter().map(|(name, value, _)| [name, value]).collect();
+        json!({ "call": { "method": "POST", "path": "/a", "pairs": pairs } })
+    };
+    let sent = call(&pairs);
+    pairs.sort();
+    let joined = |equals: &str, separator: &str| {
+        let parts: Vec<_> = pairs
+            .iter()
+            .map(|(name, _, shown)| format!("{name}{equals}{shown}"))
+            .collect();
+        parts.join(separator)
+    };
+    let plain = format!("{}<APP_KEY>", joined("=", "&"));
+    let concat = joined("", "")
+        .replace("empty", "")
+        .replace("x%20y%C3%A9", "x y\u{e9}");
+    let top = format!("POST /a <APP_KEY>{concat}<APP_KEY>");
+    let gateway = "a=1\u{1b}[31m&\nb=张";
+    behave(json!(gateway));
+    for (profile, own) in [
+        (json!({}), plain),
+        (json!({ "preset": "top", "cover": "request" }), top),
+    ] {
+        let settings = json!({ "url": format!("http://{}", server.address()), "key": APP_KEY, "profile": profile });
+        driver.ask(json!({ "new": settings })).await;
+        let failed = driver.ask(sent.clone()).await;
+        let problem = &failed["problem"];
+        assert_eq!(problem["canonical"], gateway, "{language}: {failed}");
+        let message = format!(
+            "403 sign_mismatch: T H\nthe gateway signed: a=1 [31m& b=张\nthis client signed: {own}"
+        );
+        assert_eq!(problem["message"], message, "{language}: {profile}");
+    }
+    // A long text is cut, as the gateway's is.
+    let settings = json!({ "url": format!("http://{}", server.address()), "key": APP_KEY });
+    driver.ask(json!({ "new": settings })).await;
+    let long = [("a".to_owned(), "1".repeat(5000), String::new())];
+    let failed = driver.ask(call(&long)).await;
+    let message = failed["problem"]["message"].as_str().unwrap_or_default();
+    let own = message.rsplit_once("signed: ").map(|(_, own)| own.len());
+    assert_eq!(own, Some(2048), "{language}: {failed}");
+    // Without the gateway's text there is nothing to compare.
+    for canonical in [Value::Null, json!(1), json!({})] {
+        behave(canonical);
+        let failed = driver.ask(sent.clone()).await;
+        let message = &failed["problem"]["message"];
+        assert_eq!(message, "403 sign_mismatch: T H", "{language}: {failed}");
+    }
+}
+
 /// Runs a library's sample as a project of its own, edited, and returns what it prints.
 async fn run_sample(
     language: &str,
@@ -494,6 +656,16 @@ macro_rules! languages {
             #[tokio::test]
             async fn texts_of_a_server_are_shown_as_the_vectors_say() {
                 shows_texts(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn a_client_warns_by_itself_and_only_once() {
+                warns_by_itself(LANGUAGE).await;
+            }
+
+            #[tokio::test]
+            async fn a_wrong_signature_shows_what_both_sides_signed() {
+                compares_what_was_signed(LANGUAGE).await;
             }
 
             #[tokio::test]

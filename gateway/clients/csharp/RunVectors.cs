@@ -76,7 +76,7 @@ internal static class RunVectors
                 answer["problem"] = new Dictionary<string, object>
                 {
                     { "status", problem.Status }, { "code", problem.Code }, { "title", problem.Title }, { "hint", problem.Hint },
-                    { "request_id", problem.RequestId }, { "message", problem.Message },
+                    { "canonical", problem.Canonical }, { "request_id", problem.RequestId }, { "message", problem.Message },
                 };
             }
             catch (HttpRequestException error)
@@ -146,9 +146,12 @@ internal static class RunVectors
             Profile = Profile((Members)Member(settings, "profile", new Dictionary<string, object>())),
             Retries = (int)(long)Member(settings, "retries", 3L),
             MaxWait = TimeSpan.FromSeconds(Convert.ToDouble(Member(settings, "max_wait", 30L), CultureInfo.InvariantCulture)),
-            OnWarning = (name, value) => Warnings.Add(new List<object> { name, value }),
             Clock = () => DateTimeOffset.UtcNow.ToUnixTimeMilliseconds() + offset,
         };
+        if (Text(settings, "warnings") != "default")
+        {
+            client.OnWarning = Text(settings, "warnings") == "off" ? (Action<string, string>)null : (name, value) => Warnings.Add(new List<object> { name, value });
+        }
     }
 
     private static SignpostProfile Profile(IEnumerable<KeyValuePair<string, object>> members)

@@ -6,6 +6,7 @@
 #pragma warning disable 8600, 8601, 8602, 8603, 8604, 8618, 8625, 8632
 
 using System;
+using System.Collections.Concurrent;
 using System.Collections.Generic;
 using System.Globalization;
 using System.Linq;
@@ -32,6 +33,9 @@ public sealed class Signpost
     private static readonly Regex PrefixGrammar = new Regex(@"\A[A-Za-z][A-Za-z0-9-]{0,31}\z");
     private static readonly Regex PathGrammar = new Regex(@"\A/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*\z");
     private static readonly Regex DotSegment = new Regex(@"/(?:\.|%2e){1,2}(?:/|\z)", AnyCase);
+    // Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
+    private static readonly Regex Secret = new Regex("((?:^|&)(?:(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state|confirm|authorization"
+        + @"|credential|passw(?:or)?d|(?:client_)?secret|api_key)=|[^&=]*=(?=(?:Bearer%20)?[\w-]{43}(?:&|\z))))[^&]+", AnyCase);
     private static readonly string[] ConventionHeaders = { "app", "version", "language", "authorization" };
     private static readonly UnicodeCategory[] Unprintable =
     {
@@ -50,7 +54,7 @@ public sealed class Signpost
     private readonly SocketsHttpHandler _handler;
     private readonly HttpClient _http;
     private readonly Random _random = new Random();
-    private readonly HashSet<string> _warned = new HashSet<string>();
+    private readonly ConcurrentDictionary<string, bool> _warned = new ConcurrentDictionary<string, bool>();
     private readonly object _lock = new object();
     private string _app, _version, _language, _prefix = "Acme";
     private volatile string _authorization;
@@ -143,8 +147,9 @@ public sealed class Signpost
     /// <summary>The longest pause before a repetition.</summary>
     public TimeSpan MaxWait { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>Gets version_unknown, deprecated or sunset, and a value: each once for a client.</summary>
-    public Action<string, string> OnWarning { get; set; }
+    /// <summary>Gets version_unknown, deprecated or sunset, and a value: each once for a client. By default standard error does; null: nothing.</summary>
+    public Action<string, string> OnWarning { get; set; } = (name, value) =>
+        Console.Error.WriteLine(Printable($"signpost: {name}: {value}{(name == "version_unknown" ? " served, not the version asked for" : "")}"));
 
     /// <summary>Milliseconds since 1970.</summary>
     public Func<long> Clock { get; set; } = () => DateTimeOffset.UtcNow.ToUnixTimeMilliseconds();
@@ -208,11 +213,11 @@ public sealed class Signpost
         var isCorrected = false;
         for (var repetitions = 0; ; repetitions++)
         {
-            var request = Request(method, path, pairs, NextTime() + offset);
+            var request = Request(method, path, pairs, NextTime() + offset, out string text);
             var pause = Pause(repetitions);
             try
             {
-                var response = await SendAsync(request, path, timeout ?? Timeout, cancellation).ConfigureAwait(false);
+                var response = await SendAsync(request, path, text, timeout ?? Timeout, cancellation).ConfigureAwait(false);
                 KeepOffset(isCorrected, offset);
                 return response;
             }
@@ -323,10 +328,10 @@ public sealed class Signpost
         return (await CallAsync("POST", "/event/send", pairs, idempotencyKey != null, null, cancellation).ConfigureAwait(false)).Object();
     }
 
-    private HttpRequestMessage Request(string method, string path, IEnumerable<KeyValuePair<string, string>> pairs, long time)
+    private HttpRequestMessage Request(string method, string path, IEnumerable<KeyValuePair<string, string>> pairs, long time, out string text)
     {
         var isPost = method == "POST";
-        var text = EncodePairs(pairs, time);
+        text = EncodePairs(pairs, time);
         text = isPost ? text : AsWritten(path, text);
         text += "&sign=" + _rules.Signature("", text, _key, method, path);
         var target = isPost ? path : path + "?" + text;
@@ -362,7 +367,7 @@ public sealed class Signpost
         return written;
     }
 
-    private async Task<SignpostResponse> SendAsync(HttpRequestMessage request, string path, TimeSpan timeout, CancellationToken cancellation)
+    private async Task<SignpostResponse> SendAsync(HttpRequestMessage request, string path, string text, TimeSpan timeout, CancellationToken cancellation)
     {
         SignpostResponse response;
         using (request)
@@ -391,7 +396,14 @@ public sealed class Signpost
             }
         }
         Warn(response);
-        return response.Status < 400 ? response : throw new SignpostProblem(response);
+        return response.Status < 400 ? response : throw new SignpostProblem(response, ProblemDocument(response), Signed(request.Method.Method, path, text));
+    }
+
+    /// <summary>What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7.</summary>
+    private string Signed(string method, string path, string text)
+    {
+        var masked = Secret.Replace(text, "$1***").Replace(Encode(_key), "***");
+        return string.Concat(_rules.Canonical("", masked, "<APP_KEY>", method, path).Take(2048));
     }
 
     /// <summary>Whether there was no connection, so that nothing was sent.</summary>
@@ -444,20 +456,16 @@ public sealed class Signpost
 
     private void Warn(SignpostResponse response)
     {
-        var isUnknown = response.Header(Prefix + "-X-Version-Source") == "unknown";
-        Warn("version_unknown", isUnknown ? response.Header(HeaderName("version")) : null);
+        string asked = (Version ?? "").Trim(), served = response.Header(HeaderName("version")) ?? "";
+        var isOther = asked != "" && served != "" && !asked.Equals(served, StringComparison.OrdinalIgnoreCase);
+        Warn("version_unknown", isOther || response.Header(Prefix + "-X-Version-Source") == "unknown" ? served : null);
         Warn("deprecated", response.Header("Deprecation"));
         Warn("sunset", response.Header("Sunset"));
     }
 
     private void Warn(string name, string value)
     {
-        bool isNew;
-        lock (_lock)
-        {
-            isNew = value != null && _warned.Add(name);
-        }
-        if (isNew)
+        if (value != null && _warned.TryAdd(name, true))
         {
             OnWarning?.Invoke(name, value);
         }
@@ -895,19 +903,15 @@ public sealed class SignpostLogin
 /// <summary>A response of status 400 or more. Decide by its Code: that never changes. CONTRACT 7.</summary>
 public sealed class SignpostProblem : Exception
 {
-    internal SignpostProblem(SignpostResponse response)
-        : this(response, Signpost.ProblemDocument(response))
-    {
-    }
-
-    private SignpostProblem(SignpostResponse response, IReadOnlyDictionary<string, object> document)
-        : base(Describe(response, document))
+    internal SignpostProblem(SignpostResponse response, IReadOnlyDictionary<string, object> document, string signed)
+        : base(Describe(response, document, signed))
     {
         Status = response.Status;
         Code = Signpost.Text(document, "code") ?? "";
         Title = Signpost.Text(document, "title");
         Detail = Signpost.Text(document, "detail");
         Hint = Signpost.Text(document, "hint");
+        Canonical = Signpost.Text(document, "canonical");
         RequestId = Signpost.Text(document, "request_id") ?? response.Header("X-Request-Id");
         var after = response.Header("Retry-After") ?? "";
         RetryAfter = Regex.IsMatch(after, @"\A[0-9]{1,9}\z") ? int.Parse(after, CultureInfo.InvariantCulture) : (int?)null;
@@ -925,6 +929,9 @@ public sealed class SignpostProblem : Exception
 
     public string Hint { get; }
 
+    /// <summary>The text that the gateway signed: of sign_mismatch only. Below it the message shows the client's.</summary>
+    public string Canonical { get; }
+
     public string RequestId { get; }
 
     /// <summary>Seconds, or null.</summary>
@@ -933,13 +940,15 @@ public sealed class SignpostProblem : Exception
     /// <summary>Milliseconds since 1970, or null.</summary>
     public long? ServerTime { get; }
 
-    private static string Describe(SignpostResponse response, IReadOnlyDictionary<string, object> document)
+    private static string Describe(SignpostResponse response, IReadOnlyDictionary<string, object> document, string signed)
     {
         var code = Signpost.Text(document, "code");
         var texts = new[] { Signpost.Text(document, "title"), Signpost.Text(document, "hint") ?? Signpost.Text(document, "detail") };
         var said = texts.Where(text => text != null);
         var id = Signpost.Text(document, "request_id") ?? response.Header("X-Request-Id");
         var message = response.Status + (code == null ? "" : $" {code}: {string.Join(" ", said)}") + (id == null ? "" : $" (request {id})");
-        return Signpost.Printable(message);
+        var canonical = Signpost.Text(document, "canonical");
+        var compared = canonical == null ? new string[0] : new[] { "the gateway signed: " + canonical, "this client signed: " + signed };
+        return string.Join("\n", new[] { message }.Concat(compared).Select(Signpost.Printable));
     }
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"math/rand"
 	"mime"
@@ -28,6 +29,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -47,6 +49,10 @@ var (
 	pathGrammar       = regexp.MustCompile(`^/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$`)
 	dotSegment        = regexp.MustCompile(`(?i)/(?:\.|%2e){1,2}(?:/|$)`)
 	retryAfterGrammar = regexp.MustCompile(`^[0-9]{1,9}$`)
+	// Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
+	secretNames = regexp.MustCompile(`(?i)((?:^|&)(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state|confirm|authorization|` +
+		`credential|passw(?:or)?d|(?:client_)?secret|api_key)=)[^&]+`)
+	credentials = regexp.MustCompile(`(?i)=(?:Bearer%20)?[\w-]{43}(&|$)`)
 
 	presets = map[string]Profile{
 		"plain":    {},
@@ -98,7 +104,7 @@ type Settings struct {
 	Timeout        time.Duration // for a whole request and its response; default 65 s
 	Retries        int           // repetitions of a call at most; 0 is the default 3, a negative number is none
 	MaxWait        time.Duration // longest pause before a repetition; default 30 s
-	// OnWarning gets version_unknown, deprecated or sunset, and a value: each once for a client.
+	// OnWarning gets version_unknown, deprecated or sunset, and a value: each once for a client. Default: the standard logger.
 	OnWarning func(name, value string)
 	Clock     func() int64 // milliseconds since 1970; default the system's
 }
@@ -122,6 +128,7 @@ type Problem struct {
 	Status                         int
 	Code                           string // empty if the body is no problem document, as are the other members that it lacks
 	Title, Detail, Hint, RequestID string
+	Canonical, signed              string // what the gateway signed, of sign_mismatch only; what the client signed
 	RetryAfter                     time.Duration
 	ServerTime                     int64 // milliseconds since 1970; of time_out_of_window
 }
@@ -138,7 +145,11 @@ func (p *Problem) Error() string {
 	if p.RequestID != "" {
 		text += " (request " + p.RequestID + ")"
 	}
-	return printable(text)
+	text = printable(text)
+	if p.Canonical != "" {
+		text += "\nthe gateway signed: " + printable(p.Canonical) + "\nthis client signed: " + printable(p.signed)
+	}
+	return text
 }
 
 // Response is a response with a status below 400.
@@ -215,11 +226,11 @@ type Client struct {
 	settings Settings
 	http     *http.Client
 
+	authorization atomic.Value // string
+	offset        atomic.Int64 // milliseconds to add to the clock
+	warned        sync.Map
 	mutex         sync.Mutex // of what follows
-	authorization string
-	offset        int64 // milliseconds to add to the clock
-	lastTime      int64 // of the clock, without the offset
-	warned        map[string]bool
+	lastTime      int64      // of the clock, without the offset
 	random        *rand.Rand
 }
 
@@ -259,6 +270,9 @@ func New(settings Settings) (*Client, error) {
 	if s.Profile, err = s.Profile.complete(); err != nil {
 		return nil, err
 	}
+	if s.OnWarning == nil {
+		s.OnWarning = logWarning
+	}
 	if s.Clock == nil {
 		s.Clock = func() int64 { return time.Now().UnixMilli() }
 	}
@@ -271,13 +285,12 @@ func New(settings Settings) (*Client, error) {
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	doNotFollow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{
-		settings:      settings,
-		http:          &http.Client{Transport: transport, CheckRedirect: doNotFollow},
-		authorization: s.Authorization,
-		warned:        map[string]bool{},
-		random:        rand.New(rand.NewSource(time.Now().UnixNano())),
-	}, nil
+	client := &Client{
+		settings: settings,
+		http:     &http.Client{Transport: transport, CheckRedirect: doNotFollow},
+		random:   rand.New(rand.NewSource(time.Now().UnixNano())),
+	}
+	return client, client.SetAuthorization(s.Authorization)
 }
 
 // Format writes no secret.
@@ -286,20 +299,14 @@ func (c *Client) Format(state fmt.State, _ rune) {
 }
 
 // Authorization is the user's credential, or empty.
-func (c *Client) Authorization() string {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.authorization
-}
+func (c *Client) Authorization() string { return c.authorization.Load().(string) }
 
 // SetAuthorization sets the user's credential. Login does it, too, and Logout removes it.
 func (c *Client) SetAuthorization(credential string) error {
 	if err := checkHeader("authorization", credential); err != nil {
 		return err
 	}
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.authorization = credential
+	c.authorization.Store(credential)
 	return nil
 }
 
@@ -336,7 +343,7 @@ func (c *Client) Call(method, path string, pairs Pairs, options ...CallOption) (
 	for _, option := range options {
 		option(&o)
 	}
-	offset, isCorrected := c.clockOffset(), false
+	offset, isCorrected := c.offset.Load(), false
 	for repetitions := 0; ; repetitions++ {
 		text, err := Sign(pairs, c.settings.Key, c.settings.Profile, method, path, c.nextTime()+offset)
 		if err != nil {
@@ -347,7 +354,7 @@ func (c *Client) Call(method, path string, pairs Pairs, options ...CallOption) (
 		isProblem := errors.As(err, &problem)
 		isOutOfWindow := isProblem && problem.Code == "time_out_of_window"
 		if isCorrected && !isOutOfWindow && (err == nil || isProblem) {
-			c.setClockOffset(offset)
+			c.offset.Store(offset) // The gateway took the time of the request.
 		}
 		if err == nil {
 			return response, nil
@@ -520,7 +527,7 @@ func (c *Client) send(method, path, text string, o callOptions) (*Response, erro
 	response := &Response{answer.StatusCode, answer.Header, content}
 	c.warn(response.Headers)
 	if response.Status >= 400 {
-		return nil, problemOf(response)
+		return nil, problemOf(response, c.signed(method, path, text))
 	}
 	return response, nil
 }
@@ -549,19 +556,6 @@ func (c *Client) correction(serverTime int64) (offset int64, isPossible bool) {
 	return offset, offset <= maxClockError.Milliseconds() && offset >= -maxClockError.Milliseconds()
 }
 
-func (c *Client) clockOffset() int64 {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.offset
-}
-
-// setClockOffset keeps a correction for later calls, once the gateway took the time of a request.
-func (c *Client) setClockOffset(offset int64) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.offset = offset
-}
-
 // pause is that before a repetition without Retry-After. CONTRACT 10.
 func (c *Client) pause(repetitions int) time.Duration {
 	c.mutex.Lock()
@@ -572,25 +566,41 @@ func (c *Client) pause(repetitions int) time.Duration {
 	return time.Duration(float64(500*time.Millisecond<<repetitions) * (0.5 + c.random.Float64()))
 }
 
+// signed is what the client signed, as the gateway shows it: without the key and secret values, at most 2 KiB. CONTRACT 7.
+func (c *Client) signed(method, path, text string) string {
+	key, _ := Encode(c.settings.Key)
+	masked := credentials.ReplaceAllString(secretNames.ReplaceAllString(text, "${1}***"), "=***$1")
+	signed, _ := Canonical("", strings.ReplaceAll(masked, key, "***"), c.settings.Profile, method, path)
+	return fmt.Sprintf("%.2048s", signed)
+}
+
+func logWarning(name, value string) {
+	if name == "version_unknown" {
+		value += " served, not the version asked for"
+	}
+	log.Printf("signpost: %s: %s", name, printable(value))
+}
+
 func (c *Client) warn(headers http.Header) {
 	found := [][2]string{{"deprecated", headers.Get("Deprecation")}, {"sunset", headers.Get("Sunset")}}
-	if headers.Get(c.settings.Prefix+"-X-Version-Source") == "unknown" {
-		found = append(found, [2]string{"version_unknown", headers.Get(c.settings.HeaderNames.Version)})
+	asked, served := strings.TrimSpace(c.settings.Version), headers.Get(c.settings.HeaderNames.Version)
+	isOther := asked != "" && served != "" && !strings.EqualFold(asked, served)
+	if isOther || headers.Get(c.settings.Prefix+"-X-Version-Source") == "unknown" {
+		found = append(found, [2]string{"version_unknown", served})
 	}
 	for _, warning := range found {
-		c.mutex.Lock()
-		isNew := warning[1] != "" && !c.warned[warning[0]]
-		c.warned[warning[0]] = c.warned[warning[0]] || isNew
-		c.mutex.Unlock()
-		if isNew && c.settings.OnWarning != nil {
+		if warning[1] == "" {
+			continue
+		}
+		if _, isOld := c.warned.LoadOrStore(warning[0], true); !isOld {
 			c.settings.OnWarning(warning[0], warning[1])
 		}
 	}
 }
 
 // problemOf reads a problem document, or as much as there is of one.
-func problemOf(response *Response) *Problem {
-	problem := &Problem{Status: response.Status, RequestID: response.Headers.Get("X-Request-Id")}
+func problemOf(response *Response, signed string) *Problem {
+	problem := &Problem{Status: response.Status, signed: signed, RequestID: response.Headers.Get("X-Request-Id")}
 	if after := response.Headers.Get("Retry-After"); retryAfterGrammar.MatchString(after) {
 		number, _ := strconv.Atoi(after)
 		problem.RetryAfter = time.Duration(number) * time.Second
@@ -605,7 +615,8 @@ func problemOf(response *Response) *Problem {
 	}
 	var requestID string
 	for name, field := range map[string]any{
-		"title": &problem.Title, "detail": &problem.Detail, "hint": &problem.Hint, "request_id": &requestID, "server_time": &problem.ServerTime,
+		"title": &problem.Title, "detail": &problem.Detail, "hint": &problem.Hint, "canonical": &problem.Canonical,
+		"request_id": &requestID, "server_time": &problem.ServerTime,
 	} {
 		_ = json.Unmarshal(document[name], field) // What is absent or of a wrong type stays empty.
 	}

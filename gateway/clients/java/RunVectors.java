@@ -76,7 +76,7 @@ final class RunVectors {
                 answer = run(command.getKey(), object(command.getValue()));
             } catch (Signpost.Problem problem) {
                 answer = answer("problem", answer("status", problem.status, "code", problem.code, "title", problem.title,
-                        "hint", problem.hint, "request_id", problem.requestId, "message", problem.getMessage()));
+                        "hint", problem.hint, "canonical", problem.canonical, "request_id", problem.requestId, "message", problem.getMessage()));
             } catch (IOException error) {
                 answer = answer("transport", error.toString());
             } catch (IllegalArgumentException error) {
@@ -125,7 +125,10 @@ final class RunVectors {
         builder.retries(((Number) settings.getOrDefault("retries", 3)).intValue());
         builder.maxWait(Duration.ofMillis((long) (1000 * ((Number) settings.getOrDefault("max_wait", 30)).doubleValue())));
         var offset = ((Number) settings.getOrDefault("clock_offset_ms", 0)).longValue();
-        builder.clock(() -> System.currentTimeMillis() + offset).onWarning((name, value) -> warnings.add(List.of(name, value)));
+        builder.clock(() -> System.currentTimeMillis() + offset);
+        if (!"default".equals(settings.get("warnings"))) {
+            builder.onWarning("off".equals(settings.get("warnings")) ? (name, value) -> {} : (name, value) -> warnings.add(List.of(name, value)));
+        }
         client = builder.build();
     }
 

@@ -26,13 +26,13 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.ThreadLocalRandom;
@@ -59,6 +59,9 @@ public final class Signpost {
     /** CONTRACT 7: the call may have been executed. */
     private static final Set<String> PERHAPS_EXECUTED =
             Set.of("internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping");
+    /** Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7. */
+    private static final Pattern SECRET = Pattern.compile("(?i)((?:^|&)(?:(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state"
+            + "|confirm|authorization|credential|passw(?:or)?d|(?:client_)?secret|api_key)=|[^&=]*=(?=(?:Bearer%20)?[\\w-]{43}(?:&|$))))[^&]+");
     private static final int MAX_PROBLEM_BYTES = 65_536;
     private static final int MAX_RESPONSE_BYTES = 16 << 20;
     /** A day: beyond it, the gateway's clock can as well be wrong. */
@@ -80,7 +83,7 @@ public final class Signpost {
     private volatile String authorization;
     private volatile long clockOffset;
     private long lastTime; // of the clock, without the offset
-    private final Set<String> warned = new HashSet<>();
+    private final Set<String> warned = ConcurrentHashMap.newKeySet();
 
     private Signpost(Builder settings) {
         var url = URL.matcher(settings.url);
@@ -127,7 +130,7 @@ public final class Signpost {
         private Duration timeout = Duration.ofSeconds(65);
         private int retries = 3;
         private Duration maxWait = Duration.ofSeconds(30);
-        private BiConsumer<String, String> onWarning = (name, value) -> {};
+        private BiConsumer<String, String> onWarning = Signpost::logWarning;
         private LongSupplier clock = System::currentTimeMillis;
 
         private Builder(String url, String key) {
@@ -199,7 +202,7 @@ public final class Signpost {
             return this;
         }
 
-        /** Gets version_unknown, deprecated or sunset, and a value: each once for a client. */
+        /** Gets version_unknown, deprecated or sunset, and a value: each once for a client. The logger signpost if it is not set. */
         public Builder onWarning(BiConsumer<String, String> onWarning) {
             this.onWarning = onWarning;
             return this;
@@ -226,23 +229,22 @@ public final class Signpost {
         public final String title;
         public final String detail;
         public final String hint;
+        /** The text that the gateway signed: of sign_mismatch only. Below it the message shows the client's. */
+        public final String canonical;
         public final String requestId;
         /** Seconds, or null. */
         public final Long retryAfter;
         /** Milliseconds since 1970, or null. */
         public final Long serverTime;
 
-        private Problem(Response response) {
-            this(response, response.problemDocument());
-        }
-
-        private Problem(Response response, Map<String, Object> document) {
-            super(describe(response, document));
+        private Problem(Response response, Map<String, Object> document, String signed) {
+            super(describe(response, document, signed));
             status = response.status();
             code = document.isEmpty() ? "" : text(document, "code");
             title = text(document, "title");
             detail = text(document, "detail");
             hint = text(document, "hint");
+            canonical = text(document, "canonical");
             requestId = requestId(response, document);
             var after = response.header("Retry-After");
             retryAfter = after != null && after.matches("[0-9]{1,10}") ? Long.valueOf(after) : null;
@@ -255,21 +257,16 @@ public final class Signpost {
             return id != null ? id : response.header("X-Request-Id");
         }
 
-        /** For example: 403 sign_mismatch: TITLE HINT (request REQUEST_ID). */
-        private static String describe(Response response, Map<String, Object> document) {
-            var message = new StringBuilder().append(response.status());
+        /** For example: 403 sign_mismatch: TITLE HINT (request REQUEST_ID); in further lines what gateway and client signed. */
+        private static String describe(Response response, Map<String, Object> document, String signed) {
             var hint = text(document, "hint");
-            append(message, " ", text(document, "code"), "");
-            append(message, ": ", text(document, "title"), "");
-            append(message, " ", hint != null ? hint : text(document, "detail"), "");
-            append(message, " (request ", requestId(response, document), ")");
-            return printable(message.toString());
+            return response.status() + part(" ", text(document, "code"), "") + part(": ", text(document, "title"), "")
+                    + part(" ", hint != null ? hint : text(document, "detail"), "") + part(" (request ", requestId(response, document), ")")
+                    + part("\nthe gateway signed: ", text(document, "canonical"), "\nthis client signed: " + printable(signed));
         }
 
-        private static void append(StringBuilder message, String before, String text, String after) {
-            if (text != null) {
-                message.append(before).append(text).append(after);
-            }
+        private static String part(String before, String text, String after) {
+            return text == null ? "" : before + printable(text) + after;
         }
     }
 
@@ -565,7 +562,7 @@ public final class Signpost {
         }
         warn(response);
         if (response.status() >= 400) {
-            throw new Problem(response);
+            throw new Problem(response, response.problemDocument(), signed(method, path, text));
         }
         return response;
     }
@@ -600,20 +597,30 @@ public final class Signpost {
         }
     }
 
+    /** What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7. */
+    private String signed(String method, String path, String text) {
+        var masked = SECRET.matcher(text).replaceAll("$1***").replace(encode(key), "***");
+        return String.format("%.2048s", rules.canonical("", masked, "<APP_KEY>", method, path));
+    }
+
+    private static void logWarning(String name, String value) {
+        var said = name.equals("version_unknown") ? value + " served, not the version asked for" : value;
+        System.getLogger("signpost").log(System.Logger.Level.WARNING, printable("signpost: " + name + ": " + said));
+    }
+
     private void warn(Response response) {
-        if ("unknown".equals(response.header(prefix + "-X-Version-Source"))) {
-            warn("version_unknown", response.header(headerName("version")));
+        var asked = values.get("version");
+        var served = response.header(headerName("version"));
+        var isOther = asked != null && served != null && !asked.isBlank() && !asked.strip().equalsIgnoreCase(served);
+        if (isOther || "unknown".equals(response.header(prefix + "-X-Version-Source"))) {
+            warn("version_unknown", served);
         }
         warn("deprecated", response.header("Deprecation"));
         warn("sunset", response.header("Sunset"));
     }
 
     private void warn(String name, String value) {
-        boolean isNew;
-        synchronized (this) {
-            isNew = value != null && warned.add(name);
-        }
-        if (isNew) {
+        if (value != null && warned.add(name)) {
             onWarning.accept(name, value);
         }
     }

@@ -46,12 +46,12 @@ async function drive() {
   let client;
   let warnings = [];
 
-  function newClient({ header_names, max_wait, clock_offset_ms = 0, ...settings }) {
+  function newClient({ header_names, max_wait, clock_offset_ms = 0, warnings: kind = "collected", ...settings }) {
     client = new Client({
       ...settings,
       headerNames: header_names,
       maxWait: max_wait,
-      onWarning: (name, value) => warnings.push([name, value]),
+      onWarning: { collected: (name, value) => warnings.push([name, value]), off: null }[kind],
       clock: () => Date.now() + clock_offset_ms,
     });
     return { ok: true };
@@ -81,8 +81,8 @@ async function drive() {
 
 function failed(error) {
   if (error instanceof Problem) {
-    const { status, code, title, hint, requestId, message } = error;
-    return { problem: { status, code, title, hint, request_id: requestId, message } };
+    const { status, code, title, hint, canonical, requestId, message } = error;
+    return { problem: { status, code, title, hint, canonical, request_id: requestId, message } };
   }
   if (error instanceof TransportError) return { transport: error.message };
   if (error instanceof TypeError) return { argument: error.message };

@@ -42,8 +42,8 @@ export interface Settings {
   retries?: number;
   /** The longest pause before a repetition: by default 30. If the gateway asks for a longer one, the call fails at once. */
   maxWait?: number;
-  /** Gets each warning once, with its first value. Errors that it throws are those of the call. */
-  onWarning?: (name: WarningName, value: string) => void;
+  /** Gets each warning once, with its first value: by default `console.warn`, with null nothing. Errors that it throws are those of the call. */
+  onWarning?: ((name: WarningName, value: string) => void) | null;
   /** Milliseconds since 1970: by default `Date.now`. */
   clock?: () => number;
   /** Used instead of the global `fetch`: for a proxy, a time limit of connecting, or a certificate of your own. */
@@ -106,6 +106,8 @@ export class Problem extends Error {
   readonly title: string | null;
   readonly detail: string | null;
   readonly hint: string | null;
+  /** The text that the gateway signed: of `sign_mismatch` only. Below it the message shows the client's. */
+  readonly canonical: string | null;
   readonly requestId: string | null;
   /** Seconds. */
   readonly retryAfter: number | null;

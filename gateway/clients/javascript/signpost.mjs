@@ -28,6 +28,9 @@ const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "no
 const PERHAPS_EXECUTED = ["internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping"];
 // Node's codes of connections that were never made. A browser tells none.
 const NOT_CONNECTED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
+// Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
+const SECRET =
+  /((?:^|&)(?:(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state|confirm|authorization|credential|passw(?:or)?d|(?:client_)?secret|api_key)=|[^&=]*=(?=(?:Bearer%20)?[\w-]{43}(?:&|$))))[^&]+/gi;
 const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
 const MAX_PROBLEM_BYTES = 65_536;
 const MAX_CORRECTION_MS = 24 * 3_600_000;
@@ -37,19 +40,23 @@ const utf8 = new TextEncoder();
 
 /** A response with a status of 400 or more. CONTRACT 7. */
 export class Problem extends Error {
-  constructor(response) {
+  constructor(response, signed) {
     const document = problemDocument(response);
     const text = (name) => (typeof document[name] === "string" ? document[name] : null);
     const code = text("code") ?? "";
     const said = [text("title"), text("hint") ?? text("detail")].filter(Boolean).join(" ");
     const requestId = text("request_id") ?? response.headers.get("X-Request-Id");
-    super(printable(`${response.status}${code && ` ${code}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`));
+    const lines = [`${response.status}${code && ` ${code}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`];
+    const canonical = text("canonical");
+    if (canonical !== null) lines.push(`the gateway signed: ${canonical}`, `this client signed: ${signed}`);
+    super(lines.map(printable).join("\n"));
     this.name = "Problem";
     this.status = response.status;
     this.code = code;
     this.title = text("title");
     this.detail = text("detail");
     this.hint = text("hint");
+    this.canonical = canonical;
     this.requestId = requestId;
     const retryAfter = response.headers.get("Retry-After") ?? "";
     this.retryAfter = /^[0-9]{1,10}$/.test(retryAfter) ? Number(retryAfter) : null;
@@ -140,7 +147,7 @@ export class Client {
 
   constructor(settings) {
     const { url, key, app, prefix = "Acme", version, language, authorization, profile, headerNames, ...others } = settings;
-    const { timeout = 65, retries = 3, maxWait = 30, onWarning = () => {}, clock = Date.now, fetch, ...unknown } = others;
+    const { timeout = 65, retries = 3, maxWait = 30, onWarning = logWarning, clock = Date.now, fetch, ...unknown } = others;
     for (const name of Object.keys(unknown)) throw new TypeError(`there is no setting ${name}`);
     this.#origin = originOf(url);
     this.#key = checkedKey(key);
@@ -154,7 +161,7 @@ export class Client {
     this.#timeout = checkedTimeout(timeout);
     this.#retries = retries;
     this.#maxWait = maxWait;
-    this.#onWarning = onWarning;
+    this.#onWarning = onWarning ?? (() => {});
     this.#clock = clock;
     this.#fetch = fetch ?? ((address, init) => globalThis.fetch(address, init));
   }
@@ -273,7 +280,7 @@ export class Client {
       return new TransportError(`${method} ${path} at ${this.#origin}: ${reason}`, !NOT_CONNECTED.includes(code));
     }
     this.#warn(response.headers);
-    return response.status < 400 ? response : new Problem(response);
+    return response.status < 400 ? response : new Problem(response, this.#signed(method, path, text));
   }
 
   /** The clock's time, but one that no other request of this client has: two equal requests with one time would have one signature. */
@@ -291,10 +298,17 @@ export class Client {
     return Math.abs(serverTime - now) <= MAX_CORRECTION_MS ? serverTime - now : null;
   }
 
+  /** What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7. */
+  #signed(method, path, text) {
+    const masked = text.replace(SECRET, "$1***").replaceAll(encode(this.#key), "***");
+    return canonicalText("", masked, "<APP_KEY>", this.#profile, method, path).slice(0, 2048);
+  }
+
   #warn(headers) {
-    const isUnknown = headers.get(this.#sourceName) === "unknown";
+    const [asked, served] = [this.#values.version?.trim(), headers.get(this.#names.version)];
+    const isOther = headers.get(this.#sourceName) === "unknown" || (asked && served && asked.toLowerCase() !== served.toLowerCase());
     const found = [
-      ["version_unknown", isUnknown ? headers.get(this.#names.version) : null],
+      ["version_unknown", isOther ? served : null],
       ["deprecated", headers.get("Deprecation")],
       ["sunset", headers.get("Sunset")],
     ];
@@ -510,6 +524,10 @@ async function bytesOf(body) {
     }
   }
   return new Uint8Array(await new Blob(chunks).arrayBuffer());
+}
+
+function logWarning(name, value) {
+  console.warn(printable(`signpost: ${name}: ${value}${name === "version_unknown" ? " served, not the version asked for" : ""}`));
 }
 
 function sleep(seconds) {

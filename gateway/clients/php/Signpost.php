@@ -21,13 +21,15 @@ class Problem extends \RuntimeException
     public ?string $title;
     public ?string $detail;
     public ?string $hint;
+    /** The text that the gateway signed: of sign_mismatch only. Below it the message shows $signed, the client's. */
+    public ?string $canonical;
     public ?string $requestId;
     /** Seconds. */
     public ?int $retryAfter;
     /** Milliseconds since 1970, below 2^53: of time_out_of_window only. */
     public ?int $serverTime;
 
-    public function __construct(Response $response)
+    public function __construct(Response $response, #[\SensitiveParameter] string $signed = "")
     {
         $document = self::document($response);
         $text = static fn (string $name): ?string => is_string($document[$name] ?? null) ? $document[$name] : null;
@@ -35,6 +37,7 @@ class Problem extends \RuntimeException
         $this->title = $text("title");
         $this->detail = $text("detail");
         $this->hint = $text("hint");
+        $this->canonical = $text("canonical");
         $this->requestId = $text("request_id") ?? $response->header("X-Request-Id");
         $retryAfter = $response->header("Retry-After") ?? "";
         $this->retryAfter = preg_match('/^[0-9]{1,10}$/D', $retryAfter) ? (int) $retryAfter : null;
@@ -42,9 +45,9 @@ class Problem extends \RuntimeException
         $this->serverTime = is_int($serverTime) && $serverTime >= 0 && $serverTime < 2 ** 53 ? $serverTime : null;
         $code = $text("code") ?? "";
         $said = implode(" ", array_filter([$this->title, $this->hint ?? $this->detail], static fn ($part): bool => ($part ?? "") !== ""));
-        parent::__construct(Check::printable(
-            rtrim("$this->status $code") . ($said === "" ? "" : ": $said") . ($this->requestId === null ? "" : " (request $this->requestId)"),
-        ));
+        $message = rtrim("$this->status $code") . ($said === "" ? "" : ": $said") . ($this->requestId === null ? "" : " (request $this->requestId)");
+        $compared = $this->canonical === null ? [] : ["the gateway signed: $this->canonical", "this client signed: $signed"];
+        parent::__construct(implode("\n", array_map([Check::class, "printable"], [$message, ...$compared])));
         $this->code = $code;
     }
 
@@ -162,6 +165,9 @@ class Client
     private const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "no_healthy_backend", "version_brownout"];
     // CONTRACT 7: the call may have been executed.
     private const PERHAPS_EXECUTED = ["internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping"];
+    // Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
+    private const SECRET = '/((?:^|&)(?:(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state|confirm|authorization|credential|passw(?:or)?d'
+        . '|(?:client_)?secret|api_key)=|[^&=]*=(?=(?:Bearer%20)?[\w-]{43}(?:&|$))))[^&]+/i';
     private const MAX_CORRECTION_MS = 24 * 3_600_000;
     private const CHECK_WAIT = 30;
 
@@ -184,7 +190,8 @@ class Client
     /**
      * $url is the gateway's origin. $profile has the members preset, values, layout, empty, leave_out, cover and algorithm; what it lacks is as in the
      * preset. $headerNames (of app, version, language, authorization) replace those of the prefix. Times are in seconds: $timeout is that of
-     * a whole request and its response, $maxWait the longest pause before a repetition. $onWarning gets a name and a value; $clock returns milliseconds since 1970.
+     * a whole request and its response, $maxWait the longest pause before a repetition. $onWarning gets a name and a value: without one,
+     * error_log() does. $clock returns milliseconds since 1970.
      * Throws \InvalidArgumentException for settings that cannot be right.
      */
     public function __construct(
@@ -232,7 +239,9 @@ class Client
             $this->values[$header] = self::headerValue($header, $value);
         }
         $this->setAuthorization($authorization);
-        $this->onWarning = \Closure::fromCallable($onWarning ?? static fn () => null);
+        $this->onWarning = \Closure::fromCallable($onWarning ?? static function (string $name, string $value): void {
+            error_log(Check::printable("signpost: $name: $value" . ($name === "version_unknown" ? " served, not the version asked for" : "")));
+        });
         $this->clock = \Closure::fromCallable($clock ?? static fn (): int => (int) (microtime(true) * 1000));
     }
 
@@ -276,7 +285,7 @@ class Client
                 $text = sign($pairs, ($this->key)(), $this->profile, $method, $path, $time);
                 $response = $this->send($method, $path, $text, $timeout ?? $this->timeout);
                 $this->warn($response);
-                $failure = $response->status < 400 ? null : new Problem($response);
+                $failure = $response->status < 400 ? null : new Problem($response, $this->signed($method, $path, $text));
                 $isOutside = $failure !== null && $failure->code === "time_out_of_window";
                 if ($isOutside && $corrected === null) {
                     $corrected = $this->correction($failure->serverTime);
@@ -389,11 +398,19 @@ class Client
         return $serverTime !== null && abs($serverTime - $now) <= self::MAX_CORRECTION_MS ? $serverTime - $now : null;
     }
 
+    /** What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7. */
+    private function signed(string $method, string $path, #[\SensitiveParameter] string $text): string
+    {
+        $masked = str_replace(encode(($this->key)()), "***", preg_replace(self::SECRET, '$1***', $text));
+        return preg_replace('/^(.{2048}).*/su', '$1', canonical("", $masked, $this->profile, $method, $path)) ?? "";
+    }
+
     private function warn(Response $response): void
     {
-        $isUnknown = $response->header($this->sourceName) === "unknown";
+        [$asked, $served] = [trim($this->values["version"] ?? ""), $response->header($this->names["version"]) ?? ""];
+        $isOther = $asked !== "" && $served !== "" && strcasecmp($asked, $served) !== 0;
         $found = [
-            "version_unknown" => $isUnknown ? $response->header($this->names["version"]) : null,
+            "version_unknown" => $isOther || $response->header($this->sourceName) === "unknown" ? $served : null,
             "deprecated" => $response->header("Deprecation"),
             "sunset" => $response->header("Sunset"),
         ];

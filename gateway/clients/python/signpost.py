@@ -12,6 +12,7 @@ import hmac
 import http.client
 import io
 import json
+import logging
 import random
 import re
 import socket
@@ -57,6 +58,10 @@ _DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 # Control and format characters, separators of lines, and what is no text. CONTRACT 7.
 _UNPRINTABLE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 _JOINERS = "\u200c\u200d"
+# Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
+_SECRET = re.compile(
+    "((?:^|&)(?:(?:(?:(?:access|refresh|id)_)?token|ticket|code(?:_verifier)?|state|confirm|authorization|credential|passw(?:or)?d"
+    r"|(?:client_)?secret|api_key)=|[^&=]*=(?=(?:Bearer%20)?[\w-]{43}(?:&|\Z))))[^&]+", re.IGNORECASE)
 _MAX_HEAD_BYTES = 65_536
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 _MAX_PROBLEM_BYTES = 65_536
@@ -68,9 +73,10 @@ class Problem(Exception):
     """A response with a status of 400 or more. Decide by ``code``: it never changes. CONTRACT 7.
 
     ``code`` is empty if the body is no problem document. ``retry_after`` is in seconds, ``server_time`` in milliseconds since 1970.
+    ``canonical`` is the text that the gateway signed, of ``sign_mismatch``; below it the message shows ``signed``, the client's.
     """
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: Response, signed: str = "") -> None:
         document = _problem_document(response)
 
         def text(name: str) -> str | None:
@@ -83,6 +89,7 @@ class Problem(Exception):
         self.title = text("title")
         self.detail = text("detail")
         self.hint = text("hint")
+        self.canonical = text("canonical")
         self.request_id: str | None = text("request_id") or response.headers.get("X-Request-Id")
         retry_after = re.fullmatch("[0-9]{1,10}", response.headers.get("Retry-After", ""))
         self.retry_after = int(retry_after.group()) if retry_after else None
@@ -90,7 +97,10 @@ class Problem(Exception):
         self.server_time: int | None = server_time if type(server_time) is int and 0 <= server_time < 2**53 else None
         said = " ".join(part for part in (self.title, self.hint or self.detail) if part)
         message = f"{self.status} {self.code}".rstrip() + (f": {said}" if said else "")
-        super().__init__(_printable(message + (f" (request {self.request_id})" if self.request_id else "")))
+        lines = [message + (f" (request {self.request_id})" if self.request_id else "")]
+        if self.canonical is not None:
+            lines += [f"the gateway signed: {self.canonical}", f"this client signed: {signed}"]
+        super().__init__("\n".join(map(_printable, lines)))
 
 
 class TransportError(OSError):
@@ -165,13 +175,19 @@ def sign(
     return f"{text}&sign={signature('', text, key, profile, method, path)}"
 
 
+def _log_warning(name: str, value: str) -> None:
+    said = f"{value} served, not the version asked for" if name == "version_unknown" else value
+    logging.getLogger("signpost").warning("signpost: %s: %s", name, _printable(said))
+
+
 class Client:
     """Calls a gateway. Threads can share a client; each call has a connection of its own.
 
     ``url`` is the gateway's origin. ``profile`` has the members ``preset``, ``values``, ``layout``, ``empty``, ``leave_out``,
     ``cover`` and ``algorithm``; what it lacks is as in the preset. Times are in seconds: ``timeout`` is for a
     request and its whole response once connected, ``max_wait`` the longest pause before a repetition. ``on_warning`` gets a name and
-    a value, once for each name; ``clock`` returns milliseconds since 1970. Raises ValueError or TypeError for settings that cannot be right.
+    a value, once for each name: by default it logs, None turns it off. ``clock`` returns milliseconds since 1970. Raises ValueError or
+    TypeError for settings that cannot be right.
     """
 
     def __init__(
@@ -190,7 +206,7 @@ class Client:
         timeout: float = 65.0,
         retries: int = 3,
         max_wait: float = 30.0,
-        on_warning: Callable[[str, str], None] | None = None,
+        on_warning: Callable[[str, str], None] | None = _log_warning,
         clock: Callable[[], int] | None = None,
     ) -> None:
         origin = _URL.fullmatch(url)
@@ -263,7 +279,7 @@ class Client:
                 text = sign(checked, self._key, self._profile, method, path, self._next_time(corrected_offset))
                 response = self._send(method, path, text, self._timeout if timeout is None else timeout)
                 self._warn(response)
-                problem = Problem(response) if response.status >= 400 else None
+                problem = Problem(response, self._signed(method, path, text)) if response.status >= 400 else None
                 if problem is not None and problem.code == "time_out_of_window":
                     if corrected_offset is None and problem.server_time is not None:
                         corrected_offset = self._corrected_offset(problem.server_time)
@@ -385,10 +401,16 @@ class Client:
             self._tried_offset = offset
         return offset if abs(offset) <= _MAX_CORRECTION_MS else None
 
+    def _signed(self, method: str, path: str, text: str) -> str:
+        """What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7."""
+        masked = _SECRET.sub(r"\1***", text).replace(encode(self._key), "***")
+        return canonical("", masked, self._profile, method, path)[:2048]
+
     def _warn(self, response: Response) -> None:
         found = {"deprecated": response.headers.get("Deprecation"), "sunset": response.headers.get("Sunset")}
-        if response.headers.get(self._source_header) == "unknown":
-            found["version_unknown"] = response.headers.get(self._header_names["version"], "")
+        asked, served = (self._values["version"] or "").strip(), response.headers.get(self._header_names["version"], "")
+        if response.headers.get(self._source_header) == "unknown" or (asked and served and asked.lower() != served.lower()):
+            found["version_unknown"] = served
         with self._lock:
             new = [(name, value) for name, value in found.items() if value is not None and name not in self._warned]
             self._warned.update(name for name, _ in new)

@@ -20,7 +20,7 @@ declare -g signpost_status='' signpost_body='' signpost_error=''
 # Its headers by name in lower case: ${signpost_headers[retry-after]:-}.
 declare -gA signpost_headers=()
 # The members of a problem, empty if it has none. Decide by signpost_code: it never changes. CONTRACT 7.
-declare -g signpost_code='' signpost_title='' signpost_detail='' signpost_hint='' signpost_request_id=''
+declare -g signpost_code='' signpost_title='' signpost_detail='' signpost_hint='' signpost_request_id='' signpost_canonical=''
 # Seconds; milliseconds since 1970.
 declare -g signpost_retry_after='' signpost_server_time=''
 # The user's credential. signpost_login sets it, signpost_logout empties it; you can, too. CONTRACT 8.
@@ -48,13 +48,14 @@ declare -gA _signpost_words=(
 #   prefix (Acme)                            of the headers' names; header_app and so on replace one name
 #   preset, values, layout, empty, cover, algorithm, leave_out    the sign profile; leave_out once for each name, empty for none
 #   connect_timeout (5), timeout (65), max_wait (30) in seconds, retries (3): max_wait is the longest pause before a repetition
-#   on_warning                               a function that gets a name and a value, once for each name
+#   on_warning                               a function that gets a name and a value, once for each name; empty for none
 #   clock                                    a function that leaves milliseconds since 1970 in REPLY
 signpost_client() {
     local setting name value must is_listed=''
     local names=' url key app version language authorization prefix header_app header_version header_language header_authorization preset'
     names+=' values layout empty cover algorithm leave_out connect_timeout timeout max_wait retries on_warning clock '
     local -A given=([prefix]=Acme [preset]=plain [connect_timeout]=5 [timeout]=65 [max_wait]=30 [retries]=3 [clock]=_signpost_system_clock)
+    given[on_warning]=_signpost_print_warning
     local -a leave_out=()
     for setting; do
         name=${setting%%=*} value=${setting#*=}
@@ -101,7 +102,7 @@ signpost_client() {
 signpost_call() {
     local method path is_repeatable='' timeout=${_signpost[timeout]:-} pairs='' has_time=''
     _signpost_arguments "$@" || return
-    local repetitions=0 corrected_offset='' pause result
+    local repetitions=0 corrected_offset='' pause result compared
     while :; do
         _signpost_sign || return
         result=0
@@ -132,7 +133,7 @@ signpost_call() {
         _signpost_seconds "$pause"
         sleep "$REPLY"
     done
-    _signpost_fail $((result == 4 ? 3 : result)) "$signpost_error"
+    _signpost_fail $((result == 4 ? 3 : result)) "$signpost_error" "$compared"
 }
 
 # signpost_sign [--separate] METHOD PATH [NAME=VALUE]…: leaves in REPLY the text to send as query or form: the pairs in their order, then
@@ -232,8 +233,8 @@ signpost_read_json() {
 
 _signpost_fail() {
     _signpost_printable "$2"
-    signpost_error=$REPLY
-    printf 'signpost: %s\n' "$REPLY" >&2
+    signpost_error=$REPLY${3:-}
+    printf 'signpost: %s\n' "$signpost_error" >&2
     return "$1"
 }
 
@@ -274,7 +275,7 @@ _signpost_allows() {
         leave_out) must='a name other than time' && [[ $2 != time ]] ;;
         connect_timeout | timeout | max_wait) must='seconds' && [[ $2 =~ ^[0-9]{1,6}(\.[0-9]+)?$ ]] ;;
         retries) must='a number' && [[ $2 =~ ^[0-9]{1,6}$ ]] ;;
-        on_warning | clock) must='the name of a function' && declare -F -- "$2" >/dev/null ;;
+        on_warning | clock) must='the name of a function' && { [[ $1$2 == on_warning ]] || declare -F -- "$2" >/dev/null; } ;;
         *) must="one of ${_signpost_words[$1]}" && [[ -n $2 && " ${_signpost_words[$1]} " == *" $2 "* ]] ;;
     esac
 }
@@ -476,7 +477,7 @@ _signpost_pads() {
 _signpost_send() {
     local LC_ALL=C url=${_signpost[url]}$path config='' name value output result head line heads=0 max_head=65536 max_body=$((16 << 20))
     local -a lines
-    signpost_status='' signpost_body='' signpost_error='' signpost_headers=()
+    signpost_status='' signpost_body='' signpost_error='' signpost_headers=() signpost_canonical='' compared=''
     signpost_code='' signpost_title='' signpost_detail='' signpost_hint='' signpost_request_id='' signpost_retry_after='' signpost_server_time=''
     if [[ $method == GET ]]; then
         url+="?$1"
@@ -544,10 +545,10 @@ _signpost_send() {
             signpost_headers[$name]+=${signpost_headers[$name]+, }${BASH_REMATCH[2]}
         fi
     done
-    [[ $signpost_status -lt 400 ]] || _signpost_problem
+    [[ $signpost_status -lt 400 ]] || _signpost_problem "$1"
 }
 
-# Reads the response as a problem. Returns 1.
+# TEXT that was sent: reads the response as a problem. Returns 1.
 _signpost_problem() {
     local text
     signpost_request_id=${signpost_headers[x-request-id]:-}
@@ -558,6 +559,7 @@ _signpost_problem() {
         ! _signpost_has_text title || signpost_title=$REPLY
         ! _signpost_has_text detail || signpost_detail=$REPLY
         ! _signpost_has_text hint || signpost_hint=$REPLY
+        ! _signpost_has_text canonical || signpost_canonical=$REPLY
         ! _signpost_has_text request_id || signpost_request_id=$REPLY
         if [[ ${signpost_json_kind[server_time]:-} == number && ${signpost_json[server_time]} =~ ^[0-9]{1,16}$ &&
             ${signpost_json[server_time]} -lt $((1 << 53)) ]]; then
@@ -568,12 +570,35 @@ _signpost_problem() {
     signpost_error=$signpost_status${signpost_code:+ $signpost_code}
     [[ $text == ' ' ]] || signpost_error+=": $text"
     signpost_error+=${signpost_request_id:+ (request $signpost_request_id)}
+    if [[ -n $signpost_canonical ]]; then
+        _signpost_printable "$signpost_canonical"
+        compared=$'\n'"the gateway signed: $REPLY"
+        _signpost_signed "$1"
+        compared+=$'\n'"this client signed: $REPLY"
+    fi
     return 1
 }
 
+# TEXT: leaves in REPLY what the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7.
+_signpost_signed() {
+    local -a masked=()
+    local IFS='&' pair secret='^(((access|refresh|id)_)?token|ticket|code(_verifier)?|state|confirm|authorization|credential|passw(or)?d'
+    secret+='|(client_)?secret|api_key)=.|^[^=]*=(bearer%20)?[a-z0-9_-]{43}$'
+    for pair in $1; do
+        [[ ! ${pair,,} =~ $secret ]] || pair=${pair%%=*}=***
+        masked+=("$pair")
+    done
+    pair=${masked[*]}
+    _signpost_encode "${_signpost[key]}"
+    _signpost_canonical '' "${pair//"$REPLY"/***}" "$method" "$path" '<APP_KEY>'
+    _signpost_printable "${REPLY:0:2048}"
+}
+
 _signpost_warn() {
-    local source=${_signpost[prefix],,}-x-version-source version=${_signpost[header_version],,}
-    [[ ${signpost_headers[$source]:-} != unknown ]] || _signpost_warn_once version_unknown "${signpost_headers[$version]:-}"
+    local source=${_signpost[prefix],,}-x-version-source version=${_signpost[header_version],,} asked=${_signpost[version]:-}
+    version=${signpost_headers[$version]:-} asked=${asked// /}
+    [[ ${signpost_headers[$source]:-} != unknown && (-z $asked || -z $version || ${asked,,} == "${version,,}") ]] ||
+        _signpost_warn_once version_unknown "$version"
     [[ -z ${signpost_headers[deprecation]:-} ]] || _signpost_warn_once deprecated "${signpost_headers[deprecation]}"
     [[ -z ${signpost_headers[sunset]:-} ]] || _signpost_warn_once sunset "${signpost_headers[sunset]}"
 }
@@ -582,6 +607,12 @@ _signpost_warn_once() {
     [[ ${_signpost[warned]} != *" $1 "* && -n ${_signpost[on_warning]:-} ]] || return 0
     _signpost[warned]+=" $1 "
     "${_signpost[on_warning]}" "$1" "$2" || return 0
+}
+
+_signpost_print_warning() {
+    _signpost_printable "$1: $2"
+    [[ $1 != version_unknown ]] || REPLY+=' served, not the version asked for'
+    printf 'signpost: %s\n' "$REPLY" >&2
 }
 
 # ARGUMENTS of signpost_call: calls, and reads the response into signpost_json.

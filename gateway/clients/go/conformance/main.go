@@ -87,6 +87,7 @@ type settings struct {
 	Retries       *int
 	MaxWait       *float64 `json:"max_wait"`
 	ClockOffsetMs int64    `json:"clock_offset_ms"`
+	Warnings      string
 }
 
 type command struct {
@@ -126,7 +127,7 @@ func drive() {
 		var argument signpost.ArgumentError
 		switch {
 		case errors.As(err, &problem):
-			members := object{"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": nil, "request_id": problem.RequestID, "message": problem.Error()}
+			members := object{"status": problem.Status, "code": problem.Code, "title": problem.Title, "hint": nil, "canonical": problem.Canonical, "request_id": problem.RequestID, "message": problem.Error()}
 			if problem.Hint != "" {
 				members["hint"] = problem.Hint
 			}
@@ -199,10 +200,11 @@ func (d *driver) connect(s *settings) (err error) {
 	if s.MaxWait != nil {
 		maxWait = time.Duration(*s.MaxWait*float64(time.Second)) + 1 // Zero is the default.
 	}
+	collect := func(name, value string) { d.warnings = append(d.warnings, [2]string{name, value}) }
 	d.client, err = signpost.New(signpost.Settings{
 		URL: s.URL, Key: s.Key, App: s.App, Prefix: s.Prefix, Version: s.Version, Language: s.Language, Authorization: s.Authorization,
 		Profile: profile, Retries: retries, MaxWait: maxWait,
-		OnWarning: func(name, value string) { d.warnings = append(d.warnings, [2]string{name, value}) },
+		OnWarning: map[string]func(name, value string){"": collect, "off": func(string, string) {}}[s.Warnings],
 		Clock:     func() int64 { return time.Now().UnixMilli() + s.ClockOffsetMs },
 	})
 	return err

@@ -12,6 +12,8 @@ mod commands;
 // Invalid configuration.
 mod configuration;
 mod console;
+// A night of incidents, as each face tells of them.
+mod night;
 // Every key of every example, changed while the program runs.
 mod every_key;
 // Warnings and rejected settings at the start.

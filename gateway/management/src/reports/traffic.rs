@@ -168,9 +168,10 @@ impl Counted {
 
 /// The applications whose requests were rejected since then, as far as their idents are known.
 fn rejected_apps(watch: &Watch, since: Timestamp) -> BTreeMap<Box<str>, u64> {
-    // Of an unknown ident, anyone can send any number.
+    // Of an unknown ident, anyone can send any number; what a backend fails is no fault of the application.
     let is_known = |seen: &SeenRequest| seen.code.as_deref() != Some("app_not_found");
-    let is_new = |seen: &SeenRequest| seen.at >= since && seen.app.is_some() && is_known(seen);
+    let is_counted = |seen: &SeenRequest| seen.app.is_some() && seen.status < 500 && is_known(seen);
+    let is_new = |seen: &SeenRequest| seen.at >= since && is_counted(seen);
     let mut apps = BTreeMap::new();
     for seen in watch.last_rejected(is_new, usize::MAX) {
         *apps.entry(seen.app.unwrap_or_default().into()).or_default() += 1;

@@ -1,7 +1,7 @@
 //! Wrong requests, made by chance, each with one mistake: Sign Doctor names it, or says that it does not know if no rule explains
 //! the signature.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Instant};
 
 use md5::{Digest, Md5};
 use signpost_kit::{
@@ -171,6 +171,10 @@ struct At;
 impl Clock for At {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(NOW)
+    }
+
+    fn instant(&self) -> Instant {
+        Instant::now()
     }
 }
 

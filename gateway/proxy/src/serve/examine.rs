@@ -105,36 +105,12 @@ pub(crate) async fn examine<C: Client>(
     if is_preflight || match_own_page(head, target).is_some() {
         return examined.add(StepName::Request, Ok(()));
     }
-    let mut admitted = admit(
-        head.method(),
-        head,
-        head.body(),
-        &peer,
-        &policy.rules.admission,
-    );
-    if let Ok(sent) = &admitted {
-        let ended = match sent.must_be_empty {
-            _ if sent.asks_upgrade && protocol != "HTTP/1.0" => Err(Rejection::UpgradeNotSupported),
-            true => read_form(gateway, sent, &mut request, client)
-                .await
-                .map(drop),
-            false => Ok(()),
-        };
-        admitted = ended.and(admitted);
-    }
-    let mut admitted = examined.add(StepName::Request, admitted)?;
+    let admitted = admit_and_end(gateway, head, &peer, &mut request, client).await;
+    let admitted = examined.add(StepName::Request, admitted)?;
     let sign = policy.verifier.config();
     let verified = match match_callback(admitted.method, head.body(), target, head, sign) {
         Ok(None) => {
-            let found = find_app(gateway, &admitted, &mut request).await;
-            let app = match examined.add(StepName::App, found) {
-                Some(app) => app,
-                None => {
-                    admitted.app = AppHeader::Ident(assumed?.parse().ok()?);
-                    find_app(gateway, &admitted, &mut request).await.ok()?
-                }
-            };
-            examined.app = Some(Arc::clone(&app));
+            let app = app_of(gateway, &admitted, assumed, &mut request, examined).await?;
             let form = match admitted.must_be_empty {
                 true => Ok(Vec::new()),
                 false => read_form(gateway, &admitted, &mut request, client).await,
@@ -145,24 +121,77 @@ pub(crate) async fn examine<C: Client>(
             .verifier
             .pass_callback(examined.add(StepName::Callback, callback)??),
     };
+    follow_route(gateway, verified, &admitted, head, examined).await
+}
+
+/// The steps behind the verification.
+async fn follow_route(
+    gateway: &Gateway,
+    verified: VerifiedRequest,
+    admitted: &Admitted<'_>,
+    head: &Head,
+    examined: &mut Examined,
+) -> Option<()> {
+    let target = head.target();
     let now = || gateway.state.clock.now();
-    let routed = choose_route(gateway, verified, &admitted, target, now);
-    let routed = examined.add(
-        StepName::Route,
-        routed.map_err(|rejected| rejected.rejection),
-    )?;
+    let routed = choose_route(gateway, verified, admitted, target, now);
+    let routed = routed.map_err(|rejected| rejected.rejection);
+    let routed = examined.add(StepName::Route, routed)?;
     if routed.route().backend().account.check != AccountCheck::None {
         examined.has_credential = admitted.authorization.is_some();
         if !examined.has_credential {
-            let account = identify_account(&routed, &admitted, head, None, now).await;
+            let account = identify_account(&routed, admitted, head, None, now).await;
             examined.add(StepName::Account, account)?;
         }
     }
     let form = examined.form.as_deref().unwrap_or_default();
-    match bridge(&routed, admitted.method, target, form, sign) {
+    match bridge(
+        &routed,
+        admitted.method,
+        target,
+        form,
+        gateway.policy.verifier.config(),
+    ) {
         Ok(_) => Some(()),
         Err(rejection) => examined.add(StepName::Route, Err(rejection)),
     }
+}
+
+/// What `receive` judges before it looks for the application.
+async fn admit_and_end<'h, C: Client>(
+    gateway: &Gateway,
+    head: &'h Head,
+    peer: &Peer,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) -> Result<Admitted<'h>, Rejection> {
+    let rules = &gateway.policy.rules.admission;
+    let admitted = admit(head.method(), head, head.body(), peer, rules)?;
+    if admitted.asks_upgrade && request.protocol != "HTTP/1.0" {
+        return Err(Rejection::UpgradeNotSupported);
+    }
+    if admitted.must_be_empty {
+        read_form(gateway, &admitted, request, client).await?;
+    }
+    Ok(admitted)
+}
+
+async fn app_of(
+    gateway: &Gateway,
+    admitted: &Admitted<'_>,
+    assumed: Option<&str>,
+    request: &mut Received<'_, Head>,
+    examined: &mut Examined,
+) -> Option<Arc<App>> {
+    let found = find_app(gateway, admitted.app, request).await;
+    examined.app = match examined.add(StepName::App, found) {
+        None => {
+            let assumed = AppHeader::Ident(assumed?.parse().ok()?);
+            find_app(gateway, assumed, request).await.ok()
+        }
+        found => found,
+    };
+    examined.app.clone()
 }
 
 fn verify(

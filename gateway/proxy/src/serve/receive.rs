@@ -18,7 +18,7 @@ use crate::{
         spans::{RequestSpans, Step, samples},
     },
     phases::{
-        admit::{Admitted, admit, refused_body},
+        admit::{Admitted, AppHeader, admit, refused_body},
         bridge::bridge,
         callback::match_callback,
         identify_account::{RequestAccount, identify_account},
@@ -101,7 +101,7 @@ async fn find_and_verify<C: Client>(
     request: &mut Received<'_, Head>,
     client: &mut C,
 ) -> Result<(VerifiedRequest, Vec<u8>, Timestamp), Box<Rejected>> {
-    let app = find_app(gateway, admitted, request).await?;
+    let app = find_app(gateway, admitted.app, request).await?;
     let claimed = |rejection| Rejected::by_claimed(&app, rejection);
     // Also if the head announces no body: over HTTP/2, one may follow nevertheless, and is rejected.
     let form = match admitted.must_be_empty {
@@ -162,14 +162,14 @@ fn begin_spans(gateway: &Gateway, request: &mut Received<'_, Head>, admitted: &m
 /// Finds the application that the request names.
 pub(super) async fn find_app(
     gateway: &Gateway,
-    admitted: &Admitted<'_>,
+    header: AppHeader<'_>,
     request: &mut Received<'_, Head>,
 ) -> Result<Arc<App>, Rejection> {
     let policy = &gateway.policy;
     let paths = &policy.verifier.config().browser_paths;
     let names = &policy.rules.admission.names;
     request.timing.begin_step(Step::LookUpApplication);
-    let app = identify_app(admitted.app, request.target, paths, names, &policy.apps).await?;
+    let app = identify_app(header, request.target, paths, names, &policy.apps).await?;
     request.timing.end_step();
     Ok(app)
 }

@@ -8,6 +8,9 @@ use super::{Noticed, ParsePastedError, Pasted, unread};
 
 /// The type of a body that curl and PowerShell send if they are told none.
 const FORM: &str = "application/x-www-form-urlencoded";
+/// Those of other options.
+const JSON: &str = "application/json";
+const MULTIPART: &str = "multipart/form-data";
 /// The letters of curl's options, each with its word.
 const LETTERS: &str = "Xrequest Hheader Auser-agent bcookie ereferer uuser ddata Gget Ihead Tupload-file Fform ooutput mmax-time \
     Dcacert Ecert ccookie-jar rrange wwrite-out xproxy Uproxy-user Yspeed-limit yspeed-time Ddump-header ssilent Sshow-error \
@@ -29,7 +32,7 @@ const POWERSHELL: [(&str, &str); 8] = [
     ("-body", "data-raw"),
     ("-headers", "headers"),
     ("-websession", "output"),
-    ("-usebasicparsing", "silent"),
+    ("-usebasicparsing", "url"),
 ];
 
 /// A command of curl, for bash or for Windows' cmd; `None` if it is none.
@@ -42,11 +45,7 @@ pub(super) fn curl(text: &str) -> Option<Result<Pasted, ParsePastedError>> {
         (is_first && command.starts_with(char::is_whitespace)).then_some(command)
     })?;
     // What `-v` prints behind the command.
-    let is_printed = |line: &&str| {
-        ["* ", "> ", "< ", "{ ["]
-            .iter()
-            .any(|mark| line.starts_with(mark))
-    };
+    let is_printed = |line: &&str| line.starts_with(['*', '>', '<', '{', '}']);
     let lines: Vec<_> = text.lines().take_while(|line| !is_printed(line)).collect();
     let command = lines.join("\n");
     let is_cmd = command.contains("^\n") || command.contains("^\"");
@@ -76,6 +75,7 @@ struct Call {
     headers: Vec<(String, String)>,
     data: Vec<String>,
     is_get: bool,
+    content_type: Option<&'static str>,
     noticed: Vec<Noticed>,
 }
 
@@ -115,11 +115,12 @@ impl Call {
 
     fn of_powershell(before: &str, command: &str) -> Result<Self, ParsePastedError> {
         let mut call = Self::default();
-        let others = before
-            .lines()
-            .filter(|line| !line.starts_with("$session") && line.contains(' '));
-        call.noticed
-            .extend(others.map(|line| ("doctor_unread", line.to_owned())));
+        // A preface of browsers, or a prompt.
+        for line in before.lines().filter(|line| !line.starts_with("$session")) {
+            let other = (!line.trim_end().ends_with('>')).then(|| line.to_owned());
+            call.noticed
+                .extend(other.map(|line| ("doctor_unread", line)));
+        }
         let words = words(command, Shell::PowerShell, &mut call.noticed)?;
         let (mut name, mut header) = ("url", None);
         for word in words {
@@ -147,11 +148,8 @@ impl Call {
 
     /// Takes an option by its word, with its value.
     fn apply(&mut self, name: &str, value: String) -> Result<(), ParsePastedError> {
-        let is_encoded = name == "data-urlencode"
-            && value
-                .split('=')
-                .next()
-                .is_some_and(|name| name.contains('@'));
+        let before = value.split('=').next().unwrap_or_default();
+        let is_encoded = name == "data-urlencode" && before.contains('@');
         let is_file = ["data", "data-ascii", "data-binary", "json", "header"].contains(&name);
         if is_encoded || is_file && value.starts_with('@') {
             // Its content is not known here.
@@ -162,13 +160,10 @@ impl Call {
             "url" if self.address.is_empty() => self.address = value,
             "url" => self.noticed.push(("doctor_unread", value)),
             "request" => self.method = Some(value),
-            "header" => match value
-                .split_once(':')
-                .map(|(name, value)| (name.trim(), value.trim()))
-            {
+            "header" => match value.split_once(':').unwrap_or_default() {
                 // curl sends none without a value.
-                Some((name, value)) if !value.is_empty() => header(name, value.to_owned()),
-                _ => {}
+                (_, value) if value.trim().is_empty() => {}
+                (name, value) => header(name.trim(), value.trim().to_owned()),
             },
             "user-agent" | "cookie" | "referer" | "content-type" => header(name, value),
             "user" => header("Authorization", format!("Basic {value}")),
@@ -176,12 +171,8 @@ impl Call {
             "data" | "data-ascii" | "data-binary" | "data-raw" => self.data.push(value),
             "data-urlencode" => self.data.push(encoded(&value)),
             "json" | "form" | "form-string" => {
-                let json = if name == "json" {
-                    "application/json"
-                } else {
-                    "multipart/form-data"
-                };
-                header("Content-Type", json.to_owned());
+                let is_json = name == "json";
+                self.content_type = Some(if is_json { JSON } else { MULTIPART });
                 self.data.push(value);
             }
             "get" => self.is_get = true,
@@ -203,8 +194,8 @@ impl Call {
         }
         let is_type = |(name, _): &(String, _)| name.eq_ignore_ascii_case("content-type");
         if has_data && !self.headers.iter().any(is_type) {
-            self.headers
-                .push(("Content-Type".to_owned(), FORM.to_owned()));
+            let content_type = self.content_type.unwrap_or(FORM).to_owned();
+            self.headers.push(("Content-Type".to_owned(), content_type));
         }
         let usual = if has_data { "POST" } else { "GET" };
         let method = self.method.as_deref().unwrap_or(usual);
@@ -256,9 +247,13 @@ fn words(
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        let is_split = letter == escape && letters.next_if_eq(&'\n').is_some();
-        if quote.is_none() && (is_split || letter.is_whitespace() || spaces.contains(letter)) {
+        if quote.is_none() && (letter.is_whitespace() || spaces.contains(letter)) {
             words.extend(word.take());
+            continue;
+        }
+        let is_escape = letter == escape && matches!(quote, None | Some('"'));
+        // The command goes on in the next line.
+        if is_escape && letters.next_if_eq(&'\n').is_some() {
             continue;
         }
         if quote.is_none() && ends.contains(letter) {
@@ -283,17 +278,13 @@ fn words(
                 }
             }
             (None | Some('"'), '$') => word.push(expanded(&mut letters, shell, noticed)?),
-            (None | Some('"'), _) if letter == escape => {
-                word.extend(escaped(&mut letters, quote, shell))
-            }
+            _ if is_escape => word.extend(escaped(&mut letters, quote, shell)),
             _ => word.push(letter),
         }
     }
     words.extend(word);
-    match quote {
-        Some(quote) => Err(unread(format!("{quote} without its end"))),
-        None => Ok(words),
-    }
+    let open = quote.map(|quote| Err(unread(format!("{quote} without its end"))));
+    open.unwrap_or(Ok(words))
 }
 
 /// What a `$` stands for: itself, if it is of a variable, whose value is not known.

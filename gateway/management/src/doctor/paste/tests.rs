@@ -185,6 +185,10 @@ fn quotes_are_read_as_their_shell_reads_them() {
             "curl \"https://api.example/e\" ^\r\n  --data-raw \"a=\"\"1\"\"\"",
             "a=\"1\"",
         ),
+        (
+            "curl https://api.example/e \\\n --data-raw \"a=1\\\n\"'&b=\\\n'",
+            "a=1&b=\\\n",
+        ),
     ] {
         assert_eq!(
             read(command).0,

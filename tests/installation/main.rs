@@ -28,6 +28,8 @@ mod real_browser;
 mod provider_faults;
 // Each kind of provider, and the page to choose one.
 mod providers;
+// Calls to a provider by a forward proxy.
+mod forward_proxy;
 // Logins by OpenID Connect.
 mod openid;
 // The example backends in other languages.

@@ -25,6 +25,8 @@ const SHARED_KEYS: &[(&str, &str)] = &[
     ("tracing.sampled_per_million", "1"),
     ("tracing.authorization", "'hush'"),
     ("tracing.ca", "'ca.pem'"),
+    ("outgoing.proxy", "'http://10.0.0.2:3128'"),
+    ("outgoing.no_proxy", "['.example']"),
     ("log.output", "'./other.log'"),
     ("log.access_sample", "100"),
 ];

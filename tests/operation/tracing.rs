@@ -7,6 +7,7 @@ use end_to_end::{
     browser::Decision,
     certificates::Authority,
     folder::Folder,
+    forward_proxy::ForwardProxy,
     logins::{begin_polling, check, confirm_polling, credential},
     otlp_collector::{CollectedSpan, OtlpCollector, Reply},
     port::free_address,
@@ -584,4 +585,38 @@ async fn a_backend_ignores_the_traceparent_of_a_caller_without_the_gateways_secr
         spans.iter().all(|span| span.trace != THEIR_TRACE),
         "{spans:#?}"
     );
+}
+
+#[tokio::test]
+async fn spans_go_through_the_tunnel_of_a_proxy() {
+    let authority = Authority::new("Ours");
+    let certificate = authority.issue(&["collector.test"]);
+    let collector = OtlpCollector::start_with_tls(certificate.server_config(None)).await;
+    let proxy = ForwardProxy::start(&[("collector.test", collector.address())], None).await;
+    let backend = RecordingBackend::start().await;
+    let tracing = format!(
+        "[tracing]\nendpoint = \"https://collector.test/v1/traces\"\nsampled_per_million = {ALL}\n\
+         ca = \"$FOLDER/ours.pem\"\n[outgoing]\nproxy = \"http://{}\"\n",
+        free_address()
+    );
+    let builder = Stack::builder().in_front_of(&backend);
+    let builder = builder.file("ours.pem", authority.pem()).gateway(&tracing);
+    let stack = builder.start().await;
+    pass(&stack, &backend, STRANGER, &[]).await;
+    let log = stack
+        .log_with(Program::Gateway, "cannot export spans")
+        .await;
+    assert!(
+        log.contains("by the proxy http://127.0.0.1:") && log.contains("refused"),
+        "{log}"
+    );
+
+    let outgoing = format!("[outgoing]\nproxy = \"http://{}\"", proxy.address());
+    stack.configure(Program::Gateway, &outgoing);
+    let reloaded = stack.reload(Program::Gateway);
+    assert!(reloaded.status.success(), "{}", output_text(&reloaded));
+    pass(&stack, &backend, STRANGER, &[]).await;
+    let is_there = |spans: &[CollectedSpan]| requests_of(spans, "signpost").len() == 1;
+    collector.spans_when("the second request", is_there).await;
+    assert_eq!(proxy.requests()[0], "CONNECT collector.test:443 HTTP/1.1");
 }

@@ -15,7 +15,7 @@ use signpost_kit::{
         self as engine, ConfigError, Loaded, Read, Section,
         keys::{Key, keys},
         origin::ParseOriginError,
-        shared_keys::{self, Log, ManagementSettings, TracingSettings},
+        shared_keys::{self, Log, ManagementSettings, Outgoing, TracingSettings},
     },
     read_all,
     server::shutdown::ShutdownSettings,
@@ -87,6 +87,8 @@ pub struct Config {
     pub log: Log,
     /// Settings of traces.
     pub tracing: TracingSettings,
+    /// The proxy of calls to providers.
+    pub outgoing: Outgoing,
     secret_warnings: Vec<String>,
 }
 
@@ -143,6 +145,7 @@ impl Config {
         // Management must listen elsewhere.
         let own: Vec<_> = listen.iter().copied().collect();
         let login = Lifetimes::read(root);
+        let outgoing = root.section("outgoing", Outgoing::read);
         read_all!(Self {
             headers,
             listen,
@@ -163,7 +166,10 @@ impl Config {
             providers: Providers::read(root),
             shutdown: root.section("shutdown", shared_keys::shutdown),
             log: root.section("log", Log::read),
-            tracing: root.section("tracing", TracingSettings::read),
+            tracing: root.section("tracing", |section| {
+                TracingSettings::read(section, outgoing.clone())
+            }),
+            outgoing,
             secret_warnings: Ok(Vec::new()),
         })
     }

@@ -48,22 +48,33 @@ impl Service {
     ) -> Result<Arc<Self>, reqwest::Error> {
         let state = Arc::new(State::new(store.clone(), clock));
         let limits = Limits::new(config.limits, config.lifetimes.login, state.clock.instant());
-        let (http, counters) = (HttpClient::new()?, &state.metrics.providers);
+        let http = HttpClient::new(&config.outgoing)?;
+        let counters = &state.metrics.providers;
         let (providers, public_url) = (&config.providers, &config.public_url);
         let providers = ProviderClients::new(http, providers, public_url, counters, None);
         Ok(Self::with(config, state, limits, providers, None))
     }
 
     /// Creates a snapshot of another configuration, with the same state. Keys that need a restart keep their values.
-    pub(crate) fn reloaded(&self, config: Config) -> Arc<Self> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub(crate) fn reloaded(&self, config: Config) -> Result<Arc<Self>, reqwest::Error> {
         let config = config.with_restart_keys_of(&self.config);
         let limits = self.limits.reloaded(config.limits, config.lifetimes.login);
-        let (http, counters) = (self.providers.http.clone(), &self.state.metrics.providers);
+        let counters = &self.state.metrics.providers;
         let (providers, public_url) = (&config.providers, &config.public_url);
-        let before = Some(&self.providers);
+        // What providers have published was fetched by the client, and will be again.
+        let before = (config.outgoing == self.config.outgoing).then_some(&self.providers);
+        let http = match before {
+            Some(before) => before.http.clone(),
+            None => HttpClient::new(&config.outgoing)?,
+        };
         let providers = ProviderClients::new(http, providers, public_url, counters, before);
         let state = Arc::clone(&self.state);
-        Self::with(config, state, limits, providers, self.tracer.as_deref())
+        let tracer = self.tracer.as_deref();
+        Ok(Self::with(config, state, limits, providers, tracer))
     }
 
     fn with(

@@ -207,7 +207,7 @@ impl TestService {
     /// The configuration is invalid.
     pub async fn reload(&self, toml: &str) {
         let (config, configured) = read(&self.versions, toml);
-        let service = self.service().reloaded(config);
+        let service = self.service().reloaded(config).expect("a client");
         let routes = configured.routes(&service).await;
         let routes = routes.unwrap_or_else(|error| panic!("{error:#}"));
         *self.lock() = (service, routes);

@@ -53,7 +53,7 @@ use signpost_kit::{
         self as engine, ConfigError, Invalid, Loaded, Read, Section,
         keys::{Key, keys},
         origin::Origin,
-        shared_keys::{self, Log, TracingSettings},
+        shared_keys::{self, Log, Outgoing, TracingSettings},
     },
     read_all,
     server::shutdown::ShutdownSettings,
@@ -198,6 +198,7 @@ impl Config {
             store
         });
         let sign = root.section("sign", SignConfig::read);
+        let outgoing = root.section("outgoing", Outgoing::read);
         // Tables below depend on those above. What depends on an invalid table is read with defaults, so that one run
         // reports all problems.
         let allows_weak_keys = sign.as_ref().is_ok_and(|sign| sign.allows_weak_keys);
@@ -228,7 +229,9 @@ impl Config {
                 section.number("applications", 0..=MAX_LISTED, LISTED_APPLICATIONS)
             }),
             log: root.section("log", Log::read),
-            tracing: root.section("tracing", TracingSettings::read),
+            tracing: root.section("tracing", |section| TracingSettings::read(
+                section, outgoing
+            )),
             secret_warnings: Ok(root.secret_warnings()),
         })
     }

@@ -132,7 +132,7 @@ impl Reload for Running {
         // What can fail comes first: the log's new file is opened here, and used only at the end.
         let log = self.log.prepare(&config.log).await?;
         // The routes are the same as at the start, so this succeeds as the start did.
-        let snapshot = Snapshot::new(self.service().reloaded(config), versions).await?;
+        let snapshot = Snapshot::new(self.service().reloaded(config)?, versions).await?;
         self.snapshot.store(Arc::new(snapshot));
         log_warnings(&self.service().config.warnings());
         self.warn_of_descriptors();

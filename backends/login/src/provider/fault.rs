@@ -10,8 +10,14 @@ use crate::records::logins::FailureReason;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderFault {
     /// The DNS lookup, the connection or TLS failed, or the connection was lost.
-    #[error("the provider is unreachable")]
-    Unreachable(#[source] reqwest::Error),
+    #[error("the provider is unreachable{way}")]
+    Unreachable {
+        /// The proxy, if it is called by one.
+        way: String,
+        /// What happened.
+        #[source]
+        cause: reqwest::Error,
+    },
     /// Token and user together took longer than 9.5 s.
     #[error("the provider timed out")]
     TooSlow,

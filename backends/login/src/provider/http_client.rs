@@ -1,6 +1,7 @@
-//! The HTTP client for providers: no redirects, no proxies, responses of a limited size.
+//! The HTTP client for providers: no redirects, responses of a limited size.
 
-use http::{HeaderMap, Request, Response, header::CONTENT_TYPE};
+use http::{HeaderMap, Request, Response, StatusCode, header::CONTENT_TYPE};
+use signpost_kit::config::shared_keys::Outgoing;
 
 use super::ProviderFault;
 
@@ -9,7 +10,10 @@ pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// An HTTP client. Cheap to clone; clones share the connection pool.
 #[derive(Clone, Debug)]
-pub(crate) struct HttpClient(reqwest::Client);
+pub(crate) struct HttpClient {
+    client: reqwest::Client,
+    outgoing: Outgoing,
+}
 
 impl HttpClient {
     /// Creates the client. A TLS crypto provider must be installed before.
@@ -17,15 +21,9 @@ impl HttpClient {
     /// # Errors
     ///
     /// The client cannot be created, for example because the system has no usable TLS roots.
-    pub(crate) fn new() -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            // A token must be sent to the configured URL only.
-            .redirect(reqwest::redirect::Policy::none())
-            // Proxies set by environment variables must not see tokens.
-            .no_proxy()
-            .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self(client))
+    pub(crate) fn new(outgoing: &Outgoing) -> Result<Self, reqwest::Error> {
+        let (client, outgoing) = (outgoing.client()?.build()?, outgoing.clone());
+        Ok(Self { client, outgoing })
     }
 
     /// Sends a request and reads the whole response, of at most `limit` bytes.
@@ -34,9 +32,16 @@ impl HttpClient {
         request: Request<Vec<u8>>,
         limit: usize,
     ) -> Result<Response<Vec<u8>>, ProviderFault> {
-        let unreachable = |cause: reqwest::Error| ProviderFault::Unreachable(cause.without_url());
+        let way = self.outgoing.shown(request.uri());
+        let unreachable = |cause: reqwest::Error| ProviderFault::Unreachable {
+            way: way.clone(),
+            cause: cause.without_url(),
+        };
         let request = reqwest::Request::try_from(request).map_err(unreachable)?;
-        let mut received = self.0.execute(request).await.map_err(unreachable)?;
+        let mut received = self.client.execute(request).await.map_err(unreachable)?;
+        if received.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            received = received.error_for_status().map_err(unreachable)?;
+        }
         let mut body = Vec::new();
         while let Some(chunk) = received.chunk().await.map_err(unreachable)? {
             // Counted as it arrives: a response need not declare its length, or keep to it.

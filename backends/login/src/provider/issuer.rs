@@ -276,7 +276,11 @@ mod tests {
 
         fn kept(&self, pace: Pace) -> Issuer {
             let _ = rustls::crypto::ring::default_provider().install_default();
-            Issuer::with(self.issuer.clone(), HttpClient::new().unwrap(), pace)
+            Issuer::with(
+                self.issuer.clone(),
+                HttpClient::new(&Default::default()).unwrap(),
+                pace,
+            )
         }
 
         fn count(&self) -> usize {

@@ -48,7 +48,7 @@ impl FakeProvider {
             config: provider.clone(),
             issuer: None,
             callback: callback(provider, &config.public_url),
-            http: HttpClient::new().unwrap(),
+            http: HttpClient::new(&Default::default()).unwrap(),
             metrics: Arc::default(),
         }
     }
@@ -314,7 +314,10 @@ async fn an_unreachable_provider_fails_the_login() {
         .identify("c".to_owned(), &LoginCookie::generate(), NOW, deadline())
         .await
         .unwrap_err();
-    assert!(matches!(fault, ProviderFault::Unreachable(_)), "{fault}");
+    assert!(
+        matches!(fault, ProviderFault::Unreachable { .. }),
+        "{fault}"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The keys that all programs share, with the same names, defaults and units. CONTRACT 1 and 9.
 
+mod outgoing;
 mod store;
 mod tracing;
 
@@ -13,6 +14,7 @@ use signpost_protocol::{
 use tracing_subscriber::EnvFilter;
 
 pub use self::{
+    outgoing::Outgoing,
     store::{stale, store},
     tracing::{Collector, TracingSettings},
 };

@@ -147,13 +147,8 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
     }
     // An error means that the program has installed one already. Without one, reqwest panics.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        // The secret must be sent to the configured URL only.
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .timeout(collector.timeout)
-        .default_headers(headers)
-        .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
+    let client = collector.outgoing.client()?;
+    let client = client.timeout(collector.timeout).default_headers(headers);
     let client = match &collector.ca {
         Some(pem) => {
             let authorities = pem::certificates(pem)?.into_iter();
@@ -246,12 +241,17 @@ impl Worker {
             client: client(collector)?,
             failure: Arc::default(),
         };
+        let endpoint = collector.endpoint.as_str().parse()?;
         Ok(Self {
             exporter: span_exporter(collector, client.clone(), service)?,
             client,
             scope: InstrumentationScope::builder("signpost").build(),
             timeout: collector.timeout,
-            endpoint: collector.endpoint.to_string(),
+            endpoint: format!(
+                "{}{}",
+                collector.endpoint,
+                collector.outgoing.shown(&endpoint)
+            ),
             counters: Arc::clone(counters),
             is_failing: false,
         })

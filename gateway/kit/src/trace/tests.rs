@@ -27,6 +27,7 @@ fn tracer(listener: &TcpListener, per_million: u32) -> (Arc<Tracer>, Arc<SpanCou
             timeout: Duration::from_millis(300),
             authorization: None,
             ca: None,
+            outgoing: Default::default(),
         }),
         sampled_per_million: per_million,
     };
@@ -97,6 +98,7 @@ fn an_exporter_that_cannot_be_built_fails_its_spans_and_the_next_reload_tries_ag
             timeout: Duration::from_millis(300),
             authorization: None,
             ca: Some(ca.as_bytes().to_vec()),
+            outgoing: Default::default(),
         }),
         sampled_per_million: 1_000_000,
     };

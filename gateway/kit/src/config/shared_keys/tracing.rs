@@ -7,6 +7,7 @@ use rustls::RootCertStore;
 use signpost_store::pem;
 use url::Url;
 
+use super::Outgoing;
 use crate::{
     config::{Read, Section},
     secret::Secret,
@@ -39,6 +40,8 @@ pub struct Collector {
     pub authorization: Option<Secret>,
     /// The authorities that its certificate is verified with, PEM; `None`: the system's.
     pub ca: Option<Vec<u8>>,
+    /// Its proxy, if it has one.
+    pub outgoing: Outgoing,
 }
 
 /// Equal ones can share an exporter.
@@ -52,17 +55,18 @@ impl PartialEq for Collector {
         };
         self.endpoint == other.endpoint
             && self.ca == other.ca
+            && self.outgoing == other.outgoing
             && authorization(self) == authorization(other)
     }
 }
 
 impl TracingSettings {
-    /// Reads `[tracing]`.
+    /// Reads `[tracing]`; `outgoing` leads to the collector.
     ///
     /// # Errors
     ///
     /// A value is invalid, or a source has none.
-    pub fn read(section: &mut Section<'_>) -> Read<Self> {
+    pub fn read(section: &mut Section<'_>, outgoing: Read<Outgoing>) -> Read<Self> {
         let endpoint = section.optional_by(
             "endpoint",
             "an http or https URL without user, password and query, for example \"http://127.0.0.1:4318/v1/traces\"",
@@ -71,12 +75,13 @@ impl TracingSettings {
         let per_million = section.number("sampled_per_million", 0..=MILLION, SAMPLED_PER_MILLION);
         let authorization = authorization(section);
         let ca = authorities(section);
-        let (authorization, ca) = (authorization?, ca?);
+        let (authorization, ca, outgoing) = (authorization?, ca?, outgoing?);
         let collector = endpoint?.map(|endpoint| Collector {
             endpoint,
             timeout: TIMEOUT,
             authorization,
             ca,
+            outgoing,
         });
         Ok(Self {
             collector,
@@ -157,7 +162,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Loaded<TracingSettings>, String> {
         let read = parse(Path::new("x.toml"), text, |root| {
-            root.section("tracing", TracingSettings::read)
+            root.section("tracing", |section| {
+                TracingSettings::read(section, Ok(Outgoing::default()))
+            })
         });
         read.map_err(|error| error.to_string())
     }

@@ -402,7 +402,7 @@ async fn own_endpoints_use_the_snapshot_of_a_reload() {
         testing::config_text_with_provider("http://127.0.0.1:1", "")
     );
     let old = setup.router.clone();
-    let service = setup.service.reloaded(testing::parse(&text));
+    let service = setup.service.reloaded(testing::parse(&text)).unwrap();
     setup.router = router::<Extractors>(service);
     assert_eq!(
         setup.call("GET", "/claimed", &[]).await.json()[2],

@@ -16,7 +16,7 @@ impl Setup {
             "prefix = \"Acme\"\n{more}\n[application]\nname = \"Shop\"\n{}",
             testing::config_text_with_provider(address, "").replace("\"secret\"", provider)
         );
-        self.service = self.service.reloaded(testing::parse(&text));
+        self.service = self.service.reloaded(testing::parse(&text)).unwrap();
         self.router = router::<Test>(Arc::clone(&self.service));
     }
 }

@@ -150,6 +150,20 @@ impl RealBrowser {
         self.command("Emulation.setEmulatedMedia", media).await;
     }
 
+    /// Makes the screen as high as the shown page.
+    ///
+    /// # Panics
+    ///
+    /// When the browser has ended.
+    pub async fn show_whole(&self) {
+        let size = "const page = document.documentElement; return [innerWidth, page.scrollHeight]";
+        let size = self.run(size).await;
+        let metrics =
+            json!({ "width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": false });
+        self.command("Emulation.setDeviceMetricsOverride", metrics)
+            .await;
+    }
+
     /// A screenshot of the page, as PNG.
     ///
     /// # Panics

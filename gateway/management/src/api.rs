@@ -33,7 +33,7 @@ use crate::{
         rules::Rules,
         tokens::{Role, Tokens},
     },
-    operations::{Context, Running, role_for},
+    operations::{Context, Route, Running, role_for},
 };
 
 /// The state that handlers share.
@@ -60,12 +60,12 @@ pub use self::caller::CHECK_INTERVAL;
 pub(crate) use self::problem::{ApiError, Code, Unchanged};
 pub(crate) use self::{
     body::{MAX_BODY_BYTES, read as read_body},
-    caller::{Proof, SignedIn},
+    caller::{Proof, SignedIn, check_role},
     failures::{Failure as FailedAttempt, Failures},
     idempotency::form_once,
     layers::{allowed_methods, is_cross_site, until_stop},
     operation::{run_for, watch_for},
-    requests::RequestParams,
+    requests::{RequestParams, Write},
 };
 use crate::operations::problem;
 
@@ -98,6 +98,11 @@ impl Api {
     /// The store.
     fn store(&self) -> &Store {
         self.apps.database()
+    }
+
+    /// The role that an operation on this application needs.
+    pub(crate) fn role_for(&self, route: &Route, app: Option<AppIdent>) -> Role {
+        role_for(self.console, app, route.role)
     }
 
     /// What an operation of this call is done with.

@@ -19,7 +19,7 @@
 //! | [`traffic`] | the chart of the last hour |
 //! | [`shadows`] | on the page of versions: who serves whose clients, and what differs |
 //! | [`samples`] | a call in each language |
-//! | `sign_in`, `overview`, `apps`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
+//! | `sign_in`, `overview`, `apps`, `logins`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
 
 mod account;
 mod apps;
@@ -30,6 +30,7 @@ mod fields;
 mod layers;
 mod links;
 mod live;
+mod logins;
 mod overview;
 mod page;
 mod parts;
@@ -42,7 +43,7 @@ mod traffic;
 mod versions;
 mod visitor;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use axum::{
@@ -52,12 +53,18 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use moka::sync::Cache;
+use signpost_protocol::app::AppIdent;
 use signpost_proxy::Gateway;
 use tower::ServiceExt;
 
 pub use self::account::Accounts;
 use self::{failure::Failure, page::Reader, session::Sessions};
 use crate::api::{self, Api};
+
+/// Names that are kept, and for how long.
+const MAX_NAMES: u64 = 1000;
+const NAME_LIFETIME: Duration = Duration::from_secs(10);
 
 /// The state that pages share.
 struct Console {
@@ -68,6 +75,8 @@ struct Console {
     sessions: Sessions,
     /// Signs users in by the login service; `None` if they need a token.
     accounts: Option<Accounts>,
+    /// Names of applications, as pages have shown them lately; `None` if there was none.
+    names: Cache<AppIdent, Option<String>>,
     /// The gateway with the current configuration.
     current: Arc<ArcSwap<Gateway>>,
 }
@@ -85,6 +94,10 @@ pub fn router(
         operations: Arc::clone(api),
         sessions: Sessions::default(),
         accounts,
+        names: Cache::builder()
+            .max_capacity(MAX_NAMES)
+            .time_to_live(NAME_LIFETIME)
+            .build(),
         current: Arc::clone(current),
     });
     // Each form has a key.
@@ -95,6 +108,7 @@ pub fn router(
             get(apps::transfer::form).post(apps::transfer::import),
         )
         .route("/apps/{ident}/{change}", post(apps::change::change))
+        .route("/logins", get(logins::form).post(logins::end))
         .route("/versions/{change}", post(versions::change))
         .route(
             "/settings/tokens",
@@ -145,7 +159,7 @@ async fn other(State(console): State<Shared>, request: Request) -> Response {
     if is_of_api(request.uri().path()) {
         return console.api.clone().oneshot(request).await.into_response();
     }
-    let reader = Reader::of_request(request.headers());
+    let reader = Reader::of_session(&console.sessions, request.headers());
     Failure::not_found(reader).into_response()
 }
 

@@ -209,11 +209,7 @@ pub(super) async fn authenticate(
         }
         Proof::Token(given) => (by_token(api, address, &given, at).await?, None),
     };
-    if token.role < needed {
-        return Err(ApiError::from(Code::RoleInsufficient)
-            .arg("role", token.role.as_str())
-            .arg("needed", needed.as_str()));
-    }
+    check_role(token.role, needed)?;
     Ok(Caller {
         token,
         signed_in,
@@ -221,6 +217,15 @@ pub(super) async fn authenticate(
         at,
         face,
     })
+}
+
+/// Checks that a role is enough.
+pub(crate) fn check_role(role: Role, needed: Role) -> Result<(), ApiError> {
+    if role >= needed {
+        return Ok(());
+    }
+    let error = ApiError::from(Code::RoleInsufficient).arg("role", role.as_str());
+    Err(error.arg("needed", needed.as_str()))
 }
 
 /// The valid token of a call.

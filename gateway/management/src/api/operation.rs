@@ -23,7 +23,7 @@ use super::{
     body::{MAX_BODY_BYTES, body_timeout, check_content_type, etag, read, revision},
     caller::{Caller, Proof, authenticate},
     layers::Call,
-    requests::{RequestParams, watch_by},
+    requests::{RequestParams, Write, watch_by},
     routes::Routes,
 };
 use crate::administration::{printable::printable_json, tokens::Role};
@@ -31,7 +31,6 @@ use crate::operations::{
     Face, Input, Kind, Operation, Output, Route, Target,
     input::{of_json, of_query},
     problem::{ApiError, Code},
-    role_for,
 };
 
 /// The schemas of a description, by name.
@@ -65,7 +64,7 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
     // It ends although the browser leaves, and a stop waits for it.
     let work = tokio::spawn(async move {
         let _in_flight = in_flight;
-        let role = role_for(api.console, target.app(), operation.route.role);
+        let role = api.role_for(&operation.route, target.app());
         let caller = authenticate(&api, role, address, Some(proof), "console").await?;
         read_revision(&mut input, &HeaderMap::new())?;
         let _turn = match I::TAKES_TURN {
@@ -81,12 +80,13 @@ pub(crate) async fn run_for<T: Target, I: Input, O: Output>(
 /// The requests of this gateway as they end, for a user of the console, with the guards of a call of the API.
 pub(crate) async fn watch_for(
     api: &Shared,
-    (proof, address, language): (Proof, SocketAddr, Language),
+    (proof, address): (Proof, SocketAddr),
     params: RequestParams,
+    write: Write,
 ) -> Result<Response, ApiError> {
     let caller = authenticate(api, Role::Viewer, address, Some(proof), "console").await?;
     let _turn = api.turns.take(caller.token.id).await?;
-    watch_by(Arc::clone(api), (&caller, language), params)
+    watch_by(Arc::clone(api), &caller, params, write)
 }
 
 async fn serve<T: Target, I: Input, O: Output>(

@@ -1,15 +1,19 @@
 //! `/api/v1/requests`: the requests of this gateway as they end.
 
+use std::sync::Arc;
+
 use axum::{
     Extension,
     extract::State,
     response::{Response, sse::Event},
 };
-use futures_util::stream;
+use futures_util::{
+    future::{BoxFuture, ready},
+    stream,
+};
 use http::Uri;
 use serde::Deserialize;
 use serde_json::json;
-use signpost_protocol::language::Language;
 use signpost_proxy::{Filter, SeenRequest, Watched, Watching};
 use tokio::time::timeout_at;
 
@@ -63,14 +67,23 @@ pub(super) async fn stream(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    watch_by(api, (&caller, call.language), of_query(&uri)?)
+    let as_json = move |seen: Arc<SeenRequest>| {
+        let seen = SeenRequest::clone(&seen).in_language(call.language);
+        ready(printable_json(&json!(seen).to_string()))
+    };
+    let write: Write = Box::new(move |seen| Box::pin(as_json(seen)));
+    watch_by(api, &caller, of_query(&uri)?, write)
 }
+
+/// Writes the data of a request's event.
+pub(crate) type Write = Box<dyn Fn(Arc<SeenRequest>) -> BoxFuture<'static, String> + Send + Sync>;
 
 /// The stream of a caller.
 pub(super) fn watch_by(
     api: Shared,
-    (caller, language): (&Caller, Language),
+    caller: &Caller,
     params: RequestParams,
+    write: Write,
 ) -> Result<Response, ApiError> {
     let filter = params.filter()?;
     let place = api.streams.take(caller)?;
@@ -78,9 +91,9 @@ pub(super) fn watch_by(
     let first = Event::default().retry(RETRY).comment("");
     let live = Live {
         api,
-        language,
         place,
         watching,
+        write,
         first: Some(first),
     };
     let next = async |mut live: Live| Some((live.next().await?, live));
@@ -90,9 +103,9 @@ pub(super) fn watch_by(
 /// The requests of one client.
 struct Live {
     api: Shared,
-    language: Language,
     place: Place,
     watching: Watching,
+    write: Write,
     /// So that a client knows at once that it is connected.
     first: Option<Event>,
 }
@@ -111,14 +124,12 @@ impl Live {
                 continue;
             };
             let (name, data) = match watched {
-                Watched::Request(seen) => {
-                    let seen = SeenRequest::clone(&seen).in_language(self.language);
-                    ("request", json!(seen))
+                Watched::Request(seen) => ("request", (self.write)(seen).await),
+                Watched::Missed(requests) => {
+                    ("missed", json!({ "requests": requests }).to_string())
                 }
-                Watched::Missed(requests) => ("missed", json!({ "requests": requests })),
                 Watched::Nothing => continue,
             };
-            let data = printable_json(&data.to_string());
             return Some(Event::default().event(name).data(data));
         }
     }

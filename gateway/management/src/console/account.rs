@@ -41,7 +41,7 @@ use url::{Url, form_urlencoded};
 
 use super::{
     Console, Shared,
-    failure::Failure,
+    failure::{Failure, Page},
     links::parameter,
     page::{Reader, page},
     session::{LIFETIME, Proof, Session, cookie, random_id, value},
@@ -130,11 +130,7 @@ impl Accounts {
 }
 
 /// Begins a login: leads the browser to the gateway.
-pub(super) async fn begin(
-    State(console): State<Shared>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Failure> {
+pub(super) async fn begin(State(console): State<Shared>, uri: Uri, headers: HeaderMap) -> Page {
     let reader = Reader::of_request(&headers);
     let Some(accounts) = &console.accounts else {
         return Err(Failure::not_found(reader));
@@ -182,7 +178,7 @@ pub(super) async fn come_back(
     ConnectInfo(address): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Response, Failure> {
+) -> Page {
     let reader = Reader::of_request(&headers);
     let Some(accounts) = &console.accounts else {
         return Err(Failure::not_found(reader));
@@ -215,12 +211,7 @@ pub(super) async fn come_back(
 }
 
 /// Begins a session. The browser sends its cookie only if a page of the console leads to the next one.
-fn signed_in(
-    console: &Console,
-    reader: &Reader,
-    account: ConsoleAccount,
-    at: Timestamp,
-) -> Result<Response, Failure> {
+fn signed_in(console: &Console, reader: &Reader, account: ConsoleAccount, at: Timestamp) -> Page {
     let known = digest::digest(
         &digest::SHA256,
         format!("{}\0{}", account.provider, account.username).as_bytes(),

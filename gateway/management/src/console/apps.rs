@@ -3,21 +3,16 @@
 pub(super) mod change;
 pub(super) mod transfer;
 
-use axum::{
-    extract::{Path, RawQuery},
-    response::Response,
-};
+use axum::extract::{Path, RawQuery};
 use maud::{Markup, html};
 use signpost_protocol::sign::SignProfile;
 
 use super::{
-    failure::Failure,
+    failure::Page,
     fields::Fields,
     links::{address, segment},
     page::{Reader, Section, page},
-    parts::{
-        Field, choice, moment, next_page, of_change, said, state, table_of, version_choice, word_of,
-    },
+    parts::{choice, field, moment, of_change, pages, state, table_of, version_choice, word_of},
     samples::samples,
     visitor::Visitor,
 };
@@ -40,7 +35,7 @@ use crate::{
 const GATEWAY_PROFILE: &str = "gateway";
 
 /// Lists them, by pages or by a search.
-pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Page {
     let reader = &visitor.reader;
     let query = query.as_deref();
     let fields = Fields::of_query(query);
@@ -53,19 +48,19 @@ pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
     let apps = visitor.run(&apps::LIST, (), input).await?;
     let search = fields.get("search");
     let content = html! {
-        (said(reader, query))
-        div.bar {
-            form role="search" action="/apps" {
-                input type="search" name="search" value=(search) aria-label=(reader.text("console_search_apps")) placeholder=(reader.text("console_search_apps"));
-                button { (reader.text("console_search")) }
-            }
-            @if reader.may(Role::Operator) {
+        form.fields.bar role="search" action="/apps" {
+            (field(reader, "search", search))
+            button { (reader.text("console_search")) }
+        }
+        @if reader.may(Role::Operator) {
+            div.bar {
                 a.button href="/apps/new" { (reader.text("console_new_app")) }
                 a.button.plain href="/apps/import" { (reader.text("console_import")) }
+                a.button.plain href="/logins" { (reader.word("change", "logout")) }
             }
         }
         (table(reader, &apps.items, !search.is_empty()))
-        (next_page(reader, "/apps", &[("search", search)], apps.next.as_deref()))
+        (pages(reader, "/apps", &[("search", search)], (&fields, apps.next.as_deref())))
     };
     let title = reader.text("console_apps");
     Ok(page(reader, Some(Section::Apps), &title, &content))
@@ -100,31 +95,16 @@ fn path_of(ident: &str) -> String {
 }
 
 /// Shows an application, and what can be done with it.
-pub(super) async fn show(
-    visitor: Visitor,
-    Path(ident): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Failure> {
-    let banner = said(&visitor.reader, query.as_deref());
-    show_with(&visitor, &ident, &banner, None).await
-}
-
-/// The same, with what was filled in and not accepted.
-async fn show_with(
-    visitor: &Visitor,
-    ident: &str,
-    banner: &Markup,
-    given: Option<&Fields>,
-) -> Result<Response, Failure> {
-    let reader = &visitor.reader;
+pub(super) async fn show(visitor: Visitor, Path(ident): Path<String>) -> Page {
+    let (reader, ident) = (&visitor.reader, &*ident);
     let named = || Some(ident.to_owned());
     let target = visitor.target(ident)?;
     let (app, card, changes, versions, rejections) = tokio::try_join!(
         visitor.run(&apps::SHOW, target, Nothing {}),
         visitor.run(&CARD, target, Nothing {}),
-        super::audit::last(visitor, named(), 10),
+        super::audit::last(&visitor, named(), 10),
         visitor.run(&versions::LIST, (), NamedPage::ALL),
-        super::live::rejections(visitor, named(), 10),
+        super::live::rejections(&visitor, named(), 10),
     )?;
     // A report that is refused now is no reason to show nothing.
     let of_app = ReportInput {
@@ -135,7 +115,6 @@ async fn show_with(
     let usages = report.map(|report| report.versions).unwrap_or_default();
     let name = printable(&app.name);
     let content = html! {
-        (banner)
         (facts(reader, &app))
         (first_call(reader, &card))
         section aria-labelledby="usage" {
@@ -144,9 +123,9 @@ async fn show_with(
         }
         section aria-labelledby="rejections" {
             h2 id="rejections" { (reader.text("console_live_rejected")) }
-            (super::live::table(reader, &rejections))
+            (rejections)
         }
-        @if reader.may(Role::Operator) { (change::forms(reader, &app, &versions.items, given)) }
+        @if visitor.check(&apps::UPDATE, &target).is_ok() { (change::forms(reader, &app, &versions.items)) }
         section aria-labelledby="changes" {
             h2 id="changes" { (reader.text("console_last_changes")) }
             (super::audit::table(reader, &changes))
@@ -214,26 +193,17 @@ fn profile(reader: &Reader, profile: Option<&SignProfile>) -> Markup {
 }
 
 /// The form of a new application.
-pub(super) async fn new_form(visitor: Visitor) -> Result<Response, Failure> {
-    new_page(&visitor, &html! {}, None).await
-}
-
-async fn new_page(
-    visitor: &Visitor,
-    banner: &Markup,
-    given: Option<&Fields>,
-) -> Result<Response, Failure> {
+pub(super) async fn new_form(visitor: Visitor) -> Page {
+    visitor.check(&apps::CREATE, &())?;
     let reader = &visitor.reader;
     let versions = visitor
         .run(&versions::LIST, (), NamedPage::ALL)
         .await?
         .items;
-    let of = |name| given.map_or("", |given| given.get(name));
     let content = html! {
-        (banner)
         form.fields method="post" action="/apps/new" {
-            (Field::line("name", of("name")).required().show(reader))
-            (settings(reader, &versions, of))
+            (field(reader, "name", ""))
+            (settings(reader, &versions, |_| ""))
             (of_change(reader))
             button { (reader.text("console_create")) }
         }
@@ -242,7 +212,7 @@ async fn new_page(
     Ok(page(reader, Some(Section::Apps), &title, &content))
 }
 
-/// The settings that a form of a new application and one of a change have alike.
+/// The settings that a form of a new application and one of a change have alike, with what they have at first.
 fn settings<'f>(
     reader: &Reader,
     versions: &[ListedVersion],
@@ -257,8 +227,8 @@ fn settings<'f>(
     presets.push((GATEWAY_PROFILE, reader.text("console_as_gateway")));
     html! {
         (version_choice(reader, "default_version", "console_as_gateway", versions, of("default_version")))
-        (Field::line("rate_limit", of("rate_limit")).show(reader))
-        (Field::lines("return_to", of("return_to")).show(reader))
+        (field(reader, "rate_limit", of("rate_limit")))
+        (field(reader, "return_to", of("return_to")))
         fieldset {
             legend { (reader.text("console_profile")) }
             (choice(reader, "preset", &presets, of("preset")))
@@ -302,19 +272,16 @@ fn new_of(fields: &Fields) -> Result<NewAppInput, ApiError> {
 }
 
 /// Creates an application, and shows its key.
-pub(super) async fn create(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
-    match visitor.submit(&apps::CREATE, (), new_of(&fields)).await {
+pub(super) async fn create(visitor: Visitor, fields: Fields) -> Page {
+    let done = match visitor.submit(&apps::CREATE, (), new_of(&fields)).await {
         Ok(created) => new_key(&visitor, &created, "console_created_app").await,
-        Err(failure) => {
-            let failure = failure.of_input()?;
-            let page = new_page(&visitor, &failure.banner(), Some(&fields)).await?;
-            Ok(failure.with_page(page))
-        }
-    }
+        Err(failure) => Err(failure),
+    };
+    visitor.or_again(done, fields, new_form).await
 }
 
 /// Shows a new key, once, and how it is used.
-async fn new_key(visitor: &Visitor, created: &WithKey, title: &str) -> Result<Response, Failure> {
+async fn new_key(visitor: &Visitor, created: &WithKey, title: &str) -> Page {
     let reader = &visitor.reader;
     let (name, ident) = (printable(&created.app.name), &created.app.ident);
     // The key is shown even if the card cannot be: it is lost otherwise.

@@ -1,15 +1,15 @@
 //! The audit: who changed what.
 
-use axum::{extract::RawQuery, response::Response};
+use axum::extract::RawQuery;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    failure::Failure,
+    failure::{Failure, Page},
     fields::Fields,
     links::segment,
     page::{Reader, Section, page},
-    parts::{Field, moment, next_page, table_of},
+    parts::{field, moment, pages, table_of, time_of},
     visitor::Visitor,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 const ITEMS: u16 = 50;
 
 /// Lists what was changed, newest first.
-pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Page {
     let reader = &visitor.reader;
     let given = Fields::of_query(query.as_deref());
     let filters = ["since", "actor", "subject"].map(|name| (name, given.get(name)));
@@ -39,11 +39,11 @@ pub(super) async fn list(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
     let content = html! {
         @if let Some(failure) = &failure { (failure.banner()) }
         form.fields.bar action="/audit" {
-            @for (name, value) in filters { (Field::line(name, value).show(reader)) }
+            @for (name, value) in filters { (field(reader, name, value)) }
             button { (reader.text("console_filter")) }
         }
         (table(reader, &rows.items))
-        (next_page(reader, "/audit", &filters, rows.next.as_deref()))
+        (pages(reader, "/audit", &filters, (&given, rows.next.as_deref())))
     };
     let title = reader.text("console_audit");
     let page = page(reader, Some(Section::Audit), &title, &content);
@@ -112,12 +112,18 @@ fn subject(row: &AuditItem) -> Markup {
     }
 }
 
+/// Whether a value is a time of RFC 3339 in UTC.
+fn is_time(text: &str) -> bool {
+    text.len() >= 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z')
+}
+
 /// Old and new values by name.
 fn changes(changes: &Value) -> Markup {
     let shown = |value: &Value| match value {
-        Value::Null => "–".to_owned(),
-        Value::String(text) => printable(text),
-        other => printable(&other.to_string()),
+        Value::Null => html! { "–" },
+        Value::String(text) if is_time(text) => time_of(Some(text)),
+        Value::String(text) => html! { (printable(text)) },
+        other => html! { (printable(&other.to_string())) },
     };
     html! {
         @for (name, change) in changes.as_object().into_iter().flatten() {

@@ -1,6 +1,9 @@
 //! The console as a browser without scripts uses it, on both stores.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -9,10 +12,15 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use signpost_kit::clock::{Clock, SystemClock};
-use signpost_protocol::language::Language;
+use signpost_protocol::{
+    language::Language,
+    sign::explain::{Explanation, Slip},
+};
 use signpost_store::testing::TestStore;
 use tower::ServiceExt;
 use url::form_urlencoded;
+
+use signpost_proxy::testing::{MINIMAL, gateway, load};
 
 use super::router;
 use crate::{administration::tokens::Role, api::both_stores::Scene};
@@ -159,7 +167,7 @@ async fn every_page_is_shown_in_every_language_and_no_viewer_gets_a_form_of_a_ch
     let all = PAGES.into_iter().chain([&*app]);
     for language in Language::ALL {
         admin.language = language.tag();
-        for path in all.clone().chain(["/apps/new", "/apps/import"]) {
+        for path in all.clone().chain(["/apps/new", "/apps/import", "/logins"]) {
             let shown = admin.open(path).await;
             assert_eq!(shown.status, StatusCode::OK, "{path}: {shown:?}");
             let lang = format!("<html lang=\"{}\">", language.tag());
@@ -185,6 +193,235 @@ async fn every_page_is_shown_in_every_language_and_no_viewer_gets_a_form_of_a_ch
     let created = viewer.send("/apps/new", &[("name", "x")]).await;
     assert_eq!(created.status, StatusCode::FORBIDDEN);
     assert!(created.text.contains("role_insufficient"), "{created:?}");
+    // A form that would fail is not shown.
+    for path in ["/apps/new", "/apps/import", "/logins"] {
+        let shown = viewer.open(path).await;
+        assert_eq!(shown.status, StatusCode::FORBIDDEN, "{path}: {shown:?}");
+        assert_eq!(shown.text.matches("<form").count(), 1, "{path}: {shown:?}");
+    }
+    // The application of the console is an admin's.
+    let row = "ident,key,name\nconsole,4283fefc63f0cd0e873a0000c6d07ef7,The console";
+    admin.send("/apps/import", &[("file", row)]).await;
+    viewer.sign_in(Role::Operator).await;
+    for (path, forms) in [("/apps/console", 1), (&*app, 6)] {
+        let shown = viewer.open(path).await;
+        assert_eq!(shown.text.matches("<form").count(), forms, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_paged_forth_and_back() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let rows = (1..=120_u128).map(|number| {
+        let key = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128.wrapping_mul(number);
+        format!("team-{number:03},{key:032x},Team {number:03}\n")
+    });
+    let file = format!("ident,key,name\n{}", rows.collect::<String>());
+    browser.send("/apps/import", &[("file", &file)]).await;
+    let link = |shown: &Shown, rel: &str| {
+        let (_, rest) = shown.text.split_once(&format!("rel=\"{rel}\" href=\""))?;
+        Some(rest.split_once('"').unwrap().0.replace("&amp;", "&"))
+    };
+    let mut path = "/apps?search=Team".to_owned();
+    let mut pages = Vec::new();
+    loop {
+        let shown = browser.open(&path).await;
+        let next = link(&shown, "next");
+        pages.push(shown);
+        match next {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    assert_eq!(pages.len(), 3);
+    assert_eq!(link(&pages[0], "prev"), None);
+    for number in [2, 1] {
+        let back = link(&pages[number], "prev").unwrap();
+        assert_eq!(
+            browser.open(&back).await.text,
+            pages[number - 1].text,
+            "{back}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_is_not_accepted_keeps_its_reason_and_what_else_was_filled_in() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Admin).await;
+    let app = browser.create("Shop").await;
+    let tokens = browser.open("/settings/tokens").await;
+    let (_, rest) = tokens
+        .text
+        .split_once("action=\"/settings/tokens/")
+        .unwrap();
+    let revoke = format!("/settings/tokens/{}", rest.split_once('"').unwrap().0);
+    let of_app = |change: &str| format!("{app}/{change}");
+    let long = "x".repeat(201);
+    let why = "after the leak";
+    for (path, fields) in [
+        ("/apps/new", vec![("name", &*long), ("reason", why)]),
+        ("/apps/import", vec![("file", "ident"), ("reason", why)]),
+        (
+            "/logins",
+            vec![("provider", "one"), ("username", "nobody"), ("reason", why)],
+        ),
+        (
+            "/settings/tokens",
+            vec![("token_name", &*long), ("days", "7"), ("reason", why)],
+        ),
+        (&*revoke, vec![("reason", &*long)]),
+        ("/settings/reload", vec![("reason", &*long)]),
+        (
+            &*of_app("update"),
+            vec![("name", "Shop"), ("revision", "9"), ("reason", why)],
+        ),
+        (
+            &*of_app("rotate"),
+            vec![("overlap_hours", "999"), ("revision", "1"), ("reason", why)],
+        ),
+        (
+            &*of_app("disable"),
+            vec![("revision", "9"), ("reason", why)],
+        ),
+        (&*of_app("logout"), vec![("reason", &*long)]),
+        (
+            &*of_app("delete"),
+            vec![("confirm", "Store"), ("revision", "1"), ("reason", why)],
+        ),
+        (
+            "/versions/drain?backend=v1&address=127.0.0.1%3A7001",
+            vec![("minutes", "77"), ("reason", why)],
+        ),
+    ] {
+        let shown = browser.send(path, &fields).await;
+        let action = format!("action=\"{}\"", path.replace('&', "&amp;"));
+        let (_, form) = shown.text.split_once(&action).unwrap();
+        let (form, _) = form.split_once("</form>").unwrap();
+        // The page shows the present revision.
+        for (name, value) in fields.into_iter().filter(|(name, _)| *name != "revision") {
+            let kept = form.contains(&format!("name=\"{name}\" value=\"{value}\""))
+                || form.contains(&format!(">{value}</textarea>"));
+            assert!(kept, "{path}: {name}: {shown:?}");
+        }
+    }
+    let tokens = browser.open("/settings/tokens").await;
+    assert!(
+        tokens.text.contains("no other valid token has it"),
+        "{tokens:?}"
+    );
+    assert!(!tokens.text.contains("Users see it"), "{tokens:?}");
+}
+
+#[tokio::test]
+async fn logins_of_an_application_and_of_an_account_are_ended() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let app = browser.create("Shop").await;
+    let fields = [("reason", "a stolen laptop")];
+    let ended = browser.send(&format!("{app}/logout"), &fields).await;
+    assert_eq!(ended.location(), format!("{app}?done=logout"));
+    let shown = browser.open(ended.location()).await;
+    assert!(shown.text.contains("The logins have ended."), "{shown:?}");
+
+    let account = [
+        ("provider", "one"),
+        ("username", "ada"),
+        ("reason", "a stolen laptop"),
+    ];
+    let unknown = browser.send("/logins", &account).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    assert!(unknown.text.contains("account_not_found"), "{unknown:?}");
+    let row = "INSERT INTO accounts (provider, username, created_at) VALUES ('one', 'ada', 0)";
+    browser.scene.store.execute(row, Vec::new()).await.unwrap();
+    let ident = app.rsplit_once('/').unwrap().1;
+    for only_app in ["", ident] {
+        let fields = [&account[..], &[("ident", only_app)]].concat();
+        let ended = browser.send("/logins", &fields).await;
+        assert_eq!(ended.location(), "/logins?done=logout", "{ended:?}");
+    }
+    let audit = browser.open("/audit").await;
+    for text in ["app.logout", "account.logout", "one/ada", "a stolen laptop"] {
+        assert!(audit.text.contains(text), "{text}: {audit:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rejected_request_has_seconds_the_name_of_its_application_and_words() {
+    let test_store = TestStore::chosen();
+    let mut browser = Browser::signed_in(&test_store, Role::Operator).await;
+    let app = browser.create("Shop").await;
+    let ident = app.rsplit_once('/').unwrap().1;
+    browser.language = "ja";
+    let two = Explanation {
+        slip: Slip::KeyOrValue,
+        second: Some(Slip::Cover("request")),
+    };
+    browser.scene.reject("0001", ident, two);
+    browser
+        .scene
+        .reject("0002", ident, Slip::Preset("wechat").into());
+    let words = "署名が一致しません";
+    for path in ["/live", &*app, "/doctor/0001"] {
+        let shown = browser.open(path).await;
+        for text in [
+            words,
+            "Shop</a> <code>",
+            "sign_mismatch",
+            ":06 UTC",
+            "2020-09-13 12:26",
+        ] {
+            let text = text.replace(" UTC", "\u{a0}UTC");
+            assert!(shown.text.contains(&text), "{path}: {text}: {shown:?}");
+        }
+        // It would replace what is shown.
+        let mut links = shown.text.split("<a ").skip(1);
+        let link = links.find(|link| link.split('>').next().unwrap().contains("aria-label"));
+        assert_eq!(link, None, "{path}");
+    }
+    let shown = browser.open("/doctor/0001").await;
+    for text in ["signpost sign --canonical", "<code>hint_cover</code>"] {
+        assert!(shown.text.contains(text), "{text}: {shown:?}");
+    }
+    let shown = browser.open("/doctor/0002").await;
+    assert!(shown.text.contains("wechat"), "{shown:?}");
+    assert!(!shown.text.contains("hint_"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn versions_say_which_is_a_shadow_a_bridge_and_what_is_proven() {
+    let test_store = TestStore::chosen();
+    let browser = Browser::signed_in(&test_store, Role::Viewer).await;
+    // With a store, which a shadow needs.
+    let (start, _) = MINIMAL.split_once("[application]").unwrap();
+    let file = format!(
+        "{start}store = 'sqlite:x.db'\n[applications]\n[versions.v0]\nbridge = 'v2'\n\
+         [versions.v1]\nbackend = '127.0.0.1:7001'\n[versions.v2]\nbackend = '127.0.0.1:7002'\n\
+         [versions.v1.shadow]\nto = 'v2'\npaths = ['/user']\nbackend = '127.0.0.1:7009'\n"
+    );
+    let mut config = load(MINIMAL).unwrap();
+    config.versions = load(&file).unwrap().versions;
+    let mut with_shadow = gateway(config);
+    let state = Arc::clone(&browser.scene.current.load().state);
+    with_shadow.state = state;
+    browser.scene.current.store(Arc::new(with_shadow));
+    let shown = browser.open("/versions").await;
+    for text in [
+        "Bridge: the backends of v2",
+        "Shadow v2",
+        "not proven",
+        "127.0.0.1:7009",
+    ] {
+        assert!(shown.text.contains(text), "{text}: {shown:?}");
+    }
+    let hour = SystemClock.now().as_millis() / 3_600_000 * 3_600_000;
+    let row = "INSERT INTO shadow_tallies (writer, hour, version, target, route, changes, tally) \
+               VALUES ($1, $2, 'v1', 'v2', 'GET /user', '', '{\"pairs\":1}')";
+    let values = signpost_store::values![&[0_u8; 16], hour];
+    browser.scene.store.execute(row, values).await.unwrap();
+    let shown = browser.open("/versions").await;
+    assert!(shown.text.contains(">proven<"), "{shown:?}");
 }
 
 #[tokio::test]
@@ -323,7 +560,7 @@ async fn an_application_is_created_changed_rotated_and_deleted() {
     }
     let delete = |name| [("revision", "6"), ("confirm", name)];
     let kept = browser.send(&of("delete"), &delete("The shop")).await;
-    assert!(kept.text.contains("Nothing was deleted"), "{kept:?}");
+    assert!(kept.text.contains("param_invalid"), "{kept:?}");
     let deleted = browser
         .send(&of("delete"), &delete("The <b>shop</b>"))
         .await;
@@ -355,7 +592,7 @@ async fn what_is_not_accepted_is_shown_again_with_the_problem() {
         ),
         (
             "/settings/tokens",
-            [("name", "a"), ("days", "abc")],
+            [("token_name", "a"), ("days", "abc")],
             "request_malformed",
             "abc",
         ),

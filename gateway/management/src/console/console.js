@@ -1,16 +1,17 @@
 // What makes pages easier where a browser runs scripts. Everything works without it, but copying and what is live.
 
 const language = document.documentElement.lang;
-const zoned = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
-const clock = new Intl.DateTimeFormat(language, { timeStyle: "medium" });
+const styles = [{ dateStyle: "medium" }, { timeStyle: "long" }];
+const formats = styles.map((style) => new Intl.DateTimeFormat(language, style));
 
-// Times of the reader's zone, beside those of UTC.
+// Times in the reader's zone, which they name. A line can break between date and clock only.
 function showZoned(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const date = new Date(time.dateTime);
     if (!Number.isNaN(date.getTime())) {
       time.title = time.textContent;
-      time.textContent = `${zoned.format(date)} (${time.title.slice(-9)})`;
+      const parts = formats.map((format) => format.format(date).replaceAll(/\s/g, "\u00a0"));
+      time.textContent = parts.join(" ");
     }
   }
 }
@@ -66,26 +67,12 @@ for (const section of document.querySelectorAll("[data-stream]")) {
       say(status.dataset.missed.replace("#", JSON.parse(event.data).requests));
     });
     source.addEventListener("request", (event) => {
-      rows.prepend(row(JSON.parse(event.data)));
+      rows.insertAdjacentHTML("afterbegin", event.data);
+      showZoned(rows.firstElementChild);
       while (rows.children.length > MAX_ROWS) rows.lastElementChild.remove();
     });
   };
   // Browsers limit the connections to a host: a hidden tab closes its stream.
   document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : open()));
   if (!document.hidden) open();
-}
-
-function row(seen) {
-  const line = document.createElement("tr");
-  const cells = [
-    clock.format(new Date(seen.at)),
-    `${seen.method} ${seen.path}`,
-    seen.app,
-    seen.version,
-    seen.status,
-    seen.duration_ms,
-    [seen.code, seen.hint].filter(Boolean).join(" "),
-  ];
-  for (const text of cells) line.insertCell().textContent = text ?? "";
-  return line;
 }

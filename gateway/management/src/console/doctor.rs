@@ -9,11 +9,12 @@ use signpost_proxy::SeenRequest;
 
 use super::{
     apps::copied,
-    failure::Failure,
+    failure::Page,
     fields::Fields,
-    links::{parameter, segment},
+    links::parameter,
+    live::app,
     page::{Reader, Section, page},
-    parts::{Field, moment, table_of, word_of},
+    parts::{field, moment, table_of, word_of},
     samples::samples,
     visitor::Visitor,
 };
@@ -29,7 +30,7 @@ use crate::{
 };
 
 /// The form.
-pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Page {
     let id = parameter(query.as_deref(), "request_id");
     if id.is_empty() {
         return Ok(doctor_page(&visitor.reader, &html! {}, None));
@@ -38,18 +39,15 @@ pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
 }
 
 /// A request that was rejected.
-pub(super) async fn rejection(
-    visitor: Visitor,
-    Path(id): Path<String>,
-) -> Result<Response, Failure> {
+pub(super) async fn rejection(visitor: Visitor, Path(id): Path<String>) -> Page {
     show_rejection(&visitor, &id).await
 }
 
-async fn show_rejection(visitor: &Visitor, id: &str) -> Result<Response, Failure> {
+async fn show_rejection(visitor: &Visitor, id: &str) -> Page {
     let reader = &visitor.reader;
     let id = GivenId(id.to_owned());
     let content = match visitor.run(&REJECTION, id, Nothing {}).await {
-        Ok(seen) => rejected(reader, &seen),
+        Ok(seen) => rejected(reader, &seen, &app(visitor, &seen).await),
         Err(failure) if failure.code() == "not_found" => {
             html! { p.problem role="alert" { (reader.text("console_rejection_gone")) } }
         }
@@ -59,7 +57,7 @@ async fn show_rejection(visitor: &Visitor, id: &str) -> Result<Response, Failure
 }
 
 /// Examines the request of the form.
-pub(super) async fn examine(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
+pub(super) async fn examine(visitor: Visitor, fields: Fields) -> Page {
     let reader = &visitor.reader;
     match visitor.submit(&EXAMINE, (), sample_of(&fields)).await {
         Ok(findings) => {
@@ -92,17 +90,17 @@ fn doctor_page(reader: &Reader, result: &Markup, given: Option<&Fields>) -> Resp
         section aria-labelledby="paste" {
             h2 id="paste" { (reader.text("console_doctor_paste")) }
             form.fields.wide method="post" action="/doctor" {
-                (Field::lines("request", of("request")).required().show(reader))
-                (Field::line("app", of("app")).show(reader))
+                (field(reader, "request", of("request")))
+                (field(reader, "app", of("app")))
                 // The key may be in it: it is not sent back.
-                (Field::lines("canonical", "").show(reader))
+                (field(reader, "canonical", ""))
                 button { (reader.text("console_examine")) }
             }
         }
         section aria-labelledby="by-id" {
             h2 id="by-id" { (reader.text("console_doctor_by_id")) }
             form.fields.bar action="/doctor" {
-                (Field::line("request_id", "").required().show(reader))
+                (field(reader, "request_id", ""))
                 button { (reader.text("console_find")) }
             }
         }
@@ -116,7 +114,7 @@ fn doctor_page(reader: &Reader, result: &Markup, given: Option<&Fields>) -> Resp
 }
 
 /// What is known of a request that was rejected.
-fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
+fn rejected(reader: &Reader, seen: &SeenRequest, app: &Markup) -> Markup {
     let text = |text: &Option<String>| printable(text.as_deref().unwrap_or_default());
     html! {
         section.card aria-labelledby="rejected" {
@@ -127,9 +125,7 @@ fn rejected(reader: &Reader, seen: &SeenRequest) -> Markup {
                 dt { (reader.text("console_request")) } dd { code { (printable(&seen.method)) " " (printable(&seen.path)) } }
                 dt { (reader.text("console_when")) } dd { (moment(seen.at)) }
                 dt { (reader.text("console_app")) }
-                dd {
-                    @if let Some(app) = &seen.app { a href={ "/apps/" (segment(app)) } { code { (printable(app)) } } } @else { "–" }
-                }
+                dd { (app) }
                 dt { (reader.text("console_client_address")) } dd { code { (printable(&seen.client)) } }
                 @for (name, value) in [("console_version", &seen.version), ("console_backend", &seen.backend)] {
                     @if value.is_some() { dt { (reader.text(name)) } dd { code { (text(value)) } } }

@@ -15,6 +15,9 @@ use crate::{
     operations::problem::{Problem, ProblemLine},
 };
 
+/// A page; or why it is not shown.
+pub(super) type Page = Result<Response, Failure>;
+
 /// An operation that failed, and for whom it was run.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -31,7 +34,10 @@ impl Failure {
         Self {
             problem: Box::new(error.problem(reader.language, id, None)),
             is_unchanged: error.is_unchanged(),
-            reader,
+            reader: Reader {
+                banner: Markup::default(),
+                ..reader
+            },
         }
     }
 
@@ -83,9 +89,7 @@ impl Failure {
     ///
     /// It is of another kind.
     pub(super) fn of_input(self) -> Result<Self, Self> {
-        let is_of_input = self.status().is_client_error()
-            && !self.needs_sign_in()
-            && self.status() != StatusCode::NOT_FOUND;
+        let is_of_input = self.status().is_client_error() && !self.needs_sign_in();
         if is_of_input { Ok(self) } else { Err(self) }
     }
 
@@ -96,17 +100,20 @@ impl Failure {
 
     /// The problem, for a page that has more to say.
     pub(super) fn banner(&self) -> Markup {
+        html! { div.problem role="alert" { h2 { (self.problem.title) } (self.text()) } }
+    }
+
+    /// What is said below its title.
+    fn text(&self) -> Markup {
         let (problem, lines) = (&self.problem, self.problem.lines());
         html! {
-            div.problem role="alert" {
-                h2 { (problem.title) }
-                p { (problem.detail) }
-                @if !lines.is_empty() { ul.lines { @for line in lines.iter().take(100) { li { (shown(line)) } } } }
-                p.quiet {
-                    (self.reader.text("console_problem_code")) " " code { (self.code()) }
-                    @if !problem.request_id.is_empty() {
-                        " · " (self.reader.text("console_problem_request")) " " code { (problem.request_id) }
-                    }
+            p { (problem.detail) }
+            @if self.code() == "revision_stale" { p { (self.reader.text("console_stale")) } }
+            @if !lines.is_empty() { ul.lines { @for line in lines.iter().take(100) { li { (shown(line)) } } } }
+            p.quiet {
+                (self.reader.text("console_problem_code")) " " code { (self.code()) }
+                @if !problem.request_id.is_empty() {
+                    " · " (self.reader.text("console_problem_request")) " " code { (problem.request_id) }
                 }
             }
         }
@@ -128,7 +135,7 @@ impl IntoResponse for Failure {
             return session_ended();
         }
         let content = html! {
-            (self.banner())
+            div.problem role="alert" { (self.text()) }
             p { a href="/" { (self.reader.text("console_problem_back")) } }
         };
         let mut response = self.with_page(page(&self.reader, None, &self.problem.title, &content));

@@ -18,7 +18,7 @@ use crate::{
 /// Limit of an import's form in bytes: a file of some 10,000 applications fits. Larger ones are for the command.
 const MAX_IMPORT_BYTES: usize = 2 * 1024 * 1024;
 
-/// The fields of a form, `application/x-www-form-urlencoded`.
+/// The fields of a form, `application/x-www-form-urlencoded`, and the parameters of its address.
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl FromRequest<Shared> for Fields {
@@ -29,8 +29,10 @@ impl FromRequest<Shared> for Fields {
         let reader = Reader::of_session(&console.sessions, &head.headers);
         let bytes = read_form(console, head.uri.path(), body).await;
         let bytes = bytes.map_err(|error| Failure::of_error(&error, reader))?;
-        let fields = form_urlencoded::parse(&bytes);
-        Ok(Self(fields.into_owned().collect()))
+        let mut fields = Self::of_query(head.uri.query());
+        let body = form_urlencoded::parse(&bytes);
+        fields.0.extend(body.into_owned());
+        Ok(fields)
     }
 }
 
@@ -64,15 +66,15 @@ impl Fields {
         field.map_or("", |(_, value)| value.trim())
     }
 
+    /// All texts of a field that a query has several times.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(field, _)| field == name);
+        named.map(|(_, value)| &**value)
+    }
+
     /// A field that says something.
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name)).filter(|value| !value.is_empty())
-    }
-
-    /// The lines of a field, without empty ones.
-    pub(super) fn lines(&self, name: &str) -> Vec<&str> {
-        let lines = self.get(name).lines().map(str::trim);
-        lines.filter(|line| !line.is_empty()).collect()
     }
 
     /// The value of a field that says something.
@@ -97,12 +99,13 @@ impl Fields {
         number.map_err(|problem| malformed(format_args!("{name}: {problem}")))
     }
 
-    /// The values of a field's lines.
+    /// The values of a field's lines that are not empty.
     pub(super) fn values<T: DeserializeOwned>(
         &self,
         name: &'static str,
     ) -> Result<Vec<T>, ApiError> {
-        let lines = self.lines(name).into_iter();
+        let lines = self.get(name).lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty());
         lines.map(|text| of_text(name, text)).collect()
     }
 

@@ -13,7 +13,7 @@ use super::{
     Shared, failure::Failure, fields::read_form, is_of_api, links::parameter, page::Reader,
     visitor::Refused,
 };
-use crate::api::{ApiError, Unchanged, allowed_methods, form_once, is_cross_site, until_stop};
+use crate::api::{ApiError, allowed_methods, form_once, is_cross_site, until_stop};
 
 /// The Content-Security-Policy: everything is from the listener itself, but a page's empty icon. `form-action` and `base-uri`
 /// do not fall back to `default-src`.
@@ -93,10 +93,4 @@ pub(super) async fn once(
     });
     let response = work.await;
     response.unwrap_or_else(|_| Failure::internal(reader).into_response())
-}
-
-/// Marks a page whose form surely changed nothing, so that the same form can change something later.
-pub(super) fn unchanged(mut page: Response) -> Response {
-    page.extensions_mut().insert(Unchanged);
-    page
 }

@@ -1,13 +1,12 @@
 //! The first page: what needs attention, the versions, the gateways.
 
-use axum::{extract::RawQuery, response::Response};
 use maud::{Markup, html};
 use signpost_proxy::AddressHealth;
 
 use super::{
-    failure::Failure,
+    failure::Page,
     page::{Reader, Section, page},
-    parts::{said, state, table_of, time_of},
+    parts::{state, table_of, time_of},
     visitor::Visitor,
 };
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
 };
 
 /// Shows it.
-pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+pub(super) async fn show(visitor: Visitor) -> Page {
     let reader = &visitor.reader;
     let (traffic, versions, gateways, changes) = tokio::try_join!(
         visitor.run(&gateways::TRAFFIC, (), Nothing {}),
@@ -32,7 +31,6 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
     let (versions, gateways) = (versions.items, gateways.items);
     let sentences = sentences(reader, &versions, &gateways);
     let content = html! {
-        (said(reader, query.as_deref()))
         section aria-labelledby="attention" {
             h2 id="attention" { (reader.text("console_attention")) }
             @if sentences.is_empty() {

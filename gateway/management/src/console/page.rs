@@ -7,10 +7,17 @@ use http::{HeaderMap, HeaderValue, header};
 use maud::{DOCTYPE, Markup, html};
 use ring::digest;
 use signpost_kit::page::COLOURS;
-use signpost_protocol::{language::Language, text::Texts};
+use signpost_protocol::{
+    language::Language,
+    text::{Texts, find_whole},
+};
 
-use super::session::{Session, Sessions};
-use crate::administration::tokens::Role;
+use super::{
+    fields::Fields,
+    parts::said,
+    session::{Session, Sessions},
+};
+use crate::administration::{printable::printable, tokens::Role};
 
 /// The texts of the console: a Fluent file for each language.
 static TEXTS: Texts = Texts::new([
@@ -45,6 +52,10 @@ pub(super) struct Reader {
     pub language: Language,
     /// `None` without a session.
     pub session: Option<Arc<Session>>,
+    /// What the page says above its content.
+    pub banner: Markup,
+    /// The form that was not accepted: its address, and what was filled in.
+    pub kept: Option<Arc<(String, Fields)>>,
 }
 
 signpost_protocol::hide_in_debug!(Reader);
@@ -63,6 +74,8 @@ impl Reader {
         Self {
             language: Language::of_request(None, accepted.map(HeaderValue::as_bytes)),
             session: None,
+            banner: Markup::default(),
+            kept: None,
         }
     }
 
@@ -72,6 +85,24 @@ impl Reader {
             session: sessions.find(headers),
             ..Self::of_request(headers)
         }
+    }
+
+    /// The same after what a page's query says was done.
+    pub(super) fn after(mut self, query: Option<&str>) -> Self {
+        self.banner = said(&self, query);
+        self
+    }
+
+    /// The same for the fields of one of several forms.
+    pub(super) fn of_form(&self, address: &str) -> Self {
+        let mut reader = self.clone();
+        reader.kept = reader.kept.filter(|kept| kept.0 == address);
+        reader
+    }
+
+    /// What a field has: what was filled in and not accepted, or what it has at first.
+    pub(super) fn kept<'r>(&'r self, name: &str, first: &'r str) -> &'r str {
+        (self.kept.as_ref()).map_or(first, |kept| kept.1.get(name))
     }
 
     /// A text of the console.
@@ -94,6 +125,16 @@ impl Reader {
     pub(super) fn word(&self, kind: &str, word: &str) -> String {
         let id = format!("console_{kind}.{}", word.replace(['_', '.'], "-"));
         self.find(&id).unwrap_or_else(|| word.to_owned())
+    }
+
+    /// A text about problems, for example the title of a code; `None` if it has arguments that are not known.
+    pub(super) fn of_problem(&self, id: &str, args: &[(&str, &str)]) -> Option<String> {
+        find_whole(self.language, id, args)
+    }
+
+    /// The title of a problem's code.
+    pub(super) fn title(&self, code: &str) -> String {
+        (self.of_problem(code, &[])).unwrap_or_else(|| printable(code))
     }
 
     /// Whether the user's role allows what this role does.
@@ -151,6 +192,7 @@ pub(super) fn page(
                 @if let Some(session) = &reader.session { (header(reader, session, section)) }
                 main id="content" {
                     h1 { (title) }
+                    (reader.banner)
                     (content)
                 }
             }

@@ -7,23 +7,24 @@ use signpost_kit::clock::Timestamp;
 use signpost_proxy::rfc3339;
 
 use super::{
+    fields::Fields,
     links::{address, parameter},
     page::Reader,
 };
 use crate::reports::versions::ListedVersion;
 
-/// A time of RFC 3339 in UTC, to the minute. The script adds the time of the reader's zone.
+/// A time of RFC 3339 in UTC, to the second. The script writes it in the reader's zone.
 pub(super) fn time_of(text: Option<&str>) -> Markup {
     let text = text.unwrap_or_default();
     let (date, clock) = text.split_once('T').unwrap_or((text, ""));
     html! {
         @if text.is_empty() { "–" } @else {
-            time datetime=(text) { (date) " " (clock.get(..5).unwrap_or(clock)) " UTC" }
+            time datetime=(text) { (date) " " (clock.get(..8).unwrap_or(clock)) "\u{a0}UTC" }
         }
     }
 }
 
-/// A time in UTC, to the minute.
+/// A time in UTC, to the second.
 pub(super) fn moment(time: impl Into<Option<Timestamp>>) -> Markup {
     time_of(time.into().map(rfc3339).as_deref())
 }
@@ -37,7 +38,7 @@ pub(super) fn word_of(value: &impl Serialize) -> String {
 /// A state as a word with a mark: `kind` is that of the texts, `class` its colour.
 pub(super) fn state(reader: &Reader, kind: &str, word: &str) -> Markup {
     let class = match word {
-        "active" | "healthy" | "current" | "ready" => "good",
+        "active" | "healthy" | "current" | "ready" | "proven" => "good",
         "unhealthy" | "unreachable" | "retired" | "revoked" => "bad",
         "disabled" | "drained" | "deprecated" | "brownout" | "past_sunset" | "not_ready" => "warn",
         _ => "quiet",
@@ -69,82 +70,70 @@ pub(super) fn table_of(reader: &Reader, heads: &[&str], rows: &Markup) -> Markup
     }
 }
 
-/// The link to a list's next page; `query` are the parameters of this one.
-pub(super) fn next_page(
+/// Pages of a list that a page's address names, so that they can be gone back to. Before them stands the first one.
+const MAX_BACK: usize = 100;
+
+/// The links to a list's page before this one, and to the next; `query` are the parameters of each, `given` those of this one.
+pub(super) fn pages(
     reader: &Reader,
     path: &str,
     query: &[(&str, &str)],
-    next: Option<&str>,
+    (given, next): (&Fields, Option<&str>),
 ) -> Markup {
+    let after = given.get("after");
+    let mut back: Vec<_> = given.all("back").map(|page| ("back", page)).collect();
+    let page = |after, back: &[_]| address(path, &[query, &[("after", after)], back].concat());
+    let previous = (!after.is_empty()).then(|| match back.split_last() {
+        Some(((_, last), rest)) => page(last, rest),
+        None => page("", &[]),
+    });
+    let next = next.map(|next| {
+        back.push(("back", after));
+        page(next, &back[back.len().saturating_sub(MAX_BACK)..])
+    });
     html! {
-        @if let Some(next) = next {
-            nav.pages {
-                a href=(address(path, &[query, &[("after", next)]].concat())) { (reader.text("console_next_page")) }
+        @if previous.is_some() || next.is_some() {
+            nav.pages aria-label=(reader.text("console_pages")) {
+                @if let Some(previous) = previous { a rel="prev" href=(previous) { (reader.text("console_previous_page")) } }
+                @if let Some(next) = next { a rel="next" href=(next) { (reader.text("console_next_page")) } }
             }
         }
     }
 }
 
-/// A field of a form, with its label and what it is for.
-pub(super) struct Field<'f> {
-    /// The name, also of its texts: `console_field_NAME`, and `.hint` of it.
-    pub name: &'f str,
-    /// What it has.
-    pub value: &'f str,
-    /// The type of the input; `textarea` for several lines.
-    pub kind: &'f str,
-    /// Whether it must have something.
-    pub is_required: bool,
-}
+/// The fields that are no line of text which may be empty: the type of the input, and whether it must have something.
+const FIELDS: [(&str, &str, bool); 14] = [
+    ("canonical", "textarea", false),
+    ("confirm", "text", true),
+    ("days", "number", true),
+    ("file", "textarea", true),
+    ("minutes", "number", true),
+    ("name", "text", true),
+    ("overlap_hours", "number", false),
+    ("provider", "text", true),
+    ("request", "textarea", true),
+    ("request_id", "text", true),
+    ("return_to", "textarea", false),
+    ("token", "password", true),
+    ("token_name", "text", true),
+    ("username", "text", true),
+];
 
-impl<'f> Field<'f> {
-    /// A line of text.
-    pub(super) const fn line(name: &'f str, value: &'f str) -> Self {
-        Self {
-            name,
-            value,
-            kind: "text",
-            is_required: false,
-        }
-    }
-
-    /// Several lines.
-    pub(super) const fn lines(name: &'f str, value: &'f str) -> Self {
-        Self {
-            kind: "textarea",
-            ..Self::line(name, value)
-        }
-    }
-
-    /// A number.
-    pub(super) const fn number(name: &'f str, value: &'f str) -> Self {
-        Self {
-            kind: "number",
-            ..Self::line(name, value)
-        }
-    }
-
-    /// A field that must have something.
-    pub(super) const fn required(self) -> Self {
-        Self {
-            is_required: true,
-            ..self
-        }
-    }
-
-    pub(super) fn show(&self, reader: &Reader) -> Markup {
-        let text = format!("console_field_{}", self.name);
-        let hint = reader.find(&format!("{text}.hint"));
-        html! {
-            label {
-                span { (reader.text(&text)) }
-                @if self.kind == "textarea" {
-                    textarea name=(self.name) rows="3" spellcheck="false" required[self.is_required] { (self.value) }
-                } @else {
-                    input type=(self.kind) name=(self.name) value=(self.value) autocomplete="off" required[self.is_required];
-                }
-                @if let Some(hint) = hint { small { (hint) } }
+/// A field of a form, with its label and what it is for: the texts `console_field_NAME`, and `.hint` of it.
+pub(super) fn field(reader: &Reader, name: &str, first: &str) -> Markup {
+    let known = FIELDS.iter().find(|(known, ..)| *known == name);
+    let (_, kind, is_required) = known.unwrap_or(&("", "text", false));
+    let (text, value) = (format!("console_field_{name}"), reader.kept(name, first));
+    let hint = reader.find(&format!("{text}.hint"));
+    html! {
+        label {
+            span { (reader.text(&text)) }
+            @if *kind == "textarea" {
+                textarea name=(name) rows="3" spellcheck="false" required[*is_required] { (value) }
+            } @else {
+                input type=(kind) name=(name) value=(value) autocomplete="off" required[*is_required];
             }
+            @if let Some(hint) = hint { small { (hint) } }
         }
     }
 }
@@ -161,7 +150,7 @@ pub(super) fn choice(
             span { (reader.text(&format!("console_field_{name}"))) }
             select name=(name) {
                 @for (value, text) in options {
-                    option value=(value) selected[*value == chosen] { (text) }
+                    option value=(value) selected[*value == reader.kept(name, chosen)] { (text) }
                 }
             }
         }
@@ -182,13 +171,45 @@ pub(super) fn version_choice(
     choice(reader, name, &options.collect::<Vec<_>>(), chosen)
 }
 
+/// A field that is on or off. Its text is `console_NAME`.
+pub(super) fn check(reader: &Reader, name: &str) -> Markup {
+    html! {
+        label.check {
+            input type="checkbox" name=(name) value="true" checked[reader.kept(name, "") == "true"];
+            span { (reader.text(&format!("console_{name}"))) }
+        }
+    }
+}
+
+/// Changes that cannot be taken back.
+const DANGERS: [&str; 4] = ["delete", "end-overlap", "logout", "revoke"];
+
+/// The form of a change, which is folded until it is needed; open if it was not accepted.
+pub(super) fn folded(
+    reader: &Reader,
+    (change, address): (&str, &str),
+    fields: impl FnOnce(&Reader) -> Markup,
+) -> Markup {
+    let (reader, text) = (&reader.of_form(address), reader.word("change", change));
+    html! {
+        details open[reader.kept.is_some() || change == "update"] {
+            summary { (text) }
+            form.fields method="post" action=(address) {
+                (fields(reader))
+                (of_change(reader))
+                button.danger[DANGERS.contains(&change)] { (text) }
+            }
+        }
+    }
+}
+
 /// What every form of a change has besides its own fields: the reason, and a key by which it is made once.
 pub(super) fn of_change(reader: &Reader) -> Markup {
     let mut random = [0; 16];
     // Without one, a form that is sent twice is not recognised.
     let key = getrandom::fill(&mut random).map_or_else(|_| String::new(), |()| hex::encode(random));
     html! {
-        (Field::line("reason", "").show(reader))
+        (field(reader, "reason", ""))
         input type="hidden" name="once" value=(key);
     }
 }

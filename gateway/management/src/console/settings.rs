@@ -2,15 +2,15 @@
 
 pub(super) mod tokens;
 
-use axum::{extract::RawQuery, response::Response};
+use axum::extract::RawQuery;
 use maud::{Markup, html};
 use signpost_kit::config::{Change, Problem};
 
 use super::{
-    failure::Failure,
+    failure::Page,
     fields::Fields,
     page::{Reader, Section, page},
-    parts::{done, next_page, of_change, said, table_of, word_of},
+    parts::{done, of_change, pages, table_of, word_of},
     visitor::Visitor,
 };
 use crate::{
@@ -25,14 +25,13 @@ use crate::{
 const ITEMS: u16 = 200;
 
 /// Shows the configuration in force.
-pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
+pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Page {
     let reader = &visitor.reader;
-    let query = query.as_deref();
-    let after = Fields::of_query(query).given("after").map(str::to_owned);
+    let given = Fields::of_query(query.as_deref());
+    let after = given.given("after").map(str::to_owned);
     let limit = Limit::new(ITEMS);
     let settings = visitor.run(&LIST, (), NamedPage { limit, after }).await?;
     let content = html! {
-        (said(reader, query))
         div.bar {
             a.button href="/settings/reload" { (reader.text("console_reload")) }
             a.button.plain href="/settings/tokens" { (reader.text("console_tokens")) }
@@ -46,22 +45,17 @@ pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<
                 td { (reader.word("source_of", &word_of(&setting.source))) }
             } }
         }))
-        (next_page(reader, "/settings", &[], settings.next.as_deref()))
+        (pages(reader, "/settings", &[], (&given, settings.next.as_deref())))
     };
     let title = reader.text("console_settings");
     Ok(page(reader, Some(Section::Settings), &title, &content))
 }
 
 /// Shows what a reload would change.
-pub(super) async fn check(visitor: Visitor) -> Result<Response, Failure> {
-    check_page(&visitor, &html! {}).await
-}
-
-async fn check_page(visitor: &Visitor, banner: &Markup) -> Result<Response, Failure> {
+pub(super) async fn check(visitor: Visitor) -> Page {
     let reader = &visitor.reader;
     let check = visitor.run(&CHECK, (), Nothing {}).await?;
     let content = html! {
-        (banner)
         @match &check.report {
             None => div.problem role="alert" {
                 p { (reader.text("console_reload_rejected")) }
@@ -118,14 +112,9 @@ fn differences(reader: &Reader, changes: &[Change]) -> Markup {
 }
 
 /// Reloads the configuration of this gateway.
-pub(super) async fn reload(visitor: Visitor, fields: Fields) -> Result<Response, Failure> {
+pub(super) async fn reload(visitor: Visitor, fields: Fields) -> Page {
     let why = fields.value("reason").map(|reason| Why { reason });
-    match visitor.submit(&RELOAD, (), why).await {
-        Ok(_) => Ok(done("/settings", "reloaded")),
-        Err(failure) => {
-            let failure = failure.of_input()?;
-            let page = check_page(&visitor, &failure.banner()).await?;
-            Ok(failure.with_page(page))
-        }
-    }
+    let reloaded = visitor.submit(&RELOAD, (), why).await;
+    let done = reloaded.map(|_| done("/settings", "reloaded"));
+    visitor.or_again(done, fields, check).await
 }

@@ -2,7 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::{failure::Failure, page::Reader, parts::table_of, visitor::Visitor};
+use super::{
+    failure::Failure,
+    page::Reader,
+    parts::{state, table_of},
+    visitor::Visitor,
+};
 use crate::{
     administration::printable::printable,
     operations::versions::{self, DiffInput},
@@ -61,6 +66,7 @@ impl Shadows {
 /// One report: a sentence, and the paths that differ.
 fn report(reader: &Reader, diff: &Diff, text: &str) -> Markup {
     let apps = &diff.applications;
+    let proof = ["unproven", "proven"][usize::from(diff.is_proof())];
     let args = [
         ("to", &*diff.to),
         ("pairs", &diff.pairs.to_string()),
@@ -69,7 +75,7 @@ fn report(reader: &Reader, diff: &Diff, text: &str) -> Markup {
         ("all", &apps.users.max(apps.compared as u64).to_string()),
     ];
     html! {
-        p { (reader.tell(text, &args)) }
+        p { (reader.tell(text, &args)) " " (state(reader, "proof", proof)) }
         @if !diff.unseen.is_empty() {
             p.quiet { (reader.text("console_unseen")) ": " code { (diff.unseen.join(", ")) } }
         }

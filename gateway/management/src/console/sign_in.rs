@@ -7,17 +7,17 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use http::{HeaderMap, header};
-use maud::{Markup, html};
+use maud::html;
 use url::{Position, Url};
 use zeroize::Zeroizing;
 
 use super::{
     Console, Shared, account,
-    failure::Failure,
+    failure::{Failure, Page},
     fields::Fields,
     links::{address, parameter},
     page::{Reader, page},
-    parts::{Field, said},
+    parts::field,
     session::{Proof, Session},
 };
 use crate::{
@@ -31,26 +31,19 @@ pub(super) async fn form(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let reader = Reader::of_request(&headers);
-    let to = parameter(query.as_deref(), "to");
-    let banner = said(&reader, query.as_deref());
-    sign_in_page(&console, &reader, &to, &banner)
+    let reader = Reader::of_request(&headers).after(query.as_deref());
+    sign_in_page(&console, &reader, &parameter(query.as_deref(), "to"))
 }
 
-fn sign_in_page(console: &Console, reader: &Reader, to: &str, banner: &Markup) -> Response {
-    let token = Field {
-        kind: "password",
-        ..Field::line("token", "").required()
-    };
+fn sign_in_page(console: &Console, reader: &Reader, to: &str) -> Response {
     let content = html! {
-        (banner)
         @if console.accounts.is_some() {
             p { a.button href=(account::BEGIN) { (reader.text("console_sign_in_account")) } }
         }
         p { (reader.text("console_sign_in_how")) }
         pre { code { "signpost token create --name NAME --role viewer" } }
         form.fields method="post" action="/sign-in" {
-            (token.show(reader))
+            (field(reader, "token", ""))
             input type="hidden" name="to" value=(own_path(to));
             button { (reader.text("console_sign_in_button")) }
         }
@@ -64,8 +57,8 @@ pub(super) async fn sign_in(
     ConnectInfo(address): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     fields: Fields,
-) -> Result<Response, Failure> {
-    let reader = Reader::of_request(&headers);
+) -> Page {
+    let mut reader = Reader::of_request(&headers);
     let given = fields.get("token");
     let proof = Proof::Token(Zeroizing::new(given.to_owned()));
     let who = (proof.clone(), address, reader.language);
@@ -77,7 +70,8 @@ pub(super) async fn sign_in(
                 true => failure,
                 false => failure.of_input()?,
             };
-            let page = sign_in_page(&console, &reader, fields.get("to"), &failure.banner());
+            reader.banner = failure.banner();
+            let page = sign_in_page(&console, &reader, fields.get("to"));
             return Ok(failure.with_page(page));
         }
     };

@@ -125,13 +125,13 @@ fn numbers(reader: &Reader, versions: &[VersionTraffic]) -> Markup {
 }
 
 fn causes(reader: &Reader, traffic: &Traffic) -> Markup {
-    let heads = ["console_problem_code", "console_requests"];
+    let heads = ["console_problem", "console_requests"];
     table_of(
         reader,
         &heads,
         &html! {
             @for problem in traffic.problems.iter().take(MAX_CAUSES) { tr {
-                th scope="row" { code { (problem.code) } }
+                th scope="row" { (reader.title(&problem.code)) " " code.quiet { (problem.code) } }
                 td.number { (problem.requests) }
             } }
         },

@@ -1,18 +1,15 @@
 //! Versions: their stage and dates, who uses them, their backends, and addresses to take out.
 
-use axum::{
-    extract::{Path, RawQuery},
-    response::Response,
-};
+use axum::extract::Path;
 use maud::{Markup, html};
 use signpost_proxy::rfc3339;
 
 use super::{
-    failure::Failure,
+    failure::{Failure, Page},
     fields::Fields,
-    links::segment,
+    links::{address, segment},
     page::{Reader, Section, page},
-    parts::{Field, done, moment, of_change, said, state, table_of, time_of, word_of},
+    parts::{check, done, field, folded, moment, state, table_of, time_of, word_of},
     shadows::Shadows,
     visitor::Visitor,
 };
@@ -34,12 +31,7 @@ use crate::{
 const MAX_SHOWN_APPS: usize = 20;
 
 /// Shows all versions.
-pub(super) async fn show(visitor: Visitor, RawQuery(query): RawQuery) -> Result<Response, Failure> {
-    let banner = said(&visitor.reader, query.as_deref());
-    show_with(&visitor, &banner).await
-}
-
-async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failure> {
+pub(super) async fn show(visitor: Visitor) -> Page {
     let reader = &visitor.reader;
     let (versions, backends) = tokio::try_join!(
         visitor.run(&versions::LIST, (), NamedPage::ALL),
@@ -55,10 +47,9 @@ async fn show_with(visitor: &Visitor, banner: &Markup) -> Result<Response, Failu
     let now = rfc3339(visitor.now());
     let mut shadows = Vec::new();
     for version in &versions.items {
-        shadows.push(Shadows::read(visitor, version).await?);
+        shadows.push(Shadows::read(&visitor, version).await?);
     }
     let content = html! {
-        (banner)
         @if let Some(problem) = &problem { (problem.banner()) }
         @for (version, shadows) in versions.items.iter().zip(&shadows) {
             @let name = &version.version;
@@ -189,59 +180,42 @@ fn backend(reader: &Reader, backend: &ListedBackend, known: &[BackendItem]) -> M
             @if drained_until.is_some() {
                 span.quiet { (reader.text("console_until")) " " (moment(drained_until)) } " "
             }
-            @if reader.may(Role::Operator) { (drain(reader, name, &status.address, drained_until.is_some())) }
+            @if reader.may(Role::Operator) {
+                @let change = if drained_until.is_some() { "undrain" } else { "drain" };
+                (drain(reader, change, name, &status.address))
+            }
         } } }
     }
 }
 
-fn drain(reader: &Reader, backend: &str, address: &str, is_drained: bool) -> Markup {
-    let change = if is_drained { "undrain" } else { "drain" };
-    let text = reader.word("change", change);
-    html! {
-        details {
-            summary { (text) }
-            form.fields method="post" action={ "/versions/" (change) } {
-                input type="hidden" name="backend" value=(printable(backend));
-                input type="hidden" name="address" value=(printable(address));
-                @if !is_drained {
-                    (Field::number("minutes", "30").required().show(reader))
-                    label.check {
-                        input type="checkbox" name="force" value="true";
-                        span { (reader.text("console_force")) }
-                    }
-                }
-                (of_change(reader))
-                button { (text) }
+fn drain(reader: &Reader, change: &str, backend: &str, name: &str) -> Markup {
+    let query = [("backend", backend), ("address", name)];
+    let address = address(&format!("/versions/{change}"), &query);
+    folded(reader, (change, &address), |reader| {
+        html! {
+            @if change == "drain" {
+                (field(reader, "minutes", "30"))
+                (check(reader, "force"))
             }
         }
-    }
+    })
 }
 
 /// Takes an address out, or back.
-pub(super) async fn change(
-    visitor: Visitor,
-    Path(change): Path<String>,
-    fields: Fields,
-) -> Result<Response, Failure> {
+pub(super) async fn change(visitor: Visitor, Path(change): Path<String>, fields: Fields) -> Page {
     let changed = match &*change {
-        "drain" => visitor
-            .submit(&backends::DRAIN, (), drain_input(&fields))
-            .await
-            .map(drop),
-        "undrain" => visitor
-            .submit(&backends::UNDRAIN, (), undrain_input(&fields))
-            .await
-            .map(drop),
+        "drain" => {
+            let drained = visitor.submit(&backends::DRAIN, (), drain_input(&fields));
+            drained.await.map(drop)
+        }
+        "undrain" => {
+            let undrained = visitor.submit(&backends::UNDRAIN, (), undrain_input(&fields));
+            undrained.await.map(drop)
+        }
         _ => return Err(Failure::not_found(visitor.reader)),
     };
-    match changed {
-        Ok(()) => Ok(done("/versions", &change)),
-        Err(failure) => {
-            let failure = failure.of_input()?;
-            let page = show_with(&visitor, &failure.banner()).await?;
-            Ok(failure.with_page(page))
-        }
-    }
+    let done = changed.map(|()| done("/versions", &change));
+    visitor.or_again(done, fields, show).await
 }
 
 fn drain_input(fields: &Fields) -> Result<DrainInput, ApiError> {

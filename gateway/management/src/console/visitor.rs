@@ -1,6 +1,6 @@
 //! A user who has signed in, and the operations that they run.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{mem, net::SocketAddr, sync::Arc};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -8,12 +8,19 @@ use axum::{
 };
 use http::request::Parts;
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::language::Language;
+use signpost_protocol::app::AppIdent;
 
-use super::{Shared, failure::Failure, links::to_sign_in, page::Reader, session::Session};
+use super::{
+    Shared,
+    failure::{Failure, Page},
+    fields::Fields,
+    links::to_sign_in,
+    page::Reader,
+    session::Session,
+};
 use crate::{
-    api::{self, ApiError, Proof, RequestParams},
-    operations::{Input, Kind, Operation, Output, Target},
+    api::{self, ApiError, RequestParams, Write},
+    operations::{Input, Kind, Operation, Output, Target, apps, input::Nothing},
 };
 
 /// A user who has signed in.
@@ -23,6 +30,8 @@ pub(super) struct Visitor {
     console: Shared,
     session: Arc<Session>,
     address: SocketAddr,
+    /// Path and query of the request: the address of its form.
+    form: String,
     /// Why its form may not change anything.
     refused: Option<Arc<ApiError>>,
 }
@@ -39,7 +48,8 @@ impl FromRequestParts<Shared> for Visitor {
         let address = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         match session.zip(address) {
             Some((session, address)) => Ok(Self {
-                reader: Reader::new(&parts.headers, &session),
+                reader: Reader::new(&parts.headers, &session).after(parts.uri.query()),
+                form: parts.uri.to_string(),
                 console: Arc::clone(console),
                 session,
                 address: address.0,
@@ -68,8 +78,24 @@ impl Visitor {
     ) -> Result<O, Failure> {
         self.allowed(operation.route.kind)?;
         let api = &self.console.operations;
-        let done = api::run_for(api, operation, self.who(), (target, input)).await;
+        let who = (
+            self.session.proof.clone(),
+            self.address,
+            self.reader.language,
+        );
+        let done = api::run_for(api, operation, who, (target, input)).await;
         done.map_err(|error| self.failed(&error))
+    }
+
+    /// Checks that their role allows an operation: a form that would fail is not shown.
+    pub(super) fn check<T: Target, I, O>(
+        &self,
+        operation: &Operation<T, I, O>,
+        target: &T,
+    ) -> Result<(), Failure> {
+        let api = &self.console.operations;
+        let needed = api.role_for(&operation.route, target.app());
+        api::check_role(self.session.role, needed).map_err(|error| self.refused(&error))
     }
 
     /// Fails for a change if the form may not change anything.
@@ -92,6 +118,35 @@ impl Visitor {
         self.run(operation, target, input).await
     }
 
+    /// The page that follows what a form did; the form again if it was not accepted.
+    pub(super) async fn or_again<F: Future<Output = Page>>(
+        mut self,
+        done: Page,
+        fields: Fields,
+        show: impl FnOnce(Self) -> F,
+    ) -> Page {
+        let failure = match done {
+            Ok(page) => return Ok(page),
+            Err(failure) => failure.of_input()?,
+        };
+        self.reader.banner = failure.banner();
+        self.reader.kept = Some(Arc::new((mem::take(&mut self.form), fields)));
+        Ok(failure.with_page(show(self).await?))
+    }
+
+    /// The name of an application, if it exists.
+    pub(super) async fn app_name(&self, ident: &str) -> Option<String> {
+        let target: AppIdent = ident.parse().ok()?;
+        let names = &self.console.names;
+        if let Some(name) = names.get(&target) {
+            return name;
+        }
+        let app = self.run(&apps::SHOW, target, Nothing {}).await;
+        let name = app.ok().map(|app| app.name);
+        names.insert(target, name.clone());
+        name
+    }
+
     fn failed(&self, error: &ApiError) -> Failure {
         Failure::of_logged(&self.console, error, self.reader.clone())
     }
@@ -106,17 +161,10 @@ impl Visitor {
         Failure::of_error(error, self.reader.clone())
     }
 
-    /// The gateway's requests as the API streams them.
-    pub(super) async fn watch(&self, params: RequestParams) -> Result<Response, Failure> {
-        let watched = api::watch_for(&self.console.operations, self.who(), params).await;
+    /// The gateway's requests as the API streams them, each as `write` shows it.
+    pub(super) async fn watch(&self, of: RequestParams, write: Write) -> Page {
+        let who = (self.session.proof.clone(), self.address);
+        let watched = api::watch_for(&self.console.operations, who, of, write).await;
         watched.map_err(|error| self.failed(&error))
-    }
-
-    fn who(&self) -> (Proof, SocketAddr, Language) {
-        (
-            self.session.proof.clone(),
-            self.address,
-            self.reader.language,
-        )
     }
 }

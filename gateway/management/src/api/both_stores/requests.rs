@@ -1,8 +1,9 @@
 //! Requests that operators see: as they end, the last rejected ones, the numbers of an hour, and one that is examined.
 
 use futures_util::StreamExt;
-use signpost_protocol::request_id::RequestId;
-use signpost_proxy::{Outcome, Rejection};
+use signpost_kit::clock::Timestamp;
+use signpost_protocol::{request_id::RequestId, sign::explain::Explanation};
+use signpost_proxy::{App, Outcome, Rejection};
 
 use super::*;
 use crate::{
@@ -23,6 +24,25 @@ impl Scene {
         let watch = gateway.state.records.watch.as_ref().unwrap();
         let names = &gateway.policy.rules.admission.names;
         watch.see(&outcome, names, || SystemClock.now());
+    }
+
+    /// Lets a request of an application end at 2020-09-13 12:26:06, since its signature does not match.
+    pub(crate) fn reject(&self, id: &str, ident: &str, explanation: Explanation) {
+        let (id, rejection) = (id.parse().unwrap(), Rejection::from(explanation));
+        let key = "4283fefc63f0cd0e873a0000c6d07ef7".parse().unwrap();
+        let mut app = App::single(key);
+        app.ident = Some(ident.parse().unwrap());
+        let app = Arc::new(app);
+        let mut outcome = Outcome::unrouted(&id);
+        outcome.sent.status = 403;
+        outcome.learnt.app = Some(&app);
+        outcome.rejection = Some(&rejection);
+        let gateway = self.current.load();
+        let watch = gateway.state.records.watch.as_ref().unwrap();
+        let names = &gateway.policy.rules.admission.names;
+        watch.see(&outcome, names, || {
+            Timestamp::from_millis(1_599_999_966_000)
+        });
     }
 
     /// Opens a stream.

@@ -1,99 +1,73 @@
 //! Changes of an application.
 
-use axum::{extract::Path, response::Response};
+use axum::extract::Path;
 use maud::{Markup, html};
 use signpost_protocol::app::AppIdent;
 use signpost_proxy::AppState;
 
-use super::{new_key, path_of, profile_of, settings, show_with};
+use super::{new_key, path_of, profile_of, settings, show};
 use crate::{
     administration::summary::AppSummary,
     api::ApiError,
     console::{
-        failure::Failure,
+        failure::{Failure, Page},
         fields::Fields,
-        layers::unchanged,
         page::Reader,
-        parts::{Field, done, of_change},
+        parts::{done, field, folded},
         visitor::Visitor,
     },
     operations::{
-        apps::{self, DEFAULT_OVERLAP_HOURS, Rotation, Update, UpdateOptions, WithKey},
-        input::{Decision, Nothing},
+        apps::{self, DEFAULT_OVERLAP_HOURS, Rotation, Update, UpdateOptions},
+        input::{Decision, Nothing, Why},
     },
     reports::versions::ListedVersion,
 };
 
-/// The forms of an application's page. `given` is what was filled in and not accepted.
-pub(super) fn forms(
-    reader: &Reader,
-    app: &AppSummary,
-    versions: &[ListedVersion],
-    given: Option<&Fields>,
-) -> Markup {
+/// The forms of an application's page.
+pub(super) fn forms(reader: &Reader, app: &AppSummary, versions: &[ListedVersion]) -> Markup {
+    let form = |change, fields: &dyn Fn(&Reader) -> Markup| {
+        let address = format!("{}/{change}", path_of(&app.ident));
+        folded(reader, (change, &address), |reader| {
+            html! { input type="hidden" name="revision" value=(app.revision); (fields(reader)) }
+        })
+    };
+    let how = |change: &str| {
+        let text = format!("console_{}_how", change.replace('-', "_"));
+        html! { p.warning[change == "delete"] { (reader.text(&text)) } }
+    };
     let is_active = app.state == AppState::Active.as_str();
     let has_overlap = app.previous_key_until.is_some();
     html! {
         section.changes {
-            (form(reader, app, "update", true, &edit(reader, app, versions, given)))
-            (form(reader, app, "rotate", false, &html! {
-                p { (reader.text("console_rotate_how")) }
-                (Field::number("overlap_hours", "24").show(reader))
+            (form("update", &|reader| edit(reader, app, versions)))
+            (form("rotate", &|reader| html! {
+                (how("rotate")) (field(reader, "overlap_hours", "24"))
             }))
-            @if has_overlap {
-                (form(reader, app, "end-overlap", false, &html! { p { (reader.text("console_end_overlap_how")) } }))
-            }
-            @if is_active {
-                (form(reader, app, "disable", false, &html! { p { (reader.text("console_disable_how")) } }))
-            } @else {
-                (form(reader, app, "enable", false, &html! { p { (reader.text("console_enable_how")) } }))
-            }
-            (form(reader, app, "delete", false, &html! {
-                p.warning { (reader.text("console_delete_how")) }
-                (Field::line("confirm", "").required().show(reader))
+            @if has_overlap { (form("end-overlap", &|_| how("end-overlap"))) }
+            @let switch = if is_active { "disable" } else { "enable" };
+            (form(switch, &|_| how(switch)))
+            (form("logout", &|_| how("logout")))
+            (form("delete", &|reader| html! {
+                (how("delete")) (field(reader, "confirm", ""))
             }))
         }
     }
 }
 
-/// A form that is folded until it is needed.
-fn form(reader: &Reader, app: &AppSummary, change: &str, is_open: bool, fields: &Markup) -> Markup {
-    let action = format!("{}/{change}", path_of(&app.ident));
-    let text = reader.word("change", change);
-    html! {
-        details open[is_open] {
-            summary { (text) }
-            form.fields method="post" action=(action) {
-                input type="hidden" name="revision" value=(app.revision);
-                (fields)
-                (of_change(reader))
-                button class=[(change == "delete").then_some("danger")] { (text) }
-            }
-        }
-    }
-}
-
-/// The fields of an application's settings: as they are, or as they were filled in.
-fn edit(
-    reader: &Reader,
-    app: &AppSummary,
-    versions: &[ListedVersion],
-    given: Option<&Fields>,
-) -> Markup {
+/// The fields of an application's settings.
+fn edit(reader: &Reader, app: &AppSummary, versions: &[ListedVersion]) -> Markup {
     let origins = app.return_to.join("\n");
     let rate_limit = app
         .rate_limit
         .map_or_else(String::new, |rate| rate.to_string());
-    let of = |name| match (given, name) {
-        (Some(given), _) => given.get(name),
-        (None, "name") => &*app.name,
-        (None, "return_to") => &*origins,
-        (None, "default_version") => app.default_version.as_deref().unwrap_or_default(),
-        (None, "rate_limit") => &*rate_limit,
-        (None, _) => "",
+    let of = |name| match name {
+        "return_to" => &*origins,
+        "default_version" => app.default_version.as_deref().unwrap_or_default(),
+        "rate_limit" => &*rate_limit,
+        _ => "",
     };
     html! {
-        (Field::line("name", of("name")).required().show(reader))
+        (field(reader, "name", &app.name))
         (settings(reader, versions, of))
     }
 }
@@ -103,57 +77,38 @@ pub(in crate::console) async fn change(
     visitor: Visitor,
     Path((ident, change)): Path<(String, String)>,
     fields: Fields,
-) -> Result<Response, Failure> {
-    let reader = &visitor.reader;
+) -> Page {
     let target: AppIdent = visitor.target(&ident)?;
-    if change == "delete" {
-        let app = visitor.run(&apps::SHOW, target, Nothing {}).await?;
-        if app.name.trim() != fields.get("confirm") {
-            let banner =
-                html! { p.problem role="alert" { (reader.text("console_delete_other_name")) } };
-            let page = show_with(&visitor, &ident, &banner, None).await?;
-            return Ok(unchanged(page));
-        }
-    }
-    match make(&visitor, target, &change, &fields).await {
-        Ok(Some(rotated)) => new_key(&visitor, &rotated, "console_rotated").await,
-        Ok(None) if change == "delete" => Ok(done("/apps", "app_delete")),
-        Ok(None) => Ok(done(&path_of(&ident), &format!("app_{change}"))),
-        Err(failure) => {
-            let failure = failure.of_input()?;
-            // What others have changed meanwhile is shown above the form, which keeps what was filled in.
-            let banner = html! {
-                (failure.banner())
-                @if failure.code() == "revision_stale" { p { (reader.text("console_stale")) } }
-            };
-            let given = (change == "update").then_some(&fields);
-            let page = show_with(&visitor, &ident, &banner, given).await?;
-            Ok(failure.with_page(page))
-        }
-    }
+    let made = make(&visitor, target, &change, &fields).await;
+    let again = |visitor| show(visitor, Path(ident));
+    visitor.or_again(made, fields, again).await
 }
 
-/// Makes it, and returns a new key.
-async fn make(
-    visitor: &Visitor,
-    ident: AppIdent,
-    change: &str,
-    fields: &Fields,
-) -> Result<Option<WithKey>, Failure> {
+/// Makes it, and returns the page that follows.
+async fn make(visitor: &Visitor, ident: AppIdent, change: &str, fields: &Fields) -> Page {
+    let path = path_of(ident.as_str());
     let decided = match change {
         "update" => {
             visitor.submit(&apps::UPDATE, ident, update(fields)).await?;
-            return Ok(None);
+            return Ok(done(&path, "app_update"));
         }
         "rotate" => {
             let rotated = visitor.submit(&apps::ROTATE, ident, rotation(fields));
-            return rotated.await.map(Some);
+            return new_key(visitor, &rotated.await?, "console_rotated").await;
+        }
+        "logout" => {
+            let why = fields.value("reason").map(|reason| Why { reason });
+            visitor.submit(&apps::LOGOUT, ident, why).await?;
+            return Ok(done(&path, "logout"));
         }
         "delete" => {
-            visitor
-                .submit(&apps::DELETE, ident, decision(fields))
-                .await?;
-            return Ok(None);
+            let name = visitor.run(&apps::SHOW, ident, Nothing {}).await?.name;
+            let confirmed = match fields.get("confirm") == name.trim() {
+                true => decision(fields),
+                false => Err(ApiError::invalid("confirm", name)),
+            };
+            visitor.submit(&apps::DELETE, ident, confirmed).await?;
+            return Ok(done("/apps", "app_delete"));
         }
         "end-overlap" => &apps::END_OVERLAP,
         "enable" => &apps::ENABLE,
@@ -161,7 +116,7 @@ async fn make(
         _ => return Err(Failure::not_found(visitor.reader.clone())),
     };
     visitor.submit(decided, ident, decision(fields)).await?;
-    Ok(None)
+    Ok(done(&path, &format!("app_{change}")))
 }
 
 /// The settings of the form: a text that is removed removes its setting.

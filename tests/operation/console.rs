@@ -411,6 +411,7 @@ async fn requests_are_shown_as_they_come_and_a_rejected_one_is_explained() {
     let right = browser
         .run("return document.getElementById('right-request').textContent")
         .await;
+    // The address is the pasted request's.
     let target = right
         .as_str()
         .unwrap()
@@ -418,7 +419,8 @@ async fn requests_are_shown_as_they_come_and_a_rejected_one_is_explained() {
         .nth(1)
         .unwrap()
         .to_owned();
-    let call = http_client().get(console.stack.url(&target));
+    assert!(target.starts_with(&console.stack.url("/")), "{target}");
+    let call = http_client().get(&target);
     let response = call.header("Acme-X-App", &app.ident).send().await.unwrap();
     assert_eq!(response.status(), 200, "{target}");
     browser.show_as(1280, false).await;

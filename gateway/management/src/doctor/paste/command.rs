@@ -121,7 +121,7 @@ impl Call {
             call.noticed
                 .extend(other.map(|line| ("doctor_unread", line)));
         }
-        let words = words(command, Shell::PowerShell, &mut call.noticed)?;
+        let words = words(command, Shell::Power, &mut call.noticed)?;
         let (mut name, mut header) = ("url", None);
         for word in words {
             if word.starts_with('-') && name != "data-raw" {
@@ -229,7 +229,8 @@ enum Shell {
     Bash,
     /// Windows' cmd, without its `^`: what a program's runtime reads then.
     Cmd,
-    PowerShell,
+    /// PowerShell.
+    Power,
 }
 
 type Letters<'t> = Peekable<Chars<'t>>;
@@ -241,7 +242,7 @@ fn words(
     noticed: &mut Vec<Noticed>,
 ) -> Result<Vec<String>, ParsePastedError> {
     let (ends, spaces, escape) = match shell {
-        Shell::PowerShell => ("|", "@{}()[]=;,", '`'),
+        Shell::Power => ("|", "@{}()[]=;,", '`'),
         Shell::Bash | Shell::Cmd => ("|;&<>", "", '\\'),
     };
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -294,7 +295,7 @@ fn expanded(
     noticed: &mut Vec<Noticed>,
 ) -> Result<char, ParsePastedError> {
     let rest: String = letters.clone().collect();
-    if shell == Shell::PowerShell && rest.starts_with('(') {
+    if shell == Shell::Power && rest.starts_with('(') {
         let number = rest
             .strip_prefix("([char]")
             .and_then(|rest| rest.split_once(')'));
@@ -318,7 +319,7 @@ fn expanded(
 /// What an escape stands for, outside of quotes or in double ones.
 fn escaped(letters: &mut Letters<'_>, quote: Option<char>, shell: Shell) -> Option<char> {
     let next = match (shell, quote) {
-        (Shell::PowerShell, _) | (Shell::Bash, None) => letters.next(),
+        (Shell::Power, _) | (Shell::Bash, None) => letters.next(),
         _ => Some(
             letters
                 .next_if(|letter| "\"\\$`\n".contains(*letter))
@@ -326,9 +327,9 @@ fn escaped(letters: &mut Letters<'_>, quote: Option<char>, shell: Shell) -> Opti
         ),
     };
     match (shell, next?) {
-        (Shell::PowerShell, 'n') => Some('\n'),
-        (Shell::PowerShell, 'r') => Some('\r'),
-        (Shell::PowerShell, 't') => Some('\t'),
+        (Shell::Power, 'n') => Some('\n'),
+        (Shell::Power, 'r') => Some('\r'),
+        (Shell::Power, 't') => Some('\t'),
         (_, letter) => Some(letter),
     }
 }

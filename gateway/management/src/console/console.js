@@ -1,8 +1,8 @@
 // What makes pages easier where a browser runs scripts. Everything works without it, but copying and what is live.
 
 const language = document.documentElement.lang;
-const styles = [{ dateStyle: "medium" }, { timeStyle: "long" }];
-const formats = styles.map((style) => new Intl.DateTimeFormat(language, style));
+const clock = { hour: "numeric", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+const formats = [{ dateStyle: "medium" }, clock].map((style) => new Intl.DateTimeFormat(language, style));
 
 // Times in the reader's zone, which they name. A line can break between date and clock only.
 function showZoned(root) {

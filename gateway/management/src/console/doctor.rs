@@ -131,7 +131,7 @@ fn rejected(reader: &Reader, seen: &SeenRequest, app: &Markup) -> Markup {
                     @if value.is_some() { dt { (reader.text(name)) } dd { code { (text(value)) } } }
                 }
                 dt { (reader.text("console_status")) } dd { (seen.status) }
-                dt { (reader.text("console_problem_request")) } dd { code { (printable(&seen.request_id)) } }
+                dt { (reader.text("console_field_request_id")) } dd { code { (printable(&seen.request_id)) } }
             }
             @if !seen.params.is_empty() {
                 h3 { (reader.text("console_rejection_params")) }

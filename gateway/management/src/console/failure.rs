@@ -113,7 +113,7 @@ impl Failure {
             p.quiet {
                 (self.reader.text("console_problem_code")) " " code { (self.code()) }
                 @if !problem.request_id.is_empty() {
-                    " · " (self.reader.text("console_problem_request")) " " code { (problem.request_id) }
+                    " · " (self.reader.text("console_field_request_id")) " " code { (problem.request_id) }
                 }
             }
         }

@@ -12,7 +12,6 @@ console_settings = Settings
 console_sign_out = Sign out
 console_problem_code = Code
 console_problem = Problem
-console_problem_request = Request
 console_problem_back = Back to the overview
 console_next_page = Next page
 console_previous_page = Previous page

@@ -12,7 +12,6 @@ console_settings = 設定
 console_sign_out = ログアウト
 console_problem_code = エラーコード
 console_problem = 問題
-console_problem_request = リクエスト ID
 console_problem_back = 概要に戻る
 console_next_page = 次のページ
 console_previous_page = 前のページ

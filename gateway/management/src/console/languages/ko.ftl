@@ -12,7 +12,6 @@ console_settings = 설정
 console_sign_out = 로그아웃
 console_problem_code = 오류 코드
 console_problem = 문제
-console_problem_request = 요청 ID
 console_problem_back = 개요로 돌아가기
 console_next_page = 다음 페이지
 console_previous_page = 이전 페이지

@@ -12,7 +12,6 @@ console_settings = 设置
 console_sign_out = 退出登录
 console_problem_code = 错误码
 console_problem = 问题
-console_problem_request = 请求编号
 console_problem_back = 返回概览
 console_next_page = 下一页
 console_previous_page = 上一页

@@ -12,7 +12,6 @@ console_settings = 設定
 console_sign_out = 登出
 console_problem_code = 錯誤碼
 console_problem = 問題
-console_problem_request = 請求編號
 console_problem_back = 返回總覽
 console_next_page = 下一頁
 console_previous_page = 上一頁

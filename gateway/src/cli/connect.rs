@@ -9,7 +9,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use reqwest::{Certificate, Client, Error, RequestBuilder, Response, redirect};
+use reqwest::{Certificate, Client, Error, RequestBuilder, Response};
+use signpost_kit::config::shared_keys::Outgoing;
 use signpost_protocol::parse_digits;
 use signpost_store::pem;
 use url::{Host, Url};
@@ -64,16 +65,11 @@ impl ConnectOptions {
     ///
     /// The file has no certificates, or no `--resolve` is for the gateway.
     pub(super) fn client(&self, gateway: &Url) -> anyhow::Result<Client> {
-        // Fails only if a provider is installed already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let resolved = self.resolved(gateway);
         if !self.resolve.is_empty() && resolved.is_none() {
             bail!("--resolve: no HOST:PORT is that of {gateway}");
         }
-        let mut client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .timeout(TIMEOUT)
-            .no_proxy();
+        let mut client = Outgoing::default().client()?.timeout(TIMEOUT);
         if let Some(Resolved { host, address }) = resolved {
             client = client.resolve(host, *address);
         }

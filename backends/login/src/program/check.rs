@@ -53,8 +53,6 @@ pub(super) fn warnings(config: &Config, with_accounts: &[String]) -> Vec<String>
 ///
 /// The HTTP client cannot be created.
 pub(super) async fn online(config: &Config) -> anyhow::Result<(Vec<String>, bool)> {
-    // An error means that one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = HttpClient::new(&config.outgoing)?;
     let (mut lines, mut is_well) = (Vec::new(), true);
     for provider in &config.providers.all {

@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
+use crate::{
+    config::shared_keys::Outgoing,
+    reload::control::{self, Verb},
+};
 use anyhow::Context;
 use http::StatusCode;
-use reqwest::{Client, redirect};
-
-use crate::reload::control::{self, Verb};
 
 /// Timeout of the request. Longer than `/readyz` waits for the store, so that its response arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -102,12 +103,9 @@ fn connectable(address: HealthAddress) -> HealthAddress {
 }
 
 async fn fetch(url: &str) -> anyhow::Result<Health> {
-    // An error means that the program has installed one already. Without one, reqwest panics.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        // Neither `HTTP_PROXY` nor a redirect may lead the check to another program, whose 200 would count.
-        .no_proxy()
-        .redirect(redirect::Policy::none())
+    // Neither a proxy nor a redirect may lead the check to another program, whose 200 would count.
+    let client = Outgoing::default()
+        .client()?
         .timeout(ANSWER_TIMEOUT)
         // It is an address of this machine, which no certificate need name, and the request holds no secret.
         .tls_danger_accept_invalid_certs(true)

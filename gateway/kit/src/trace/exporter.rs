@@ -145,8 +145,6 @@ fn client(collector: &Collector) -> anyhow::Result<reqwest::Client> {
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
-    // An error means that the program has installed one already. Without one, reqwest panics.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = collector.outgoing.client()?;
     let client = client.timeout(collector.timeout).default_headers(headers);
     let client = match &collector.ca {

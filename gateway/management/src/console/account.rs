@@ -21,12 +21,14 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority};
 use maud::{Markup, html};
-use reqwest::{Client, RequestBuilder, redirect};
+use reqwest::{Client, RequestBuilder};
 use ring::digest;
 use serde::Deserialize;
 use serde_json::Value;
 use signpost_kit::{
-    clock::Timestamp, config::origin::Origin, log::once_a_minute::OnceAMinute,
+    clock::Timestamp,
+    config::{origin::Origin, shared_keys::Outgoing},
+    log::once_a_minute::OnceAMinute,
     server::management::text as text_of,
 };
 use signpost_protocol::{
@@ -103,12 +105,7 @@ impl Accounts {
         let Some(application) = settings.application else {
             return Ok(None);
         };
-        // Fails only if a provider is installed already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .timeout(TIMEOUT)
-            .no_proxy();
+        let client = Outgoing::default().client()?.timeout(TIMEOUT);
         let what = "sign-ins to the console by the login service failed";
         Ok(Some(Self {
             application,

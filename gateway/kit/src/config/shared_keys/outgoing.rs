@@ -16,11 +16,12 @@ const ALLOWED: &str = "\"http://HOST:PORT\", \"http://USER:PASSWORD@HOST:PORT\" 
 /// Always called directly.
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
-/// The proxies of calls by http and by https, and what is called directly. Proxies can have a password.
+/// The proxies of calls by http and by https, and what is called directly. Proxies can have a password. The default has none.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Outgoing {
-    http: Option<Url>,
-    https: Option<Url>,
+    /// As URLs; empty: none.
+    http: String,
+    https: String,
     /// As in the variable `NO_PROXY`.
     direct: String,
 }
@@ -45,31 +46,27 @@ impl Outgoing {
         let direct = section.list("no_proxy", &[], allowed, exception);
         let (key, mut direct) = (section.secret(PROXY)?, direct?);
         let named = |name: &str| variable(name).or_else(|| variable(&name.to_lowercase()));
-        let read = |source: &str, text: Option<&str>| match text {
-            None | Some("" | "none") => Ok(None),
-            Some(text) => proxy(text).map(Some).ok_or_else(|| {
+        let read = |source: &str, text: Option<String>| match text.unwrap_or_default() {
+            text if text.is_empty() || text == "none" => Ok(String::new()),
+            text => proxy(&text).ok_or_else(|| {
                 section.problem(PROXY, &format!("a value of {source} that is none"), ALLOWED)
             }),
         };
-        let (http, https) = if let Some(key) = &key {
-            let proxy = read("this key", Some(key.expose()));
-            (proxy.clone(), proxy)
+        let (http, https) = if let Some(key) = key {
+            let proxy = read("this key", Some(key.expose().to_owned()))?;
+            (Ok(proxy.clone()), Ok(proxy))
         } else {
             direct.extend(named("NO_PROXY"));
             // A CGI program's HTTP_PROXY is a header of its client.
             let http = named("HTTP_PROXY").filter(|_| variable("REQUEST_METHOD").is_none());
-            let https = named("HTTPS_PROXY");
-            let read = |name, text: &Option<String>| read(name, text.as_deref());
-            (
-                read("the variable HTTP_PROXY", &http),
-                read("the variable HTTPS_PROXY", &https),
-            )
+            let https = read("the variable HTTPS_PROXY", named("HTTPS_PROXY"));
+            (read("the variable HTTP_PROXY", http), https)
         };
         let direct = format!("{LOOPBACK},{}", direct.join(","));
-        Ok(Self {
-            http: http?,
-            https: https?,
-            direct,
+        crate::read_all!(Self {
+            http,
+            https,
+            direct: Ok(direct)
         })
     }
 
@@ -79,51 +76,51 @@ impl Outgoing {
     ///
     /// The library rejects a proxy.
     pub fn client(&self) -> reqwest::Result<ClientBuilder> {
+        // An error means that the program has installed one already. Without one, reqwest panics.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let direct = NoProxy::from_string(&self.direct);
-        let client = reqwest::Client::builder()
+        let mut client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             // Those of the environment, which are read above.
             .no_proxy()
             .user_agent(concat!("signpost/", env!("CARGO_PKG_VERSION")));
-        let https = self.https.iter().map(|url| Proxy::https(url.clone()));
-        let mut proxies = https.chain(self.http.iter().map(|url| Proxy::http(url.clone())));
-        proxies.try_fold(client, |client, proxy| {
-            Ok(client.proxy(proxy?.no_proxy(direct.clone())))
-        })
+        if !self.https.is_empty() {
+            client = client.proxy(Proxy::https(&*self.https)?.no_proxy(direct.clone()));
+        }
+        if !self.http.is_empty() {
+            client = client.proxy(Proxy::http(&*self.http)?.no_proxy(direct));
+        }
+        Ok(client)
     }
 
     /// How a call gets there, for the log: ` by the proxy http://…/ (outgoing.proxy)`, without its password; or nothing.
     #[must_use]
     pub fn shown(&self, destination: &Uri) -> String {
-        let text = |proxy: &Option<Url>| proxy.as_ref().map_or_else(String::new, Url::to_string);
-        let (http, https) = (text(&self.http), text(&self.https));
-        let matcher = Matcher::builder()
-            .http(http)
-            .https(https)
-            .no(self.direct.clone());
-        let proxy = matcher.build().intercept(destination);
+        let (http, https) = (self.http.clone(), self.https.clone());
+        let matcher = Matcher::builder().http(http).https(https);
+        let proxy = matcher
+            .no(self.direct.clone())
+            .build()
+            .intercept(destination);
         proxy.map_or_else(String::new, |proxy| {
             format!(" by the proxy {} (outgoing.{PROXY})", proxy.uri())
         })
     }
 }
 
-/// A proxy's address. Without a scheme, as variables often have it, it is http.
-fn proxy(text: &str) -> Option<Url> {
+/// A proxy's URL. Without a scheme, as variables often have it, it is http.
+fn proxy(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(Url::has_host);
     let url = url.or_else(|| Url::parse(&format!("http://{text}")).ok())?;
     let is_origin = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    (matches!(url.scheme(), "http" | "https") && is_origin).then_some(url)
+    (matches!(url.scheme(), "http" | "https") && is_origin).then(|| url.into())
 }
 
 /// What the library takes in `NO_PROXY`: of a pattern or a port it would match nothing.
 fn exception(text: &str) -> Option<String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_address = text
-        .split('/')
-        .next()
-        .is_some_and(|text| text.parse::<IpAddr>().is_ok());
-    let is_taken = text == "*" || is_address || text.bytes().all(is_name);
+    let (address, _) = text.split_once('/').unwrap_or((text, ""));
+    let is_taken = text == "*" || address.parse::<IpAddr>().is_ok() || text.bytes().all(is_name);
     (is_taken && !text.is_empty()).then(|| text.to_owned())
 }
 
@@ -160,7 +157,6 @@ mod tests {
 
     #[test]
     fn the_key_is_used_but_for_its_exceptions_and_loopback() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let key = Some("http://10.0.0.1:3128/");
         for (destination, proxy) in [
             ("https://far.example/x", key),
@@ -178,7 +174,6 @@ mod tests {
 
     #[test]
     fn without_the_key_variables_are_used() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let (https, http) = ("https://far.example", "http://far.example");
         let variables = [
             ("HTTPS_PROXY", "me:hush@s:1"),

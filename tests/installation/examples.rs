@@ -219,7 +219,11 @@ impl Example {
     async fn assert_serves(&self, client: &SignedClient, users: &[Value; 2]) {
         let [ada, zoe] = users;
         let path = self.path();
-        let get = |login: &Value| client.get(&path).signed().authorization(credential(login));
+        let get = |login: &Value| {
+            let get = client.get(&path).header("X-Forwarded-For", "203.0.113.9");
+            let get = get.header("X-Forwarded-Proto", "https").signed();
+            get.authorization(credential(login))
+        };
         let order = |login: &Value, item: &str| {
             let order = client.post(&path).param("item", item);
             order.authorization(credential(login))
@@ -230,6 +234,7 @@ impl Example {
         let expected = json!({
             "username": ada["account"]["username"],
             "application": "0",
+            "client": { "address": "203.0.113.9", "scheme": "https" },
             "orders": ["tea", "Käse & 茶"],
         });
         assert_eq!(found(get(ada)).await, expected, "{}", self.name);
@@ -298,7 +303,7 @@ async fn the_examples_serve_the_accounts_that_the_gateway_has_checked() {
     let Some(examples) = start_all(folder.path()).await else {
         return;
     };
-    let mut gateway = String::new();
+    let mut gateway = "trusted_proxies = [\"127.0.0.1\"]\n".to_owned();
     for example in &examples {
         let path = example.path();
         gateway += &example.route(&path, "required", &example.secrets);

@@ -9,6 +9,8 @@ import { gateway } from "./gateway.mjs";
 const [address, port] = process.argv.slice(2);
 const orders = new Map();
 const app = express();
+// The client's address and scheme are those that the gateway forwards: who calls has its secret.
+app.set("trust proxy", true);
 app.use(gateway(), express.urlencoded());
 
 app.all("/express/orders", (request, response) => {
@@ -20,7 +22,8 @@ app.all("/express/orders", (request, response) => {
     if (item === undefined) return response.sendStatus(400);
     orders.set(id, [...own, item].slice(-100));
   }
-  response.json({ username, application: request.application.id, orders: orders.get(id) ?? [] });
+  const client = { address: request.ip, scheme: request.protocol };
+  response.json({ username, application: request.application.id, client, orders: orders.get(id) ?? [] });
 });
 
 const limits = {

@@ -52,13 +52,16 @@ def problem(status, code, headers):
 
 
 class Wsgi(Gateway):
-    """environ["signpost.account"], None without one, and environ["signpost.application"]."""
+    """environ["signpost.account"], None without one, and environ["signpost.application"]; the client's own address and scheme."""
 
     def __call__(self, environ, start_response):
         header = lambda name: environ.get("HTTP_X_GATEWAY_" + name.upper().replace("-", "_"))
         response, account, application = self.judge(environ.get("PATH_INFO"), header)
         if response is None:
-            return self.app({**environ, "signpost.account": account, "signpost.application": application}, start_response)
+            forwarded = lambda name, otherwise: environ.get(f"HTTP_X_FORWARDED_{name}", environ[otherwise])
+            client = {"REMOTE_ADDR": forwarded("FOR", "REMOTE_ADDR").split(",")[0], "wsgi.url_scheme": forwarded("PROTO", "wsgi.url_scheme")}
+            own = {"signpost.account": account, "signpost.application": application}
+            return self.app({**environ, **client, **own}, start_response)
         length = int(environ.get("CONTENT_LENGTH") or 0)
         if 0 < length <= 64 * 1024:  # as much as the gateway sends: otherwise the connection could not serve the next request
             environ["wsgi.input"].read(length)
@@ -68,7 +71,7 @@ class Wsgi(Gateway):
 
 
 class Asgi(Gateway):
-    """request.state.account, None without one, and request.state.application."""
+    """request.state.account, None without one, and request.state.application; the client's own address and scheme."""
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
@@ -80,7 +83,10 @@ class Asgi(Gateway):
         response, account, application = self.judge(scope["path"], header)
         if response is None:
             state = {**scope.get("state", {}), "account": account, "application": application}
-            return await self.app({**scope, "state": state}, receive, send)
+            forwarded = lambda name: headers.get(b"x-forwarded-" + name, "").split(",")[0]
+            client = (forwarded(b"for"), 0) if forwarded(b"for") else scope.get("client")
+            scheme = forwarded(b"proto") or scope["scheme"]
+            return await self.app({**scope, "state": state, "client": client, "scheme": scheme}, receive, send)
         status, headers, body = response
         headers |= {"Content-Length": str(len(body)), "Connection": "close"}
         fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpResponse, JsonResponse
 from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
 
 import gateway
 
@@ -20,6 +21,7 @@ def identify(get_response):
     return middleware
 
 
+@csrf_exempt  # a signed call has no cookie and no form of a page
 def own_orders(request):
     if request.account is None:
         return HttpResponse(status=401)
@@ -29,10 +31,14 @@ def own_orders(request):
             return HttpResponse(status=400)
         own.append(request.POST["item"])
     account, application = request.account, request.application
-    return JsonResponse({"username": account.username, "application": application.id, "orders": list(own)})
+    client = {"address": request.META["REMOTE_ADDR"], "scheme": request.scheme}
+    return JsonResponse(
+        {"username": account.username, "application": application.id, "client": client, "orders": list(own)}
+    )
 
 
 urlpatterns = [path("django/orders", own_orders)]
 # The gateway has checked Host.
-settings.configure(ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.identify"], ALLOWED_HOSTS=["*"])
+middleware = ["django.middleware.csrf.CsrfViewMiddleware", f"{__name__}.identify"]
+settings.configure(ROOT_URLCONF=__name__, MIDDLEWARE=middleware, ALLOWED_HOSTS=["*"])
 app = gateway.Wsgi(get_wsgi_application())

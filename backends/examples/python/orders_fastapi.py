@@ -25,7 +25,9 @@ Account = Annotated[gateway.Account, Depends(account)]
 @api.get("/fastapi/orders")
 def own_orders(request: Request, account: Account):
     application = request.state.application
-    return {"username": account.username, "application": application.id, "orders": list(orders[account.id])}
+    client = {"address": request.client.host, "scheme": request.url.scheme}
+    own = list(orders[account.id])
+    return {"username": account.username, "application": application.id, "client": client, "orders": own}
 
 
 @api.post("/fastapi/orders")

@@ -20,4 +20,5 @@ def own_orders():
     own = orders[(g.account or abort(401)).id]
     if request.method == "POST":
         own.append(request.form["item"])
-    return {"username": g.account.username, "application": g.application.id, "orders": list(own)}
+    client = {"address": request.remote_addr, "scheme": request.scheme}
+    return {"username": g.account.username, "application": g.application.id, "client": client, "orders": list(own)}

@@ -133,6 +133,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("sign.callback_paths", "['/back']"),
     ("sign.browser_paths", "['/page']"),
     ("sign.allow_weak_key", "true"),
+    ("sign.show_canonical", "false"),
     ("headers.authorization", "'Other-Authorization'"),
     ("headers.app", "'Other-App'"),
     ("headers.language", "'Other-Language'"),

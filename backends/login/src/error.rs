@@ -42,8 +42,8 @@ login_errors! {
     // The client's.
     /// No endpoint has this path.
     NotFound {
-        /// The version that the path begins with.
-        version: Option<VersionInPath>,
+        /// The mistake that explains it, if found.
+        slip: Option<PathSlip>,
     } = "no such endpoint";
     /// The endpoint does not allow this method.
     MethodNotAllowed = "the endpoint does not allow this method";
@@ -199,7 +199,7 @@ impl LoginError {
     /// The name of the response's hint, if it has one: the key of its text.
     pub(crate) const fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotFound { version: Some(_) } => Some(VersionInPath::HINT),
+            Self::NotFound { slip: Some(slip) } => Some(slip.hint),
             _ => None,
         }
     }
@@ -240,22 +240,40 @@ impl From<FailureReason> for LoginError {
     }
 }
 
-/// A common mistake: a path that begins with the name of a version, although a header names it. CONTRACT 5.
-#[derive(Debug)]
-pub struct VersionInPath {
-    /// The version, as sent.
+/// A common mistake in a path: the name of a version before it, although a header names that (CONTRACT 5); or a path that is
+/// nearly a known one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PathSlip {
+    /// The name of its hint: the key of its text.
+    pub(crate) hint: &'static str,
+    /// The version, as sent; empty if there is none.
     pub(crate) version: Box<str>,
-    /// The path behind it, at most as long as a path in the log.
+    /// The right path, at most as long as a path in the log.
     pub(crate) path: Box<str>,
 }
 
-impl VersionInPath {
-    /// The name of its hint: the key of its text.
-    pub(crate) const HINT: &str = "hint_version_in_path";
-
+impl PathSlip {
     /// Recognises the name of this version, and of others as they are usually named: `v` and digits. A version does not
-    /// know which others the gateway has.
-    pub(crate) fn of(path: &str, own: &Version) -> Option<Self> {
+    /// know which others the gateway has. Otherwise a path of `known`, or of a page about a problem, which the gateway serves.
+    pub(crate) fn of(path: &str, own: &Version, known: &[&'static str]) -> Option<Self> {
+        Self::with_version(path, own).or_else(|| {
+            let asked = plain(path);
+            let is_similar = |path: &&str| path.len() > 1 && asked.ends_with(&*plain(path));
+            let similar = known
+                .iter()
+                .copied()
+                .filter(is_similar)
+                .max_by_key(|path| path.len());
+            let page = || ProblemCode::of_type_uri(&asked).map(ProblemCode::type_uri);
+            similar.or_else(page).map(|path| Self {
+                hint: "hint_path",
+                version: "".into(),
+                path: path.into(),
+            })
+        })
+    }
+
+    fn with_version(path: &str, own: &Version) -> Option<Self> {
         let (version, _) = path.strip_prefix('/')?.split_once('/')?;
         let is_numbered = |name: &str| {
             let digits = name.strip_prefix(['v', 'V']).unwrap_or_default();
@@ -264,10 +282,22 @@ impl VersionInPath {
         let is_version = version.eq_ignore_ascii_case(own.as_str()) || is_numbered(version);
         let rest = &path[1 + version.len()..];
         (is_version && rest.len() > 1).then(|| Self {
+            hint: "hint_version_in_path",
             version: version.into(),
             path: log_text::path(rest).into(),
         })
     }
+}
+
+/// A path in lower case, without empty segments and an extension.
+fn plain(path: &str) -> String {
+    let path = path.to_ascii_lowercase();
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let plain = segments.fold(String::new(), |plain, segment| plain + "/" + segment);
+    let end = plain
+        .rfind('.')
+        .filter(|end| plain.len() - end <= ".html".len());
+    plain[..end.unwrap_or(plain.len())].to_owned()
 }
 
 #[cfg(test)]
@@ -316,11 +346,42 @@ mod tests {
             ("/gamma/login", None),
             ("/", None),
         ] {
-            let found = VersionInPath::of(path, &own);
-            let found = found.as_ref().map(|found| (&*found.version, &*found.path));
-            assert_eq!(found, expected, "{path}");
+            let expected = expected.map(|(version, path): (&str, &str)| PathSlip {
+                hint: "hint_version_in_path",
+                version: version.into(),
+                path: path.into(),
+            });
+            assert_eq!(PathSlip::of(path, &own, &[]), expected, "{path}");
         }
         let long = format!("/v1/{}", "x".repeat(4000));
-        assert!(VersionInPath::of(&long, &own).unwrap().path.len() < 600);
+        let found = PathSlip::of(&long, &own, &[]);
+        assert!(found.unwrap().path.len() < 600);
+    }
+
+    #[test]
+    fn a_path_that_differs_little_from_a_known_one_names_it() {
+        let own: Version = "v1".parse().unwrap();
+        let known = ["/login", "/user", "/user/login", "/openapi.json"];
+        for (path, expected) in [
+            ("/user/", Some("/user")),
+            ("//user", Some("/user")),
+            ("/User", Some("/user")),
+            ("/USER/LOGIN/", Some("/user/login")),
+            ("/user//login", Some("/user/login")),
+            ("/api/user/login", Some("/user/login")),
+            ("/login.php", Some("/login")),
+            ("/OpenAPI.json", Some("/openapi.json")),
+            ("/problems/Not_Found", Some("/problems/not_found")),
+            ("/problems/not_found/", Some("/problems/not_found")),
+            ("/problems/unknown", None),
+            ("/superuser", None),
+            ("/users", None),
+            ("/", None),
+            ("", None),
+        ] {
+            let found = PathSlip::of(path, &own, &known);
+            let found = found.as_ref().map(|found| (found.hint, &*found.path));
+            assert_eq!(found, expected.map(|path| ("hint_path", path)), "{path}");
+        }
     }
 }

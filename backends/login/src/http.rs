@@ -32,6 +32,8 @@ use crate::service::Service;
 pub(crate) struct Context {
     pub(crate) service: Arc<Service>,
     pub(crate) version: VersionName,
+    /// The paths of its endpoints.
+    pub(crate) paths: Arc<[&'static str]>,
     /// `GET /openapi.json`.
     pub(crate) document: Bytes,
     /// The same for a client that asked for the version by its name: perhaps it is not the default, so each call names it.

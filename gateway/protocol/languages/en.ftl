@@ -322,6 +322,7 @@ hint_trailing_newline = The signed text or the key ended with a line break; remo
 hint_escape_case = Percent-escapes were signed in another letter case than they were sent; sign exactly what is sent.
 hint_cover = { $found ->
     [request] The signed text lacks method and path; this application's rules put them in front of the parameters (cover = request): the method, a line feed, the path, a line feed.
+    [address] The signed text contains the address or the path; this application's rules sign the parameters only: without method, scheme, host, path and "?" (cover = parameters).
    *[parameters] The signed text contains method and path; this application's rules sign the parameters only (cover = parameters).
 }
 hint_algorithm = { $found ->
@@ -362,21 +363,55 @@ hint_key_form = { $found ->
     [case] The key was written in another letter case.
     [quotes] The key was put in quotation marks.
     [bom] A byte order mark stands in front of the key.
+    [cut] A part of the key was cut off.
+    [unread] A placeholder or a missing value, such as "undefined", was used as the key.
+    [swapped] Key and text of the HMAC were swapped.
    *[space] A space stands in front of the key or behind it.
     } Use the bytes of its text exactly as it was issued.
 hint_stray_separator = The signed text has a superfluous "?" or "&" in front of the parameters, or a "&" behind them.
-hint_cover_form = Method and path were not signed as this application requires: the method in upper case, a line feed, the path as it is sent without query, and a line feed, in front of the parameters.
+hint_cover_form = Method and path were not signed as this application requires: the method in upper case, a line feed, the path as it is sent, without scheme, host and query, and a line feed, in front of the parameters.
 hint_sign_form = { $found ->
     [base64] "sign" has the form of base64; this application uses { $rule } in hex, { $digits } digits.
     [cut] "sign" has 16 hex digits, as a cut MD5; this application uses { $rule } with { $digits } hex digits.
+    [around] "sign" has other characters around or between its hex digits, for example those of md5sum's output, or dashes; this application uses { $rule } with { $digits } hex digits and nothing else.
+    [short] "sign" has too few hex digits: zeros were lost, as when the hash is written as a number, or a byte with one digit. Write two digits for each byte; this application uses { $rule } with { $digits } hex digits.
    *[other] "sign" is not the hex of a hash; this application uses { $rule }, with { $digits } hex digits.
 }
 hint_param_signed = The parameter "{ $key }" was signed; this application's rules leave it out.
 hint_param_not_signed = The parameter "{ $key }" was not signed; this application's rules sign it like every other one.
 hint_json = The parameters were signed as JSON; sign the pairs that are sent, joined as this application's rules say.
-hint_key_or_value = No common mistake explains this signature. Compare the text that your program signs with the bytes that it sends, and with the text of "signpost sign --canonical"; then check which application's key it uses.
+hint_key_or_value = No common mistake explains this signature. Compare the text that your program signs with the bytes that it sends, and with "canonical" in this response or the text of "signpost sign --canonical"; then check which application's key it uses.
 hint_version_in_path = The version is not part of the path. Send the path "{ $path }" with the header "{ $name }: { $version }".
 hint_missing_value = A missing value was signed as "{ $found }" but sent as "{ $rule }". Leave such a parameter out, or sign exactly what is sent.
+hint_value_changed = { $found ->
+    [trimmed] White space at an end of a name or value was sent, but not signed.
+    [html] HTML entities, such as "&amp;" for "&", are in the signed text or in the request, but not in both.
+    [unicode] The signed and the sent text have the same letters in different Unicode forms, such as NFC and NFD.
+    [number] A number was signed in another form than it was sent, such as "1.0" for "1".
+    [boolean] A truth value was signed in another form than it was sent, such as "True" or "1" for "true".
+    [brackets] Names were signed without the brackets with which they were sent, such as "tag" for "tag[0]".
+    [lines] Line breaks were signed in another form than they were sent: a line feed alone, or a carriage return and a line feed.
+    [json] JSON in a value was written twice, in two forms: spaces or "\/" differ.
+    [once] Of several parameters with one name only one was signed, since a map or dictionary keeps only one.
+    [joined] Several parameters with one name were signed as one, joined by commas.
+    [text] The whole text was changed to lower or upper case before it was hashed; only the hex digits of "sign" may have either letter case.
+    [time] Another "time" was signed than was sent: some milliseconds before or after it, or seconds. Read the clock once for each request.
+    [nothing] No parameter was signed. The text was perhaps built before the parameters were set, or from a body that had already been read.
+    [spaces] Spaces were removed from names and values before signing.
+   *[letters] Names and values were signed in lower or upper case, and sent in another letter case.
+    } Build each value once, and sign exactly what is sent.
+hint_form_left_out = The parameters of the form were not signed; sign those of query and form together.
+hint_key_sent = The key itself was sent. Your key is in an address now, or in a form, and perhaps in logs: rotate it. The key only signs, and is never sent.
+hint_in_header = "{ $found }" was sent as a header. Send "time" and "sign" as parameters, in the query or in the form.
+hint_misnamed = The parameter "{ $key }" was sent. The names are exactly "time" and "sign", in lower case. If "amp;" stands in front, the address was written with "&amp;" instead of "&".
+hint_app_empty = The ident is empty. Check that the program read its setting.
+hint_app_key = What was sent as the ident looks like a key or a credential. Send the ident there. The key only signs, and is never sent: if it was your key, it may now be in logs, so rotate it.
+hint_app_unread = A placeholder or a missing value, such as "undefined", was sent as the ident. Check that the program read its setting.
+hint_app_character = No ident has such a character: only A-Z, a-z, 0-9, ".", "_" and "-" are allowed. Common causes: quotation marks, spaces, braces of a placeholder, or the application's name instead of its ident.
+hint_app_length = A generated ident has 24 characters, and no ident has more than 64; this one has too few or too many. Was it copied whole?
+hint_app_unknown = The ident has a possible form, but no application of this gateway has it. Letter case counts. Is it the ident of another environment?
+hint_app_in_query = The parameter "app" names the application only on paths for browsers. Send the ident in the header.
+hint_path = Did you mean "{ $path }"? Letter case, each slash and the extension of a path count, and nothing stands in front of it.
 hint_charset = A name or value has characters outside ASCII: encode it as UTF-8 to sign and to send it, not for example as GBK.
 hint_cover_rule = This application also signs, in front of the parameters: the method in upper case, a line feed, the path as it is sent (without scheme, host and query), and a line feed.
 

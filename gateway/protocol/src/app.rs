@@ -4,7 +4,10 @@ use std::{ops::RangeInclusive, str::FromStr};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-use crate::word::{ParseError, Word};
+use crate::{
+    sign::check_strength,
+    word::{ParseError, Word},
+};
 
 /// Length of a generated ident: about 142 random bits.
 const GENERATED_LENGTH: usize = 24;
@@ -63,6 +66,36 @@ impl TryFrom<&[u8]> for AppIdent {
 }
 
 show_as_str!(AppIdent: Display, Debug);
+
+/// The mistake in an ident that no application has, which the hint explains: the key of its text in the language files. It
+/// follows from the ident alone, so that a stranger learns of no application.
+#[must_use]
+pub fn ident_hint(sent: &[u8]) -> &'static str {
+    const UNREAD: &str = "undefined null none app_ident your_app_ident ident";
+    let text = String::from_utf8_lossy(sent);
+    let bare = text.trim_matches(|letter: char| "<>{}[]$%\"'".contains(letter));
+    let length = text.len();
+    // Imported idents have other forms, and any length. One with four dashes is a UUID.
+    let is_generated = text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && text.contains(|letter: char| letter.is_ascii_uppercase());
+    let is_key = length > 31 && check_strength(&text).is_ok() && text.matches('-').count() != 4;
+    if length == 0 {
+        "hint_app_empty"
+    } else if UNREAD
+        .split(' ')
+        .any(|word| bare.eq_ignore_ascii_case(word))
+    {
+        "hint_app_unread"
+    } else if is_key && !text.contains([' ', ',']) {
+        "hint_app_key"
+    } else if length <= 64 && AppIdent::try_from(sent).is_err() {
+        "hint_app_character"
+    } else if length > 64 || is_generated && length.abs_diff(GENERATED_LENGTH).wrapping_sub(1) < 6 {
+        "hint_app_length"
+    } else {
+        "hint_app_unknown"
+    }
+}
 
 /// APP_ID: the internal id. Never public, so it has no `Display`, and `Debug` does not print it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -194,6 +227,43 @@ mod tests {
     #[test]
     fn bytes_that_favour_letters_are_skipped() {
         assert!(AppIdent::generate(&[255; AppIdent::RANDOM_BYTES]).is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_ident_follows_from_its_form() {
+        use crate::{language::Language, text::find};
+        for (sent, hint) in [
+            ("", "hint_app_empty"),
+            ("undefined", "hint_app_unread"),
+            ("NULL", "hint_app_unread"),
+            ("<APP_IDENT>", "hint_app_unread"),
+            ("${app_ident}", "hint_app_unread"),
+            (&"0123456789abcdef".repeat(4), "hint_app_key"),
+            (
+                "TjYf6H0-n3Zx_Qm4Vb8sKdWc1LpRg9EuAiO7tYhJx5w",
+                "hint_app_key",
+            ),
+            ("\"abcdefghIJKLmnop12345678\"", "hint_app_character"),
+            (
+                "Bearer TjYf6H0-n3Zx_Qm4Vb8sKdWc1LpRg9EuAiO",
+                "hint_app_character",
+            ),
+            ("My first app", "hint_app_character"),
+            ("caf\u{e9}", "hint_app_character"),
+            (&"a".repeat(65), "hint_app_length"),
+            ("abcdefghIJKLmnop1234567", "hint_app_length"),
+            ("abcdefghIJKLmnop123456789", "hint_app_length"),
+            ("abcdefghIJKLmnop12345678", "hint_app_unknown"),
+            ("550e8400-e29b-41d4-a716-446655440000", "hint_app_unknown"),
+            ("shop", "hint_app_unknown"),
+            ("team-1.mobile_app", "hint_app_unknown"),
+        ] {
+            assert_eq!(ident_hint(sent.as_bytes()), hint, "{sent}");
+            for language in Language::ALL {
+                assert!(find(language, hint, &[]).is_some(), "{hint}");
+            }
+        }
+        assert_eq!(ident_hint(b"\xff"), "hint_app_character");
     }
 
     #[test]

@@ -18,7 +18,7 @@ const MAX_HOST_BYTES: usize = 261;
 const MAX_USER_AGENT_BYTES: usize = 256;
 
 /// Marks where a text was cut.
-const CUT: &str = "…";
+pub(crate) const CUT: &str = "…";
 /// Minimum length of a text that may be a key of 128 bits; a generated ident has 24. CONTRACT 4.
 const MIN_KEY_CHARACTERS: usize = 32;
 /// Characters shown of a text that may be a key.

@@ -6,6 +6,8 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use smallvec::SmallVec;
 
+use crate::credential::Credential;
+
 pub(crate) use self::decoded::hex_value;
 pub use self::decoded::unescaped;
 use self::decoded::{Decoded, check_decoded, check_text};
@@ -60,6 +62,17 @@ impl<'a> Param<'a> {
     #[must_use]
     pub fn is_named(&self, key: &[u8]) -> bool {
         self.key_start == KeyStart::new(key) && self.key() == key
+    }
+
+    /// The value as sent; `***` if nobody may see it, by its name, or because it is a credential.
+    pub(crate) fn shown_value(&self) -> &[u8] {
+        let is_named = |name: &&str| self.key().eq_ignore_ascii_case(name.as_bytes());
+        let is_credential = || Credential::try_from(&*self.value()).is_ok();
+        match self.wire_value() {
+            b"" => b"",
+            _ if SECRET_PARAMS.iter().any(is_named) || is_credential() => b"***",
+            value => value,
+        }
     }
 
     /// Checks key and value, and decodes the key.
@@ -373,6 +386,13 @@ pub struct DuplicatedParam;
 
 /// The parameters that have a meaning in a callback, each at most once. Any others are ignored. CONTRACT 3.
 pub const CALLBACK_PARAMS: [&str; 6] = ["state", "code", "error", "confirm", "iss", "provider"];
+
+/// Parameters whose values are secret: those of logins, and what else is usual. The gateway shows them to nobody.
+#[rustfmt::skip]
+const SECRET_PARAMS: [&str; 16] = [
+    "token", "ticket", "code", "code_verifier", "state", "confirm", "authorization", "credential", "password",
+    "passwd", "secret", "client_secret", "access_token", "refresh_token", "id_token", "api_key",
+];
 
 #[cfg(test)]
 mod tests {

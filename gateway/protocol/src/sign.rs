@@ -23,12 +23,18 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use self::canonical::Canonical;
-use crate::param::{Params, ParamsError, hex_value};
+use crate::{
+    log_text::CUT,
+    param::{Params, ParamsError, hex_value},
+};
 
 /// The parameter with the signature.
 pub const SIGN: &str = "sign";
 /// The parameter with the time.
 pub const TIME: &str = "time";
+
+/// Limit on a canonical string that is shown to a client, in bytes.
+pub const MAX_SHOWN_BYTES: usize = 2048;
 
 /// A signature: 16 bytes of MD5, or 32 of HMAC-SHA-256. Must not be logged, so `Debug` does not print it.
 #[derive(Clone, Copy)]
@@ -136,6 +142,40 @@ pub fn canonical_for_display(
 ) -> Vec<u8> {
     let canonical = Canonical::new(profile, (method, path), params);
     canonical.to_vec(&AppKey::placeholder())
+}
+
+/// The canonical string as a client whose signature does not match may see it: with `<APP_KEY>` in place of the key, `***` in
+/// place of each secret value, and at most [`MAX_SHOWN_BYTES`] long. `None` if the request has one of `keys`, as far as that can
+/// be shown.
+#[must_use]
+pub fn canonical_for_client(
+    profile: &SignProfile,
+    (method, path): (&str, &str),
+    params: &Params<'_>,
+    keys: &[&AppKey],
+) -> Option<String> {
+    let pairs = params.iter().map(|param| {
+        let pair = |value| [param.wire_key(), b"=", value].concat();
+        (pair(param.wire_value()), pair(param.shown_value()))
+    });
+    let (sent, masked): (Vec<_>, Vec<_>) = pairs.unzip();
+    let (sent, masked) = (sent.join(&b'&'), masked.join(&b'&'));
+    let params = Params::parse(&masked, b"", usize::MAX).ok()?;
+    let text = canonical_for_display(profile, method, path, &params);
+    // Twice the limit: otherwise the cut could divide a key.
+    let starts = [&sent, &text].map(|text| &text[..text.len().min(2 * MAX_SHOWN_BYTES)]);
+    if keys
+        .iter()
+        .any(|key| starts.iter().any(|text| key.is_in(text)))
+    {
+        return None;
+    }
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if text.len() > MAX_SHOWN_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN_BYTES - CUT.len()));
+        text.push_str(CUT);
+    }
+    Some(text)
 }
 
 /// Hashes the pieces that `write` puts, so that the canonical string is never built in memory.

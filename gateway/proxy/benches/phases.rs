@@ -172,8 +172,7 @@ fn prepared() -> (Versions, Verifier) {
 fn verified(verifier: &Verifier) -> VerifiedRequest {
     let target = Target {
         path: "/",
-        query: "",
-        unusual: None,
+        ..Target::default()
     };
     let now = SignTime::from_millis(NOW);
     let verified = verifier.verify(app(0), Method::Get, target, &Params::default(), now);

@@ -113,6 +113,7 @@ impl Head {
             path,
             query: query.get(1..).unwrap_or_default(),
             unusual: self.checked.unusual.as_deref(),
+            host: std::str::from_utf8(self.host()).unwrap_or_default(),
         }
     }
 
@@ -157,6 +158,8 @@ pub struct Target<'a> {
     pub query: &'a str,
     /// The path, if it is unusual.
     pub unusual: Option<&'a UnusualPath>,
+    /// The value of `Host`, for what a client may have signed; empty if it is not known.
+    pub host: &'a str,
 }
 
 impl<'a> Target<'a> {
@@ -168,7 +171,7 @@ impl<'a> Target<'a> {
         Some(Self {
             path,
             query,
-            unusual: None,
+            ..Self::default()
         })
     }
 

@@ -50,7 +50,7 @@ pub fn canonical(input: &[u8]) -> bool {
     let other = naive_sign(&with_other_values(&profile), &pairs);
     let given = GivenSign::new(other.as_bytes());
     let given = given.expect("the signature is valid");
-    let target = (METHOD, PATH);
+    let target = (METHOD, "", PATH);
     let found = explain(&given, &profile, &key, None, target, &params, || true);
     let is_searched = query.len() + body.len() < MAX_CANONICAL_BYTES / 2;
     assert!(

@@ -25,12 +25,12 @@ pub(super) use self::{
     user::{event_send, user, user_logout, user_renew},
 };
 use super::Context;
-use crate::error::{LoginError, VersionInPath};
+use crate::error::{LoginError, PathSlip};
 
 /// The response on a path that no endpoint has.
 pub(super) async fn not_found(State(context): State<Context>, uri: Uri) -> LoginError {
-    let version = VersionInPath::of(uri.path(), &context.version);
-    LoginError::NotFound { version }
+    let slip = PathSlip::of(uri.path(), &context.version, &context.paths);
+    LoginError::NotFound { slip }
 }
 
 /// `GET /openapi.json`: the version's document. Over a bridge it would be another version's.
@@ -39,7 +39,7 @@ pub(super) async fn openapi(
     headers: HeaderMap,
 ) -> Result<Response, LoginError> {
     if headers.contains_key(X_GATEWAY_BRIDGE) {
-        return Err(LoginError::NotFound { version: None });
+        return Err(LoginError::NotFound { slip: None });
     }
     let media_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     let source = headers.get(X_GATEWAY_VERSION_SOURCE);

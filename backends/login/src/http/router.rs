@@ -59,10 +59,12 @@ pub(super) fn router<V: Version>(
     let requests = service.state.metrics.requests.of_version(V::NAME, paths);
     // Wrong names end the start: the gateway could not route to them.
     let version = name_of::<V>()?;
+    let api_paths = of_all_versions::<V>();
     let mut document = document(&service.config, &of_all_versions(), &endpoints)?;
     let document_by_name = Bytes::from(document.to_string());
     document["components"]["parameters"]["Version"]["required"] = false.into();
     let shared = Context {
+        paths: api_paths.paths().chain(endpoints.paths()).collect(),
         document: Bytes::from(document.to_string()),
         document_by_name,
         service,

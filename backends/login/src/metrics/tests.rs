@@ -101,7 +101,7 @@ fn only_configured_providers_have_a_name() {
         FailureReason::ProviderTimeout.into(),
         (&LoginError::LoginExpired).into(),
         // No code of a login's end.
-        (&LoginError::NotFound { version: None }).into(),
+        (&LoginError::NotFound { slip: None }).into(),
     ] {
         known.count_finished(LoginMode::Polling, outcome);
     }

@@ -1,8 +1,8 @@
 //! Explaining a signature mismatch: finds the mistake of a client with the right key. CONTRACT 3.
 //!
 //! A `Recipe` says how a string is written and hashed; an `Edit` is one departure from the profile's. To produce a
-//! match, a client needs the key, except for [`Slip::KeyMissing`]. What others learn is listed in SIGNING.md, Hints: rules
-//! of an application, which are not secret.
+//! match, a client needs the key, except for strings and keys that need none, such as [`Slip::KeyMissing`]. What others learn
+//! is listed in SIGNING.md, Hints: rules of an application, which are not secret.
 
 mod edit;
 mod encoding;
@@ -11,6 +11,7 @@ mod naming;
 mod recipe;
 mod sent;
 mod slip;
+mod table;
 
 use std::{
     collections::HashSet,
@@ -39,6 +40,8 @@ pub const MAX_WORK: usize = 940_000;
 /// The work of a string in addition to its bytes, and for each of its pairs.
 const WORK_OF_STRING: usize = 64;
 const WORK_OF_PAIR: usize = 40;
+/// The work of a change of each name and value, as a multiple of the work of writing it.
+const WORK_OF_CHANGE: usize = 8;
 
 /// What explains a signature: a mistake, and perhaps a second one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,7 @@ pub fn explain_form(profile: &SignProfile) -> Explanation {
 
 /// Looks for the mistake, the two frequent ones, or the other preset, with which `given` was made.
 ///
-/// `previous_key` is no longer valid. Returns [`Slip::KeyOrValue`] if nothing matches and `given` has the form of the
+/// `target` is method, host and path; `previous_key` is no longer valid. Returns [`Slip::KeyOrValue`] if nothing matches and `given` has the form of the
 /// profile. Without a search it returns [`Slip::TooLarge`] if the parameters are larger than [`MAX_CANONICAL_BYTES`], and
 /// [`Slip::NotSearched`] if `is_allowed`, which is asked for other requests alone, returns `false`.
 pub fn explain(
@@ -71,12 +74,12 @@ pub fn explain(
     profile: &SignProfile,
     key: &AppKey,
     previous_key: Option<&AppKey>,
-    target: (&str, &str),
+    target: (&str, &str, &str),
     params: &Params<'_>,
     is_allowed: impl FnOnce() -> bool,
 ) -> Explanation {
     let length = |param: &Param<'_>| param.wire_key().len() + param.wire_value().len() + 2;
-    if params.iter().map(length).sum::<usize>() + target.1.len() > MAX_CANONICAL_BYTES {
+    if params.iter().map(length).sum::<usize>() + target.2.len() > MAX_CANONICAL_BYTES {
         return Slip::TooLarge.into();
     }
     // After the size, since this counts the search: a request that is too large uses up none.
@@ -166,11 +169,7 @@ impl<'a> Search<'a> {
 
     /// What the form of `sign` says, if it is not plain hex.
     fn form(&self) -> Option<Slip> {
-        let form = match self.given {
-            given if given.is_base64 => "base64",
-            given if given.is_cut() => "cut",
-            _ => return None,
-        };
+        let form = self.given.form()?;
         Some(Slip::SignForm(other_hash(self.profile, form)))
     }
 
@@ -260,11 +259,16 @@ impl<'a> Search<'a> {
         let key = recipe.key(key)?;
         recipe.write(self.sent, &key, &mut self.string);
         let length = WORK_OF_STRING + self.string.len();
-        let written = length + WORK_OF_PAIR * self.sent.pairs.len();
+        let change = if recipe.change.is_some() {
+            WORK_OF_CHANGE
+        } else {
+            1
+        };
+        let written = change * (length + WORK_OF_PAIR * self.sent.pairs.len());
         self.work = MAX_WORK.min(self.work + written);
         // A hash without a secret suffices: a collision only leaves a string untried.
         let mut hasher = DefaultHasher::new();
-        (recipe.hash, &self.string).hash(&mut hasher);
+        (recipe.hash, &self.string, recipe.is_swapped).hash(&mut hasher);
         // Otherwise the string has the key, if anything has.
         if recipe.hash.is_hmac() {
             key.hash(&mut hasher);
@@ -279,7 +283,10 @@ impl<'a> Search<'a> {
         if !is_affordable {
             return None;
         }
-        Some(self.given.is_made(recipe.hash, &key, &self.string))
+        Some(match recipe.is_swapped {
+            true => self.given.is_made(recipe.hash, &self.string, &key),
+            false => self.given.is_made(recipe.hash, &key, &self.string),
+        })
     }
 }
 
@@ -300,6 +307,7 @@ mod tests {
 
     use super::*;
 
+    const TARGET: (&str, &str, &str) = ("POST", "api.example", "/user");
     const KEY: &str = "4283fefc63f0cd0e873a0000c6d07ef7b77e90d3593ad699fc1f7cd5bb2e35cb";
 
     fn profile(algorithm: SignAlgorithm) -> SignProfile {
@@ -314,7 +322,7 @@ mod tests {
         let params = Params::parse(query.as_bytes(), b"", 9999).unwrap();
         let given = GivenSign::new("0".repeat(digits).as_bytes()).unwrap();
         let (profile, key, presets) = (profile(algorithm), KEY.parse().unwrap(), presets());
-        let sent = Sent::new(("POST", "/user"), &params);
+        let sent = Sent::new(TARGET, &params);
         let mut search = Search::new(&given, &profile, &key, &presets, &sent);
         search.run(None);
         search.work
@@ -377,7 +385,7 @@ mod tests {
             for query in [&*many, &long, &letters] {
                 let (profile, presets) = (profile(algorithm), presets());
                 let params = Params::parse(query.as_bytes(), b"", 9999).unwrap();
-                let sent = Sent::new(("POST", "/user"), &params);
+                let sent = Sent::new(TARGET, &params);
                 let right = Recipe::of(&profile);
                 let usual = Departures::usual(&right, &sent, &presets).all;
                 let first = usual
@@ -407,7 +415,7 @@ mod tests {
         ];
         for query in queries {
             let params = Params::parse(query.as_bytes(), b"c=1", 99).unwrap();
-            let sent = Sent::new(("POST", "/user"), &params);
+            let sent = Sent::new(TARGET, &params);
             for (_, preset) in presets() {
                 for algorithm in [SignAlgorithm::Md5, SignAlgorithm::HmacSha256] {
                     for cover in [SignCover::Parameters, SignCover::Request] {
@@ -459,26 +467,19 @@ mod tests {
         let given = GivenSign::new("0".repeat(32).as_bytes()).unwrap();
         let (profile, key) = (SignProfile::default(), KEY.parse().unwrap());
         let is_allowed = || panic!("a search is counted");
-        let found = explain(
-            &given,
-            &profile,
-            &key,
-            None,
-            ("GET", "/"),
-            &params,
-            is_allowed,
-        );
+        let found = explain(&given, &profile, &key, None, TARGET, &params, is_allowed);
         assert_eq!(found.slip, Slip::TooLarge);
     }
 
     #[test]
     fn no_encoder_has_the_output_of_another() {
         let all: Vec<u8> = (0..=255).collect();
-        let mut outputs = encoding::ENCODERS.each_ref().map(|encoder| {
+        let outputs = encoding::ENCODERS.iter().map(|encoder| {
             let mut output = Vec::new();
             encoder.encode(&all, &mut output);
             output
         });
+        let mut outputs: Vec<_> = outputs.collect();
         outputs.sort_unstable();
         assert!(outputs.windows(2).all(|pair| pair[0] != pair[1]));
     }
@@ -494,7 +495,7 @@ mod tests {
             &profile(SignAlgorithm::Md5),
             &key,
             None,
-            ("GET", "/"),
+            TARGET,
             &Params::parse(query.as_bytes(), b"", 9).unwrap(),
             || true,
         );

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::word::ParseError;
+use crate::{param::unescaped, word::ParseError};
 
 /// An application's key, as the text that is appended when signing. Zeroized when dropped; never printed.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
@@ -33,6 +33,31 @@ impl AppKey {
     /// The key has fewer than 128 bits, estimated from its length and characters.
     pub fn check_strength(&self) -> Result<(), WeakKey> {
         check_strength(&self.0)
+    }
+
+    /// Whether the key stands in `text`, in any letter case, escaped up to twice. Compares hashes of windows, so that its time
+    /// tells nothing about the key.
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        const BASE: u64 = 0x5851_f42d_4c95_7f2d;
+        let with = |hash: u64, byte: &u8| hash.wrapping_mul(BASE).wrapping_add((*byte).into());
+        let key = self.as_bytes().to_ascii_lowercase();
+        let sought = key.iter().fold(0, with);
+        let weight = key
+            .iter()
+            .fold(1_u64, |weight, _| weight.wrapping_mul(BASE));
+        let has_key = |text: &[u8]| {
+            let (text, mut hash) = (text.to_ascii_lowercase(), 0);
+            text.iter().enumerate().any(|(index, byte)| {
+                let left = index
+                    .checked_sub(key.len())
+                    .map_or(0, |left| text[left].into());
+                hash = with(hash, byte).wrapping_sub(weight.wrapping_mul(left));
+                index + 1 >= key.len() && hash == sought
+            })
+        };
+        let decoded = |text: &[u8]| unescaped(text).map(|(_, byte)| byte).collect::<Vec<u8>>();
+        let once = decoded(text);
+        has_key(text) || has_key(&once) || has_key(&decoded(&once))
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {

@@ -5,9 +5,10 @@ mod naive;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
-    explain::{GivenSign, Slip, StringChange, explain},
+    explain::{GivenSign, ShortText, Slip, StringChange, explain},
     *,
 };
+use crate::{language::Language, text::find};
 
 /// The cases of a file of vectors.
 fn cases<C: DeserializeOwned>(json: &str) -> Vec<C> {
@@ -162,6 +163,8 @@ fn every_preset_exists() {
     assert_eq!(SignProfile::preset("other"), None);
 }
 
+const TARGET: (&str, &str, &str) = ("GET", "api.example", "/user");
+
 /// Explains the MD5 hash of `string` as the signature of a query under a profile.
 fn explained(profile: &SignProfile, query: &str, string: &str) -> &'static str {
     let given = digest(SignAlgorithm::Md5, &key(), |sink| sink(string.as_bytes()));
@@ -171,7 +174,7 @@ fn explained(profile: &SignProfile, query: &str, string: &str) -> &'static str {
         profile,
         &key(),
         Some(&previous),
-        ("GET", "/user"),
+        TARGET,
         &params(query),
         || true,
     )
@@ -269,8 +272,7 @@ fn slips(preset: &str, rule: SignAlgorithm, by: SignAlgorithm, string: &str) -> 
     };
     let given = digest(by, &key(), |sink| sink(string.as_bytes())).into();
     let (key, params) = (key(), params("b=2&a=1&time=3"));
-    let target = ("GET", "/user");
-    let found = explain(&given, &profile, &key, None, target, &params, || true);
+    let found = explain(&given, &profile, &key, None, TARGET, &params, || true);
     [Some(found.slip), found.second]
         .into_iter()
         .flatten()
@@ -281,7 +283,10 @@ fn slips(preset: &str, rule: SignAlgorithm, by: SignAlgorithm, string: &str) -> 
 #[test]
 fn a_hint_about_the_joining_shows_that_of_the_profile() {
     use SignAlgorithm::{HmacSha256 as Hmac, Md5};
-    let change = |found, rule| StringChange { rule, found };
+    let change = |found: &str, rule: &str| StringChange {
+        rule: ShortText::new(rule.as_bytes()),
+        found: ShortText::new(found.as_bytes()),
+    };
     let label = "&key=";
     let text = "a=1&b=2&time=3";
     let [end, labelled, front] = ["a=1&b=2KEY", "a=1&b=2&key=KEY", "KEYa=1&b=2"];
@@ -444,14 +449,14 @@ fn every_hint_vector_passes() {
     }
     let vectors = include_str!("../../../../tests/vectors/hint-vectors.json");
     let vectors: Vec<Case> = cases(vectors);
-    assert_eq!(vectors.len(), 91);
+    assert_eq!(vectors.len(), 119);
     for case in vectors {
         let found = explain(
             &GivenSign::new(case.sign.as_bytes()).unwrap(),
             &case.profile,
             &case.app_key.parse().unwrap(),
             None,
-            (&case.method, &case.path),
+            (&case.method, "api.example", &case.path),
             &Params::parse(case.query.as_bytes(), case.body.as_bytes(), 99).unwrap(),
             || true,
         );
@@ -465,6 +470,86 @@ fn every_hint_vector_passes() {
 }
 
 #[test]
+fn every_mistake_has_a_text_in_every_language() {
+    for language in Language::ALL {
+        for slip in Slip::ALL {
+            let text = find(language, slip.as_str(), &[]);
+            assert!(text.is_some(), "{} in {}", slip.as_str(), language.tag());
+        }
+    }
+}
+
+fn shown(query: &str) -> Option<String> {
+    let previous: AppKey = "previous-key-0123456789".parse().unwrap();
+    let (profile, key) = (SignProfile::default(), key());
+    canonical_for_client(
+        &profile,
+        ("GET", "/user"),
+        &params(query),
+        &[&key, &previous],
+    )
+}
+
+#[test]
+fn a_client_sees_what_was_signed_but_no_secret() {
+    let credential = "a".repeat(42) + "A";
+    for (query, expected) in [
+        (
+            "b=x+y&a=1&time=3&sign=0",
+            "a=1&b=x+y&time=3<APP_KEY>".to_owned(),
+        ),
+        ("token=v1.x&time=3", "time=3&token=***<APP_KEY>".to_owned()),
+        (
+            "Ticket=x&%63ode=y&time=3",
+            "Ticket=***&%63ode=***&time=3<APP_KEY>".to_owned(),
+        ),
+        ("token=&time=3", "time=3&token=<APP_KEY>".to_owned()),
+        (
+            &format!("x={credential}&time=3"),
+            "time=3&x=***<APP_KEY>".to_owned(),
+        ),
+    ] {
+        assert_eq!(shown(query), Some(expected), "{query}");
+    }
+}
+
+#[test]
+fn what_a_client_sees_is_cut_at_a_character() {
+    for extra in 0..3 {
+        let query = format!("a={}{}", "x".repeat(extra), "\u{5f20}".repeat(3000));
+        let decoded = SignProfile::preset("decoded").unwrap();
+        let params = Params::parse(b"", query.as_bytes(), 9).unwrap();
+        let shown = canonical_for_client(&decoded, ("GET", "/"), &params, &[&key()]).unwrap();
+        assert!(shown.ends_with("\u{5f20}…") && shown.len() <= MAX_SHOWN_BYTES);
+        assert!(shown.len() > MAX_SHOWN_BYTES - 4);
+    }
+}
+
+#[test]
+fn a_client_that_has_sent_a_key_sees_nothing() {
+    let escaped: String = KEY.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let twice = escaped.replace('%', "%25");
+    for sent in [
+        format!("key={KEY}&time=3"),
+        format!("time=3&sign={KEY}"),
+        format!("secret={KEY}&time=3"),
+        format!("{KEY}&time=3"),
+        format!("key=x{KEY}x&time=3"),
+        format!("key={}&time=3", KEY.to_uppercase()),
+        format!("key={escaped}&time=3"),
+        format!("key={twice}&time=3"),
+        format!("a={}&key={KEY}&time=3", "x".repeat(MAX_SHOWN_BYTES - 30)),
+        format!("z={}&a={KEY}&time=3", "x".repeat(9000)),
+        "key=previous-key-0123456789&time=3".to_owned(),
+    ] {
+        assert_eq!(shown(&sent), None, "{}", &sent[..40]);
+    }
+    let most = &KEY[..KEY.len() - 1];
+    assert!(shown(&format!("key={most}&time=3")).is_some());
+    assert!(shown(&format!("key={most}%00{}&time=3", &KEY[1..])).is_some());
+}
+
+#[test]
 fn a_given_signature_has_the_length_of_a_known_algorithm() {
     for (digits, is_possible) in [
         ("0".repeat(32), true),
@@ -472,7 +557,8 @@ fn a_given_signature_has_the_length_of_a_known_algorithm() {
         ("f".repeat(64), true),
         ("0".repeat(128), true),
         (String::new(), false),
-        ("0".repeat(31), false),
+        ("0".repeat(31), true),
+        ("0".repeat(23), false),
         ("0".repeat(48), false),
         ("g".repeat(32), false),
     ] {

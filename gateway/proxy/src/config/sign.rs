@@ -33,6 +33,8 @@ pub struct SignConfig {
     pub browser_paths: Vec<String>,
     /// Whether keys under 128 bits are accepted.
     pub allows_weak_keys: bool,
+    /// Whether a client whose signature does not match sees the canonical string.
+    pub(crate) shows_canonical: bool,
     /// Live signatures stored per application under `replay = "reject"`.
     pub(crate) replay_entries: usize,
 }
@@ -125,6 +127,7 @@ impl SignConfig {
             callback_paths: section.list("callback_paths", &["/login"], paths, path),
             browser_paths: section.list("browser_paths", &["/login"], paths, path),
             allows_weak_keys: section.flag("allow_weak_key", false),
+            shows_canonical: section.flag("show_canonical", true),
             replay_entries: section.number(
                 "replay_entries",
                 100..=10_000_000,

@@ -85,13 +85,13 @@ pub(crate) fn changed(
     }
     // Backends rely on it: a request with parameters has a verified signature.
     if routed.verified().is_unsigned() && !pairs.is_empty() {
-        return Err(Rejection::SignMissing);
+        return Err(Rejection::SignMissing(None));
     }
     let (query, form) = pairs.write();
     let at_other = path.as_deref().unwrap_or(compared);
     // By the changed path, too: a bridge must not lead around the signature that the other path needs.
     if routed.verified().is_unsigned() && sign.is_always_signed(method, at_other) {
-        return Err(Rejection::SignMissing);
+        return Err(Rejection::SignMissing(None));
     }
     // Without a change the path stays as sent; its compared form is only for rules.
     let mut changed = path.unwrap_or_else(|| target.path.to_owned());

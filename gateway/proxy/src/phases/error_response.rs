@@ -158,7 +158,7 @@ pub(crate) fn arguments(rejection: &Rejection, names: &HeaderNames) -> Arguments
         | Rejection::AuthorizationInvalid => vec![("name", names.spelled(&names.authorization))],
         Rejection::RequestTimeout { limit } => vec![("seconds", limit.as_secs().to_string())],
         Rejection::ParamDuplicated { name } => vec![("name", (*name).to_owned())],
-        Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name } => {
+        Rejection::HeaderDuplicated { name } | Rejection::AppMissing { header: name, .. } => {
             vec![("name", name.clone())]
         }
         Rejection::TimeOutOfWindow { window, .. } => {
@@ -197,6 +197,9 @@ fn problem(
     };
     match rejection {
         Rejection::TimeOutOfWindow { now, .. } => problem.member("server_time", now.as_millis()),
+        Rejection::SignMismatch(_, Some(canonical)) => {
+            problem.member("canonical", canonical.0.as_str())
+        }
         Rejection::VersionRetired { migration } | Rejection::VersionBrownout { migration, .. } => {
             match &migration.link {
                 Some(link) => problem.link(link.to_string()),

@@ -33,9 +33,12 @@ pub(crate) async fn identify_app(
         AppHeader::Ident(ident) => ident,
         AppHeader::Malformed(sent) => return Err(Rejection::app_not_found(sent)),
         AppHeader::Absent if browser_paths.iter().any(|path| path == target.compared()) => {
-            ident_of_query(target.query)?.ok_or_else(|| missing(names))?
+            ident_of_query(target.query)?.ok_or_else(|| missing(names, None))?
         }
-        AppHeader::Absent => return Err(missing(names)),
+        AppHeader::Absent => {
+            let is_in_query = matches!(ident_of_query(target.query), Ok(Some(_)));
+            return Err(missing(names, is_in_query.then_some("hint_app_in_query")));
+        }
     };
     let lookup = apps.find(ident).await;
     let app = lookup
@@ -49,9 +52,10 @@ pub(crate) async fn identify_app(
     }
 }
 
-fn missing(names: &HeaderNames) -> Rejection {
+fn missing(names: &HeaderNames, hint: Option<&'static str>) -> Rejection {
     Rejection::AppMissing {
         header: names.spelled(&names.app),
+        hint,
     }
 }
 

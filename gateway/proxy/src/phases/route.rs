@@ -160,7 +160,7 @@ pub fn route(
     }
     let index = choose_backend(version, &verified, wanted, is_available);
     if verified.is_unsigned() && version.unsigned(index) == Unsigned::Reject {
-        return Err(unrouted(verified, index, Rejection::SignMissing));
+        return Err(unrouted(verified, index, Rejection::SignMissing(None)));
     }
     let route = routed(index);
     Ok(RoutedRequest { verified, route })

@@ -10,8 +10,8 @@ use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME,
-        explain::{GivenSign, explain_form},
+        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, canonical_for_client,
+        explain::{Explanation, GivenSign, ShortText, Slip, explain_form},
         sign,
     },
 };
@@ -22,7 +22,12 @@ use crate::{
     config::SignConfig,
     directory::apps::App,
     limits::replay::{ReplayInsertError, ReplayLimits, ReplayMemory},
-    request::{Method, Target, quotas::RequestLimit, rejection::Rejection},
+    request::{
+        Headers, Method, Target,
+        quotas::RequestLimit,
+        rejection::{Canonical, Rejection},
+    },
+    wire::syntax::field::NameAndValue,
 };
 
 /// A request that may reach a backend; only this module creates one.
@@ -161,12 +166,11 @@ impl Verifier {
     ) -> Result<VerifiedRequest, Rejection> {
         if params.is_empty() {
             return if self.config.is_always_signed(method, target.compared()) {
-                Err(Rejection::SignMissing)
+                Err(Rejection::SignMissing(None))
             } else {
                 Ok(VerifiedRequest(Verified::Unsigned(app)))
             };
         }
-        let time = read_time(params)?;
         let request = SignedRequest {
             app: &app,
             method,
@@ -174,6 +178,7 @@ impl Verifier {
             params,
             now,
         };
+        let time = read_time(params)?;
         // The window first: a request that is too old costs no hash.
         let given = self
             .check_window(time, now)
@@ -231,14 +236,15 @@ impl Verifier {
         may_search: impl FnOnce() -> bool,
     ) -> Result<Sign, Rejection> {
         let SignedRequest { app, params, .. } = request;
-        let digits = single(params, SIGN)?.ok_or(Rejection::SignMissing)?.value();
+        let sent = single(params, SIGN)?.ok_or(Rejection::SignMissing(None))?;
+        let digits = sent.value();
         let Some(given) = Sign::from_hex(&digits) else {
             // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
             let explanation = match GivenSign::new(&digits) {
                 Some(given) => self.explain(&given, None, request, may_search),
                 None => explain_form(self.profile_of(app)),
             };
-            return Err(explanation.into());
+            return Err(self.mismatch(explanation, request));
         };
         let (profile, method, path) = (
             self.profile_of(app),
@@ -257,7 +263,60 @@ impl Verifier {
             return Ok(given);
         }
         let explanation = self.explain(&GivenSign::from(given), expired, request, may_search);
-        Err(explanation.into())
+        Err(self.mismatch(explanation, request))
+    }
+
+    /// The rejection of a signature that does not match. A key that was sent is worse than that.
+    fn mismatch(&self, explanation: Explanation, request: SignedRequest<'_, '_>) -> Rejection {
+        let SignedRequest { app, params, .. } = request;
+        match self.shown(app, (request.method, request.target), params) {
+            None => Explanation::from(Slip::KeySent).into(),
+            Some(canonical) => {
+                let canonical = self
+                    .config
+                    .shows_canonical
+                    .then(|| Canonical(canonical).into());
+                Rejection::SignMismatch(explanation.into(), canonical)
+            }
+        }
+    }
+
+    /// The canonical string for the client; `None` if it has sent a key of its application.
+    fn shown(&self, app: &App, to: (Method, Target<'_>), params: &Params<'_>) -> Option<String> {
+        let previous = app.previous_key.as_ref().map(|previous| &previous.key);
+        let keys: Vec<_> = [Some(&app.key), previous].into_iter().flatten().collect();
+        let target = (to.0.as_str(), to.1.path);
+        canonical_for_client(self.profile_of(app), target, params, &keys)
+    }
+
+    /// Adds to the rejection of a request without `time` or `sign` how it was sent instead.
+    pub fn explained(
+        &self,
+        mut rejection: Rejection,
+        app: &App,
+        to: (Method, Target<'_>),
+        params: &Params<'_>,
+        headers: &(impl Headers + ?Sized),
+    ) -> Rejection {
+        let Some((name, hint)) = rejection.missing() else {
+            return rejection;
+        };
+        let misnamed = params.iter().find(|param| means(name, param.key()));
+        let is_header = |(field, _): NameAndValue<'_>| {
+            let mut words = field.rsplit(|byte| *byte == b'-');
+            words.next().is_some_and(|word| means(name, word))
+        };
+        let slip = if self.shown(app, to, params).is_none() {
+            Slip::KeySent
+        } else if let Some(param) = misnamed {
+            Slip::Misnamed(ShortText::new(param.key()))
+        } else if headers.each().any(is_header) {
+            Slip::InHeader(name)
+        } else {
+            return rejection;
+        };
+        *hint = Some(Box::new(slip.into()));
+        rejection
     }
 
     /// The number of signatures in the replay memory.
@@ -296,8 +355,18 @@ impl Verifier {
 }
 
 fn read_time(params: &Params<'_>) -> Result<SignTime, Rejection> {
-    let given = single(params, TIME)?.ok_or(Rejection::TimeMissing)?;
+    let given = single(params, TIME)?.ok_or(Rejection::TimeMissing(None))?;
     SignTime::try_from(&*given.value()).map_err(|error| Rejection::TimeInvalid { slip: error.slip })
+}
+
+/// Whether a parameter or a header with this name was meant to be `time`, or `sign`.
+fn means(name: &str, sent: &[u8]) -> bool {
+    const TIMES: [&str; 5] = ["time", "timestamp", "ts", "t", "_time"];
+    const SIGNS: [&str; 5] = ["sign", "signature", "sig", "_sign", "mac"];
+    let sent = String::from_utf8_lossy(sent).to_lowercase();
+    let sent = sent.replace("amp;", "").replace("[]", "");
+    let names = if name == TIME { TIMES } else { SIGNS };
+    names.contains(&&*sent)
 }
 
 fn single<'p, 'a>(

@@ -4,12 +4,14 @@ use std::{borrow::Cow, error::Error as StdError, time::Duration};
 
 use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
+    app::ident_hint,
+    hide_in_debug,
     language::Language,
     log_text,
     malformed::Malformed,
     problem::ProblemCode,
     sign::{
-        SignTime, TimeSlip, Window,
+        SIGN, SignTime, TIME, TimeSlip, Window,
         explain::{Explanation, Slip},
     },
     text::text,
@@ -35,9 +37,16 @@ pub(crate) fn pairs<N: AsRef<str>>(arguments: &Arguments<N>) -> Vec<(&str, &str)
 pub enum Hint<'r> {
     /// What explains the time.
     Time(TimeSlip),
-    /// What explains the signature.
+    /// What explains the signature, or its absence.
     Sign(&'r Explanation),
+    /// What explains the ident.
+    App(&'static str),
 }
+
+/// The canonical string that a client may see. It is not printed: it has the client's values.
+pub struct Canonical(pub String);
+
+hide_in_debug!(Canonical);
 
 impl Hint<'_> {
     /// Its key in the language files.
@@ -46,6 +55,7 @@ impl Hint<'_> {
         match self {
             Self::Time(slip) => slip.as_str(),
             Self::Sign(explanation) => explanation.slip.as_str(),
+            Self::App(key) => key,
         }
     }
 
@@ -56,7 +66,7 @@ impl Hint<'_> {
             Self::Time(TimeSlip::LocalTime(offset)) => {
                 vec![(self.key(), vec![("offset", offset.to_string())])]
             }
-            Self::Time(slip) => vec![(slip.as_str(), Vec::new())],
+            Self::Time(_) | Self::App(_) => vec![(self.key(), Vec::new())],
             Self::Sign(Explanation { slip, second }) => {
                 let slips = [Some(*slip), *second].into_iter().flatten();
                 slips
@@ -81,18 +91,20 @@ impl Hint<'_> {
     pub fn name(self) -> Cow<'static, str> {
         match self {
             Self::Sign(Explanation { slip, second }) => match (slip, second) {
-                (Slip::Preset(name), _) => format!("{}:{name}", slip.as_str()).into(),
+                (Slip::Preset(name) | Slip::ValueChanged(name), _) => {
+                    format!("{}:{name}", slip.as_str()).into()
+                }
                 (_, Some(second)) => format!("{}+{}", slip.as_str(), second.as_str()).into(),
                 (_, None) => slip.as_str().into(),
             },
-            Self::Time(slip) => slip.as_str().into(),
+            Self::Time(_) | Self::App(_) => self.key().into(),
         }
     }
 }
 
 impl From<Explanation> for Rejection {
     fn from(explanation: Explanation) -> Self {
-        Self::SignMismatch(Box::new(explanation))
+        Self::SignMismatch(Box::new(explanation), None)
     }
 }
 
@@ -108,7 +120,7 @@ macro_rules! rejections {
             // Here, since the macro's arguments cannot name `.0`.
             /// Client error: another key, another sign profile, or changed parameters.
             #[error("the signature does not match ({:?})", .0.slip)]
-            SignMismatch(Box<Explanation>),
+            SignMismatch(Box<Explanation>, Option<Box<Canonical>>),
             /// Operator error: the backend rejects the gateway's secret.
             #[error("the backend rejects this gateway's gateway_secret")]
             GatewaySecretRejected,
@@ -123,7 +135,7 @@ macro_rules! rejections {
             pub const fn code(&self) -> Option<ProblemCode> {
                 Some(match self {
                     $(Self::$name { .. } => ProblemCode::$name,)*
-                    Self::SignMismatch(_) => ProblemCode::SignMismatch,
+                    Self::SignMismatch(..) => ProblemCode::SignMismatch,
                     // Only the operator learns what is wrong between gateway and backend.
                     Self::GatewaySecretRejected => ProblemCode::BackendUnreachable,
                     Self::NotHttp(_) | Self::ClientDisconnected => return None,
@@ -217,12 +229,16 @@ rejections! {
     AppMissing {
         /// The missing header.
         header: String,
+        /// The key of the hint's text, if there is one.
+        hint: Option<&'static str>,
     };
     /// Client error: no application has the ident.
     #[error("unknown application")]
     AppNotFound {
         /// The ident as sent, made safe for the log.
         sent: Box<str>,
+        /// The key of the hint's text.
+        hint: &'static str,
     };
     /// An operator disabled the application.
     #[error("the application is disabled")]
@@ -232,7 +248,7 @@ rejections! {
     };
     /// Client error: parameters without `time`.
     #[error("the time is missing")]
-    TimeMissing;
+    TimeMissing(Option<Box<Explanation>>);
     /// Client error: `time` is not in milliseconds since the epoch.
     #[error("the time is malformed")]
     TimeInvalid {
@@ -251,7 +267,7 @@ rejections! {
     };
     /// Client error: parameters without `sign`.
     #[error("the signature is missing")]
-    SignMissing;
+    SignMissing(Option<Box<Explanation>>);
     /// Client error: the same signature a second time.
     #[error("the request was replayed")]
     RequestReplayed;
@@ -361,6 +377,7 @@ impl Rejection {
     pub fn app_not_found(sent: &[u8]) -> Self {
         Self::AppNotFound {
             sent: log_text::ident(sent).into(),
+            hint: ident_hint(sent),
         }
     }
 
@@ -381,7 +398,7 @@ impl Rejection {
     #[must_use]
     pub(crate) fn app_ident(&self) -> Option<&str> {
         match self {
-            Self::AppNotFound { sent: ident } | Self::AppDisabled { ident } => Some(ident),
+            Self::AppNotFound { sent: ident, .. } | Self::AppDisabled { ident } => Some(ident),
             _ => None,
         }
     }
@@ -394,7 +411,19 @@ impl Rejection {
             Self::TimeOutOfWindow { time, now, window } => {
                 TimeSlip::of_distant(*time, *now, *window).map(Hint::Time)
             }
-            Self::SignMismatch(explanation) => Some(Hint::Sign(explanation)),
+            Self::SignMismatch(explanation, _) => Some(Hint::Sign(explanation)),
+            Self::TimeMissing(hint) | Self::SignMissing(hint) => hint.as_deref().map(Hint::Sign),
+            Self::AppNotFound { hint, .. } => Some(Hint::App(hint)),
+            Self::AppMissing { hint, .. } => hint.map(Hint::App),
+            _ => None,
+        }
+    }
+
+    /// The name of the parameter that is missing, and its hint.
+    pub(crate) fn missing(&mut self) -> Option<(&'static str, &mut Option<Box<Explanation>>)> {
+        match self {
+            Self::TimeMissing(hint) => Some((TIME, hint)),
+            Self::SignMissing(hint) => Some((SIGN, hint)),
             _ => None,
         }
     }

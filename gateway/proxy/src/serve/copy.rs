@@ -149,7 +149,7 @@ fn copy_to_other(
     let index = index.unwrap_or(BackendIndex::OWN);
     let is_unsigned = accepted.routed.verified().is_unsigned();
     if is_unsigned && other.unsigned(index) == Unsigned::Reject {
-        return Err(Rejection::SignMissing.into());
+        return Err(Rejection::SignMissing(None).into());
     }
     // The shadow's own backend, if it has one: copies then put no load on what serves the other version's clients.
     let backend = shadow.backend.as_ref().unwrap_or(other.backend(index));

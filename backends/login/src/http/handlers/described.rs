@@ -152,5 +152,5 @@ pub(crate) fn event_send<V: Version>() -> Operation {
 pub(crate) fn openapi() -> Operation {
     Operation::new("This document. A version that another one serves over a bridge has none.")
         .returns::<Value>()
-        .problem(LoginError::NotFound { version: None })
+        .problem(LoginError::NotFound { slip: None })
 }

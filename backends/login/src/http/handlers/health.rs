@@ -36,7 +36,7 @@ pub(crate) async fn readyz(State(context): State<Context>) -> Result<Response, L
 /// directly.
 pub(crate) async fn hide_health(request: Request, next: Next) -> Response {
     if request.headers().contains_key(X_GATEWAY_VERSION) {
-        LoginError::NotFound { version: None }.into_response()
+        LoginError::NotFound { slip: None }.into_response()
     } else {
         next.run(request).await
     }

@@ -20,7 +20,7 @@ use signpost_protocol::{
 
 use super::admit::MAX_BODY_BYTES;
 use crate::{
-    error::{LoginError, ProblemKind, VersionInPath},
+    error::{LoginError, ProblemKind},
     http::{
         Context, pages,
         request::{MAX_PARAMETERS, RequestInfo},
@@ -102,15 +102,13 @@ fn with_details(
         | LoginError::AuthorizationInvalid => {
             problem.detail_args(&[("name", &names.spelled(&names.authorization))])
         }
-        LoginError::NotFound {
-            version: Some(in_path),
-        } => {
+        LoginError::NotFound { slip: Some(slip) } => {
             let args = [
                 ("name", &*names.spelled(&names.version)),
-                ("version", &*in_path.version),
-                ("path", &*in_path.path),
+                ("version", &*slip.version),
+                ("path", &*slip.path),
             ];
-            let hint = text(problem.language, VersionInPath::HINT, &args);
+            let hint = text(problem.language, slip.hint, &args);
             problem.hint(hint)
         }
         LoginError::ParamsMalformed { at } => {

@@ -1,11 +1,15 @@
 //! The departures from the rules that a search tries.
 
 use super::{
-    encoding::ENCODERS,
-    recipe::{Head, KeyForm, KeyPlace, Order, Recipe, Spelling},
+    encoding::{ENCODERS, encoder_of},
+    recipe::{CONCAT, KeyForm, KeyPlace, Order, PAIRS, RIGHT_HEAD, Recipe, Spelling},
     sent::{MISSING, Sent},
+    table::rows,
 };
 use crate::sign::{SIGN, SignProfile, TIME};
+
+/// Limit on the milliseconds between two readings of a clock for one request.
+const BETWEEN_READINGS: i64 = 5;
 
 /// One departure from a recipe.
 #[derive(Clone, Copy)]
@@ -13,12 +17,21 @@ pub(super) enum Edit<'a> {
     Order(Order),
     Spelling(Spelling),
     DropEmpty(bool),
-    Joined(bool, KeyPlace),
+    Joined((&'static str, &'static str), KeyPlace),
     Json,
-    BodyOnly,
+    /// The parts of the request whose pairs are signed.
+    Parts(bool, bool),
+    Doubles(&'static str),
+    /// A row of the table, and the index of the encoder for what it makes.
+    Change(&'static [String], usize),
+    Time(i64),
+    /// Everything in lower case, or in upper case.
+    Lower(bool),
+    /// Key and text of the HMAC in each other's place.
+    Swapped,
     Without(&'a [u8]),
     With(&'a [u8]),
-    Head(Option<Head>),
+    Head(Option<&'static str>),
     Place(KeyPlace),
     KeyForm(KeyForm),
     Around(&'static str, &'static str),
@@ -34,15 +47,26 @@ impl<'a> Edit<'a> {
             Self::Order(order) => recipe.order = order,
             Self::Spelling(spelling) => recipe.spelling = spelling,
             Self::DropEmpty(is_dropping) => recipe.is_dropping_empty = is_dropping,
-            Self::Joined(is_joined, place) => {
-                recipe.is_joined = is_joined;
+            Self::Joined(join, place) => {
+                recipe.join = join;
                 recipe.place = place;
             }
             Self::Json => recipe.is_json = true,
-            Self::BodyOnly => recipe.is_body_only = true,
+            Self::Parts(query, form) => recipe.parts = (query, form),
+            Self::Doubles(by) => recipe.doubles = Some(by),
+            Self::Change(row, encoder) => recipe.change = Some((row, encoder)),
+            Self::Time(by) => recipe.time = Some(by),
+            Self::Lower(is_lower) => recipe.is_lower = Some(is_lower),
+            Self::Swapped => recipe.is_swapped = true,
             Self::Without(key) => recipe.without = Some(key),
             Self::With(key) => recipe.with = Some(key),
-            Self::Head(head) => recipe.head = head,
+            Self::Head(head) => {
+                recipe.head = head;
+                // It has all of them, in the order in which they are sent.
+                if head.is_some_and(|head| head.ends_with('Q')) {
+                    recipe.parts = (false, false);
+                }
+            }
             Self::Place(place) => recipe.place = place,
             Self::KeyForm(form) => recipe.key_form = form,
             Self::Around(before, after) => recipe.around = (before, after),
@@ -80,8 +104,9 @@ impl<'a> Departures<'a> {
             false => [KeyPlace::End, KeyPlace::Labelled, KeyPlace::Both],
         };
         usual.alone([Edit::Place(KeyPlace::Front), Edit::Tail("\r\n")]);
-        for is_joined in [!start.is_joined, start.is_joined] {
-            usual.alone(places.map(|place| Edit::Joined(is_joined, place)));
+        let other = if start.join == PAIRS { CONCAT } else { PAIRS };
+        for join in [other, start.join] {
+            usual.alone(places.map(|place| Edit::Joined(join, place)));
         }
         // Of the keys that a preset leaves out, tried before the preset.
         let left_out = presets.iter().flat_map(|(_, preset)| &preset.leave_out);
@@ -119,8 +144,8 @@ impl<'a> Departures<'a> {
             Edit::Place(label),
             Edit::Without(TIME.as_bytes()),
             Edit::Tail("\n"),
-            Edit::Head(start.head.is_none().then_some(Head::RIGHT)),
-            Edit::BodyOnly,
+            Edit::Head(start.head.is_none().then_some(RIGHT_HEAD)),
+            Edit::Parts(false, true),
         ]);
         if spelling == Spelling::Decoded {
             let of_sent = [
@@ -139,28 +164,34 @@ impl<'a> Departures<'a> {
         const MAX_KEYS: usize = 16;
         self.alone([KeyPlace::Both, KeyPlace::Nowhere].map(Edit::Place));
         self.alone([Edit::Spelling(Spelling::Twice)]);
-        let forms = [
-            KeyForm::With("", "\r\n"),
-            KeyForm::OtherCase,
-            KeyForm::FromBase64,
-            KeyForm::With("\"", "\""),
-            KeyForm::With("'", "'"),
-            KeyForm::With("", " "),
-            KeyForm::With(" ", ""),
-            KeyForm::With("\u{feff}", ""),
-        ];
-        self.alone(forms.map(Edit::KeyForm));
+        let cuts = [0, 32, 16].map(KeyForm::Cut);
+        let forms = [KeyForm::OtherCase, KeyForm::FromBase64]
+            .into_iter()
+            .chain(cuts);
+        let around = rows("key").map(|row| KeyForm::With(&row[0], &row[1]));
+        let unread = rows("unread").map(|row| KeyForm::Instead(&row[0]));
+        self.alone(forms.chain(around).chain(unread).map(Edit::KeyForm));
         self.alone(Order::ALL[2..].iter().copied().map(Edit::Order));
         let signed = start.signed(sent);
         self.alone(signed.take(MAX_KEYS).map(|pair| Edit::Without(pair.key)));
+        self.alone(rows("around").map(|row| Edit::Around(&row[0], &row[1])));
+        self.alone([Edit::With(SIGN.as_bytes()), Edit::Json]);
+        let heads = rows(if start.head.is_some() {
+            "head"
+        } else {
+            "address"
+        });
+        self.alone(heads.map(|row| Edit::Head(Some(row[0].as_str()))));
+        self.alone([Edit::Parts(true, false), Edit::Parts(false, false)]);
+        let encoder = encoder_of(sent);
+        self.alone(rows("change").map(|row| Edit::Change(row, encoder)));
+        self.alone(["", ",", "%2C"].map(Edit::Doubles));
+        self.alone((-BETWEEN_READINGS..=BETWEEN_READINGS).map(Edit::Time));
         self.alone(
-            [("&", ""), ("", "&"), ("?", "")].map(|(before, after)| Edit::Around(before, after)),
+            rows("join").map(|row| Edit::Joined((row[0].as_str(), row[1].as_str()), start.place)),
         );
-        self.alone([Edit::With(SIGN.as_bytes()), Edit::Around("", "&sign=")]);
-        if let Some(head) = start.head {
-            self.alone(other_heads(head).map(|head| Edit::Head(Some(head))));
-        }
-        self.alone([Edit::Json]);
+        self.alone([Edit::Lower(true), Edit::Lower(false)]);
+        self.alone(start.hash.is_hmac().then_some(Edit::Swapped));
     }
 
     fn in_pairs(&mut self, edits: impl IntoIterator<Item = Edit<'a>>) {
@@ -181,35 +212,4 @@ impl<'a> Departures<'a> {
             self.alone([Edit::Spelling(Spelling::MissingAsEmpty)]);
         }
     }
-}
-
-fn other_heads(right: Head) -> [Head; 8] {
-    let with = |separator| Head {
-        separator,
-        last: separator,
-        ..right
-    };
-    [
-        Head {
-            has_query: true,
-            ..right
-        },
-        Head {
-            is_lower_case: true,
-            ..right
-        },
-        Head { last: "", ..right },
-        with("\\n"),
-        with(""),
-        with(" "),
-        Head {
-            has_slash: false,
-            ..right
-        },
-        Head {
-            is_at_end: true,
-            last: "",
-            ..right
-        },
-    ]
 }

@@ -1,10 +1,17 @@
 //! How the usual libraries percent-encode a key or a value.
 
-/// A function that percent-encodes: the ASCII punctuation that it leaves as it is, and what it makes of a space.
+use std::{array, sync::LazyLock};
+
+use super::{
+    sent::{Pair, Sent},
+    table::rows,
+};
+
+/// A function that percent-encodes.
 #[derive(Debug)]
 pub(super) struct Encoder {
     /// The functions with this output, for people.
-    pub(super) names: &'static str,
+    pub(super) names: String,
     /// Whether a byte is left as it is.
     keeps: [bool; 256],
     space: &'static [u8],
@@ -12,63 +19,35 @@ pub(super) struct Encoder {
 }
 
 /// The functions with different output, the most frequent ones first.
-pub(super) static ENCODERS: [Encoder; 12] = [
-    encoder(
-        "Python quote_plus() or urlencode(), Go QueryEscape()",
-        b"-._~",
-        b"+",
-    ),
-    encoder("JavaScript encodeURIComponent()", b"-._~!'()*", b"%20"),
-    encoder("Python quote()", b"-._~/", b"%20"),
-    encoder("JavaScript URLSearchParams, Java URLEncoder", b"-._*", b"+"),
-    encoder(
-        "Python quote(safe=''), PHP rawurlencode(), C# EscapeDataString()",
-        b"-._~",
-        b"%20",
-    ),
-    encoder("PHP urlencode()", b"-._", b"+"),
-    encoder("Go PathEscape()", b"-._~$&+=:@", b"%20"),
-    encoder("JavaScript encodeURI()", b"-._~!'()*;/?:@&=+$,#", b"%20"),
-    encoder(
-        "a URI builder that escapes only what a query must",
-        b"-._~!$'()*,;:@/?",
-        b"%20",
-    ),
-    encoder("C# WebUtility.UrlEncode()", b"-._!*()", b"+"),
-    lower("C# HttpUtility.UrlEncode()", b"-._!*()", b"+"),
-    lower(
-        "an RFC 3986 encoder with lower-case escapes",
-        b"-._~",
-        b"%20",
-    ),
-];
+pub(super) static ENCODERS: LazyLock<Vec<Encoder>> = LazyLock::new(|| {
+    let kinds = [("encoder", false), ("lower", true)].into_iter();
+    let encoders = kinds.flat_map(|(kind, is_lower_case)| {
+        rows(kind).map(move |row| Encoder {
+            names: row[2..].join(" "),
+            keeps: array::from_fn(|byte| {
+                let letter = char::from(u8::try_from(byte).unwrap_or_default());
+                letter.is_ascii_alphanumeric() || row[1].contains(letter)
+            }),
+            space: row[0].as_bytes(),
+            is_lower_case,
+        })
+    });
+    encoders.collect()
+});
 
-/// An encoder that leaves letters, digits and `punctuation` as they are.
-const fn encoder(names: &'static str, punctuation: &[u8], space: &'static [u8]) -> Encoder {
-    let mut keeps = [false; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        keeps[byte as usize] = byte.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut index = 0;
-    while index < punctuation.len() {
-        keeps[punctuation[index] as usize] = true;
-        index += 1;
-    }
-    Encoder {
-        names,
-        keeps,
-        space,
-        is_lower_case: false,
-    }
-}
+/// The index of the encoder that encodes everything that has a meaning.
+pub(super) const STRICT: usize = 4;
 
-const fn lower(names: &'static str, punctuation: &[u8], space: &'static [u8]) -> Encoder {
-    Encoder {
-        is_lower_case: true,
-        ..encoder(names, punctuation, space)
-    }
+/// The index of the first encoder that makes all that was sent; otherwise of a strict one.
+pub(super) fn encoder_of(sent: &Sent<'_>) -> usize {
+    let makes = |encoder: &Encoder, pair: &Pair<'_>| {
+        let mut made = Vec::new();
+        encoder.encode(&pair.value, &mut made);
+        made == pair.wire_value
+    };
+    let mut encoders = ENCODERS.iter();
+    let fits = encoders.position(|encoder| sent.pairs.iter().all(|pair| makes(encoder, pair)));
+    fits.unwrap_or(STRICT)
 }
 
 impl Encoder {

@@ -12,32 +12,58 @@ use subtle::ConstantTimeEq;
 
 use crate::sign::{Sign, SignAlgorithm};
 
-/// A signature as a client sent it, in hex or base64: of MD5, SHA-1, SHA-256 or SHA-512, supported or not. Must not be
-/// logged, so `Debug` does not print it.
+/// A signature as a client sent it, in hex, base64 or another form: of MD5, SHA-1, SHA-256 or SHA-512, supported or not.
+/// Must not be logged, so `Debug` does not print it.
 pub struct GivenSign {
+    /// The hash; of hex that lost zeros, its digits as text.
     bytes: Vec<u8>,
-    pub(super) is_base64: bool,
+    /// What it is, if it is not plain hex: a variant of the hint's text. Otherwise empty.
+    form: &'static str,
 }
 
 impl GivenSign {
     /// Lengths of half an MD5, MD5, SHA-1, SHA-256 and SHA-512, in bytes.
     const LENGTHS: [usize; 5] = [8, 16, 20, 32, 64];
+    /// The longest form: SHA-512 in hex, with a sign between its bytes.
+    const MAX_LENGTH: usize = 3 * 64;
 
-    /// Reads hex of either letter case, or base64; `None` for anything that none of these algorithms produces.
+    /// Reads what a program makes of a hash; `None` for anything that none of these algorithms produces.
     #[must_use]
     pub fn new(sent: &[u8]) -> Option<Self> {
+        if sent.len() > Self::MAX_LENGTH {
+            return None;
+        }
+        // `MD5(stdin)= 0cc1…`, `0cc1…  -`, `0C-C1-…`, "0x0cc1…", and quotation marks.
+        let last = sent.rsplit(|byte| *byte == b'=').next().unwrap_or_default();
+        let last = last.strip_prefix(b"0x").unwrap_or(last);
+        let is_digit = |byte: &&u8| !b"-: \t\r\n\"'".contains(byte);
+        let digits: Vec<u8> = last.iter().filter(is_digit).copied().collect();
+        let is_short =
+            matches!(sent.len(), 24..=31 | 50..=63) && sent.iter().all(u8::is_ascii_hexdigit);
+        let (bytes, form) = if let Some(bytes) = Self::hash_of_hex(sent) {
+            let is_cut = bytes.len() == 8;
+            (bytes, if is_cut { "cut" } else { "" })
+        } else if let Some(bytes) = Self::hash_of_base64(sent) {
+            (bytes, "base64")
+        } else if is_short {
+            (sent.to_ascii_lowercase(), "short")
+        } else {
+            let bytes = Self::hash_of_hex(&digits);
+            (bytes.filter(|bytes| bytes.len() > 8)?, "around")
+        };
+        Some(Self { bytes, form })
+    }
+
+    fn hash_of_hex(digits: &[u8]) -> Option<Vec<u8>> {
+        let bytes = hex::decode(digits).ok()?;
+        Self::LENGTHS.contains(&bytes.len()).then_some(bytes)
+    }
+
+    /// The hash in base64, as bytes or as its hex.
+    fn hash_of_base64(sent: &[u8]) -> Option<Vec<u8>> {
         const LENIENT: GeneralPurposeConfig =
             GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
         const BASE64: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::STANDARD, LENIENT);
-        // The longest form is SHA-512 in hex. Nothing longer is decoded.
-        if sent.len() > 2 * 64 {
-            return None;
-        }
-        let is_possible = |bytes: &Vec<u8>| Self::LENGTHS.contains(&bytes.len());
-        if let Some(bytes) = hex::decode(sent).ok().filter(is_possible) {
-            let is_base64 = false;
-            return Some(Self { bytes, is_base64 });
-        }
         // A `+` that was not encoded arrives as a space.
         let standard = |byte: &u8| match byte {
             b'-' | b' ' => b'+',
@@ -45,27 +71,26 @@ impl GivenSign {
             byte => *byte,
         };
         let standard: Vec<u8> = sent.iter().map(standard).collect();
-        let bytes = BASE64.decode(standard).ok();
+        let bytes = BASE64.decode(standard).ok()?;
+        let bytes = Self::hash_of_hex(&bytes).unwrap_or(bytes);
         // Half an MD5 exists in hex only: in base64, any word of eleven letters could be one.
-        let bytes = bytes.filter(|bytes| is_possible(bytes) && bytes.len() > 8)?;
-        let is_base64 = true;
-        Some(Self { bytes, is_base64 })
+        (Self::LENGTHS.contains(&bytes.len()) && bytes.len() > 8).then_some(bytes)
+    }
+
+    pub(super) fn form(&self) -> Option<&'static str> {
+        Some(self.form).filter(|form| !form.is_empty())
     }
 
     /// The hashes that make signatures of this length, a supported one first.
     pub(super) fn hashes(&self) -> &'static [Hash] {
-        match self.bytes.len() {
-            8 => &[Hash::Md5],
-            16 => &[Hash::Md5, Hash::HmacMd5, Hash::Md5Twice],
-            20 => &[Hash::HmacSha1, Hash::Sha1],
-            32 => &[Hash::HmacSha256, Hash::Sha256],
+        match (self.form, self.bytes.len()) {
+            ("short", ..=31) => &[Hash::Md5, Hash::HmacMd5],
+            ("short", _) | (_, 32) => &[Hash::HmacSha256, Hash::Sha256],
+            (_, 8) => &[Hash::Md5],
+            (_, 16) => &[Hash::Md5, Hash::HmacMd5, Hash::Md5Twice],
+            (_, 20) => &[Hash::HmacSha1, Hash::Sha1],
             _ => &[Hash::HmacSha512, Hash::Sha512],
         }
-    }
-
-    /// Whether it is the middle of an MD5.
-    pub(super) fn is_cut(&self) -> bool {
-        self.bytes.len() == 8
     }
 
     /// Whether it is the signature of `string`; `key` is the key of an HMAC.
@@ -75,10 +100,18 @@ impl GivenSign {
 
     /// Compares in constant time.
     fn matches(&self, digest: &[u8]) -> bool {
-        // What libraries return as "MD5 of 16 digits": the middle of the 32.
-        match digest.get(4..12) {
-            Some(middle) if self.is_cut() => self.bytes.ct_eq(middle).into(),
-            _ => self.bytes.ct_eq(digest).into(),
+        let is = |made: &[u8]| bool::from(self.bytes.ct_eq(made));
+        match (self.form, digest.get(4..12)) {
+            // What libraries return as "MD5 of 16 digits": the middle of the 32.
+            ("cut", Some(middle)) => is(middle),
+            // As a number; and byte by byte.
+            ("short", _) => {
+                let bytes = digest.iter().map(|byte| format!("{byte:x}"));
+                let number = hex::encode(digest);
+                is(number.trim_start_matches('0').as_bytes())
+                    || is(bytes.collect::<String>().as_bytes())
+            }
+            _ => is(digest),
         }
     }
 }
@@ -87,7 +120,7 @@ impl From<Sign> for GivenSign {
     fn from(sign: Sign) -> Self {
         Self {
             bytes: sign.as_bytes().to_vec(),
-            is_base64: false,
+            form: "",
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     edit::Edit,
     encoding::ENCODERS,
-    recipe::{Head, KeyForm, KeyPlace, Order, Recipe, Spelling},
+    recipe::{KeyForm, KeyPlace, Order, RIGHT_HEAD, Recipe, Spelling},
     sent::{MISSING, Sent},
     slip::{Respelling, ShortText, Slip, StringChange},
 };
@@ -38,14 +38,27 @@ fn named(edit: &Edit<'_>, written: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'
         Edit::DropEmpty(false) => Slip::EmptyKept,
         Edit::Joined(..) | Edit::Place(_) => joined(written, rule),
         Edit::Json => Slip::Json,
-        Edit::BodyOnly => Slip::QueryLeftOut,
+        Edit::Parts(true, false) => Slip::FormLeftOut,
+        Edit::Parts(false, true) => Slip::QueryLeftOut,
+        Edit::Parts(..) => Slip::ValueChanged("nothing"),
+        Edit::Doubles("") => Slip::ValueChanged("once"),
+        Edit::Doubles(_) => Slip::ValueChanged("joined"),
+        Edit::Change(row, _) => match &*row[0] {
+            "charset" => Slip::Charset,
+            name => Slip::ValueChanged(name),
+        },
+        Edit::Time(_) => Slip::ValueChanged("time"),
+        Edit::Lower(_) => Slip::ValueChanged("text"),
+        Edit::Swapped => Slip::KeyForm("swapped"),
         Edit::Without(key) if key == TIME.as_bytes() => Slip::TimeNotSigned,
         Edit::Without(key) => Slip::ParamNotSigned(ShortText::new(key)),
         Edit::With(key) => Slip::ParamSigned(ShortText::new(key)),
         Edit::Around("", "&sign=") => Slip::ParamSigned(ShortText::new(SIGN.as_bytes())),
-        Edit::Around(..) => Slip::StraySeparator,
+        Edit::Around("&" | "?", "") | Edit::Around("", "&") => Slip::StraySeparator,
+        Edit::Around(..) => layout(written, rule, Slip::Layout),
         Edit::Head(None) => Slip::Cover("request"),
-        Edit::Head(Some(Head::RIGHT)) => Slip::Cover("parameters"),
+        Edit::Head(Some(RIGHT_HEAD)) => Slip::Cover("parameters"),
+        Edit::Head(Some(_)) if rule.head.is_none() => Slip::Cover("address"),
         Edit::Head(Some(_)) => Slip::CoverForm,
         Edit::KeyForm(KeyForm::With("", "\n" | "\r\n")) | Edit::Tail(_) => Slip::TrailingNewline,
         Edit::KeyForm(form) => Slip::KeyForm(match form {
@@ -54,6 +67,8 @@ fn named(edit: &Edit<'_>, written: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'
             KeyForm::OtherCase => "case",
             KeyForm::With("\u{feff}", _) => "bom",
             KeyForm::With("\"" | "'", _) => "quotes",
+            KeyForm::Cut(_) => "cut",
+            KeyForm::Instead(_) => "unread",
             KeyForm::With(..) | KeyForm::AsIs => "space",
         }),
         Edit::Preset(name, _) => Slip::Preset(name),
@@ -62,7 +77,7 @@ fn named(edit: &Edit<'_>, written: &Recipe<'_>, rule: &Recipe<'_>, sent: &Sent<'
 
 fn joined(written: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
     let slip = match (written.place, rule.place) {
-        _ if written.is_joined != rule.is_joined => Slip::Layout,
+        _ if written.join != rule.join => Slip::Layout,
         // Without the layout: anyone can make this signature, and needs no key.
         (KeyPlace::Nowhere, _) if !written.hash.is_hmac() => return Slip::KeyMissing,
         (KeyPlace::Nowhere | KeyPlace::End, KeyPlace::Labelled) => Slip::KeyNotLabelled,
@@ -72,6 +87,10 @@ fn joined(written: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
         (KeyPlace::Front | KeyPlace::Both, KeyPlace::End) => Slip::KeyInFront,
         _ => Slip::Layout,
     };
+    layout(written, rule, slip)
+}
+
+fn layout(written: &Recipe<'_>, rule: &Recipe<'_>, slip: fn(StringChange) -> Slip) -> Slip {
     slip(StringChange {
         rule: rule.joining(),
         found: written.joining(),
@@ -80,11 +99,10 @@ fn joined(written: &Recipe<'_>, rule: &Recipe<'_>) -> Slip {
 
 fn respelled(spelling: Spelling, start: &Recipe<'_>, sent: &Sent<'_>) -> Slip {
     let is_wire = start.spelling == Spelling::Sent;
-    let missing = |signed: &'static [u8], sent: &'static [u8]| {
-        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    let missing = |signed: &[u8], sent: &[u8]| {
         Slip::MissingValue(StringChange {
-            rule: text(sent),
-            found: text(signed),
+            rule: ShortText::new(sent),
+            found: ShortText::new(signed),
         })
     };
     let sends = |text: &&&[u8]| sent.pairs.iter().any(|pair| pair.wire_value == **text);
@@ -160,7 +178,7 @@ fn respelling(
                     key: ShortText::new(key),
                     signed: ShortText::new(&signed),
                     sent: ShortText::new(sent),
-                    function: ENCODERS[index].names,
+                    function: &ENCODERS[index].names,
                     is_raw,
                 });
             }

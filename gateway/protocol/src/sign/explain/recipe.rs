@@ -5,11 +5,16 @@ use std::{borrow::Cow, cmp::Ordering};
 use smallvec::SmallVec;
 
 use super::{
-    encoding::ENCODERS,
+    encoding::{ENCODERS, STRICT},
     given::Hash,
     sent::{MISSING, Pair, Sent},
+    slip::ShortText,
+    table::changed,
 };
-use crate::sign::{AppKey, SIGN, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME};
+use crate::{
+    param::Params,
+    sign::{AppKey, SIGN, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME},
+};
 
 label_enum! {
     /// The order of the pairs: the right order, the request's, and rare ones.
@@ -62,6 +67,10 @@ pub(super) enum KeyForm {
     FromBase64,
     OtherCase,
     With(&'static str, &'static str),
+    /// Its first characters; 0: all but the last.
+    Cut(usize),
+    /// This text in its place.
+    Instead(&'static str),
 }
 
 /// The way from the request to the signature.
@@ -71,45 +80,43 @@ pub(super) struct Recipe<'a> {
     pub(super) order: Order,
     pub(super) spelling: Spelling,
     pub(super) is_dropping_empty: bool,
-    pub(super) is_joined: bool,
+    /// What stands in a pair, and between two.
+    pub(super) join: (&'static str, &'static str),
     pub(super) is_json: bool,
-    pub(super) is_body_only: bool,
+    /// Whether the pairs of the query are signed, and those of the form.
+    pub(super) parts: (bool, bool),
+    /// What joins the values of one name; if that is empty, only the last one is signed.
+    pub(super) doubles: Option<&'static str>,
+    /// The row of the table that says what becomes of names and values, and the index of the encoder for that.
+    pub(super) change: Option<(&'static [String], usize)>,
+    /// Milliseconds between the `time` that was signed and the one that was sent; 0: in seconds.
+    pub(super) time: Option<i64>,
     /// The keys that are not signed by rule, in addition to `sign`.
     pub(super) left_out: &'a [String],
     /// Another key that is not signed.
     pub(super) without: Option<&'a [u8]>,
     /// A key that is signed although it is left out by rule.
     pub(super) with: Option<&'a [u8]>,
-    pub(super) head: Option<Head>,
+    /// How method and path are written: see [`RIGHT_HEAD`].
+    pub(super) head: Option<&'static str>,
     pub(super) place: KeyPlace,
     pub(super) key_form: KeyForm,
     /// What stands around the pairs.
     pub(super) around: (&'static str, &'static str),
     /// What follows everything.
     pub(super) tail: &'static str,
+    /// Whether everything is in lower case, or in upper case.
+    pub(super) is_lower: Option<bool>,
+    /// Whether the string is the key of the HMAC, and the key its text.
+    pub(super) is_swapped: bool,
 }
 
-/// How method and path are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) separator: &'static str,
-    pub(super) last: &'static str,
-    pub(super) is_lower_case: bool,
-    pub(super) has_query: bool,
-    pub(super) has_slash: bool,
-    pub(super) is_at_end: bool,
-}
+/// The method, the path and line feeds. The letters of other forms are in `departures.txt`.
+pub(super) const RIGHT_HEAD: &str = "M\nP\n";
 
-impl Head {
-    pub(super) const RIGHT: Self = Self {
-        separator: "\n",
-        last: "\n",
-        is_lower_case: false,
-        has_query: false,
-        has_slash: true,
-        is_at_end: false,
-    };
-}
+/// Of pairs, and of what has no separators.
+pub(super) const PAIRS: (&str, &str) = ("=", "&");
+pub(super) const CONCAT: (&str, &str) = ("", "");
 
 impl<'a> Recipe<'a> {
     /// The right way.
@@ -123,17 +130,25 @@ impl<'a> Recipe<'a> {
                 SignValues::Decoded => Spelling::Decoded,
             },
             is_dropping_empty: profile.empty == SignEmpty::Drop,
-            is_joined: matches!(profile.layout, SignLayout::Concat | SignLayout::ConcatBoth),
+            join: match profile.layout {
+                SignLayout::Pairs | SignLayout::PairsKey => PAIRS,
+                SignLayout::Concat | SignLayout::ConcatBoth => CONCAT,
+            },
             is_json: false,
-            is_body_only: false,
+            parts: (true, true),
+            doubles: None,
+            change: None,
+            time: None,
             left_out: &profile.leave_out,
             without: None,
             with: None,
-            head: (profile.cover == SignCover::Request).then_some(Head::RIGHT),
+            head: (profile.cover == SignCover::Request).then_some(RIGHT_HEAD),
             place: place_of(profile.layout, hash),
             key_form: KeyForm::AsIs,
             around: ("", ""),
             tail: "",
+            is_lower: None,
+            is_swapped: false,
         }
     }
 
@@ -145,31 +160,20 @@ impl<'a> Recipe<'a> {
     }
 
     /// How pairs and key are joined, as an example.
-    pub(super) const fn joining(&self) -> &'static str {
-        match (self.is_joined, self.place) {
-            (false, KeyPlace::Nowhere) => "a=1&b=2",
-            (false, KeyPlace::End) => "a=1&b=2KEY",
-            (false, KeyPlace::Labelled) => "a=1&b=2&key=KEY",
-            (false, KeyPlace::Front) => "KEYa=1&b=2",
-            (false, KeyPlace::Both) => "KEYa=1&b=2KEY",
-            (true, KeyPlace::Nowhere) => "a1b2",
-            (true, KeyPlace::End) => "a1b2KEY",
-            (true, KeyPlace::Labelled) => "a1b2&key=KEY",
-            (true, KeyPlace::Front) => "KEYa1b2",
-            (true, KeyPlace::Both) => "KEYa1b2KEY",
-        }
+    pub(super) fn joining(&self) -> ShortText {
+        let params = Params::parse(b"a=1&b=2", b"", 2).unwrap_or_default();
+        let (sent, mut example) = (Sent::new(("", "", ""), &params), Vec::new());
+        let mut recipe = *self;
+        recipe.head = None;
+        recipe.write(&sent, b"KEY", &mut example);
+        ShortText::new(&example)
     }
 
     /// Writes the string, with this key.
     pub(super) fn write(&self, sent: &Sent<'_>, key: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        let (first, last) = match self.head {
-            Some(head) if head.is_at_end => (None, Some(head)),
-            head => (head, None),
-        };
-        if let Some(head) = first {
-            head.write(sent, out);
-        }
+        let is_last = self.head.is_some_and(|head| head.starts_with('\n'));
+        self.write_head(!is_last, sent, out);
         if matches!(self.place, KeyPlace::Front | KeyPlace::Both) {
             out.extend_from_slice(key);
         }
@@ -178,9 +182,7 @@ impl<'a> Recipe<'a> {
         self.write_pairs(sent, out);
         let has_pairs = out.len() > before;
         out.extend_from_slice(self.around.1.as_bytes());
-        if let Some(head) = last {
-            head.write(sent, out);
-        }
+        self.write_head(is_last, sent, out);
         if self.place == KeyPlace::Labelled {
             let label: &[u8] = if has_pairs { b"&key=" } else { b"key=" };
             out.extend_from_slice(label);
@@ -192,6 +194,11 @@ impl<'a> Recipe<'a> {
             out.extend_from_slice(key);
         }
         out.extend_from_slice(self.tail.as_bytes());
+        match self.is_lower {
+            Some(true) => out.make_ascii_lowercase(),
+            Some(false) => out.make_ascii_uppercase(),
+            None => {}
+        }
     }
 
     fn write_pairs(&self, sent: &Sent<'_>, out: &mut Vec<u8>) {
@@ -205,14 +212,20 @@ impl<'a> Recipe<'a> {
             out.extend_from_slice(&json(&pairs));
             return;
         }
+        let mut last_value = 0;
         for (index, pair) in pairs.iter().enumerate() {
-            if index > 0 && !self.is_joined {
-                out.push(b'&');
+            let is_double = index > 0 && pairs[index - 1].key == pair.key;
+            match self.doubles.filter(|_| is_double) {
+                Some("") => out.truncate(last_value),
+                Some(by) => out.extend_from_slice(by.as_bytes()),
+                None => {
+                    let between = if index > 0 { self.join.1 } else { "" };
+                    out.extend_from_slice(between.as_bytes());
+                    self.spell(pair.wire_key, pair.key, out);
+                    out.extend_from_slice(self.join.0.as_bytes());
+                }
             }
-            self.spell(pair.wire_key, pair.key, out);
-            if !self.is_joined {
-                out.push(b'=');
-            }
+            last_value = out.len();
             // `sign` was signed before it had a value.
             if pair.key != SIGN.as_bytes() {
                 self.spell_value(pair, out);
@@ -221,25 +234,54 @@ impl<'a> Recipe<'a> {
     }
 
     fn spell_value(&self, pair: &Pair<'_>, out: &mut Vec<u8>) {
-        match self.spelling {
-            Spelling::EmptyAs(text) if pair.wire_value.is_empty() => out.extend_from_slice(text),
-            Spelling::MissingAsEmpty if MISSING.contains(&pair.wire_value) => {}
+        let time = self.time.filter(|_| pair.key == TIME.as_bytes());
+        match (self.spelling, time) {
+            (_, Some(by)) => out.extend_from_slice(other_time(&pair.value, by).as_bytes()),
+            (Spelling::EmptyAs(text), _) if pair.wire_value.is_empty() => {
+                out.extend_from_slice(text);
+            }
+            (Spelling::MissingAsEmpty, _) if MISSING.contains(&pair.wire_value) => {}
             _ => self.spell(pair.wire_value, &pair.value, out),
         }
     }
 
     fn spell(&self, wire: &[u8], decoded: &[u8], out: &mut Vec<u8>) {
-        match self.spelling {
-            Spelling::Sent | Spelling::EmptyAs(_) | Spelling::MissingAsEmpty => {
+        let text = String::from_utf8_lossy(decoded);
+        let change = self
+            .change
+            .map(|(row, encoder)| (changed(row, &text), encoder));
+        match (self.spelling, change) {
+            (Spelling::Decoded, Some((changed, _))) => out.extend_from_slice(&changed),
+            (_, Some((changed, encoder))) => ENCODERS[encoder].encode(&changed, out),
+            (Spelling::Sent | Spelling::EmptyAs(_) | Spelling::MissingAsEmpty, None) => {
                 out.extend_from_slice(wire);
             }
-            Spelling::Decoded => out.extend_from_slice(decoded),
-            Spelling::Encoded(index) => ENCODERS[index].encode(decoded, out),
-            Spelling::Twice => ENCODERS[TWICE].encode(wire, out),
-            Spelling::LowerEscapes => respell_escapes(wire, u8::to_ascii_lowercase, out),
-            Spelling::UpperEscapes => respell_escapes(wire, u8::to_ascii_uppercase, out),
-            Spelling::SpaceAsEscape => replace(wire, b"+", b"%20", out),
-            Spelling::SpaceAsPlus => replace(wire, b"%20", b"+", out),
+            (Spelling::Decoded, None) => out.extend_from_slice(decoded),
+            (Spelling::Encoded(index), None) => ENCODERS[index].encode(decoded, out),
+            (Spelling::Twice, None) => ENCODERS[STRICT].encode(wire, out),
+            (Spelling::LowerEscapes, None) => respell_escapes(wire, u8::to_ascii_lowercase, out),
+            (Spelling::UpperEscapes, None) => respell_escapes(wire, u8::to_ascii_uppercase, out),
+            (Spelling::SpaceAsEscape, None) => replace(wire, b"+", b"%20", out),
+            (Spelling::SpaceAsPlus, None) => replace(wire, b"%20", b"+", out),
+        }
+    }
+
+    /// Writes method and path, if `is_here`.
+    fn write_head(&self, is_here: bool, sent: &Sent<'_>, out: &mut Vec<u8>) {
+        let (method, host, path) = sent.target;
+        for letter in self.head.filter(|_| is_here).unwrap_or_default().bytes() {
+            match letter {
+                b'M' => out.extend_from_slice(method.as_bytes()),
+                b'L' => out.extend_from_slice(method.to_ascii_lowercase().as_bytes()),
+                b'H' => out.extend_from_slice(host.as_bytes()),
+                b'P' | b'Q' => out.extend_from_slice(path.as_bytes()),
+                b'S' => out.extend_from_slice(path.trim_start_matches('/').as_bytes()),
+                letter => out.push(letter),
+            }
+            if letter == b'Q' && !sent.query.is_empty() {
+                out.push(b'?');
+                out.extend_from_slice(&sent.query);
+            }
         }
     }
 
@@ -257,7 +299,9 @@ impl<'a> Recipe<'a> {
         let is_left_out =
             (by_rule && self.with != Some(pair.key)) || self.without == Some(pair.key);
         let is_dropped = self.is_dropping_empty && pair.wire_value.is_empty();
-        let is_unseen = self.is_body_only && pair.is_in_query && pair.key != TIME.as_bytes();
+        let (query, form) = self.parts;
+        let is_seen = if pair.is_in_query { query } else { form };
+        let is_unseen = !is_seen && (pair.key != TIME.as_bytes() || self.parts == (false, false));
         !is_left_out && !is_dropped && !is_unseen
     }
 
@@ -280,12 +324,26 @@ impl<'a> Recipe<'a> {
             }
             KeyForm::OtherCase => other_case().into_bytes(),
             KeyForm::With(before, after) => [before, text, after].concat().into_bytes(),
+            KeyForm::Cut(length) => {
+                let length = if length > 0 { length } else { text.len() - 1 };
+                let rest = text.get(..length).filter(|rest| rest.len() < text.len());
+                rest.filter(|rest| rest.len() >= MIN_CUT_KEY)?.into()
+            }
+            KeyForm::Instead(other) => other.as_bytes().to_vec(),
         }))
     }
 }
 
-/// The index of the encoder that encodes everything that has a meaning.
-const TWICE: usize = 4;
+/// Characters of a key that was cut: fewer could be guessed.
+const MIN_CUT_KEY: usize = 16;
+
+/// What a second reading of the clock has: see [`Recipe::time`].
+fn other_time(sent: &[u8], by: i64) -> String {
+    let sent: i64 = String::from_utf8_lossy(sent).parse().unwrap_or_default();
+    let other = sent.saturating_add(by);
+    let other = if by == 0 { sent / 1000 } else { other };
+    other.to_string()
+}
 
 /// The place of the key with this layout: with HMAC, only `pairs-key` has it in the string.
 fn place_of(layout: SignLayout, hash: Hash) -> KeyPlace {
@@ -294,31 +352,6 @@ fn place_of(layout: SignLayout, hash: Hash) -> KeyPlace {
         _ if hash.is_hmac() => KeyPlace::Nowhere,
         SignLayout::Pairs | SignLayout::Concat => KeyPlace::End,
         SignLayout::ConcatBoth => KeyPlace::Both,
-    }
-}
-
-impl Head {
-    fn write(self, sent: &Sent<'_>, out: &mut Vec<u8>) {
-        let (method, path) = sent.target;
-        if self.is_at_end {
-            out.push(b'\n');
-        }
-        let start = out.len();
-        out.extend_from_slice(method.as_bytes());
-        if self.is_lower_case {
-            out[start..].make_ascii_lowercase();
-        }
-        out.extend_from_slice(self.separator.as_bytes());
-        let path = match self.has_slash {
-            true => path,
-            false => path.trim_start_matches('/'),
-        };
-        out.extend_from_slice(path.as_bytes());
-        if self.has_query && !sent.query.is_empty() {
-            out.push(b'?');
-            out.extend_from_slice(&sent.query);
-        }
-        out.extend_from_slice(self.last.as_bytes());
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) struct Pair<'a> {
 
 /// What was sent.
 pub(super) struct Sent<'a> {
-    pub(super) target: (&'a str, &'a str),
+    /// Method, host and path.
+    pub(super) target: (&'a str, &'a str, &'a str),
     /// The query without `sign`, which a client adds last.
     pub(super) query: Vec<u8>,
     /// By key.
@@ -28,7 +29,7 @@ pub(super) struct Sent<'a> {
 }
 
 impl<'a> Sent<'a> {
-    pub(super) fn new(target: (&'a str, &'a str), params: &'a Params<'_>) -> Self {
+    pub(super) fn new(target: (&'a str, &'a str, &'a str), params: &'a Params<'_>) -> Self {
         let in_query = params.in_query();
         let pairs = params.iter().enumerate().map(|(index, param)| Pair {
             wire_key: param.wire_key(),

@@ -67,6 +67,16 @@ label_enum! {
         QueryLeftOut = "hint_query_left_out",
         /// Another preset was used as a whole.
         Preset(&'static str = "") = "hint_preset",
+        /// Names or values were changed between signing and sending.
+        ValueChanged(&'static str = "") = "hint_value_changed",
+        /// The pairs of the form were omitted.
+        FormLeftOut = "hint_form_left_out",
+        /// The key itself was sent. Needs no search.
+        KeySent = "hint_key_sent",
+        /// `time` or `sign` is missing, but was sent as a header. Needs no search.
+        InHeader(&'static str = "") = "hint_in_header",
+        /// `time` or `sign` is missing, but was sent by this name. Needs no search.
+        Misnamed(ShortText = ShortText::NONE) = "hint_misnamed",
         /// The previous key was used after its overlap.
         PreviousKey = "hint_previous_key",
         /// No search: the limit of searches per second was exceeded.
@@ -88,24 +98,28 @@ impl Slip {
     pub fn arguments(self) -> Vec<(&'static str, String)> {
         match self {
             Self::Preset(name) => vec![("preset", name.to_owned())],
-            Self::Cover(form) | Self::KeyForm(form) | Self::Order(form) => {
-                vec![("found", form.to_owned())]
-            }
+            Self::Cover(form)
+            | Self::KeyForm(form)
+            | Self::Order(form)
+            | Self::ValueChanged(form)
+            | Self::InHeader(form) => vec![("found", form.to_owned())],
             Self::KeyLabelled(change)
             | Self::KeyNotLabelled(change)
             | Self::KeyInFront(change)
             | Self::KeyInText(change)
             | Self::Layout(change)
             | Self::MissingValue(change) => vec![
-                ("rule", change.rule.to_owned()),
-                ("found", change.found.to_owned()),
+                ("rule", change.rule.to_string()),
+                ("found", change.found.to_string()),
             ],
             Self::Algorithm(other) | Self::HmacHash(other) | Self::SignForm(other) => vec![
                 ("rule", other.rule.to_owned()),
                 ("digits", other.digits.to_string()),
                 ("found", other.found.to_owned()),
             ],
-            Self::ParamSigned(key) | Self::ParamNotSigned(key) => vec![("key", key.to_string())],
+            Self::ParamSigned(key) | Self::ParamNotSigned(key) | Self::Misnamed(key) => {
+                vec![("key", key.to_string())]
+            }
             Self::EncodedDifferently(respelling) => vec![
                 ("key", respelling.key.to_string()),
                 ("signed", respelling.signed.to_string()),
@@ -125,15 +139,15 @@ impl Slip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StringChange {
     /// The form that the profile, or the request, asks for.
-    pub rule: &'static str,
+    pub rule: ShortText,
     /// The form that was signed.
-    pub found: &'static str,
+    pub found: ShortText,
 }
 
 impl StringChange {
     const NONE: Self = Self {
-        rule: "",
-        found: "",
+        rule: ShortText::NONE,
+        found: ShortText::NONE,
     };
 }
 

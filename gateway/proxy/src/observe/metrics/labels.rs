@@ -95,10 +95,10 @@ pub(super) fn verification_failure(rejection: &Rejection) -> Option<usize> {
     let cause = match rejection {
         Rejection::ParamDuplicated { name } if *name != TIME && *name != SIGN => return None,
         Rejection::ParamDuplicated { .. }
-        | Rejection::SignMismatch(_)
-        | Rejection::SignMissing
+        | Rejection::SignMismatch(..)
+        | Rejection::SignMissing(_)
         | Rejection::TimeOutOfWindow { .. }
-        | Rejection::TimeMissing
+        | Rejection::TimeMissing(_)
         | Rejection::TimeInvalid { .. }
         | Rejection::RequestReplayed => match rejection.hint() {
             Some(hint) => hint.key(),

@@ -150,7 +150,7 @@ fn a_request_counts_by_version_source_class_and_problem() {
     count(Some(&v1), 0, Some(&Rejection::ClientDisconnected), None);
     count(None, 0, Some(&Rejection::ClientDisconnected), None);
     count(None, 400, Some(&Rejection::NotHttp("malformed")), None);
-    count(None, 403, Some(&Rejection::SignMissing), None);
+    count(None, 403, Some(&Rejection::SignMissing(None)), None);
     count(None, 204, None, None);
     let expected = [
         "  none =1",
@@ -206,14 +206,14 @@ fn a_failed_verification_counts_by_its_cause() {
     };
     let duplicated = |name| Rejection::ParamDuplicated { name };
     let mut cases = vec![
-        (Rejection::TimeMissing, Some("time_missing")),
+        (Rejection::TimeMissing(None), Some("time_missing")),
         (Rejection::TimeInvalid { slip: None }, Some("time_invalid")),
         (out_of_window(1_732_104_100_000), Some("time_out_of_window")),
         (
             out_of_window(1_732_104_000_000_000),
             Some("hint_microseconds"),
         ),
-        (Rejection::SignMissing, Some("sign_missing")),
+        (Rejection::SignMissing(None), Some("sign_missing")),
         (Rejection::RequestReplayed, Some("request_replayed")),
         (duplicated(TIME), Some("param_duplicated")),
         (duplicated(SIGN), Some("param_duplicated")),

@@ -115,7 +115,8 @@ impl Verifier {
         may_search: impl FnOnce() -> bool,
     ) -> Explanation {
         let SignedRequest { app, params, .. } = request;
-        let signed = (request.method.as_str(), request.target.path);
+        let target = request.target;
+        let signed = (request.method.as_str(), target.host, target.path);
         let profile = self.profile_of(app);
         explain(
             given,

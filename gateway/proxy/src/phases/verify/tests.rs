@@ -106,19 +106,22 @@ fn without_parameters_only_some_requests_need_a_signature() {
     assert!(case.verify(Method::Get, "/login", "").is_ok());
     assert!(matches!(
         case.verify(Method::Post, "/login", ""),
-        Err(Rejection::SignMissing)
+        Err(Rejection::SignMissing(_))
     ));
     assert!(matches!(
         case.verify(Method::Post, "/login?&&", "&"),
-        Err(Rejection::SignMissing)
+        Err(Rejection::SignMissing(_))
     ));
 }
 
 #[test]
 fn time_is_checked_before_the_signature() {
     let case = Case::new();
-    assert!(matches!(case.post("a=1"), Err(Rejection::TimeMissing)));
-    assert!(matches!(case.post("sign=x"), Err(Rejection::TimeMissing)));
+    assert!(matches!(case.post("a=1"), Err(Rejection::TimeMissing(_))));
+    assert!(matches!(
+        case.post("sign=x"),
+        Err(Rejection::TimeMissing(_))
+    ));
     assert!(matches!(
         case.post("time=x"),
         Err(Rejection::TimeInvalid { slip: None })
@@ -136,7 +139,7 @@ fn time_is_checked_before_the_signature() {
     ));
     assert!(matches!(
         case.post(&format!("time={NOW}")),
-        Err(Rejection::SignMissing)
+        Err(Rejection::SignMissing(_))
     ));
     assert!(matches!(
         case.post(&format!("time={NOW}&sign=a&%73ign=b")),
@@ -201,6 +204,85 @@ fn a_wrong_signature_does_not_match() {
     ] {
         let rejection = case.post(&wrong).unwrap_err();
         assert_eq!(hint(&rejection), expected, "{wrong}");
+    }
+}
+
+#[test]
+fn the_canonical_string_is_shown_if_the_configuration_says_so() {
+    let mut case = Case::new();
+    let wrong = signed_with(KEY, &format!("a=1&time={NOW}")).replace("a=1", "a=2");
+    let shown = |case: &Case| match case.post(&wrong).unwrap_err() {
+        Rejection::SignMismatch(_, canonical) => canonical.map(|canonical| canonical.0),
+        other => panic!("{other}"),
+    };
+    assert_eq!(shown(&case), Some(format!("a=2&time={NOW}<APP_KEY>")));
+    let rejection = case.post(&wrong).unwrap_err();
+    assert!(!format!("{rejection:?}").contains("time="), "{rejection:?}");
+    let mut config = case.verifier.config().clone();
+    config.shows_canonical = false;
+    case.verifier = Verifier::new(config);
+    assert_eq!(shown(&case), None);
+}
+
+#[test]
+fn a_key_that_was_sent_is_worse_than_a_wrong_signature() {
+    let mut case = Case::new();
+    case.app = app(ReplayPolicy::Allow, Some(NOW));
+    for key in [KEY, OLD_KEY] {
+        for sent in [
+            format!("key={key}&time={NOW}&sign={}", "0".repeat(32)),
+            format!("time={NOW}&sign={key}"),
+        ] {
+            let rejection = case.post(&sent).unwrap_err();
+            assert_eq!(hint(&rejection), "hint_key_sent", "{sent}");
+            assert!(matches!(rejection, Rejection::SignMismatch(_, None)));
+        }
+    }
+}
+
+/// The hint about what is missing of a request with these parameters and this header.
+fn missing(case: &Case, params: &str, header: &str) -> Option<String> {
+    let rejection = case.post(params).unwrap_err();
+    let params = Params::parse(b"", params.as_bytes(), 99).unwrap();
+    let to = (Method::Post, Target::default());
+    let headers = [("Host", "a.example"), (header, "1")];
+    let explained = case
+        .verifier
+        .explained(rejection, &case.app, to, &params, &headers[..]);
+    explained.hint().map(|hint| hint.name().into_owned())
+}
+
+#[test]
+fn what_was_sent_instead_of_a_missing_parameter_is_named() {
+    let case = Case::new();
+    let with_time = format!("a=1&time={NOW}");
+    for (params, header, expected) in [
+        ("a=1", "time", Some("hint_in_header")),
+        ("a=1", "X-Timestamp", Some("hint_in_header")),
+        ("a=1", "Acme-X-Time", Some("hint_in_header")),
+        ("a=1", "X-Sign", None),
+        ("a=1", "Date", None),
+        (&with_time, "X-Sign", Some("hint_in_header")),
+        (&with_time, "Signature", Some("hint_in_header")),
+        (&with_time, "X-Timestamp", None),
+        ("a=1&Time=3", "time", Some("hint_misnamed")),
+        ("a=1&amp;time=3", "Accept", Some("hint_misnamed")),
+        ("a=1&timestamp=3", "Accept", Some("hint_misnamed")),
+        ("a=1&timer=3", "Accept", None),
+        (
+            &format!("{with_time}&Signature=0"),
+            "Accept",
+            Some("hint_misnamed"),
+        ),
+        (&format!("key={KEY}"), "time", Some("hint_key_sent")),
+        (
+            &format!("{with_time}&key={KEY}"),
+            "Accept",
+            Some("hint_key_sent"),
+        ),
+    ] {
+        let found = missing(&case, params, header);
+        assert_eq!(found.as_deref(), expected, "{params} {header}");
     }
 }
 
@@ -276,7 +358,7 @@ fn an_application_without_a_profile_uses_the_gateways() {
     case.verifier = Verifier::new(sign_config("preset = 'wechat'"));
     assert!(matches!(
         case.post(&signed),
-        Err(Rejection::SignMismatch(_))
+        Err(Rejection::SignMismatch(..))
     ));
 }
 

@@ -1,7 +1,7 @@
 //! What several types of this project have alike.
 
-/// Defines an enum of words, each written behind its variant: with `as_str`, and with `ALL`, in which the index of each is
-/// its number. A variant with a value also has the value that `ALL` shows.
+/// Defines an enum of words, each written behind its variant: with `as_str`, its reverse `from_word`, and `ALL`, in which
+/// the index of each is its number. A variant with a value also has the value that `ALL` shows.
 #[macro_export]
 macro_rules! label_enum {
     (
@@ -24,6 +24,13 @@ macro_rules! label_enum {
             #[must_use]
             $visibility const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant { .. } => $value,)* }
+            }
+
+            /// The one that this word names.
+            #[must_use]
+            #[allow(dead_code, reason = "many are only written")]
+            $visibility fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.as_str() == word)
             }
         }
     };

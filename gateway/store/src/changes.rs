@@ -35,10 +35,6 @@ impl Topic {
             Self::Application | Self::Login | Self::Drain | Self::Rejection => 1,
         }
     }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|topic| topic.as_str() == name)
-    }
 }
 
 /// What a write changes. What operators change cannot be written without what the [audit](crate::audit) says of it.

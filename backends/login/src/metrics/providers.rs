@@ -189,9 +189,7 @@ impl From<FailureReason> for LoginOutcome {
 
 impl From<&LoginError> for LoginOutcome {
     fn from(error: &LoginError) -> Self {
-        let mut all = Self::ALL.into_iter();
-        all.find(|outcome| outcome.as_str() == error.code())
-            .unwrap_or(Self::Other)
+        Self::from_word(error.code()).unwrap_or(Self::Other)
     }
 }
 

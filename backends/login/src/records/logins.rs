@@ -266,8 +266,7 @@ impl FromStr for FailureReason {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|reason| reason.as_str() == word).ok_or(())
+        Self::from_word(word).ok_or(())
     }
 }
 
@@ -302,11 +301,8 @@ impl Hints {
     pub(crate) fn decode(query: &str) -> Self {
         let pairs = form_urlencoded::parse(query.as_bytes());
         // A cookie or row of another release can have names that this one does not know.
-        let known = pairs.filter_map(|(name, value)| {
-            let mut all = PassedOn::ALL.into_iter();
-            let parameter = all.find(|parameter| parameter.as_str() == name)?;
-            Some((parameter, value.into_owned()))
-        });
+        let known = pairs
+            .filter_map(|(name, value)| Some((PassedOn::from_word(&name)?, value.into_owned())));
         Self(known.collect())
     }
 }

@@ -249,8 +249,7 @@ impl Requests {
 
     fn add(&mut self, count: &StoredCount) {
         self.requests += count.requests;
-        let mut sources = VersionSource::ALL.into_iter();
-        let source = sources.find(|source| source.as_str() == count.source);
+        let source = VersionSource::from_word(&count.source);
         if let Some(source) = source {
             self.sources[source as usize] += count.requests;
         }

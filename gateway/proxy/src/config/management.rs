@@ -82,8 +82,7 @@ impl FromStr for Role {
     type Err = ParseRoleError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let role = Self::ALL.into_iter().find(|role| role.as_str() == word);
-        role.ok_or(ParseRoleError)
+        Self::from_word(word).ok_or(ParseRoleError)
     }
 }
 

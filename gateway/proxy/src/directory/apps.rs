@@ -95,8 +95,7 @@ impl FromStr for AppState {
     type Err = ParseAppStateError;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let state = Self::ALL.into_iter().find(|state| state.as_str() == word);
-        state.ok_or(ParseAppStateError)
+        Self::from_word(word).ok_or(ParseAppStateError)
     }
 }
 

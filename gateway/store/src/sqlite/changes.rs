@@ -121,7 +121,7 @@ impl Watcher {
             let id: i64 = row.get(0)?;
             let topic: String = row.get(1)?;
             // Ids have no gaps, so a gap means that records were swept before they were read here.
-            let change = match Topic::from_name(&topic) {
+            let change = match Topic::from_word(&topic) {
                 Some(topic) if id == self.last_id + 1 => Change::Item {
                     topic,
                     key: row.get(2)?,

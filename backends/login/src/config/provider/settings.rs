@@ -137,11 +137,8 @@ impl ProviderConfig {
         // Its secret is public: with it, anyone who reaches the sandbox logs in as any user.
         let is_local_only = is_sandbox && allows_sandbox != Ok(true);
         let auths = ClientAuth::ALL.map(ClientAuth::as_str);
-        let client_auth = section.optional_by("client_auth", &quoted(&auths), |text| {
-            ClientAuth::ALL
-                .into_iter()
-                .find(|auth| auth.as_str() == text)
-        });
+        let client_auth =
+            section.optional_by("client_auth", &quoted(&auths), ClientAuth::from_word);
         let passed_on = PassedOn::ALL.map(PassedOn::as_str);
         let default = preset.map_or(&[][..], |preset| preset.scopes);
         let label = preset.ok().and_then(|preset| preset.label).unwrap_or(name);
@@ -155,10 +152,7 @@ impl ProviderConfig {
             own_callback: section.flag("own_callback", false),
             pkce: section.flag("pkce", true),
             prompt: section.optional_by("prompt", PROMPT, prompt_words),
-            pass_on: section.list("pass_on", &[], &quoted(&passed_on), |text| {
-                let mut all = PassedOn::ALL.into_iter();
-                all.find(|parameter| parameter.as_str() == text)
-            }),
+            pass_on: section.list("pass_on", &[], &quoted(&passed_on), PassedOn::from_word),
             label: Label::read(section, label),
             kind: preset.map(|preset| preset.kind),
             client_auth: client_auth.and_then(|auth| Ok(auth.or(preset?.client_auth()))),

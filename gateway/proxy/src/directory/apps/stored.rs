@@ -127,10 +127,7 @@ impl StoredApps {
     /// Opens the keys of an application.
     pub(super) fn open(&self, ident: AppIdent, row: &ApplicationRow) -> Result<App, AppStoreError> {
         let open = |key: &[u8], slot| self.sealer.open(key, ident, slot);
-        let state = match row.is_active() {
-            true => AppState::Active,
-            false => AppState::Disabled,
-        };
+        let state = AppState::from_word(&row.state).unwrap_or(AppState::Disabled);
         let previous_key = match (&row.previous_key, row.previous_until) {
             (Some(sealed), Some(until)) => Some(PreviousKey {
                 key: open(sealed, previous_slot(until))?,

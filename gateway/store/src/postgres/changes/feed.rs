@@ -302,7 +302,7 @@ fn change(payload: &str) -> Option<Change> {
     if topic == "probe" {
         return None;
     }
-    Some(match (Topic::from_name(topic), hex::decode(key)) {
+    Some(match (Topic::from_word(topic), hex::decode(key)) {
         (Some(topic), Ok(key)) => Change::Item { topic, key },
         // From a newer release.
         _ => Change::Everything,

@@ -52,7 +52,7 @@ impl Seen {
 
 fn change(row: &Row) -> Result<Change, StoreError> {
     let topic: &str = row.try_get("topic")?;
-    Ok(match Topic::from_name(topic) {
+    Ok(match Topic::from_word(topic) {
         Some(topic) => Change::Item {
             topic,
             key: row.try_get("key")?,

@@ -122,7 +122,6 @@ pub mod program {
         },
         tls::Tls,
         upstream::routing::{
-            Balancer,
             check::probe as probe_address,
             monitor::{BackendMonitor, resolve_all},
             status::GatewayStatus,
@@ -130,13 +129,13 @@ pub mod program {
     };
 }
 
-/// Items exported to the crate's benchmark, its tests in `tests/`, and the crates `bench` and `fuzz`; not for programs.
+/// Items exported to benchmarks, fuzzing and tests of other crates; not for programs.
 ///
 /// Everything else is private to the crate, so that the compiler finds unused code.
 #[doc(hidden)]
 pub mod measured {
     pub use crate::{
-        config::{Applications, Config, MasterKey, OwnRate, ResponseHeaders, Versions},
+        config::{Applications, Config, MasterKey, ResponseHeaders, Versions},
         directory::{
             accounts::{Account, AccountStore, CredentialClaims, directory::AccountDirectory},
             apps::{
@@ -159,7 +158,6 @@ pub mod measured {
         },
         request::{
             BodyLength, HeadLimits, Headers, Method, RawHeaders, Target, client::ConnectionInfo,
-            drain::Drain,
         },
         serve::{Gateway, State, receive::receive, request::Received},
         upstream::{

@@ -127,7 +127,9 @@ pub(crate) async fn serve<C: Client>(gateway: &Gateway, head: &Head, peer: &Peer
         let serving = serve_challenge(gateway, webroot, name, peer, &mut request, client);
         return Box::pin(serving).await;
     }
-    if peer.redirects_to_https && !came_otherwise(peer, head, &rules.admission.trusted_proxies) {
+    if peer.connection.redirects_to_https
+        && !came_otherwise(peer, head, &rules.admission.trusted_proxies)
+    {
         // Boxed, as the others here: a connection has no room for what it rarely needs.
         return Box::pin(redirect_to_https(gateway, peer, &mut request, client)).await;
     }

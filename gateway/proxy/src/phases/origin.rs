@@ -10,11 +10,7 @@ use ipnet::IpNet;
 use signpost_protocol::header::{X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use smallvec::SmallVec;
 
-use crate::request::{
-    Headers,
-    client::{ConnectionInfo, ListenerId},
-    is_named,
-};
+use crate::request::{Headers, client::ConnectionInfo, is_named};
 
 /// Limit of addresses read from `X-Forwarded-For`, from its end. If all of them are trusted proxies, the leftmost of
 /// them is the client, and earlier ones are dropped. No real chain of proxies has a tenth of this length.
@@ -23,22 +19,10 @@ pub(crate) const MAX_HOPS: usize = 32;
 /// The peer of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its address.
-    pub address: IpAddr,
-    /// The listener that it has connected to.
-    pub listener: Option<ListenerId>,
+    /// What its connection says of it; an IPv4 address is never written as IPv6.
+    pub(crate) connection: ConnectionInfo,
     /// Whether it is a trusted proxy.
     pub(crate) is_trusted: bool,
-    /// Whether the connection is encrypted.
-    pub is_tls: bool,
-    /// The version of TLS, for the access log; `None` without TLS.
-    pub(crate) tls_version: Option<&'static str>,
-    /// Whether its requests are redirected to https.
-    pub(crate) redirects_to_https: bool,
-    /// The value of `Strict-Transport-Security` in responses on this connection.
-    pub(crate) hsts: Option<Arc<HeaderValue>>,
-    /// The subject of the client's certificate.
-    pub(crate) certificate_subject: Option<Arc<HeaderValue>>,
     as_header: HeaderValue,
 }
 
@@ -48,16 +32,18 @@ impl Peer {
     pub fn new(connection: &ConnectionInfo, trusted_proxies: &[IpNet]) -> Self {
         let address = connection.address.to_canonical();
         Self {
-            address,
-            listener: connection.listener,
             is_trusted: is_in(trusted_proxies, address),
-            is_tls: connection.is_tls,
-            tls_version: connection.tls_version,
-            redirects_to_https: connection.redirects_to_https,
-            hsts: connection.hsts.clone(),
-            certificate_subject: connection.certificate_subject.clone(),
             as_header: visible(address.to_string()),
+            connection: ConnectionInfo {
+                address,
+                ..connection.clone()
+            },
         }
+    }
+
+    /// Its address.
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.connection.address
     }
 }
 
@@ -108,11 +94,15 @@ impl Origin {
         scheme: &'static str,
         trusted_proxies: &[IpNet],
     ) -> Self {
-        let certificate_subject = peer.certificate_subject.clone();
-        let scheme = if peer.is_tls { "https" } else { scheme };
+        let certificate_subject = peer.connection.certificate_subject.clone();
+        let scheme = if peer.connection.is_tls {
+            "https"
+        } else {
+            scheme
+        };
         if !peer.is_trusted {
             return Self {
-                client: peer.address,
+                client: peer.address(),
                 // Written once for each connection: a clone shares its bytes.
                 forwarded_for: peer.as_header.clone(),
                 proto: scheme,
@@ -124,17 +114,17 @@ impl Origin {
         let hops = hops(&proxy_headers.forwarded_for, trusted_proxies);
         let chain: Vec<_> = hops
             .iter()
-            .chain([&peer.address])
+            .chain([&peer.address()])
             .map(IpAddr::to_string)
             .collect();
         Self {
-            client: hops.first().copied().unwrap_or(peer.address),
+            client: hops.first().copied().unwrap_or(peer.address()),
             forwarded_for: visible(chain.join(", ")),
             proto: forwarded_proto(&proxy_headers.proto, hops.len())
                 .and_then(scheme_of)
                 .unwrap_or(scheme),
             host: proxy_headers.host.unwrap_or(host),
-            forwarded: forwarded(proxy_headers, peer.address),
+            forwarded: forwarded(proxy_headers, peer.address()),
             certificate_subject,
         }
     }
@@ -148,10 +138,10 @@ pub(crate) fn client_address(
     trusted_proxies: &[IpNet],
 ) -> IpAddr {
     if !peer.is_trusted {
-        return peer.address;
+        return peer.address();
     }
     let hops = hops(&lines(headers, &X_FORWARDED_FOR), trusted_proxies);
-    hops.first().copied().unwrap_or(peer.address)
+    hops.first().copied().unwrap_or(peer.address())
 }
 
 /// Whether a trusted proxy says that the client used another scheme than http, also for requests that were not admitted. A

@@ -139,6 +139,14 @@ pub struct ResponseHead<'a> {
     pub body: BodyLength,
 }
 
+/// How far a response has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Waiting,
+    Sending,
+    Finished,
+}
+
 /// The client disconnected, or took a response too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disconnected;

@@ -157,7 +157,7 @@ impl Policy {
 
     /// The folder with the ACME challenges of a connection's listener.
     pub(super) fn acme_webroot(&self, peer: &Peer) -> Option<&Path> {
-        let id = peer.listener?;
+        let id = peer.connection.listener?;
         let listener = self.listeners.iter().find(|listener| listener.id == id)?;
         listener.acme_webroot.as_deref().map(PathBuf::as_path)
     }

@@ -60,10 +60,10 @@ impl<'r, H: Headers> Received<'r, H> {
             target,
             headers,
             id: gateway.state.ids.next(),
-            client: peer.address,
-            hsts: peer.hsts.as_deref(),
+            client: peer.address(),
+            hsts: peer.connection.hsts.as_deref(),
             protocol,
-            tls_version: peer.tls_version,
+            tls_version: peer.connection.tls_version,
             timing: Timing {
                 times: Times::beginning(Instant::now()),
                 spans: None,

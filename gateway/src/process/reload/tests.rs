@@ -1,7 +1,7 @@
 //! What a reload frees, keeps and refuses.
 
 use signpost_proxy::{
-    program::Balancer,
+    measured::Balancer,
     testing::{MINIMAL, gateway, load},
 };
 use std::sync::Weak;

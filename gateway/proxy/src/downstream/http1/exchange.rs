@@ -12,7 +12,7 @@ use super::{
 use crate::{
     request::{
         BodyLength,
-        client::{BodyLimits, Client, Disconnected, ResponseHead},
+        client::{BodyLimits, Client, Disconnected, Progress, ResponseHead},
         drain::Drain,
         rejection::Rejection,
     },
@@ -44,13 +44,6 @@ pub struct Http1Exchange<'c, S> {
     out: Vec<u8>,
     framing: Framing,
     progress: Progress,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Waiting,
-    Sending,
-    Finished,
 }
 
 /// What happens to the connection after a request.

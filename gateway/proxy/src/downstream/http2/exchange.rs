@@ -14,7 +14,7 @@ use super::{meter::Meter, response::response_head};
 use crate::{
     request::{
         BodyLength,
-        client::{BodyLimits, Client, Disconnected, ResponseHead},
+        client::{BodyLimits, Client, Disconnected, Progress, ResponseHead},
         rejection::Rejection,
     },
     wire::{
@@ -48,13 +48,6 @@ pub(crate) struct Http2Exchange<'c> {
 /// RFC 9113 section 8.1.1.
 const BODY_LENGTH: Rejection =
     Rejection::NotHttp("the body has another length than its content-length");
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Waiting,
-    Sending,
-    Finished,
-}
 
 impl<'c> Http2Exchange<'c> {
     /// Creates the exchange of a stream whose head was read. `length`: the length of its body, by the head. `timer` may

@@ -98,16 +98,17 @@ pub struct AppTally {
     pub differing: u64,
 }
 
-/// A member that has another name in the other version, as far as the counts say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A member that has another name in the other version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(as = RenamedPath))]
 pub struct Rename {
-    /// The path that is missing.
+    /// Its path in the version.
     pub from: String,
-    /// The path that is there instead.
+    /// Its path in the other version.
     pub to: String,
     /// Pairs in which the values are equal.
     pub equal: u64,
-    /// Pairs in which `from` is missing.
+    /// Pairs in which the other version has not the former.
     pub of: u64,
 }
 

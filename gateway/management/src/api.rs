@@ -29,7 +29,6 @@ use self::{caller::Caller, streams::Streams, turns::Turns};
 use crate::{
     administration::{
         apps::Administration,
-        logins::Logins,
         rules::Rules,
         tokens::{Role, Tokens},
     },
@@ -121,11 +120,6 @@ impl Api {
                 console: self.console,
             }),
         }
-    }
-
-    /// The logins that operators end.
-    fn logins(&self) -> Logins {
-        Logins::new(self.store().clone())
     }
 
     /// The administration of applications, by the rules of the current configuration.

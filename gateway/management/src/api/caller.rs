@@ -26,7 +26,7 @@ use super::{
     problem::Code,
 };
 use crate::administration::{
-    logins::AccountName,
+    logins::{AccountName, Logins},
     tokens::{Role, Token},
 };
 use crate::operations::{self, role_for};
@@ -93,8 +93,7 @@ impl SignedIn {
             let found = apps.find(ident).await;
             let app = found.map_err(|_| StoreError::Busy)?;
             if app.is_none_or(|app| app.state != AppState::Active)
-                || api
-                    .logins()
+                || Logins::new(api.store().clone())
                     .were_ended(&self.account, ident, self.at, known)
                     .await?
             {

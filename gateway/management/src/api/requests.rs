@@ -12,9 +12,9 @@ use futures_util::{
     stream,
 };
 use http::Uri;
-use serde::Deserialize;
 use serde_json::json;
-use signpost_proxy::{Filter, SeenRequest, Watched, Watching};
+pub(crate) use signpost_proxy::Filter as RequestParams;
+use signpost_proxy::{SeenRequest, Watched, Watching};
 use tokio::time::timeout_at;
 
 use super::{
@@ -27,33 +27,6 @@ use crate::{
     administration::printable::printable_json,
     operations::{input::of_query, requests::watch},
 };
-
-/// Which requests.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RequestParams {
-    /// Only those that were routed to this version.
-    pub version: Option<String>,
-    /// Only those that name this application.
-    pub app: Option<String>,
-    /// Only those with this status; 4 and 5 stand for all that begin with them.
-    #[param(minimum = 1, maximum = 599)]
-    pub status: Option<u16>,
-}
-
-impl RequestParams {
-    fn filter(self) -> Result<Filter, ApiError> {
-        if let Some(1..=5 | 100..=599) | None = self.status {
-            return Ok(Filter {
-                version: self.version,
-                app: self.app,
-                status: self.status,
-            });
-        }
-        Err(ApiError::invalid("status", "1 to 5, or 100 to 599"))
-    }
-}
 
 /// Streams the requests of this gateway as they end, as server-sent events: each of the type `request` has a request as data,
 /// each of the type `missed` the number of those that were left out in a second, since the stream gets at most 50.
@@ -85,9 +58,11 @@ pub(super) fn watch_by(
     params: RequestParams,
     write: Write,
 ) -> Result<Response, ApiError> {
-    let filter = params.filter()?;
+    let (Some(1..=5 | 100..=599) | None) = params.status else {
+        return Err(ApiError::invalid("status", "1 to 5, or 100 to 599"));
+    };
     let place = api.streams.take(caller)?;
-    let watching = watch(&api.current.load())?.begin(filter);
+    let watching = watch(&api.current.load())?.begin(params);
     let first = Event::default().retry(RETRY).comment("");
     let live = Live {
         api,

@@ -10,6 +10,7 @@ use super::{
     fields::Fields,
     links::{address, parameter},
     page::Reader,
+    session::random_id,
 };
 use crate::reports::versions::ListedVersion;
 
@@ -205,12 +206,10 @@ pub(super) fn folded(
 
 /// What every form of a change has besides its own fields: the reason, and a key by which it is made once.
 pub(super) fn of_change(reader: &Reader) -> Markup {
-    let mut random = [0; 16];
-    // Without one, a form that is sent twice is not recognised.
-    let key = getrandom::fill(&mut random).map_or_else(|_| String::new(), |()| hex::encode(random));
     html! {
         (field(reader, "reason", ""))
-        input type="hidden" name="once" value=(key);
+        // Without a random key, a form that is sent twice is not recognised.
+        input type="hidden" name="once" value=(random_id().unwrap_or_default());
     }
 }
 

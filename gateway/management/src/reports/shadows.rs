@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
-use signpost_bridge::{PathTally, Tally, tally::OTHER_APPS};
+use signpost_bridge::{PathTally, Rename, Tally, tally::OTHER_APPS};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_proxy::{
@@ -67,7 +67,7 @@ pub struct RouteDiff {
     /// The paths that differ between two responses of the version itself.
     pub noise: Vec<PathDiff>,
     /// Members that have another name in the other version.
-    pub renames: Vec<RenamedPath>,
+    pub renames: Vec<Rename>,
 }
 
 /// What differs at a path.
@@ -88,19 +88,6 @@ pub struct PathDiff {
     pub value: u64,
     /// The last difference: the shape at the version, and at the other one.
     pub shapes: Option<[String; 2]>,
-}
-
-/// A member that has another name in the other version.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct RenamedPath {
-    /// Its path in the version.
-    pub from: String,
-    /// Its path in the other version.
-    pub to: String,
-    /// Pairs in which the values are equal.
-    pub equal: u64,
-    /// Pairs in which the other version has not the former.
-    pub of: u64,
 }
 
 /// For whom something differs.
@@ -212,12 +199,6 @@ impl RouteDiff {
                 .map(|(path, tally, _)| PathDiff::new(path, tally))
                 .collect()
         };
-        let renames = tally.renames().into_iter().map(|rename| RenamedPath {
-            from: rename.from,
-            to: rename.to,
-            equal: rename.equal,
-            of: rename.of,
-        });
         Self {
             route: route.to_owned(),
             pairs: tally.pairs,
@@ -227,7 +208,7 @@ impl RouteDiff {
             uncompared: tally.uncompared,
             differences: paths(false),
             noise: paths(true),
-            renames: renames.collect(),
+            renames: tally.renames(),
         }
     }
 }

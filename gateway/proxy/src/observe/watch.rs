@@ -234,13 +234,16 @@ fn seen_params(outcome: &Outcome<'_>) -> Vec<SeenParam> {
 }
 
 /// Which requests a watcher gets.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[serde(deny_unknown_fields)]
 pub struct Filter {
     /// Only those that were routed to this version.
     pub version: Option<String>,
     /// Only those that name this application.
     pub app: Option<String>,
-    /// Only those with this status; `4` and `5` stand for a class.
+    /// Only those with this status; 4 and 5 stand for all that begin with them.
+    #[cfg_attr(feature = "schema", param(minimum = 1, maximum = 599))]
     pub status: Option<u16>,
 }
 

@@ -10,14 +10,16 @@ use serde::Serialize;
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{app::AppIdent, sign::SignProfile, version::Version};
 use signpost_proxy::{AppStoreError, StoredApps, weaknesses};
-use signpost_store::tables::audit::{Action, Author};
+use signpost_store::tables::{
+    applications,
+    audit::{Action, Author},
+};
 use utoipa::ToSchema;
 
 pub(crate) use self::listing::Cursor;
 pub use self::listing::{Listing, MAX_PAGE};
 use super::{
     import::{ImportError, Problem, Problems, read_apps},
-    records::Records,
     rules::{BrokenRule, ProfileChoice, Rules},
     summary::{AppSummary, NewApp},
 };
@@ -26,7 +28,7 @@ use super::{
 #[derive(Clone)]
 pub struct Administration {
     /// The rows.
-    pub store: Records,
+    pub store: StoredApps,
     /// What applications must satisfy.
     pub rules: Rules,
     /// The application that its user may not import.
@@ -64,7 +66,7 @@ impl Administration {
     #[must_use]
     pub fn new(store: StoredApps, rules: Rules) -> Self {
         Self {
-            store: Records(store),
+            store,
             rules,
             reserved: None,
         }
@@ -100,7 +102,7 @@ impl Administration {
     ) -> Result<AppSummary, AdministrationError> {
         self.check(app.return_to.len(), app.default_version.as_ref())?;
         let at = app.created_at;
-        let new = self.store.new_row(app)?;
+        let new = self.new_row(app)?;
         let rows = vec![new.clone()];
         match self
             .insert(rows, Action::CreateApp, author, at)
@@ -131,7 +133,8 @@ impl Administration {
         let (parsed, mut problems) = read_apps(file, &rules, now)?;
         // Before the file's own problems are reported, so that all are reported at once.
         let idents: Vec<AppIdent> = parsed.apps.iter().map(|app| app.ident).collect();
-        let taken = self.store.taken(&idents).await?;
+        let taken = applications::taken(self.store.database(), &idents).await;
+        let taken = taken.map_err(AppStoreError::from)?;
         problems.extend(
             taken
                 .iter()
@@ -154,7 +157,7 @@ impl Administration {
                 *imported.weaknesses.entry(weakness).or_default() += 1;
             }
         }
-        let rows = parsed.apps.into_iter().map(|app| self.store.new_row(app));
+        let rows = parsed.apps.into_iter().map(|app| self.new_row(app));
         let rows = rows.collect::<Result<_, _>>()?;
         // Another process may have taken an ident just now.
         let taken = self.insert(rows, Action::ImportApp, author, now).await?;

@@ -14,14 +14,13 @@ use signpost_proxy::{
     AppState, AppStore, AppStoreError, MasterKey, SealError, Sealer, StoredApps, new_app_ident,
     new_app_key, program::CachedApps,
 };
-use signpost_store::{Change, Store, Topic, testing::TestStore};
+use signpost_store::{Change, Store, Topic, tables::applications, testing::TestStore};
 
 use super::{
     apps::{
         AdministrationError, Listing,
         both_stores::{administration, author, import, names, new_app, request, sealed_apps},
     },
-    records::Records,
     reseal::MasterKeyRotation,
     rules::ProfileChoice,
     summary::NewApp,
@@ -486,7 +485,7 @@ async fn an_import_adds_all_or_nothing_and_notifies_once() {
     assert_eq!(further, Err(mpsc::RecvTimeoutError::Timeout));
     let idents = vec![one.ident, new_app_ident().unwrap()];
     assert_eq!(
-        Records(apps.clone()).taken(&idents).await.unwrap(),
+        applications::taken(apps.database(), &idents).await.unwrap(),
         [one.ident]
     );
     assert!(import(&apps, Vec::new()).await.is_empty());
@@ -539,8 +538,7 @@ async fn keys_whose_overlap_ended_long_ago_are_deleted() {
     rotate(&apps, one.ident, 1000).await.unwrap();
     rotate(&apps, two.ident, 2000).await.unwrap();
     assert_eq!(
-        Records(apps.clone())
-            .delete_previous_keys(at(3_601_001))
+        applications::delete_previous_keys(apps.database(), at(3_601_001))
             .await
             .unwrap(),
         1

@@ -7,54 +7,18 @@ use signpost_protocol::{
     app::{AppId, AppIdent},
     sign::{AppKey, SignProfile},
 };
-use signpost_proxy::{AppStoreError, OwnRate, Slot, StoredApps, previous_slot};
-use signpost_store::tables::{
-    applications::{self, ApplicationRow, ApplicationSettings},
-    audit::Audit,
+use signpost_proxy::{AppStoreError, OwnRate, Slot, previous_slot};
+use signpost_store::tables::applications::{self, ApplicationRow, ApplicationSettings};
+
+use super::{
+    apps::Administration,
+    summary::{AppSummary, NewApp},
 };
 
-use super::summary::{AppSummary, NewApp};
-
-/// Records and their sealed keys, for the [administration](super::apps), which decides every change. All functions fail if
-/// the store is unavailable.
-#[derive(Clone)]
-pub struct Records(pub StoredApps);
-
-impl Records {
-    /// Adds all of these applications; or none of them, and returns the idents that the store already has.
-    pub(crate) async fn insert(
-        &self,
-        new: Vec<ApplicationRow>,
-        audit: Audit,
-    ) -> Result<Vec<AppIdent>, AppStoreError> {
-        let idents = new.iter().map(|row| row.ident.parse());
-        let idents: Vec<_> = idents.filter_map(Result::ok).collect();
-        match applications::insert(self.0.database(), new, audit).await {
-            Err(error) if error.is_duplicate() => match self.taken(&idents).await? {
-                // Another process has deleted it again.
-                taken if taken.is_empty() => Err(error.into()),
-                taken => Ok(taken),
-            },
-            inserted => Ok(inserted.map(|()| Vec::new())?),
-        }
-    }
-
-    /// Returns the idents that the store already has.
-    pub(crate) async fn taken(&self, idents: &[AppIdent]) -> Result<Vec<AppIdent>, AppStoreError> {
-        Ok(applications::taken(self.0.database(), idents).await?)
-    }
-
-    /// Deletes previous keys whose overlap ended before `ended_before`. Returns their number.
-    pub(crate) async fn delete_previous_keys(
-        &self,
-        ended_before: Timestamp,
-    ) -> Result<usize, AppStoreError> {
-        Ok(applications::delete_previous_keys(self.0.database(), ended_before).await?)
-    }
-
+impl Administration {
     /// Reads an application's record.
     pub(crate) async fn row(&self, ident: AppIdent) -> Result<ApplicationRow, AppStoreError> {
-        let row = applications::find(self.0.database(), ident).await?;
+        let row = applications::find(self.store.database(), ident).await?;
         row.ok_or(AppStoreError::Unknown(ident))
     }
 
@@ -66,7 +30,10 @@ impl Records {
             name: app.name.into(),
             state: app.state.as_str().to_owned(),
             created_at: app.created_at,
-            key: self.0.sealer().seal(&app.key, app.ident, Slot::Current)?,
+            key: self
+                .store
+                .sealer()
+                .seal(&app.key, app.ident, Slot::Current)?,
             previous_key: None,
             previous_until: None,
             revision: 1,
@@ -89,9 +56,13 @@ impl Records {
     ) -> Result<ApplicationRow, AppStoreError> {
         // Opened and sealed again, not moved: a sealed key opens in its own slot only, and the end of an overlap is
         // part of the slot. So a change of the database alone cannot make an old key valid again.
-        let key = self.0.sealer().open(&row.key, ident, Slot::Current)?;
-        row.key = self.0.sealer().seal(new, ident, Slot::Current)?;
-        row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(until))?);
+        let key = self.store.sealer().open(&row.key, ident, Slot::Current)?;
+        row.key = self.store.sealer().seal(new, ident, Slot::Current)?;
+        row.previous_key = Some(
+            self.store
+                .sealer()
+                .seal(&key, ident, previous_slot(until))?,
+        );
         row.previous_until = Some(until);
         Ok(row)
     }
@@ -106,10 +77,17 @@ impl Records {
         if let (Some(sealed), Some(until)) = (&row.previous_key, row.previous_until)
             && until >= now
         {
-            let key = self.0.sealer().open(sealed, ident, previous_slot(until))?;
+            let key = self
+                .store
+                .sealer()
+                .open(sealed, ident, previous_slot(until))?;
             // The last millisecond of an overlap is inside, so one before `now` ends it.
             let ended = now.minus(Duration::from_millis(1));
-            row.previous_key = Some(self.0.sealer().seal(&key, ident, previous_slot(ended))?);
+            row.previous_key = Some(
+                self.store
+                    .sealer()
+                    .seal(&key, ident, previous_slot(ended))?,
+            );
             row.previous_until = Some(ended);
         }
         Ok(row)

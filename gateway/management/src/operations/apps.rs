@@ -8,7 +8,10 @@ use signpost_protocol::{app::AppIdent, parse_digits, version::Version};
 use signpost_proxy::{
     AppState, AppStoreError, OwnRate, new_app_ident, new_app_key, parse_short_duration,
 };
-use signpost_store::tables::{applications::ApplicationRow, audit::Action};
+use signpost_store::tables::{
+    applications::{self, ApplicationRow},
+    audit::Action,
+};
 use utoipa::ToSchema;
 
 use super::{
@@ -411,7 +414,7 @@ async fn rotate(context: &Context, ident: AppIdent, input: Rotation) -> Result<W
             let minutes = until.seconds_from(now).div_ceil(60);
             Err(AdministrationError::Overlapping { minutes })
         }
-        _ => Ok(apps.store.rotated(ident, row, &new, until)?),
+        _ => Ok(apps.rotated(ident, row, &new, until)?),
     };
     let request = context.change(input.revision, input.reason);
     let app = apps
@@ -419,7 +422,7 @@ async fn rotate(context: &Context, ident: AppIdent, input: Rotation) -> Result<W
         .await?;
     let ended_before = now.minus(PREVIOUS_KEY_RETENTION);
     // The new key must be returned even if this clean-up fails; the next rotation retries it.
-    let _ = apps.store.delete_previous_keys(ended_before).await;
+    let _ = applications::delete_previous_keys(&context.store, ended_before).await;
     let key = new.expose().to_owned();
     Ok(WithKey { app, key })
 }
@@ -437,7 +440,7 @@ async fn end_overlap(
     Decision { revision, reason }: Decision,
 ) -> Result<AppSummary> {
     let (apps, at) = (context.apps(), context.caller.at);
-    let ended = |row| Ok(apps.store.without_overlap(ident, row, at)?);
+    let ended = |row| Ok(apps.without_overlap(ident, row, at)?);
     let request = context.change(revision, reason);
     let ended = apps.change(ident, Action::EndOverlap, &request, ended);
     Ok(ended.await?)

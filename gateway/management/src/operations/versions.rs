@@ -115,7 +115,7 @@ pub async fn report(context: &Context, versions: &Versions, input: ReportInput) 
     let days = input.days()?;
     let app = match input.app {
         Some(KnownIdent(ident)) => {
-            let app = context.apps().store.0.find(ident).await?;
+            let app = context.apps().store.find(ident).await?;
             Some(app.ok_or(ApiError::from(Code::AppNotFound))?.id.get())
         }
         None => None,

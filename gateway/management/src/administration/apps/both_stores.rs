@@ -53,8 +53,8 @@ impl Administration {
         };
         let context = Context {
             caller,
-            store: self.store.0.database().clone(),
-            apps: Some(Self::new(self.store.0.clone(), self.rules.clone())),
+            store: self.store.database().clone(),
+            apps: Some(Self::new(self.store.clone(), self.rules.clone())),
             running: None,
         };
         let done = (operation.run)(&context, ident, input).await;
@@ -171,11 +171,9 @@ pub(crate) fn request(millis: i64) -> ChangeRequest {
 
 /// Adds all, or none, and returns the idents that exist.
 pub(crate) async fn import(apps: &StoredApps, new: Vec<NewApp>) -> Vec<AppIdent> {
-    let rows = new
-        .into_iter()
-        .map(|app| Records(apps.clone()).new_row(app).unwrap())
-        .collect();
     let apps = administration(apps.clone());
+    let rows = new.into_iter().map(|app| apps.new_row(app).unwrap());
+    let rows = rows.collect();
     let at = Timestamp::from_millis(1);
     apps.insert(rows, Action::ImportApp, author(), at)
         .await
@@ -446,14 +444,12 @@ async fn act(apps: &Administration, action: Action, app: &NewApp, request: Chang
 
 async fn audited(apps: &Administration) -> Vec<AuditRow> {
     let all = audit::Filter::default();
-    audit::page(apps.store.0.database(), all, 1000)
-        .await
-        .unwrap()
+    audit::page(apps.store.database(), all, 1000).await.unwrap()
 }
 
 /// Everything that the store has of applications.
 async fn records(apps: &Administration) -> Vec<ApplicationRow> {
-    applications::page(apps.store.0.database(), i64::MIN, 1000)
+    applications::page(apps.store.database(), i64::MIN, 1000)
         .await
         .unwrap()
 }
@@ -474,7 +470,7 @@ async fn each_action_is_written_with_its_audit_row_or_not_at_all() {
             ..request(number)
         };
         // Without the audit's table, nothing can be changed.
-        let database = apps.store.0.database();
+        let database = apps.store.database();
         let rename = "ALTER TABLE audit RENAME TO elsewhere";
         database.execute(rename, Vec::new()).await.unwrap();
         assert!(
@@ -598,7 +594,7 @@ async fn a_search_finds_idents_and_beginnings_of_names_by_pages() {
         ("e", "a shop"),
     ];
     let new = new.map(|(ident, name)| named(ident, name));
-    assert!(import(&apps.store.0, new.into()).await.is_empty());
+    assert!(import(&apps.store, new.into()).await.is_empty());
     let find = async |text: &str, limit: usize| {
         let mut listing = Listing {
             search: Some(text.to_owned()),

@@ -72,13 +72,13 @@ impl FromStr for Cursor {
 impl Administration {
     /// Shows an application.
     pub async fn show(&self, ident: AppIdent) -> Result<AppSummary, AppStoreError> {
-        Ok(self.store.row(ident).await?.into())
+        Ok(self.row(ident).await?.into())
     }
 
     /// Lists applications.
     pub async fn list(&self, listing: &Listing) -> Result<Page, AppStoreError> {
         let limit = listing.limit.min(MAX_PAGE);
-        let (database, after) = (self.store.0.database(), listing.after.as_ref());
+        let (database, after) = (self.store.database(), listing.after.as_ref());
         // An application with the ident that is searched for comes first, wherever its name would place it.
         let is_named = |row: &ApplicationRow| listing.search.as_ref() == Some(&row.ident);
         let mut rows = match &listing.search {

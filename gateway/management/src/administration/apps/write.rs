@@ -35,7 +35,19 @@ impl Administration {
             action,
             entries: new.iter().map(|row| entry(None, Some(row))).collect(),
         };
-        self.store.insert(new, audit).await
+        let idents = new.iter().map(|row| row.ident.parse());
+        let idents: Vec<_> = idents.filter_map(Result::ok).collect();
+        let database = self.store.database();
+        match applications::insert(database, new, audit).await {
+            Err(error) if error.is_duplicate() => {
+                match applications::taken(database, &idents).await? {
+                    // Another process has deleted it again.
+                    taken if taken.is_empty() => Err(error.into()),
+                    taken => Ok(taken),
+                }
+            }
+            inserted => Ok(inserted.map(|()| Vec::new())?),
+        }
     }
 
     /// Writes what `decide` makes of the record, in the next revision; nothing if it changes nothing. If another process
@@ -59,7 +71,7 @@ impl Administration {
             let summary = new.clone().into();
             // Replaces only the row that was read: another process may have changed it since. If the caller named a
             // revision, the next attempt is `Stale`.
-            if applications::replace(self.store.0.database(), &row, new, audit)
+            if applications::replace(self.store.database(), &row, new, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
@@ -83,7 +95,7 @@ impl Administration {
             let row = self.read(ident, &request).await?;
             let audit = request.audit(Action::DeleteApp, entry(Some(&row), None));
             // Only the row that was read: the audit says what exactly was deleted.
-            if applications::delete(self.store.0.database(), &row, audit)
+            if applications::delete(self.store.database(), &row, audit)
                 .await
                 .map_err(AppStoreError::from)?
             {
@@ -99,7 +111,7 @@ impl Administration {
         ident: AppIdent,
         request: &ChangeRequest,
     ) -> Result<ApplicationRow, AdministrationError> {
-        let row = self.store.row(ident).await?;
+        let row = self.row(ident).await?;
         match request.revision {
             Some(seen) if seen != row.revision => Err(AdministrationError::Stale {
                 present: row.revision,

@@ -34,7 +34,7 @@ async fn the_type_of_every_problem_is_a_page_in_five_languages() {
     for &code in ProblemCode::ALL {
         for language in Language::ALL {
             let title = text(language, code.as_str(), &[]);
-            let retry = text(language, code.retry().key(), &[]);
+            let retry = text(language, code.retry().as_str(), &[]);
             let wanted = format!("Accept-Language: {}", language.tag());
             let data = send(&stack, "GET", code.type_uri(), &[&wanted]).await;
             assert_eq!(data.status, 200, "{}", code.as_str());

@@ -179,7 +179,7 @@ pub fn about(about: &About) -> String {
     let body = body.described(
         &term("page_problem_retry"),
         "",
-        &term(about.retry.key()),
+        &term(about.retry.as_str()),
         "",
     );
     document(language, &about.title, &body.markup("</dl>"))

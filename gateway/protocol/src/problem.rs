@@ -134,30 +134,19 @@ codes! {
     }
 }
 
-/// Whether the same call can succeed later. CONTRACT 7.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Retry {
-    /// It fails again.
-    No,
-    /// It can succeed, after `Retry-After` if the response has one.
-    Yes,
-    /// Another login can.
-    NewLogin,
-    /// It can once the user has logged in.
-    LogIn,
-}
-
-impl Retry {
-    /// The key of its text.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::No => "page_problem_retry.no",
-            Self::Yes => "page_problem_retry.yes",
-            Self::NewLogin => "page_problem_retry.new-login",
-            Self::LogIn => "page_problem_retry.log-in",
-        }
+label_enum! {
+    /// Whether the same call can succeed later, and the key of the text that says so. CONTRACT 7.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Retry {
+        /// It fails again.
+        No = "page_problem_retry.no",
+        /// It can succeed, after `Retry-After` if the response has one.
+        Yes = "page_problem_retry.yes",
+        /// Another login can.
+        NewLogin = "page_problem_retry.new-login",
+        /// It can once the user has logged in.
+        LogIn = "page_problem_retry.log-in",
     }
 }
 

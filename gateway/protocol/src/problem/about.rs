@@ -72,7 +72,7 @@ mod tests {
                 let name = format!("{} in {}", code.as_str(), language.tag());
                 assert!(!about.detail.contains("{$"), "{name}: {}", about.detail);
                 assert_eq!(ProblemCode::of_type_uri(about.r#type), Some(code));
-                let retry = text(language, code.retry().key(), &[]);
+                let retry = text(language, code.retry().as_str(), &[]);
                 assert!(!retry.contains("page_"), "{name}: {retry}");
             }
         }

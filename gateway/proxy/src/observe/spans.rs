@@ -15,7 +15,7 @@ use signpost_kit::{
         span::{Attributes, Kind, Span},
     },
 };
-use signpost_protocol::{log_text, request_id::RequestId};
+use signpost_protocol::{label_enum, log_text, request_id::RequestId};
 use smallvec::SmallVec;
 
 use super::outcome::{Outcome, Times};
@@ -27,24 +27,15 @@ use crate::{
 /// Attributes of a request's span, at most.
 const MAX_ATTRIBUTES: usize = 9;
 
-/// A step of a request that has a span of its own; the backend's is made from the outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Finding the application, in the cache or in the store.
-    LookUpApplication,
-    /// Checking time, signature and replay.
-    Verify,
-    /// Checking the credential, in the cache or in the store.
-    IdentifyAccount,
-}
-
-impl Step {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::LookUpApplication => "look up application",
-            Self::Verify => "verify",
-            Self::IdentifyAccount => "identify account",
-        }
+label_enum! {
+    /// A step of a request that has a span of its own; the backend's is made from the outcome.
+    pub(crate) enum Step {
+        /// Finding the application, in the cache or in the store.
+        LookUpApplication = "look up application",
+        /// Checking time, signature and replay.
+        Verify = "verify",
+        /// Checking the credential, in the cache or in the store.
+        IdentifyAccount = "identify account",
     }
 }
 
@@ -111,7 +102,7 @@ impl RequestSpans {
         for (step, begun, end) in &self.steps {
             let end = end.unwrap_or(ended);
             let (id, kind) = (new_span_id(), Kind::Internal);
-            spans.push(self.recording.step(id, step.name(), kind, *begun, end));
+            spans.push(self.recording.step(id, step.as_str(), kind, *begun, end));
         }
         spans.extend(self.backend(outcome, ended));
         self.recording.finish(spans);

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, io};
 
+use signpost_protocol::label_enum;
 use signpost_proxy::AppStoreError;
 
 /// Limit of a file's size: 64 MiB. It is held in memory, so that it can be wiped, and validated before anything is
@@ -14,42 +15,29 @@ pub(crate) const MAX_APPLICATIONS: usize = 250_000;
 /// Limit of problems that are listed; the rest are counted.
 pub(super) const MAX_SHOWN_PROBLEMS: usize = 50;
 
-/// Names of the columns, or members. `return_to` and `sign_profile`, which follow the names themselves, are aliases, as
-/// in `app list --json`.
-const NAMES: [(&str, Field); 10] = [
-    ("ident", Field::Ident),
-    ("key", Field::Key),
-    ("name", Field::Name),
-    ("origins", Field::Origins),
-    ("return_to", Field::Origins),
-    ("profile", Field::Profile),
-    ("sign_profile", Field::Profile),
-    ("default_version", Field::DefaultVersion),
-    ("rate_limit", Field::RateLimit),
-    ("state", Field::State),
-];
-/// A column, or member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Field {
-    Ident,
-    Key,
-    Name,
-    Origins,
-    Profile,
-    DefaultVersion,
-    RateLimit,
-    State,
+label_enum! {
+    /// A column, or member, with its name.
+    #[derive(Hash)]
+    pub(super) enum Field {
+        Ident = "ident",
+        Key = "key",
+        Name = "name",
+        Origins = "origins",
+        Profile = "profile",
+        DefaultVersion = "default_version",
+        RateLimit = "rate_limit",
+        State = "state",
+    }
 }
 
 impl Field {
+    /// The one with this name, which may be that of `app list --json`.
     pub(super) fn named(name: &str) -> Option<Self> {
-        let entry = NAMES.iter().find(|(known, _)| *known == name);
-        entry.map(|(_, field)| *field)
-    }
-
-    fn name(self) -> &'static str {
-        let entry = NAMES.iter().find(|(_, field)| *field == self);
-        entry.map_or("", |(name, _)| *name)
+        match name {
+            "return_to" => Some(Self::Origins),
+            "sign_profile" => Some(Self::Profile),
+            _ => Self::from_word(name),
+        }
     }
 }
 
@@ -83,7 +71,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}: ", self.line)?;
         if let Some(field) = self.field {
-            write!(formatter, "{}: ", field.name())?;
+            write!(formatter, "{}: ", field.as_str())?;
         }
         formatter.write_str(&self.what)
     }

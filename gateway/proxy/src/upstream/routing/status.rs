@@ -42,38 +42,25 @@ pub struct AddressStatus {
     pub in_flight: Option<usize>,
 }
 
-/// Whether an address gets requests.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum AddressHealth {
-    /// It passes its checks.
-    Healthy,
-    /// It fails its checks: it gets no requests.
-    Unhealthy,
-    /// No connection could be established. If the backend has other addresses, this one gets no requests for a moment: it is
-    /// ejected.
-    Unreachable,
-    /// An operator has drained it: it gets no new requests.
-    Drained,
-    /// It has no checks, or has not passed one yet; the last connection to it, if any, was established.
-    Unchecked,
-    /// No gateway was asked.
-    Unknown,
-}
-
-impl AddressHealth {
-    /// The word in the output.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Unhealthy => "unhealthy",
-            Self::Unreachable => "unreachable",
-            Self::Drained => "drained",
-            Self::Unchecked => "unchecked",
-            Self::Unknown => "unknown",
-        }
+label_enum! {
+    /// Whether an address gets requests.
+    #[derive(Deserialize, Serialize)]
+    #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+    #[serde(rename_all = "lowercase")]
+    pub enum AddressHealth {
+        /// It passes its checks.
+        Healthy = "healthy",
+        /// It fails its checks: it gets no requests.
+        Unhealthy = "unhealthy",
+        /// No connection could be established. If the backend has other addresses, this one gets no requests for a moment: it
+        /// is ejected.
+        Unreachable = "unreachable",
+        /// An operator has drained it: it gets no new requests.
+        Drained = "drained",
+        /// It has no checks, or has not passed one yet; the last connection to it, if any, was established.
+        Unchecked = "unchecked",
+        /// No gateway was asked.
+        Unknown = "unknown",
     }
 }
 

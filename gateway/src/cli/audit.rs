@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
 use signpost_management::{
     administration::audit::AuditItem,
     operations::audit::{AuditSearch, LIST},
@@ -11,21 +10,17 @@ use signpost_proxy::rfc3339;
 
 use super::{
     operation::{Told, on_store},
-    print_error, print_line,
-    table::{print_table, printable_json},
+    print_error,
+    table::print_list,
 };
 
 pub(super) async fn run(arguments: Told<AuditSearch>) -> anyhow::Result<ExitCode> {
     let Told { input, common } = arguments;
     let list = on_store(&LIST, (), input, &common).await?;
-    if common.json {
-        print_line(&printable_json(&json!(list.items).to_string()));
-    } else {
-        let heads = [
-            "ID", "TIME", "ACTOR", "FROM", "ACTION", "SUBJECT", "REVISION", "CHANGES", "REASON",
-        ];
-        print_table(heads, list.items.iter().map(cells));
-    }
+    let heads = [
+        "ID", "TIME", "ACTOR", "FROM", "ACTION", "SUBJECT", "REVISION", "CHANGES", "REASON",
+    ];
+    print_list(&list.items, heads, cells, common.json);
     if let Some(last) = list.next {
         print_error(&format!("more changes follow: --before {last}"));
     }

@@ -26,11 +26,7 @@ pub(super) struct ExplainArguments {
 }
 
 pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode> {
-    let ExplainArguments {
-        request_id,
-        language,
-        common,
-    } = arguments;
+    let common = arguments.common;
     let config = Config::load(&common.config)?;
     many(
         &config,
@@ -38,13 +34,13 @@ pub(super) async fn run(arguments: ExplainArguments) -> anyhow::Result<ExitCode>
         "its rejected requests are in the access log",
     )?;
     let store = Store::open(&config.store).await?;
-    let Some(seen) = rejections::ask(&store, &request_id).await? else {
+    let Some(seen) = rejections::ask(&store, &arguments.request_id).await? else {
         bail!(
             "no gateway has rejected this request lately: each thread of a gateway with [management.api] knows its last 200 to 400, \
              and the access log has all of them. Or the problem is its backend's, which the access log says, too"
         );
     };
-    let seen = seen.in_language(language);
+    let seen = seen.in_language(arguments.language);
     if common.json {
         print_line(&printable_json(&json!(seen).to_string()));
     } else {

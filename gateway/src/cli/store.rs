@@ -129,12 +129,8 @@ fn warn_if_open(file: &Path) {
 }
 
 fn line(table: &CopiedTable) -> String {
-    let CopiedTable {
-        name,
-        rows,
-        replaced,
-    } = table;
-    let note = match replaced {
+    let CopiedTable { name, rows, .. } = table;
+    let note = match table.replaced {
         0 => String::new(),
         texts => format!("  (U+0000 replaced by U+FFFD in {texts} texts)"),
     };

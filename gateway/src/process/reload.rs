@@ -181,12 +181,8 @@ impl Reload for GatewayReload {
         if state.drain.is_draining() {
             bail!("the gateway is stopping");
         }
-        let Upgrade {
-            new_process,
-            management,
-            handed_over,
-        } = &self.upgrade;
-        let (new_process, sockets) = (new_process.clone(), self.listeners.sockets());
+        let upgrade = &self.upgrade;
+        let (new_process, sockets) = (upgrade.new_process.clone(), self.listeners.sockets());
         // It blocks for up to 30 s, in which the control thread must go on checking backends.
         let started = tokio::task::spawn_blocking(move || new_process.start(&sockets));
         let (new, release) = started.await?.inspect_err(|error| {
@@ -203,8 +199,8 @@ impl Reload for GatewayReload {
         // Before this process ends: systemd takes the end of the main process for the end of the service.
         notify_service_manager(&[NotifyState::MainPid(new)]);
         // Two processes must not answer on it: one is ready, the other is stopping.
-        management.send_replace(Phase::Closing);
-        handed_over.notify_one();
+        upgrade.management.send_replace(Phase::Closing);
+        upgrade.handed_over.notify_one();
         Ok(format!(
             "process {new} serves, signpost {release}; process {} finishes its requests, then it ends",
             std::process::id()

@@ -83,16 +83,12 @@ impl BrowserRequest<'_> {
         if let Some(outcome) = stored.outcome(self)? {
             return Ok(ControlFlow::Break(outcome));
         }
-        let StoredLogin {
-            login,
-            application,
-            sent,
-        } = stored;
-        let cookie = sent.filter(|cookie| login.is_bound_to(cookie));
+        let login = stored.login;
+        let cookie = stored.sent.filter(|cookie| login.is_bound_to(cookie));
         Ok(ControlFlow::Continue(Box::new(CallbackLogin {
             cookie: cookie.ok_or(LoginError::LoginMismatch)?,
             login,
-            application,
+            application: stored.application,
             challenge: None,
         })))
     }

@@ -96,11 +96,7 @@ impl Sweep {
     ///
     /// It is not, or has not; or the store is unavailable.
     pub(crate) async fn check(&self, version: &str, store: &Store) -> anyhow::Result<()> {
-        let Self {
-            table,
-            key,
-            expires_at,
-        } = self;
+        let (table, key, expires_at) = (self.table, self.key, self.expires_at);
         let is_own = table
             .strip_prefix(version)
             .is_some_and(|rest| rest.starts_with('_'));
@@ -123,11 +119,7 @@ impl Sweep {
         now: Timestamp,
         limit: usize,
     ) -> Result<usize, StoreError> {
-        let Self {
-            table,
-            key,
-            expires_at,
-        } = self;
+        let (table, key, expires_at) = (self.table, self.key, self.expires_at);
         // The condition stands outside once more: in Postgres a row can be changed after the subquery has found it.
         let sweep = format!(
             "DELETE FROM {table} WHERE ({key}) IN \

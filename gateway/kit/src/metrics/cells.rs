@@ -193,11 +193,8 @@ impl Histogram {
     /// The values so far.
     #[must_use]
     pub fn observed(&self) -> Observed {
-        let Buckets {
-            bounds,
-            units_per_second,
-        } = self.buckets;
-        let in_seconds = |units: u64| units as f64 / units_per_second;
+        let bounds = self.buckets.bounds;
+        let in_seconds = |units: u64| units as f64 / self.buckets.units_per_second;
         let bounds_in_seconds = bounds.iter().map(|bound| in_seconds(*bound));
         let counts = (0..=bounds.len()).map(|bucket| self.cells.value(1 + bucket));
         Observed {

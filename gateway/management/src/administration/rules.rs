@@ -158,18 +158,11 @@ impl ProfileChoice {
     /// that make the base profile stronger.
     #[must_use]
     pub fn apply_to(&self, base: SignProfile) -> SignProfile {
-        let SignProfile {
-            algorithm,
-            cover,
-            replay,
-            ..
-        } = base;
-        let layout = self.preset.clone().unwrap_or(base);
         SignProfile {
-            algorithm: self.algorithm.unwrap_or(algorithm),
-            cover: self.cover.unwrap_or(cover),
-            replay: self.replay.unwrap_or(replay),
-            ..layout
+            algorithm: self.algorithm.unwrap_or(base.algorithm),
+            cover: self.cover.unwrap_or(base.cover),
+            replay: self.replay.unwrap_or(base.replay),
+            ..self.preset.clone().unwrap_or(base)
         }
     }
 }

@@ -219,19 +219,15 @@ pub(super) async fn change(visitor: Visitor, Path(change): Path<String>, fields:
 }
 
 fn drain_input(fields: &Fields) -> Result<DrainInput, ApiError> {
-    let UndrainInput {
-        backend,
-        address,
-        reason,
-    } = undrain_input(fields)?;
+    let of = undrain_input(fields)?;
     let minutes: Option<u64> = fields.count("minutes")?;
     let minutes = minutes.ok_or_else(|| malformed("missing field `seconds`"))?;
     Ok(DrainInput {
-        backend,
-        address,
+        backend: of.backend,
+        address: of.address,
         seconds: minutes.saturating_mul(60),
         force: fields.get("force") == "true",
-        reason,
+        reason: of.reason,
     })
 }
 

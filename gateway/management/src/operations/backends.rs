@@ -206,20 +206,9 @@ pub const UNDRAIN: Operation<(), UndrainInput, Undrained> = Operation::change(
 );
 
 async fn undrain(context: &Context, input: UndrainInput) -> Result<Undrained> {
-    let UndrainInput {
-        backend,
-        address,
-        reason,
-    } = input;
-    let author = context.author(reason);
-    end(
-        &context.store,
-        &backend,
-        address,
-        &author,
-        context.caller.at,
-    )
-    .await?;
+    let (backend, address, at) = (input.backend, input.address, context.caller.at);
+    let author = context.author(input.reason);
+    end(&context.store, &backend, address, &author, at).await?;
     Ok(Undrained { backend, address })
 }
 

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::{Context, Face, Operation, Output, Result, apps, input::Nothing};
 use crate::{
-    administration::summary::AppSummary,
+    administration::{rules::ProfileChoice, summary::AppSummary},
     doctor::samples::{Call, CodeSample, LANGUAGES, quoted, settings_of, shell},
 };
 
@@ -233,19 +233,7 @@ fn card_versions(versions: &Versions, default: &ServedVersion, now: Timestamp) -
 fn presets(profile: &SignProfile) -> Vec<&'static str> {
     let has_rules = |name: &&str| {
         SignProfile::preset(name).is_some_and(|preset| {
-            let SignProfile {
-                algorithm,
-                cover,
-                replay,
-                ..
-            } = *profile;
-            *profile
-                == SignProfile {
-                    algorithm,
-                    cover,
-                    replay,
-                    ..preset
-                }
+            ProfileChoice::from_preset(preset).apply_to(profile.clone()) == *profile
         })
     };
     SignProfile::PRESETS.into_iter().filter(has_rules).collect()

@@ -4,10 +4,7 @@ use std::fmt;
 
 use signpost_kit::{families, metrics::Scrape};
 
-use crate::{
-    limits::connections::{ConnectionStates, Held},
-    serve::Gateway,
-};
+use crate::{limits::connections::Held, serve::Gateway};
 
 families! {
     CONNECTIONS = "signpost_connections",
@@ -23,14 +20,10 @@ families! {
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let connections = &gateway.state.open_connections;
     scrape.gauge(CONNECTIONS, |add| {
-        let ConnectionStates {
-            negotiating,
-            active,
-            idle,
-        } = connections.states(gateway.state.drain.serving());
-        add(&[("state", "negotiating")], negotiating)?;
-        add(&[("state", "active")], active)?;
-        add(&[("state", "idle")], idle)
+        let states = connections.states(gateway.state.drain.serving());
+        add(&[("state", "negotiating")], states.negotiating)?;
+        add(&[("state", "active")], states.active)?;
+        add(&[("state", "idle")], states.idle)
     })?;
     scrape.counter(ACCEPTED, |add| {
         let mut listeners = gateway.policy.listeners.iter();

@@ -86,11 +86,7 @@ fn copied(
     chosen: Chosen,
     response: WholeResponse,
 ) -> Copied {
-    let Chosen {
-        shadow,
-        route,
-        place,
-    } = chosen;
+    let shadow = chosen.shadow;
     let version = &accepted.route().version;
     let (method, changes) = (accepted.method(), version.changes());
     // Only a GET: its own version gets the request once more, and would execute a POST twice.
@@ -107,7 +103,7 @@ fn copied(
         entry: Entry {
             version: version.name().to_string(),
             to: other.name().to_string(),
-            route,
+            route: chosen.route,
             changes: changes.map_or_else(String::new, |changes| changes.digest().to_owned()),
         },
         changes: changes.map(Arc::clone),
@@ -121,7 +117,7 @@ fn copied(
         credential,
         again,
         response,
-        _place: place,
+        _place: chosen.place,
     }
 }
 

@@ -37,19 +37,13 @@ pub(super) async fn write(
     (hour, entry): (i64, &Entry),
     tally: &str,
 ) -> Result<(), StoreError> {
-    let Entry {
-        version,
-        to,
-        route,
-        changes,
-    } = entry;
     let row = values![
         writer,
         hour,
-        version.as_str(),
-        to.as_str(),
-        route.as_str(),
-        changes.as_str(),
+        entry.version.as_str(),
+        entry.to.as_str(),
+        entry.route.as_str(),
+        entry.changes.as_str(),
         tally
     ];
     store.execute(WRITE, row).await.map(drop)

@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     CopyResult, Shadows,
     compare::{Compared, CopyOutcome, compare, compare_with_itself},
-    copied::{Copied, GivenCredential, NotCopied},
+    copied::{Copied, NotCopied},
     send::{CopyClient, CopyRequest},
 };
 use crate::{
@@ -119,13 +119,8 @@ async fn add_account(copied: &mut Copied) {
     let Some(given) = copied.credential.take() else {
         return;
     };
-    let GivenCredential {
-        sent,
-        app,
-        accounts,
-    } = given;
-    let now = SystemClock.now();
-    let checked = check_credential(&sent, Some(app), copied.client, &accounts, now).await;
+    let (client, accounts, now) = (copied.client, &given.accounts, SystemClock.now());
+    let checked = check_credential(&given.sent, Some(given.app), client, accounts, now).await;
     match (checked, &mut copied.copy) {
         (Ok(claims), Ok(request)) => write_account(&claims.account, &mut request.headers),
         (Err(rejection), copy) => *copy = Err(rejection.into()),

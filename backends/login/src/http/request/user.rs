@@ -102,18 +102,15 @@ impl<V: Version> FromRequestParts<HandlerContext<V>> for AuthenticatedUser {
 
 impl AuthenticatedUser {
     async fn read(parts: &Parts, context: &Context) -> Result<Self, LoginError> {
-        let SentCredential {
-            credential,
-            application,
-        } = SentCredential::read(parts, context).await?;
+        let sent = SentCredential::read(parts, context).await?;
         let service = &context.service;
         let (credentials, now) = (&service.state.credentials, service.now());
-        let logged_in = credentials.check(&credential, application, now);
+        let logged_in = credentials.check(&sent.credential, sent.application, now);
         let logged_in = logged_in.await?.ok_or(LoginError::AuthorizationInvalid)?;
         Span::current().record("account.id", logged_in.account.id.get());
         Ok(Self {
             logged_in,
-            credential,
+            credential: sent.credential,
         })
     }
 }

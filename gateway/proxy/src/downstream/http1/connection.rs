@@ -218,17 +218,14 @@ async fn exchange<S: Stream>(
     request: &ReadHead,
 ) -> AfterResponse {
     let Snapshot { gateway, peer, .. } = snapshot;
-    let ReadHead {
-        head,
-        is_http_1_0,
-        is_last,
-    } = request;
+    let head = &request.head;
     let recipient = Recipient {
-        is_http_1_0: *is_http_1_0,
+        is_http_1_0: request.is_http_1_0,
         is_head: head.method() == b"HEAD",
     };
     let drain = &gateway.state.drain;
-    let mut client = Http1Exchange::new(connection, drain, recipient, head.body(), *is_last);
+    let (body, is_last) = (head.body(), request.is_last);
+    let mut client = Http1Exchange::new(connection, drain, recipient, body, is_last);
     serve(gateway, head, peer, &mut client).await;
     client.next()
 }
@@ -240,11 +237,7 @@ async fn reject_bad_head<S: Stream>(
     bad_head: &BadHead,
 ) -> AfterResponse {
     let Snapshot { gateway, peer, .. } = snapshot;
-    let BadHead {
-        rejection,
-        received,
-    } = bad_head;
-    let unparsed = unparsed_head(received);
+    let (rejection, unparsed) = (&bad_head.rejection, unparsed_head(&bad_head.received));
     let recipient = Recipient {
         is_http_1_0: false,
         is_head: unparsed.method == b"HEAD",

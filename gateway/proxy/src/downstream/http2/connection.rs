@@ -136,18 +136,20 @@ async fn serve_stream<'d>(
     in_flight: InFlight<'d>,
 ) -> Served<'d> {
     let Snapshot { gateway, peer, .. } = &*snapshot;
-    let NewStream {
-        head,
-        body,
-        respond,
-    } = stream;
     let limits = &gateway.policy.bounds.requests.head;
     let send = gateway.policy.bounds.send();
     let exchange = |method: &[u8], length| {
         let is_head = method == b"HEAD";
-        Http2Exchange::new((respond, body), length, is_head, send, timer, meter)
+        Http2Exchange::new(
+            (stream.respond, stream.body),
+            length,
+            is_head,
+            send,
+            timer,
+            meter,
+        )
     };
-    let client = match head.judge(limits) {
+    let client = match stream.head.judge(limits) {
         Ok((head, body)) => {
             let mut client = exchange(head.method(), body);
             serve(gateway, &head, peer, &mut client).await;

@@ -89,23 +89,17 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
         deadline: None,
     };
     let head = exchange.receive_head().await;
-    let Exchange {
-        received,
-        sending,
-        has_response,
-        ..
-    } = exchange;
     match head {
         Ok((head, length)) => Ok(ReceivedHead {
             // A connection with only a part of a request on it can carry no other.
-            keeps_alive: head.keeps_alive && matches!(sending, SendState::Done),
+            keeps_alive: head.keeps_alive && matches!(exchange.sending, SendState::Done),
             head,
             length,
-            bytes: received,
+            bytes: exchange.received,
         }),
         Err(failure) => Err(ExchangeFailure {
             failure,
-            has_response,
+            has_response: exchange.has_response,
         }),
     }
 }

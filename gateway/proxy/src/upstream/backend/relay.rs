@@ -86,14 +86,11 @@ impl<S: Stream> Relay<S> {
     ) -> Result<(), BackendFailure> {
         loop {
             let arrived = &self.received[self.start..];
-            let Piece {
-                data,
-                is_last,
-                has_surplus,
-            } = self.body.take(arrived, &mut self.decoded)?;
-            if is_last {
+            let piece = self.body.take(arrived, &mut self.decoded)?;
+            let data = piece.data;
+            if piece.is_last {
                 // Before the client has the rest: its next request may take this very connection.
-                if self.keeps_alive && !has_surplus {
+                if self.keeps_alive && !piece.has_surplus {
                     // Not with surplus bytes: the next request on the connection would take them for its response.
                     release(self.stream);
                 }

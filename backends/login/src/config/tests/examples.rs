@@ -65,6 +65,7 @@ fn every_example_loads_and_shows_the_defaults() {
             "headers.",
             "listen",
             "management.listen",
+            "outgoing.proxy",
             "postgres.password",
             "postgres.root_certificate",
             "providers.other.",

@@ -270,23 +270,31 @@ impl Verifier {
     fn mismatch(&self, explanation: Explanation, request: SignedRequest<'_, '_>) -> Rejection {
         let SignedRequest { app, params, .. } = request;
         match self.shown(app, (request.method, request.target), params) {
-            None => Explanation::from(Slip::KeySent).into(),
-            Some(canonical) => {
-                let canonical = self
-                    .config
-                    .shows_canonical
-                    .then(|| Canonical(canonical).into());
+            Err(slip) => Explanation::from(slip).into(),
+            Ok(canonical) => {
+                let canonical = canonical.filter(|_| self.config.shows_canonical);
+                let canonical = canonical.map(|canonical| Canonical(canonical).into());
                 Rejection::SignMismatch(explanation.into(), canonical)
             }
         }
     }
 
-    /// The canonical string for the client; `None` if it has sent a key of its application.
-    fn shown(&self, app: &App, to: (Method, Target<'_>), params: &Params<'_>) -> Option<String> {
+    /// The canonical string for the client, unless it has sent a key of its application. None for a weak key: whether the
+    /// request has it would let a stranger try thousands at once.
+    fn shown(
+        &self,
+        app: &App,
+        (method, target): (Method, Target<'_>),
+        params: &Params<'_>,
+    ) -> Result<Option<String>, Slip> {
         let previous = app.previous_key.as_ref().map(|previous| &previous.key);
         let keys: Vec<_> = [Some(&app.key), previous].into_iter().flatten().collect();
-        let target = (to.0.as_str(), to.1.path);
-        canonical_for_client(self.profile_of(app), target, params, &keys)
+        if keys.iter().any(|key| key.check_strength().is_err()) {
+            return Ok(None);
+        }
+        let target = (method.as_str(), target.path);
+        let canonical = canonical_for_client(self.profile_of(app), target, params, &keys);
+        canonical.map(Some).ok_or(Slip::KeySent)
     }
 
     /// Adds to the rejection of a request without `time` or `sign` how it was sent instead.
@@ -306,8 +314,8 @@ impl Verifier {
             let mut words = field.rsplit(|byte| *byte == b'-');
             words.next().is_some_and(|word| means(name, word))
         };
-        let slip = if self.shown(app, to, params).is_none() {
-            Slip::KeySent
+        let slip = if let Err(slip) = self.shown(app, to, params) {
+            slip
         } else if let Some(param) = misnamed {
             Slip::Misnamed(ShortText::new(param.key()))
         } else if headers.each().any(is_header) {

@@ -240,6 +240,18 @@ fn a_key_that_was_sent_is_worse_than_a_wrong_signature() {
     }
 }
 
+#[test]
+fn of_a_weak_key_a_stranger_learns_nothing() {
+    let mut case = Case::new();
+    case.app.key = "swordfish".parse().unwrap();
+    for sent in ["a", "swordfish"] {
+        let sent = format!("a={sent}&time={NOW}&sign={}", "0".repeat(32));
+        let rejection = case.post(&sent).unwrap_err();
+        assert_eq!(hint(&rejection), "hint_key_or_value", "{sent}");
+        assert!(matches!(rejection, Rejection::SignMismatch(_, None)));
+    }
+}
+
 /// The hint about what is missing of a request with these parameters and this header.
 fn missing(case: &Case, params: &str, header: &str) -> Option<String> {
     let rejection = case.post(params).unwrap_err();

@@ -381,9 +381,11 @@ async fn a_rejected_request_has_seconds_the_name_of_its_application_and_words() 
         assert_eq!(link, None, "{path}");
     }
     let shown = browser.open("/doctor/0001").await;
-    for text in ["signpost sign --canonical", "<code>hint_cover</code>"] {
+    // Each sentence with what it was told of.
+    for text in ["signpost sign --canonical", "メソッド"] {
         assert!(shown.text.contains(text), "{text}: {shown:?}");
     }
+    assert!(!shown.text.contains("hint_"), "{shown:?}");
     let shown = browser.open("/doctor/0002").await;
     assert!(shown.text.contains("wechat"), "{shown:?}");
     assert!(!shown.text.contains("hint_"), "{shown:?}");

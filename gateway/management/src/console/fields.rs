@@ -19,7 +19,7 @@ use crate::{
 const MAX_IMPORT_BYTES: usize = 2 * 1024 * 1024;
 
 /// The fields of a form, `application/x-www-form-urlencoded`, and the parameters of its address.
-pub(super) struct Fields(Vec<(String, String)>);
+pub(super) struct Fields(pub Vec<(String, String)>);
 
 impl FromRequest<Shared> for Fields {
     type Rejection = Failure;

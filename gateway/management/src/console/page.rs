@@ -12,11 +12,7 @@ use signpost_protocol::{
     text::{Texts, find_whole},
 };
 
-use super::{
-    fields::Fields,
-    parts::said,
-    session::{Session, Sessions},
-};
+use super::session::{Session, Sessions};
 use crate::administration::{printable::printable, tokens::Role};
 
 /// The texts of the console: a Fluent file for each language.
@@ -46,6 +42,9 @@ fn versioned(path: &str, content: &str) -> String {
     format!("{path}?{}", hex::encode(&hash.as_ref()[..8]))
 }
 
+/// A form's address, and its fields.
+pub(super) type Kept = (String, Vec<(String, String)>);
+
 /// For whom a page is written.
 #[derive(Clone)]
 pub(super) struct Reader {
@@ -55,7 +54,7 @@ pub(super) struct Reader {
     /// What the page says above its content.
     pub banner: Markup,
     /// The form that was not accepted: its address, and what was filled in.
-    pub kept: Option<Arc<(String, Fields)>>,
+    pub kept: Option<Arc<Kept>>,
 }
 
 signpost_protocol::hide_in_debug!(Reader);
@@ -87,12 +86,6 @@ impl Reader {
         }
     }
 
-    /// The same after what a page's query says was done.
-    pub(super) fn after(mut self, query: Option<&str>) -> Self {
-        self.banner = said(&self, query);
-        self
-    }
-
     /// The same for the fields of one of several forms.
     pub(super) fn of_form(&self, address: &str) -> Self {
         let mut reader = self.clone();
@@ -102,7 +95,11 @@ impl Reader {
 
     /// What a field has: what was filled in and not accepted, or what it has at first.
     pub(super) fn kept<'r>(&'r self, name: &str, first: &'r str) -> &'r str {
-        (self.kept.as_ref()).map_or(first, |kept| kept.1.get(name))
+        let Some(kept) = &self.kept else {
+            return first;
+        };
+        let field = kept.1.iter().find(|(field, _)| field == name);
+        field.map_or("", |(_, value)| value.trim())
     }
 
     /// A text of the console.

@@ -17,7 +17,7 @@ use super::{
     fields::Fields,
     links::{address, parameter},
     page::{Reader, page},
-    parts::field,
+    parts::{field, said},
     session::{Proof, Session},
 };
 use crate::{
@@ -31,7 +31,8 @@ pub(super) async fn form(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let reader = Reader::of_request(&headers).after(query.as_deref());
+    let mut reader = Reader::of_request(&headers);
+    reader.banner = said(&reader, query.as_deref());
     sign_in_page(&console, &reader, &parameter(query.as_deref(), "to"))
 }
 

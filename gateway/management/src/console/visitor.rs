@@ -16,6 +16,7 @@ use super::{
     fields::Fields,
     links::to_sign_in,
     page::Reader,
+    parts::said,
     session::Session,
 };
 use crate::{
@@ -46,20 +47,20 @@ impl FromRequestParts<Shared> for Visitor {
     async fn from_request_parts(parts: &mut Parts, console: &Shared) -> Result<Self, Response> {
         let session = console.sessions.find(&parts.headers);
         let address = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        match session.zip(address) {
-            Some((session, address)) => Ok(Self {
-                reader: Reader::new(&parts.headers, &session).after(parts.uri.query()),
-                form: parts.uri.to_string(),
-                console: Arc::clone(console),
-                session,
-                address: address.0,
-                refused: parts
-                    .extensions
-                    .get()
-                    .and_then(|Refused(error)| error.clone()),
-            }),
-            None => Err(to_sign_in(&parts.method, &parts.uri)),
-        }
+        let Some((session, address)) = session.zip(address) else {
+            return Err(to_sign_in(&parts.method, &parts.uri));
+        };
+        let mut reader = Reader::new(&parts.headers, &session);
+        reader.banner = said(&reader, parts.uri.query());
+        let refused = parts.extensions.get();
+        Ok(Self {
+            reader,
+            form: parts.uri.to_string(),
+            console: Arc::clone(console),
+            session,
+            address: address.0,
+            refused: refused.and_then(|Refused(error)| error.clone()),
+        })
     }
 }
 
@@ -130,7 +131,7 @@ impl Visitor {
             Err(failure) => failure.of_input()?,
         };
         self.reader.banner = failure.banner();
-        self.reader.kept = Some(Arc::new((mem::take(&mut self.form), fields)));
+        self.reader.kept = Some(Arc::new((mem::take(&mut self.form), fields.0)));
         Ok(failure.with_page(show(self).await?))
     }
 

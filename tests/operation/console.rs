@@ -23,6 +23,12 @@ const OVERFLOW: &str = "const page = document.documentElement;\
 const HIDDEN: &str = "return [...document.querySelectorAll('.scroll')]\
     .filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.innerText)";
 
+/// What reaches beyond the screen.
+const TOO_WIDE: &str = "const { clientWidth } = document.documentElement;\
+    const all = [...document.querySelectorAll('main *')];\
+    const wide = all.filter(one => one.getBoundingClientRect().right > clientWidth && !one.closest('.scroll'));\
+    return wide.map(one => one.outerHTML.slice(0, 200));";
+
 /// A gateway with the console, some applications, and a browser that has signed in.
 struct Console {
     stack: Stack,
@@ -148,7 +154,8 @@ impl Console {
         for width in [360, 1280] {
             browser.show_as(width, false).await;
             let widths = browser.run(OVERFLOW).await;
-            assert_eq!(widths, json!([width, 0]), "{name} in {language}");
+            let wide = browser.run(TOO_WIDE).await;
+            assert_eq!(widths, json!([width, 0]), "{name} in {language}: {wide}");
             // On a wide screen no table scrolls: what can be done stands in its last column.
             let hidden = browser.run(HIDDEN).await;
             assert!(

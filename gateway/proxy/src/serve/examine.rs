@@ -1,4 +1,4 @@
-//! Examines a request for a person: the steps of [`receive`](super::receive), each noted, without a backend. Nothing of it is
+//! Examines a request for a person: the steps of [`receive`](mod@super::receive), each noted, without a backend. Nothing of it is
 //! counted or remembered.
 
 use std::{net::Ipv4Addr, sync::Arc};

@@ -12,6 +12,10 @@ use crate::sign::{SIGN, SignProfile, TIME};
 const BETWEEN_READINGS: i64 = 5;
 
 /// One departure from a recipe.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time is tried, and it is copied"
+)]
 #[derive(Clone, Copy)]
 pub(super) enum Edit<'a> {
     Order(Order),

@@ -104,6 +104,9 @@ struct VerifierState {
     searches: SearchLimit,
 }
 
+/// A key of the application is among the parameters.
+struct KeySent;
+
 impl Verifier {
     /// Creates a verifier with an empty replay memory.
     #[must_use]
@@ -270,7 +273,7 @@ impl Verifier {
     fn mismatch(&self, explanation: Explanation, request: SignedRequest<'_, '_>) -> Rejection {
         let SignedRequest { app, params, .. } = request;
         match self.shown(app, (request.method, request.target), params) {
-            Err(slip) => Explanation::from(slip).into(),
+            Err(KeySent) => Explanation::from(Slip::KeySent).into(),
             Ok(canonical) => {
                 let canonical = canonical.filter(|_| self.config.shows_canonical);
                 let canonical = canonical.map(|canonical| Canonical(canonical).into());
@@ -286,7 +289,7 @@ impl Verifier {
         app: &App,
         (method, target): (Method, Target<'_>),
         params: &Params<'_>,
-    ) -> Result<Option<String>, Slip> {
+    ) -> Result<Option<String>, KeySent> {
         let previous = app.previous_key.as_ref().map(|previous| &previous.key);
         let keys: Vec<_> = [Some(&app.key), previous].into_iter().flatten().collect();
         if keys.iter().any(|key| key.check_strength().is_err()) {
@@ -294,7 +297,7 @@ impl Verifier {
         }
         let target = (method.as_str(), target.path);
         let canonical = canonical_for_client(self.profile_of(app), target, params, &keys);
-        canonical.map(Some).ok_or(Slip::KeySent)
+        canonical.map(Some).ok_or(KeySent)
     }
 
     /// Adds to the rejection of a request without `time` or `sign` how it was sent instead.
@@ -314,8 +317,8 @@ impl Verifier {
             let mut words = field.rsplit(|byte| *byte == b'-');
             words.next().is_some_and(|word| means(name, word))
         };
-        let slip = if let Err(slip) = self.shown(app, to, params) {
-            slip
+        let slip = if let Err(KeySent) = self.shown(app, to, params) {
+            Slip::KeySent
         } else if let Some(param) = misnamed {
             Slip::Misnamed(ShortText::new(param.key()))
         } else if headers.each().any(is_header) {

@@ -245,7 +245,8 @@ impl Verifier {
             // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
             let explanation = match GivenSign::new(&digits) {
                 Some(given) => self.explain(&given, None, request, may_search),
-                None => explain_form(self.profile_of(app)),
+                None if may_search() => explain_form(self.profile_of(app)),
+                None => return Err(explain_form(self.profile_of(app)).into()),
             };
             return Err(self.mismatch(explanation, request));
         };
@@ -272,6 +273,10 @@ impl Verifier {
     /// The rejection of a signature that does not match. A key that was sent is worse than that.
     fn mismatch(&self, explanation: Explanation, request: SignedRequest<'_, '_>) -> Rejection {
         let SignedRequest { app, params, .. } = request;
+        // Within the bounds of searches: anyone can send any number of wrong signatures.
+        if matches!(explanation.slip, Slip::NotSearched | Slip::TooLarge) {
+            return explanation.into();
+        }
         match self.shown(app, (request.method, request.target), params) {
             Err(KeySent) => Explanation::from(Slip::KeySent).into(),
             Ok(canonical) => {

@@ -400,6 +400,10 @@ fn the_number_of_searches_is_limited() {
     let other_key = signed_with(OLD_KEY, &format!("a=1&time={NOW}"));
     let rejection = case.post(&other_key).unwrap_err();
     assert_eq!(hint(&rejection), "hint_not_searched");
+    // Nor is the canonical string written for it, or for a `sign` in no form.
+    assert!(matches!(rejection, Rejection::SignMismatch(_, None)));
+    let formless = case.post(&format!("a=1&time={NOW}&sign=xyz")).unwrap_err();
+    assert!(matches!(formless, Rejection::SignMismatch(_, None)));
 }
 
 #[test]

@@ -31,12 +31,6 @@ pub fn find(language: Language, id: &str, args: &[(&str, &str)]) -> Option<Strin
     TEXTS.find(language, id, args)
 }
 
-/// As [`find`]; `None`, too, if the text has arguments that are not given.
-pub fn find_whole(language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
-    let (text, is_whole) = TEXTS.format(language, id, args)?;
-    is_whole.then_some(text)
-}
-
 /// A Fluent file for each language.
 pub struct Texts {
     /// In the order of [`Language::ALL`].
@@ -58,16 +52,6 @@ impl Texts {
 
     /// Formats the text of `id` with `args`; `None` if the language has no text for it.
     pub fn find(&self, language: Language, id: &str, args: &[(&str, &str)]) -> Option<String> {
-        self.format(language, id, args).map(|(text, _)| text)
-    }
-
-    /// The text, and whether no argument is missing.
-    fn format(
-        &self,
-        language: Language,
-        id: &str,
-        args: &[(&str, &str)],
-    ) -> Option<(String, bool)> {
         let bundle = self.bundle(language);
         let (message, attribute) = id.split_once('.').unzip();
         let message = bundle.get_message(message.unwrap_or(id))?;
@@ -81,7 +65,7 @@ impl Texts {
         }
         let mut missing_args = Vec::new();
         let text = bundle.format_pattern(pattern, Some(&values), &mut missing_args);
-        Some((text.into_owned(), missing_args.is_empty()))
+        Some(text.into_owned())
     }
 
     fn bundle(&self, language: Language) -> &FluentBundle<FluentResource> {
@@ -212,17 +196,6 @@ mod tests {
     fn arguments_are_put_in_as_they_are() {
         let detail = text(Language::En, "param_missing.detail", &[("name", "<b>")]);
         assert!(detail.contains("<b>"), "{detail}");
-    }
-
-    #[test]
-    fn a_text_is_whole_with_its_arguments_only() {
-        let whole = |id, args| find_whole(Language::En, id, args);
-        assert!(whole("hint_key_or_value", &[]).is_some());
-        // A choice without its argument would say what was not found.
-        for id in ["hint_cover", "hint_local_time"] {
-            assert_eq!(whole(id, &[]), None, "{id}");
-        }
-        assert!(whole("hint_cover", &[("found", "request")]).is_some());
     }
 
     #[test]

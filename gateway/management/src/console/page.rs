@@ -9,7 +9,8 @@ use ring::digest;
 use signpost_kit::page::COLOURS;
 use signpost_protocol::{
     language::Language,
-    text::{Texts, find_whole},
+    problem::ProblemCode,
+    text::{Texts, text},
 };
 
 use super::session::{Session, Sessions};
@@ -124,14 +125,13 @@ impl Reader {
         self.find(&id).unwrap_or_else(|| word.to_owned())
     }
 
-    /// A text about problems, for example the title of a code; `None` if it has arguments that are not known.
-    pub(super) fn of_problem(&self, id: &str, args: &[(&str, &str)]) -> Option<String> {
-        find_whole(self.language, id, args)
-    }
-
-    /// The title of a problem's code.
+    /// The title of a problem's code; the code itself if the contract has no such code.
     pub(super) fn title(&self, code: &str) -> String {
-        (self.of_problem(code, &[])).unwrap_or_else(|| printable(code))
+        let known = ProblemCode::of_word(code);
+        known.map_or_else(
+            || printable(code),
+            |code| text(self.language, code.as_str(), &[]),
+        )
     }
 
     /// Whether the user's role allows what this role does.

@@ -54,7 +54,12 @@ impl ProblemCode {
     /// The code whose problems have this `type`; `None` if the contract has no such code.
     #[must_use]
     pub fn of_type_uri(path: &str) -> Option<Self> {
-        let word = path.strip_prefix("/problems/")?;
+        Self::of_word(path.strip_prefix("/problems/")?)
+    }
+
+    /// The code that is written so; `None` if the contract has no such code.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
         let mut codes = Self::ALL.iter().copied();
         codes.find(|code| code.as_str() == word)
     }

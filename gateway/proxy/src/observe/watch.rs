@@ -191,10 +191,7 @@ impl SeenRequest {
     /// The same, with what the response said in this language.
     #[must_use]
     pub fn in_language(mut self, language: Language) -> Self {
-        let code = self
-            .code
-            .as_deref()
-            .and_then(|code| ProblemCode::of_type_uri(&format!("/problems/{code}")));
+        let code = self.code.as_deref().and_then(ProblemCode::of_word);
         if let (Some(said), Some(code)) = (self.said.take(), code) {
             let problem = Problem::new(code, language, &self.request_id);
             let problem = problem.detail_args(&pairs(&said.detail));

@@ -53,9 +53,8 @@ pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -
         (None, None) => NO_PROBLEM,
         (None, Some(sent)) => {
             // A backend can send any word: a label has one of the contract's codes, or `other`.
-            let mut codes = ProblemCode::ALL.iter();
-            let index = codes.position(|code| code.as_str() == sent);
-            index.map_or(OTHER_PROBLEM, |index| FIRST_CODE + index)
+            let code = ProblemCode::of_word(sent);
+            code.map_or(OTHER_PROBLEM, |code| FIRST_CODE + code as usize)
         }
     }
 }

@@ -8,7 +8,7 @@ use signpost_protocol::param::Params;
 
 use super::{
     Gateway,
-    receive::{choose_route, find_app, read_form},
+    receive::{choose_route, find_app, read_form, refuse_upgrade},
     request::Received,
 };
 use crate::{
@@ -167,9 +167,7 @@ async fn admit_and_end<'h, C: Client>(
 ) -> Result<Admitted<'h>, Rejection> {
     let rules = &gateway.policy.rules.admission;
     let admitted = admit(head.method(), head, head.body(), peer, rules)?;
-    if admitted.asks_upgrade && request.protocol != "HTTP/1.0" {
-        return Err(Rejection::UpgradeNotSupported);
-    }
+    refuse_upgrade(&admitted, request.protocol)?;
     if admitted.must_be_empty {
         read_form(gateway, &admitted, request, client).await?;
     }

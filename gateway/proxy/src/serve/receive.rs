@@ -53,10 +53,7 @@ pub async fn receive<'h, C: Client>(
     let mut admitted = check_limits_and_admit(gateway, request, peer)?;
     begin_spans(gateway, request, &mut admitted);
     request.client = admitted.origin.client;
-    // RFC 9110 section 7.8: HTTP/1.0 has no upgrade.
-    if admitted.asks_upgrade && request.protocol != "HTTP/1.0" {
-        return Err(Rejection::UpgradeNotSupported.into());
-    }
+    refuse_upgrade(&admitted, request.protocol)?;
     // Here, not with the form below: CONTRACT 7 judges such a body in step 5, before the application.
     if admitted.must_be_empty {
         // Boxed: a connection has no room for what it rarely needs.
@@ -156,6 +153,14 @@ fn begin_spans(gateway: &Gateway, request: &mut Received<'_, Head>, admitted: &m
         let (ids, clock) = (&gateway.state.ids, &*gateway.state.clock);
         let spans = RequestSpans::begin(tracer, &request.id, admitted, ids, clock);
         request.timing.spans = Some(spans);
+    }
+}
+
+/// Rejects an upgrade. RFC 9110 section 7.8: HTTP/1.0 has none.
+pub(super) fn refuse_upgrade(admitted: &Admitted<'_>, protocol: &str) -> Result<(), Rejection> {
+    match admitted.asks_upgrade && protocol != "HTTP/1.0" {
+        true => Err(Rejection::UpgradeNotSupported),
+        false => Ok(()),
     }
 }
 

@@ -289,9 +289,9 @@ fn age(millis: u64) -> String {
 
 /// A client's string, with [`KEY`] in place of the application's key, or of the one before.
 pub fn without_keys(own: &str, app: &App) -> String {
-    let previous = app.previous_key.as_ref().map(|previous| &previous.key);
-    let keys = [Some(&app.key), previous].into_iter().flatten();
-    keys.fold(own.to_owned(), |own, key| own.replace(key.expose(), KEY))
+    let own = own.to_owned();
+    app.keys()
+        .fold(own, |own, key| own.replace(key.expose(), KEY))
 }
 
 #[cfg(test)]

@@ -57,6 +57,12 @@ pub struct App {
 }
 
 impl App {
+    /// Its keys, the current one first; the one before also if its overlap has ended.
+    pub fn keys(&self) -> impl Iterator<Item = &AppKey> {
+        let previous = self.previous_key.as_ref().map(|previous| &previous.key);
+        [Some(&self.key), previous].into_iter().flatten()
+    }
+
     /// The application of single-application mode.
     pub fn single(key: AppKey) -> Self {
         Self {

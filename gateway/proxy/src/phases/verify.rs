@@ -295,8 +295,7 @@ impl Verifier {
         (method, target): (Method, Target<'_>),
         params: &Params<'_>,
     ) -> Result<Option<String>, KeySent> {
-        let previous = app.previous_key.as_ref().map(|previous| &previous.key);
-        let keys: Vec<_> = [Some(&app.key), previous].into_iter().flatten().collect();
+        let keys: Vec<_> = app.keys().collect();
         if keys.iter().any(|key| key.check_strength().is_err()) {
             return Ok(None);
         }

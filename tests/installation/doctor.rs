@@ -216,7 +216,7 @@ async fn an_application_of_the_store_is_examined_by_its_own_profile_and_audited(
     let audit = stack.command(&["audit"]);
     assert_has(&audit, &["sign", &app.ident]);
     // By option; and none.
-    // The header is missing whatever the option says; what follows is examined nevertheless.
+    // The option does not replace the missing header, but the later steps use it.
     let by_option = ["--config", config, "--app", &app.ident];
     let output = examine(&stack, &unsorted(&app.key, ""), &by_option);
     assert_has(&output, &["WRONG  app: 400 app_missing", "WRONG  sign"]);

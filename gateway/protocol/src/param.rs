@@ -64,7 +64,7 @@ impl<'a> Param<'a> {
         self.key_start == KeyStart::new(key) && self.key() == key
     }
 
-    /// The value as sent; `***` if nobody may see it, by its name, or because it is a credential.
+    /// The value as sent; `***` for a secret: by the name of the parameter, or because it is a credential.
     pub(crate) fn shown_value(&self) -> &[u8] {
         let is_named = |name: &&str| self.key().eq_ignore_ascii_case(name.as_bytes());
         let is_credential = || Credential::try_from(&*self.value()).is_ok();
@@ -387,7 +387,7 @@ pub struct DuplicatedParam;
 /// The parameters that have a meaning in a callback, each at most once. Any others are ignored. CONTRACT 3.
 pub const CALLBACK_PARAMS: [&str; 6] = ["state", "code", "error", "confirm", "iss", "provider"];
 
-/// Parameters whose values are secret: those of logins, and what else is usual. The gateway shows them to nobody.
+/// Parameters whose values are secret: those of logins, and what else is usual. The gateway never shows them.
 #[rustfmt::skip]
 const SECRET_PARAMS: [&str; 16] = [
     "token", "ticket", "code", "code_verifier", "state", "confirm", "authorization", "credential", "password",

@@ -303,7 +303,7 @@ async fn a_requests_age_is_no_fault_and_a_time_to_come_is_one() {
         assert_eq!(time.state, state, "{ago}");
         assert_eq!(time.problem.is_some(), state != StepState::Ok, "{ago}");
         assert_eq!(found.has(StepState::Wrong), ago < 0, "{}", states(&found));
-        // What follows is examined whatever the time is.
+        // The later steps are examined although the time is wrong.
         assert_eq!(found.steps.last().unwrap().step, StepName::Route, "{ago}");
         let old = found.remarks.iter().find(|remark| remark.code == "old");
         let says = says.map(|age| format!("The request is {age} old."));

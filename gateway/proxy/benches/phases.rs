@@ -24,8 +24,8 @@ use signpost_protocol::{
 };
 use signpost_proxy::measured::{
     Account, AccountDirectory, AccountStore, App, AppState, AppStore, AppStoreError, Attempts,
-    Balancer, CachedApps, Config, CredentialClaims, Method, ReplayLimits, ReplayMemory, Target,
-    VerifiedRequest, Verifier, Versions, Wanted, route,
+    Balancer, CachedApps, Config, CredentialClaims, Method, RawHeaders, ReplayLimits, ReplayMemory,
+    Target, VerifiedRequest, Verifier, Versions, Wanted, route,
 };
 use signpost_store::StoreError;
 
@@ -175,7 +175,8 @@ fn verified(verifier: &Verifier) -> VerifiedRequest {
         ..Target::default()
     };
     let now = SignTime::from_millis(NOW);
-    let verified = verifier.verify(app(0), Method::Get, target, &Params::default(), now);
+    let (params, headers) = (Params::default(), RawHeaders(b""));
+    let verified = verifier.verify(app(0), Method::Get, target, &params, &headers, now);
     verified.expect("it has no parameters")
 }
 

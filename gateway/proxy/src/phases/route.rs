@@ -317,7 +317,14 @@ mod tests {
         let target = Target::parse(b"/").unwrap();
         let now = signpost_protocol::sign::SignTime::from_millis(0);
         Verifier::new(sign_config(""))
-            .verify(app, Method::Get, target, &Default::default(), now)
+            .verify(
+                app,
+                Method::Get,
+                target,
+                &Default::default(),
+                &[("", ""); 0][..],
+                now,
+            )
             .unwrap()
     }
 

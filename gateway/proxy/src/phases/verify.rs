@@ -165,15 +165,9 @@ impl Verifier {
         method: Method,
         target: Target<'_>,
         params: &Params<'_>,
+        headers: &(impl Headers + ?Sized),
         now: SignTime,
     ) -> Result<VerifiedRequest, Rejection> {
-        if params.is_empty() {
-            return if self.config.is_always_signed(method, target.compared()) {
-                Err(Rejection::SignMissing(None))
-            } else {
-                Ok(VerifiedRequest(Verified::Unsigned(app)))
-            };
-        }
         let request = SignedRequest {
             app: &app,
             method,
@@ -181,7 +175,27 @@ impl Verifier {
             params,
             now,
         };
-        let time = read_time(params)?;
+        match self.check(request) {
+            Ok(true) => Ok(VerifiedRequest(Verified::Signed(app))),
+            Ok(false) => Ok(VerifiedRequest(Verified::Unsigned(app))),
+            Err(rejection) => {
+                Err(self.explained(rejection, request, headers, || self.may_search(request)))
+            }
+        }
+    }
+
+    /// Checks all that a request must have, and returns whether it is signed.
+    fn check(&self, request: SignedRequest<'_, '_>) -> Result<bool, Rejection> {
+        let SignedRequest { app, params, .. } = request;
+        if params.is_empty() {
+            let target = request.target.compared();
+            return if self.config.is_always_signed(request.method, target) {
+                Err(Rejection::SignMissing(None))
+            } else {
+                Ok(false)
+            };
+        }
+        let (time, now) = (read_time(params)?, request.now);
         // The window first: a request that is too old costs no hash.
         let given = self
             .check_window(time, now)
@@ -192,10 +206,10 @@ impl Verifier {
         }
         let given = given?;
         // Only after the signature: otherwise anyone could fill the memory of an application.
-        if self.profile_of(&app).replay == ReplayPolicy::Reject {
+        if self.profile_of(app).replay == ReplayPolicy::Reject {
             self.check_replay(app.id, &given, time, now)?;
         }
-        Ok(VerifiedRequest(Verified::Signed(app)))
+        Ok(true)
     }
 
     /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
@@ -205,6 +219,7 @@ impl Verifier {
         method: Method,
         target: Target<'_>,
         params: &Params<'_>,
+        headers: &(impl Headers + ?Sized),
         now: SignTime,
     ) -> [Result<(), Rejection>; 2] {
         let time = read_time(params).and_then(|time| self.check_window(time, now));
@@ -215,7 +230,9 @@ impl Verifier {
             params,
             now,
         };
-        [time, self.check_sign(request, || true).map(drop)]
+        [time, self.check_sign(request, || true).map(drop)].map(|checked| {
+            checked.map_err(|rejection| self.explained(rejection, request, headers, || true))
+        })
     }
 
     /// The application's sign profile, or the gateway's.
@@ -272,12 +289,11 @@ impl Verifier {
 
     /// The rejection of a signature that does not match. A key that was sent is worse than that.
     fn mismatch(&self, explanation: Explanation, request: SignedRequest<'_, '_>) -> Rejection {
-        let SignedRequest { app, params, .. } = request;
         // Within the bounds of searches: anyone can send any number of wrong signatures.
         if matches!(explanation.slip, Slip::NotSearched | Slip::TooLarge) {
             return explanation.into();
         }
-        match self.shown(app, (request.method, request.target), params) {
+        match self.shown(request) {
             Err(KeySent) => Explanation::from(Slip::KeySent).into(),
             Ok(canonical) => {
                 let canonical = canonical.filter(|_| self.config.shows_canonical);
@@ -289,39 +305,37 @@ impl Verifier {
 
     /// The canonical string for the client, unless it has sent a key of its application. None for a weak key: whether the
     /// request has it would let a stranger try thousands at once.
-    fn shown(
-        &self,
-        app: &App,
-        (method, target): (Method, Target<'_>),
-        params: &Params<'_>,
-    ) -> Result<Option<String>, KeySent> {
+    fn shown(&self, request: SignedRequest<'_, '_>) -> Result<Option<String>, KeySent> {
+        let SignedRequest { app, params, .. } = request;
         let keys: Vec<_> = app.keys().collect();
         if keys.iter().any(|key| key.check_strength().is_err()) {
             return Ok(None);
         }
-        let target = (method.as_str(), target.path);
+        let target = (request.method.as_str(), request.target.path);
         let canonical = canonical_for_client(self.profile_of(app), target, params, &keys);
         canonical.map(Some).ok_or(KeySent)
     }
 
-    /// Adds to the rejection of a request without `time` or `sign` how it was sent instead.
-    pub fn explained(
+    /// Adds to the rejection of a request without `time` or `sign` how it was sent instead. Whether a key was sent is
+    /// looked up within the bounds of searches.
+    fn explained(
         &self,
         mut rejection: Rejection,
-        app: &App,
-        to: (Method, Target<'_>),
-        params: &Params<'_>,
+        request: SignedRequest<'_, '_>,
         headers: &(impl Headers + ?Sized),
+        may_search: impl FnOnce() -> bool,
     ) -> Rejection {
         let Some((name, hint)) = rejection.missing() else {
             return rejection;
         };
-        let misnamed = params.iter().find(|param| means(name, param.key()));
+        let mut params = request.params.iter();
+        let misnamed = params.find(|param| means(name, param.key()));
         let is_header = |(field, _): NameAndValue<'_>| {
             let mut words = field.rsplit(|byte| *byte == b'-');
             words.next().is_some_and(|word| means(name, word))
         };
-        let slip = if let Err(KeySent) = self.shown(app, to, params) {
+        let is_key_sent = may_search() && self.shown(request).is_err();
+        let slip = if is_key_sent {
             Slip::KeySent
         } else if let Some(param) = misnamed {
             Slip::Misnamed(ShortText::new(param.key()))

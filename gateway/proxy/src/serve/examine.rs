@@ -217,15 +217,11 @@ fn verify(
     let now = gateway.state.clock.now().into();
     // With a memory of its own: the gateway's must not know a signature that was only examined.
     let verifier = Verifier::new(policy.verifier.config().clone());
-    let of_app = Arc::clone(&app);
-    let explained =
-        |rejection| verifier.explained(rejection, &of_app, (method, target), &params, head);
     if params.is_empty() {
-        let verified = verifier.verify(app, method, target, &params, now);
-        return examined.add(StepName::Sign, verified.map_err(explained));
+        let verified = verifier.verify(app, method, target, &params, head, now);
+        return examined.add(StepName::Sign, verified);
     }
-    let checked = verifier.examine(&app, method, target, &params, now);
-    let [time, sign] = checked.map(|checked| checked.map_err(explained));
+    let [time, sign] = verifier.examine(&app, method, target, &params, head, now);
     // What follows does not depend on the request's age: it is verified at its own time.
     let at = match &time {
         Err(Rejection::TimeOutOfWindow { time, .. }) => *time,
@@ -233,5 +229,5 @@ fn verify(
     };
     examined.add(StepName::Time, time);
     examined.add(StepName::Sign, sign)?;
-    verifier.verify(app, method, target, &params, at).ok()
+    verifier.verify(app, method, target, &params, head, at).ok()
 }

@@ -220,12 +220,9 @@ fn verify(
     request.timing.begin_step(Step::Verify);
     let mut params = Params::default();
     read_params(&mut params, target, form, &policy.bounds.requests)?;
-    let (verifier, method) = (&policy.verifier, admitted.method);
-    let verified = verifier.verify(Arc::clone(app), method, target, &params, now.into());
-    let headers = request.headers;
-    let verified = verified.map_err(|rejection| {
-        verifier.explained(rejection, app, (method, target), &params, headers)
-    })?;
+    let (app, method, headers) = (Arc::clone(app), admitted.method, request.headers);
+    let verifier = &policy.verifier;
+    let verified = verifier.verify(app, method, target, &params, headers, now.into())?;
     request.timing.end_step();
     Ok(verified)
 }

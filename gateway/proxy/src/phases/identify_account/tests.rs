@@ -87,7 +87,8 @@ impl Fixture {
         let target = Target::parse(path.as_bytes()).unwrap();
         let verifier = Verifier::new(sign_config(""));
         let at = SignTime::from_millis(0);
-        let verified = verifier.verify(app, Method::Get, target, &Params::default(), at);
+        let params = Params::default();
+        let verified = verifier.verify(app, Method::Get, target, &params, headers, at);
         let wanted = Wanted {
             method: Method::Get,
             version: b"",

@@ -62,11 +62,23 @@ impl Case {
         target: &str,
         body: &str,
     ) -> Result<VerifiedRequest, Rejection> {
+        self.verify_with((method, target), body, "Accept")
+    }
+
+    /// Of a request with this header, too.
+    fn verify_with(
+        &self,
+        (method, target): (Method, &str),
+        body: &str,
+        header: &str,
+    ) -> Result<VerifiedRequest, Rejection> {
+        let headers = [("Host", "a.example"), (header, "1")];
         let target = Target::parse(target.as_bytes()).unwrap();
         let params = Params::parse(target.query.as_bytes(), body.as_bytes(), 99).unwrap();
-        let now = SignTime::from_millis(NOW);
+        let (app, now) = (Arc::new(self.app.clone()), SignTime::from_millis(NOW));
+        let headers = &headers[..];
         self.verifier
-            .verify(Arc::new(self.app.clone()), method, target, &params, now)
+            .verify(app, method, target, &params, headers, now)
     }
 
     fn post(&self, body: &str) -> Result<VerifiedRequest, Rejection> {
@@ -254,14 +266,9 @@ fn of_a_weak_key_a_stranger_learns_nothing() {
 
 /// The hint about what is missing of a request with these parameters and this header.
 fn missing(case: &Case, params: &str, header: &str) -> Option<String> {
-    let rejection = case.post(params).unwrap_err();
-    let params = Params::parse(b"", params.as_bytes(), 99).unwrap();
-    let to = (Method::Post, Target::default());
-    let headers = [("Host", "a.example"), (header, "1")];
-    let explained = case
-        .verifier
-        .explained(rejection, &case.app, to, &params, &headers[..]);
-    explained.hint().map(|hint| hint.name().into_owned())
+    let sent = case.verify_with((Method::Post, "/x"), params, header);
+    let rejection = sent.unwrap_err();
+    rejection.hint().map(|hint| hint.name().into_owned())
 }
 
 #[test]
@@ -404,6 +411,11 @@ fn the_number_of_searches_is_limited() {
     assert!(matches!(rejection, Rejection::SignMismatch(_, None)));
     let formless = case.post(&format!("a=1&time={NOW}&sign=xyz")).unwrap_err();
     assert!(matches!(formless, Rejection::SignMismatch(_, None)));
+    // Nor is it looked up whether a request without `sign` has the key.
+    let without_sign = format!("time={NOW}&key={KEY}");
+    assert_eq!(missing(&case, &without_sign, "Accept"), None);
+    let later = Case::new();
+    assert!(missing(&later, &without_sign, "Accept").is_some());
 }
 
 #[test]

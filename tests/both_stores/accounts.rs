@@ -10,6 +10,7 @@ use std::{
 };
 
 use end_to_end::{
+    browser::{Browser, Decision},
     logins::{credential, log_in_by_polling, log_in_by_redirect, rejection_of},
     program::{Program, output_text},
     recording_backend::{Behaviour, RecordedRequest, RecordingBackend},
@@ -25,6 +26,8 @@ const AUTHORIZATION: &str = "acme-x-authorization";
 const ID: &str = "x-gateway-account-id";
 const USERNAME: &str = "x-gateway-account-username";
 const TYPE: &str = "x-gateway-account-type";
+const NAME: &str = "x-gateway-account-name";
+const EMAIL: &str = "x-gateway-account-email";
 
 /// The settings of Postgres with the shortest timeouts, so that an outage is noticed soon.
 const QUICK: &str = "[postgres]\nwait_seconds = 1\nstatement_seconds = 1\npool_size = 5";
@@ -128,6 +131,47 @@ async fn a_backend_gets_the_account_that_the_gateway_has_checked() {
     for secret in [sent, credential(&again), credential(&other)] {
         assert!(!log.contains(secret) && stack.store().find(secret.as_bytes()).is_none());
     }
+}
+
+#[tokio::test]
+async fn a_route_that_asks_gets_the_name_and_the_verified_e_mail_address() {
+    const GOOGLE: &str = "[providers.google]\nkind = 'google'\nissuer = 'http://$PROVIDER/google'\n\
+        scopes = ['openid', 'profile', 'email']\n\
+        client_id = 'signpost-demo'\nclient_secret = 'sandbox-only-secret'";
+    let builder = Stack::builder().backends(GOOGLE);
+    let backend = RecordingBackend::start().await;
+    let asks = "account = \"required\"\npass_profile = true";
+    let route = format!(
+        "[[versions.v1.routes]]\npath = \"/asks\"\nbackend = \"{}\"\n{asks}\n",
+        backend.address()
+    );
+    let routes = format!("{route}{}", routes(backend.address()));
+    let stack = builder.gateway(&routes).start().await;
+    let client = stack.client();
+    let name = "Jo%C3%A3o%20%E2%80%9CZ%C3%A9%E2%80%9D%20da%20Silva";
+    // Bitbucket tells no address.
+    for (provider, email) in [
+        ("google", Some("joao@sandbox.example")),
+        ("bitbucket", None),
+    ] {
+        let mut browser = Browser::for_data();
+        let url = client.login_url(&[("provider", provider)]);
+        let page = browser.open(&url).await;
+        let last = browser.decide_and_follow(&page, "joao", Decision::Allow);
+        let login = last.await.response.ok();
+        for (path, is_asked) in [("/asks", true), ("/required", false)] {
+            let call = client.get(path).authorization(credential(&login));
+            let request = forwarded(&backend, call).await;
+            let [id, ..] = account(&request);
+            assert!(id.is_some(), "{path}");
+            let profile = [NAME, EMAIL].map(|name| request.value(name));
+            let expected = [Some(name), email].map(|text| text.filter(|_| is_asked));
+            assert_eq!(profile, expected, "{provider} {path}");
+        }
+    }
+    // A client cannot claim them.
+    let call = client.get("/none").header("X-Gateway-Account-Email", "a@b");
+    assert_eq!(forwarded(&backend, call).await.value(EMAIL), None);
 }
 
 #[tokio::test]

@@ -89,6 +89,7 @@ const GATEWAY_KEYS: &[(&str, &str)] = &[
     ("versions.v1.shadow.gateway_secret", "'file:other.key'"),
     ("versions.v1.shadow.account", "'optional'"),
     ("versions.v1.shadow.pass_authorization", "true"),
+    ("versions.v1.shadow.pass_profile", "true"),
     ("versions.v1.shadow.idle_seconds", "3"),
     ("versions.v1.shadow.health.active", "false"),
     ("versions.v1.shadow.health.path", "'/up'"),

@@ -29,6 +29,7 @@ pub(crate) use self::{fault::ProviderFault, http_client::HttpClient, probe::prob
 use self::{
     issuer::{Issuer, Metadata},
     token::Tokens,
+    user::Profile,
 };
 use crate::{
     config::{
@@ -233,8 +234,8 @@ impl Provider {
         named.map_err(ProviderFault::IdToken)
     }
 
-    /// Returns the user of an ID token, which need not have the name (OpenID Connect Core 1.0 section 5.4). A user info that
-    /// does not have it, either, or not in time, fails no login.
+    /// Returns the user of an ID token, which need not have name and e-mail address (OpenID Connect Core 1.0 section 5.4). A
+    /// user info that does not have them, either, or not in time, fails no login.
     async fn user_by_id_token(
         &self,
         named: signpost_openid::User,
@@ -242,25 +243,30 @@ impl Provider {
         metadata: &Metadata,
         until: Instant,
     ) -> Result<User, ProviderFault> {
-        let signpost_openid::User { subject, name } = named;
-        let name = match (name, &metadata.discovery.userinfo_endpoint) {
-            (None, Some(url)) => {
-                let name = timeout_at(until, user::name_by_info(&self.http, &subject, url, tokens));
-                let name = async { name.await.unwrap_or(Err(ProviderFault::TooSlow)) };
-                let name = recorded("user", self.name(), url, name);
-                match self.metrics.measure(CallKind::User, name).await {
-                    // Not a missing name: the token may be another user's (OpenID Connect Core 1.0 section 5.3.2).
-                    Err(fault @ ProviderFault::OtherUser) => return Err(fault),
-                    Err(fault) => {
-                        self.log_nameless(&fault);
-                        None
-                    }
-                    Ok(name) => name,
+        let signpost_openid::User {
+            subject,
+            name,
+            email,
+        } = named;
+        let asks_email = self.config.scopes.iter().any(|scope| scope == "email");
+        let is_complete = name.is_some() && (email.is_some() || !asks_email);
+        let mut profile = Profile { name, email };
+        if let (false, Some(url)) = (is_complete, &metadata.discovery.userinfo_endpoint) {
+            let info = user::profile_by_info(&self.http, &subject, url, tokens);
+            let info = timeout_at(until, info);
+            let info = async { info.await.unwrap_or(Err(ProviderFault::TooSlow)) };
+            let info = recorded("user", self.name(), url, info);
+            match self.metrics.measure(CallKind::User, info).await {
+                // Not a missing name: the token may be another user's (OpenID Connect Core 1.0 section 5.3.2).
+                Err(fault @ ProviderFault::OtherUser) => return Err(fault),
+                Err(fault) => self.log_nameless(&fault),
+                Ok(info) => {
+                    profile.name = profile.name.or(info.name);
+                    profile.email = profile.email.or(info.email);
                 }
             }
-            (name, _) => name,
-        };
-        user::by_id_token(subject, name.as_deref())
+        }
+        user::by_id_token(subject, profile)
     }
 
     fn log_nameless(&self, fault: &ProviderFault) {
@@ -270,7 +276,7 @@ impl Provider {
                 logins,
                 provider,
                 fault,
-                "users logged in without their name"
+                "users logged in without their user info"
             );
         }
     }

@@ -124,6 +124,7 @@ pub fn account(username: &str) -> Account {
         username: self::username(username),
         provider: "bitbucket".to_owned(),
         display_name: None,
+        email: None,
         created_at: Timestamp::from_millis(5),
     }
 }
@@ -133,6 +134,7 @@ pub(crate) fn user(username: &str) -> User {
     User {
         username: self::username(username),
         display_name: None,
+        email: None,
     }
 }
 

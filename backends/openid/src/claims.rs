@@ -41,6 +41,8 @@ pub struct User {
     pub subject: String,
     /// `name`: any text.
     pub name: Option<String>,
+    /// `email`: any text, which the issuer says to have verified (`email_verified`, OIDC Core section 5.1).
+    pub email: Option<String>,
 }
 
 impl<'t> Claims<'t> {
@@ -66,10 +68,17 @@ impl<'t> Claims<'t> {
         if nonce != expected.nonce {
             return Err(TokenFault::OtherNonce);
         }
+        let is_verified = self.0.get("email_verified", ()) == Ok(Some(true));
         Ok(User {
             subject: self.subject()?,
-            // It is only shown: one of another type is no reason to refuse a login.
+            // They are only shown: one of another type is no reason to refuse a login.
             name: self.0.get("name", ()).ok().flatten(),
+            email: self
+                .0
+                .get("email", ())
+                .ok()
+                .flatten()
+                .filter(|_| is_verified),
         })
     }
 

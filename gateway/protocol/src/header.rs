@@ -25,6 +25,10 @@ pub const X_GATEWAY_ACCOUNT_USERNAME: HeaderName =
     HeaderName::from_static("x-gateway-account-username");
 /// That account's type: its provider's name, percent-encoded.
 pub const X_GATEWAY_ACCOUNT_TYPE: HeaderName = HeaderName::from_static("x-gateway-account-type");
+/// The account's display name.
+pub const X_GATEWAY_ACCOUNT_NAME: HeaderName = HeaderName::from_static("x-gateway-account-name");
+/// The account's e-mail address, verified by its provider.
+pub const X_GATEWAY_ACCOUNT_EMAIL: HeaderName = HeaderName::from_static("x-gateway-account-email");
 /// The version that the request was routed to.
 pub const X_GATEWAY_VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
 /// Why that version was selected: a [`VersionSource`](crate::version::VersionSource).

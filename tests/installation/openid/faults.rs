@@ -240,7 +240,7 @@ async fn a_name_that_cannot_be_had_fails_no_login() {
             .await;
         nameless(&log_in(&stack, "company").await.ok());
     }
-    let warned = "users logged in without their name";
+    let warned = "users logged in without their user info";
     let log = stack.log_with(Program::V1, warned).await;
     // The first fault; the others are counted within the next minute.
     let line = log.lines().find(|line| line.contains(warned)).unwrap();

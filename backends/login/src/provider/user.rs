@@ -1,4 +1,4 @@
-//! Reads the user's identifier and display name from the provider's record of the user.
+//! Reads the user's identifier, display name and e-mail address from the provider's record of the user.
 
 use http::{
     Request, StatusCode,
@@ -22,6 +22,18 @@ use crate::{
 /// Longest display name in bytes.
 const MAX_DISPLAY_NAME: usize = 255;
 
+/// Longest e-mail address in bytes (RFC 5321 section 4.5.3.1.3, without its angle brackets).
+const MAX_EMAIL: usize = 254;
+
+/// What is known of a user beside the identifier, as the provider sends it.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    /// The name to show.
+    pub(super) name: Option<String>,
+    /// The e-mail address, which the provider has verified.
+    pub(super) email: Option<String>,
+}
+
 /// Requests the record and returns the user in it: the identifier byte for byte.
 pub(super) async fn by_record(
     http: &HttpClient,
@@ -38,20 +50,38 @@ pub(super) async fn by_record(
         display_name: fields
             .iter()
             .find_map(|field| kept_name(&text(field.find(&record)?)?, MAX_DISPLAY_NAME)),
+        email: verified_email(&record).filter(is_email),
     })
 }
 
-/// Asks the provider's user info for the name to show of the user whom an ID token names.
-pub(super) async fn name_by_info(
+/// The e-mail address, if the provider says that it has verified it (OpenID Connect Core 1.0 section 5.1). Some send a
+/// text for the truth.
+fn verified_email(record: &RawValue) -> Option<String> {
+    let is_verified = ["true", "\"true\""].contains(&member(record, "email_verified")?.get());
+    text(member(record, "email")?).filter(|_| is_verified)
+}
+
+/// Whether a text can be an address: nothing of it is invisible, and it is kept whole or not at all.
+fn is_email(text: &String) -> bool {
+    let is_visible = |letter: char| !letter.is_whitespace() && !letter.is_control();
+    let is_whole = kept_name(text, MAX_EMAIL).as_ref() == Some(text);
+    is_whole && text.contains('@') && text.chars().all(is_visible)
+}
+
+/// Asks the provider's user info for the profile of the user whom an ID token names.
+pub(super) async fn profile_by_info(
     http: &HttpClient,
     subject: &str,
     user_info: &Url,
     tokens: &Tokens,
-) -> Result<Option<String>, ProviderFault> {
+) -> Result<Profile, ProviderFault> {
     let record = request(http, user_info, tokens).await?;
     // OpenID Connect Core 1.0 section 5.3.2: otherwise the access token may be another user's.
     match member(&record, "sub").and_then(text) {
-        Some(same) if same == subject => Ok(member(&record, "name").and_then(text)),
+        Some(same) if same == subject => Ok(Profile {
+            name: member(&record, "name").and_then(text),
+            email: verified_email(&record),
+        }),
         Some(_) => Err(ProviderFault::OtherUser),
         None => Err(ProviderFault::NoIdentifier {
             field: "sub".to_owned(),
@@ -60,12 +90,15 @@ pub(super) async fn name_by_info(
 }
 
 /// The user whom an ID token names.
-pub(super) fn by_id_token(subject: String, name: Option<&str>) -> Result<User, ProviderFault> {
+pub(super) fn by_id_token(subject: String, profile: Profile) -> Result<User, ProviderFault> {
     Ok(User {
         username: Username::new(subject).ok_or_else(|| ProviderFault::NoIdentifier {
             field: "sub".to_owned(),
         })?,
-        display_name: name.and_then(|name| kept_name(name, MAX_DISPLAY_NAME)),
+        display_name: profile
+            .name
+            .and_then(|name| kept_name(&name, MAX_DISPLAY_NAME)),
+        email: profile.email.filter(is_email),
     })
 }
 
@@ -107,6 +140,33 @@ fn identifier(value: Option<&RawValue>) -> Option<Username> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_e_mail_address_is_verified_and_whole() {
+        let of = |json: &str| {
+            let record: &RawValue = serde_json::from_str(json).unwrap();
+            verified_email(record).filter(is_email)
+        };
+        let with = |email: &str| of(&format!(r#"{{"email":{email:?},"email_verified":true}}"#));
+        assert_eq!(with("ada@id.example").as_deref(), Some("ada@id.example"));
+        assert!(with("林@例子.example").is_some());
+        let text = r#"{"email":"a@b","email_verified":"true"}"#;
+        assert_eq!(of(text).as_deref(), Some("a@b"));
+        let long = format!("{}@id.example", "x".repeat(255));
+        for none in ["", "ada", " a@b", "a@b\n", "a@\u{200b}b", "a b@c", &long] {
+            assert_eq!(with(none), None, "{none:?}");
+        }
+        for none in [
+            r#"{"email":"a@b"}"#,
+            r#"{"email":"a@b","email_verified":false}"#,
+            r#"{"email":"a@b","email_verified":"yes"}"#,
+            r#"{"email":"a@b","email_verified":1}"#,
+            r#"{"email":7,"email_verified":true}"#,
+            r#"{"email_verified":true}"#,
+        ] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn an_identifier_is_a_text_or_a_whole_number() {

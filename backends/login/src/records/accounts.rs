@@ -13,6 +13,8 @@ pub(crate) struct User {
     pub(crate) username: Username,
     /// The name to show, if there is one.
     pub(crate) display_name: Option<String>,
+    /// The e-mail address, if the provider has verified it.
+    pub(crate) email: Option<String>,
 }
 
 /// The stored accounts.
@@ -20,7 +22,7 @@ pub(crate) struct User {
 pub(crate) struct Accounts(pub(crate) Store);
 
 impl Accounts {
-    /// Returns this user's account with the present display name, creating it if necessary, and whether it was created.
+    /// Returns this user's account with the present display name and e-mail address, creating it if necessary, and whether it was created.
     ///
     /// Atomic: concurrent first logins of one user create exactly one account. CONTRACT 8.
     ///
@@ -39,11 +41,17 @@ impl Accounts {
         }
         // Waits for a concurrent insert, so exactly one of several callers gets the new row.
         let create = format!(
-            "INSERT INTO accounts (provider, username, display_name, created_at) VALUES ($1, $2, $3, $4) \
+            "INSERT INTO accounts (provider, username, display_name, email, created_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (provider, username) DO NOTHING RETURNING {COLUMNS}"
         );
         let (username, name) = (user.username.as_str(), user.display_name.as_deref());
-        let values = values![provider.as_str(), username, name, now];
+        let values = values![
+            provider.as_str(),
+            username,
+            name,
+            user.email.as_deref(),
+            now
+        ];
         if let Some(account) = self.0.write(&create, values).await?.pop() {
             return Ok((account, true));
         }
@@ -52,7 +60,7 @@ impl Accounts {
         Ok((account.ok_or(StoreError::Malformed("username"))?, false))
     }
 
-    /// The account, with its new display name.
+    /// The account, with its new display name and e-mail address.
     async fn find(
         &self,
         provider: &ProviderName,
@@ -62,12 +70,15 @@ impl Accounts {
         let values = values![provider.as_str(), user.username.as_str()];
         let account: Option<Account> = self.0.row(&find, values).await?;
         match account {
-            Some(account) if account.display_name != user.display_name => {
-                let rename = format!(
-                    "UPDATE accounts SET display_name = $2 WHERE id = $1 RETURNING {COLUMNS}"
+            Some(account)
+                if (&account.display_name, &account.email) != (&user.display_name, &user.email) =>
+            {
+                let update = format!(
+                    "UPDATE accounts SET display_name = $2, email = $3 WHERE id = $1 RETURNING {COLUMNS}"
                 );
-                let values = values![account.id.get(), user.display_name.as_deref()];
-                Ok(self.0.write(&rename, values).await?.pop())
+                let (name, email) = (user.display_name.as_deref(), user.email.as_deref());
+                let values = values![account.id.get(), name, email];
+                Ok(self.0.write(&update, values).await?.pop())
             }
             account => Ok(account),
         }
@@ -156,14 +167,21 @@ mod both_stores {
     }
 
     #[tokio::test]
-    async fn a_login_updates_the_display_name() {
+    async fn a_login_updates_the_display_name_and_the_e_mail_address() {
         let store = TestStore::new().await;
         let accounts = store.stores().accounts;
         let now = Timestamp::from_millis(5);
         let mut ids = HashSet::new();
-        for name in [None, Some("Ada"), Some("Ada Lovelace"), None] {
+        for (name, email) in [
+            (None, None),
+            (Some("Ada"), None),
+            (Some("Ada Lovelace"), Some("ada@id.example")),
+            (Some("Ada Lovelace"), Some("ada@new.example")),
+            (None, None),
+        ] {
             let user = User {
                 display_name: name.map(str::to_owned),
+                email: email.map(str::to_owned),
                 ..user("ada")
             };
             let (account, _) = accounts
@@ -171,6 +189,7 @@ mod both_stores {
                 .await
                 .unwrap();
             assert_eq!(account.display_name.as_deref(), name);
+            assert_eq!(account.email.as_deref(), email);
             ids.insert(account.id);
         }
         assert_eq!(ids.len(), 1);

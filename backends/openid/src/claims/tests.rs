@@ -28,6 +28,7 @@ fn payload(changes: &Value) -> Value {
         "iat": NOW,
         "name": "Ada Lovelace",
         "email": "ada@id.example",
+        "email_verified": true,
     });
     for (name, value) in changes.as_object().unwrap() {
         payload[name] = value.clone();
@@ -48,11 +49,21 @@ fn the_user_is_the_subject() {
     let expected = User {
         subject: "24400320".to_owned(),
         name: Some("Ada Lovelace".to_owned()),
+        email: Some("ada@id.example".to_owned()),
     };
     assert_eq!(user, expected);
     for name in [json!(null), json!(7), json!(["Ada"])] {
         let user = check(&payload(&json!({"name": name})).to_string());
         assert_eq!(user.unwrap().name, None, "{name}");
+    }
+    for changes in [
+        json!({"email_verified": null}),
+        json!({"email_verified": false}),
+        json!({"email_verified": "yes"}),
+        json!({"email": 7}),
+    ] {
+        let user = check(&payload(&changes).to_string());
+        assert_eq!(user.unwrap().email, None, "{changes}");
     }
 }
 

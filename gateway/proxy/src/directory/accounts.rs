@@ -32,16 +32,22 @@ pub struct Account {
     pub username: Box<str>,
     /// The provider's name, percent-encoded.
     pub provider: Box<str>,
+    /// The display name, percent-encoded.
+    pub name: Option<Box<str>>,
+    /// The verified e-mail address, percent-encoded.
+    pub email: Option<Box<str>>,
 }
 
 impl Account {
-    /// The account with this id, username and provider.
+    /// The account with this id, username and provider, of which nothing else is known.
     #[must_use]
     pub fn new(id: i64, username: &str, provider: &str) -> Self {
         Self {
             id: id.to_string().into(),
             username: percent_encoded(username),
             provider: percent_encoded(provider),
+            name: None,
+            email: None,
         }
     }
 }
@@ -64,11 +70,13 @@ fn percent_encoded(text: &str) -> Box<str> {
 
 impl From<accounts::Account> for Account {
     fn from(account: accounts::Account) -> Self {
-        Self::new(
-            account.id.get(),
-            account.username.as_str(),
-            &account.provider,
-        )
+        let encoded = |text: Option<String>| text.as_deref().map(percent_encoded);
+        let (id, username) = (account.id.get(), account.username.as_str());
+        Self {
+            name: encoded(account.display_name),
+            email: encoded(account.email),
+            ..Self::new(id, username, &account.provider)
+        }
     }
 }
 

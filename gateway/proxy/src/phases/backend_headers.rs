@@ -13,10 +13,10 @@ use http::{
 use signpost_protocol::{
     header::{
         TRACEPARENT, TRACESTATE, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-        X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP,
-        X_GATEWAY_APP_ID, X_GATEWAY_BRIDGE, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET,
-        X_GATEWAY_SHADOW, X_GATEWAY_SIGNED, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE,
-        X_REQUEST_ID,
+        X_GATEWAY_ACCOUNT_EMAIL, X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_NAME,
+        X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP, X_GATEWAY_APP_ID,
+        X_GATEWAY_BRIDGE, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_SHADOW,
+        X_GATEWAY_SIGNED, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
     },
     request_id::RequestId,
     version::Version,
@@ -29,6 +29,7 @@ use super::{
     route::{Route, RoutedRequest},
 };
 use crate::{
+    config::AccountRules,
     config::Backend,
     directory::accounts::Account,
     request::{Head, ids::RequestIds, is_named},
@@ -202,7 +203,7 @@ pub(crate) fn write_backend_headers(
     }
     write_origin(&admitted.origin, head, lines);
     if let Some(account) = account {
-        write_account(account, lines);
+        write_account(account, to.backend.account, lines);
     }
     if let Some(app) = routed.app() {
         // Writing to a Vec cannot fail.
@@ -228,14 +229,25 @@ fn write_origin(origin: &Origin, head: &Head, lines: &mut Vec<u8>) {
     }
 }
 
-/// Writes the lines of a verified account.
-pub(crate) fn write_account(account: &Account, lines: &mut Vec<u8>) {
+/// Writes the lines of a verified account, for a backend with these rules.
+pub(crate) fn write_account(account: &Account, rules: AccountRules, lines: &mut Vec<u8>) {
+    let asked = |_: &&str| rules.passes_profile;
     for (name, value) in [
-        (X_GATEWAY_ACCOUNT_ID, &account.id),
-        (X_GATEWAY_ACCOUNT_USERNAME, &account.username),
-        (X_GATEWAY_ACCOUNT_TYPE, &account.provider),
+        (X_GATEWAY_ACCOUNT_ID, Some(&*account.id)),
+        (X_GATEWAY_ACCOUNT_USERNAME, Some(&*account.username)),
+        (X_GATEWAY_ACCOUNT_TYPE, Some(&*account.provider)),
+        (
+            X_GATEWAY_ACCOUNT_NAME,
+            account.name.as_deref().filter(asked),
+        ),
+        (
+            X_GATEWAY_ACCOUNT_EMAIL,
+            account.email.as_deref().filter(asked),
+        ),
     ] {
-        write_line(lines, name.as_str().as_bytes(), value.as_bytes());
+        if let Some(value) = value {
+            write_line(lines, name.as_str().as_bytes(), value.as_bytes());
+        }
     }
 }
 

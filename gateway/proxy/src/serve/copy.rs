@@ -183,6 +183,7 @@ fn credential_to_check(
         sent: sent.to_vec(),
         app: app.id,
         accounts: Arc::clone(&accounts.directory),
+        rules: backend.account,
     }))
 }
 

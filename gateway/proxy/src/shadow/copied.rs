@@ -6,7 +6,7 @@ use signpost_protocol::{app::AppId, problem::ProblemCode};
 
 use super::{CopyPlace, send::CopyRequest};
 use crate::{
-    config::{Changes, Shadow},
+    config::{AccountRules, Changes, Shadow},
     directory::{accounts::directory::AccountDirectory, apps::App},
     request::{Method, recorder::WholeResponse, rejection::Rejection},
 };
@@ -72,6 +72,8 @@ pub struct GivenCredential {
     pub app: AppId,
     /// Where it is looked up.
     pub accounts: Arc<AccountDirectory>,
+    /// What its backend gets of the account.
+    pub rules: AccountRules,
 }
 
 signpost_protocol::hide_in_debug!(GivenCredential);

@@ -122,7 +122,9 @@ async fn add_account(copied: &mut Copied) {
     let (client, accounts, now) = (copied.client, &given.accounts, SystemClock.now());
     let checked = check_credential(&given.sent, Some(given.app), client, accounts, now).await;
     match (checked, &mut copied.copy) {
-        (Ok(claims), Ok(request)) => write_account(&claims.account, &mut request.headers),
+        (Ok(claims), Ok(request)) => {
+            write_account(&claims.account, given.rules, &mut request.headers);
+        }
         (Err(rejection), copy) => *copy = Err(rejection.into()),
         (Ok(_), Err(_)) => {}
     }

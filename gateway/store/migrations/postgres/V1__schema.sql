@@ -97,6 +97,7 @@ CREATE TABLE accounts (
     username      TEXT   NOT NULL,
     created_at    BIGINT NOT NULL,
     display_name  TEXT,
+    email         TEXT,
     UNIQUE (provider, username)
 );
 

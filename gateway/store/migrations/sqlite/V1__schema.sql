@@ -107,6 +107,7 @@ CREATE TABLE accounts (
     username      TEXT    NOT NULL, -- the provider's identifier of the person, byte for byte
     created_at    INTEGER NOT NULL, -- UTC ms
     display_name  TEXT,             -- the provider's name for the person; never identifies the account
+    email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
 

@@ -23,7 +23,7 @@ const SOME: &str = "
         (3, randomblob(32), 'ci', 'viewer', 1, 'ada', 2, NULL, NULL);
     INSERT INTO idempotency VALUES (zeroblob(32), randomblob(32), x'00ff', 1), (randomblob(32), randomblob(32), NULL, 2);
     INSERT INTO drains VALUES ('v1', '[[\"127.0.0.1:7001\",1700000000000,true]]', 1700000000000), ('v2 (canary next)', '[]', 1);
-    INSERT INTO accounts VALUES (5, 'hub', 'grüße', 1, NULL), (9, 'hub', 'ada', 2, 'Ada');
+    INSERT INTO accounts VALUES (5, 'hub', 'grüße', 1, NULL, NULL), (9, 'hub', 'ada', 2, 'Ada', 'ada@id.example');
     INSERT INTO login_keys VALUES ('redirect_cookie', randomblob(32), 1), ('another', randomblob(32), 2);
     INSERT INTO logins (state_hash, version, application_id, mode, provider, user_code, cookie_hash,
         status, account_id, account_created, finished_at, claimable_until, ticket_hash, ticket_until,

@@ -54,15 +54,17 @@ pub struct Account {
     pub provider: String,
     /// The name that the provider shows for the user, if it has one. It never identifies the account.
     pub display_name: Option<String>,
+    /// The e-mail address that the provider has verified, if it has one. It never identifies the account, either.
+    pub email: Option<String>,
     /// When the user first logged in.
     pub created_at: Timestamp,
 }
 
 /// The columns of an [`Account`], of `accounts` joined with a table that has `account_id`.
-pub const JOINED: &str = "account_id, username, accounts.provider AS account_provider, display_name, accounts.created_at AS account_created_at";
+pub const JOINED: &str = "account_id, username, accounts.provider AS account_provider, display_name, email, accounts.created_at AS account_created_at";
 
 /// The same columns, of `accounts` alone.
-pub const COLUMNS: &str = "id AS account_id, username, provider AS account_provider, display_name, created_at AS account_created_at";
+pub const COLUMNS: &str = "id AS account_id, username, provider AS account_provider, display_name, email, created_at AS account_created_at";
 
 impl FromRow for Account {
     fn from_row(row: &Row<'_>) -> Result<Self, StoreError> {
@@ -72,6 +74,7 @@ impl FromRow for Account {
             username: username.ok_or(StoreError::Malformed("username"))?,
             provider: row.get("account_provider")?,
             display_name: row.get("display_name")?,
+            email: row.get("email")?,
             created_at: row.get("account_created_at")?,
         })
     }

@@ -73,6 +73,8 @@ pub struct AccountRules {
     pub check: AccountCheck,
     /// Whether the backend gets the credential itself.
     pub passes_authorization: bool,
+    /// Whether the backend gets the display name and the e-mail address, too.
+    pub passes_profile: bool,
 }
 
 /// Whether a request must have an account. CONTRACT 9.
@@ -128,6 +130,7 @@ impl AccountRules {
     pub(super) const LOGIN: Self = Self {
         check: AccountCheck::None,
         passes_authorization: true,
+        passes_profile: false,
     };
 
     /// Reads the keys of a backend that is no login service.
@@ -140,6 +143,7 @@ impl AccountRules {
         read_all!(Self {
             check: section.choice("account", &checks, AccountCheck::None),
             passes_authorization: section.flag("pass_authorization", false),
+            passes_profile: section.flag("pass_profile", false),
         })
     }
 }

@@ -141,7 +141,12 @@ fn read_backend(
     let account = AccountRules::read(section);
     let secret = gateway_secret(section, GATEWAY_SECRET);
     let (upstream, account, secret) = (upstream.transpose()?, account?, secret?);
-    for key in [GATEWAY_SECRET, "account", "pass_authorization"] {
+    for key in [
+        GATEWAY_SECRET,
+        "account",
+        "pass_authorization",
+        "pass_profile",
+    ] {
         if upstream.is_none() && section.has(key) {
             reading.has_no_effect(section, key, "copies have no backend of their own");
         }

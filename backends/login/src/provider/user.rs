@@ -147,7 +147,9 @@ mod tests {
             let record: &RawValue = serde_json::from_str(json).unwrap();
             verified_email(record).filter(is_email)
         };
-        let with = |email: &str| of(&format!(r#"{{"email":{email:?},"email_verified":true}}"#));
+        let with = |email: &str| {
+            of(&serde_json::json!({"email": email, "email_verified": true}).to_string())
+        };
         assert_eq!(with("ada@id.example").as_deref(), Some("ada@id.example"));
         assert!(with("林@例子.example").is_some());
         let text = r#"{"email":"a@b","email_verified":"true"}"#;

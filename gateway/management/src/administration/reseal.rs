@@ -1,5 +1,5 @@
 //! Seals all keys under a new master key, while gateways run that know it and the one before.
-//! `conf/guides/operate.md`.
+//! `conf/guides/applications.md`.
 //!
 //! A run can be interrupted at any step, and repeated: what is under the new master key is not read again. It begins with
 //! the newest application, so the oldest one shows whether it has come to its end. The audit has one row of it, written

@@ -84,13 +84,6 @@ pub use crate::{
     },
 };
 
-/// Rows of the report of usage.
-pub mod usage_rows {
-    pub use crate::observe::usage::stored::{
-        Only, StoredApp, StoredClient, StoredCount, StoredUsage, count_users, is_large, read,
-    };
-}
-
 /// What the program needs besides: to start, reload and stop what serves requests.
 pub mod program {
     pub use crate::{

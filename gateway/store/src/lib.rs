@@ -11,7 +11,7 @@
 //! | [`row`] | reading columns of either database |
 //! | `value` | parameters of statements |
 //! | [`time`] | points in time |
-//! | [`tables`] | the tables that several crates call; only the gateway calls those of audit, ended logins, idempotency and sealed keys |
+//! | [`tables`] | the tables that several crates call; only the gateway calls those of audit, ended logins, idempotency, sealed keys and usage |
 //! | [`changes`] | the change feed |
 //! | [`audit`] | what is written of an operator's change |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |
@@ -46,6 +46,7 @@ pub mod tables {
     pub mod ended_logins;
     pub mod idempotency;
     pub mod sealed_keys;
+    pub mod usage;
 }
 #[doc(hidden)]
 pub mod testing;

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use signpost_kit::clock::{Clock, SystemClock, Timestamp};
 use signpost_proxy::{
-    AfterSunset, Config, MultiApplications, Sealer, Stage, Versions, default_version_warnings,
-    rfc3339, unusable_defaults, usage_rows::count_users,
+    AfterSunset, Config, Day, MultiApplications, Sealer, Stage, Versions, default_version_warnings,
+    rfc3339, unusable_defaults,
 };
-use signpost_store::{Store, error::is_encoding, tables::sealed_keys};
+use signpost_store::{
+    Store,
+    error::is_encoding,
+    tables::{sealed_keys, usage::count_users},
+};
 
 /// How long ago a version was used lately: its requests of so many days count.
 const LATELY: Duration = Duration::from_secs(7 * 86_400);
@@ -33,7 +37,8 @@ pub async fn inspect(
         let unusable = unusable_defaults(&database, &known).await?;
         let mut warnings = default_version_warnings(&unusable, &config.versions);
         for (version, what) in endings(before, &config.versions, now) {
-            let users = count_users(&database, &version, now.minus(LATELY)).await?;
+            let users =
+                count_users(&database, &version, Day::at(now.minus(LATELY)).number()).await?;
             if users > 0 {
                 warnings.push(format!(
                     "versions.{version}: {what}, and {users} applications have sent requests to it in the last 7 days: signpost \

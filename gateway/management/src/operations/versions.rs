@@ -6,9 +6,8 @@ use clap::{Args, value_parser};
 use serde::Deserialize;
 use signpost_kit::server::listener::UntilSent;
 use signpost_protocol::version::Version;
-use signpost_proxy::{
-    AppStore as _, KEEP_SHADOW_DAYS, KEEP_USAGE_DAYS, Versions, parse_since, usage_rows,
-};
+use signpost_proxy::{AppStore as _, KEEP_SHADOW_DAYS, KEEP_USAGE_DAYS, Versions, parse_since};
+use signpost_store::tables::usage;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
@@ -98,7 +97,7 @@ pub(crate) const REPORT: Operation<(), ReportInput, Summary> = Operation::read(
 async fn bounded_report(context: &Context, input: ReportInput) -> Result<Summary> {
     input.days()?;
     let place = place_of_report()?;
-    if input.app.is_none() && usage_rows::is_large(&context.store, MAX_ROWS).await? {
+    if input.app.is_none() && usage::is_large(&context.store, MAX_ROWS).await? {
         return Err(ApiError::from(Code::ReportTooLarge).into());
     }
     let mut summary = report(context, context.versions(), input).await?;

@@ -10,10 +10,10 @@ use signpost_bridge::{PathTally, Rename, Tally, tally::OTHER_APPS};
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::Version;
 use signpost_proxy::{
-    Changes, Method, PathPattern, ServedVersion, Shadow, as_rfc3339, hour_of_tallies as hour_of,
-    read_tallies, usage_rows::count_users,
+    Changes, Day, Method, PathPattern, ServedVersion, Shadow, as_rfc3339,
+    hour_of_tallies as hour_of, read_tallies,
 };
-use signpost_store::{Store, StoreError};
+use signpost_store::{Store, StoreError, tables::usage::count_users};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
@@ -126,7 +126,7 @@ impl Diff {
         let digest = wanted.changes.map_or("", |changes| changes.digest());
         let version = wanted.version.name().as_str();
         let routes = read_tallies(store, (version, wanted.to.as_str(), digest), since).await?;
-        let users = count_users(store, version, wanted.since).await?;
+        let users = count_users(store, version, Day::at(wanted.since).number()).await?;
         Ok(Self::new(wanted, since, &routes, users))
     }
 

@@ -10,9 +10,11 @@ use signpost_kit::clock::Timestamp;
 use signpost_protocol::version::VersionSource;
 use signpost_proxy::{
     Counts, Day, NO_APPLICATION, OTHER_APPLICATIONS, Stage, UnknownVersion, Versions, as_rfc3339,
-    usage_rows::{self, Only, StoredApp, StoredClient, StoredCount, StoredUsage},
 };
-use signpost_store::{Store, StoreError};
+use signpost_store::{
+    Store, StoreError,
+    tables::usage::{Only, StoredApp, StoredClient, StoredCount, StoredUsage, read},
+};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
@@ -168,7 +170,8 @@ impl Summary {
                 .map(|version| (**version.name()).clone())
                 .collect(),
         });
-        let usage = usage_rows::read(store, last.minus(days - 1), last, only.as_ref()).await?;
+        let first = last.minus(days - 1);
+        let usage = read(store, first.number()..=last.number(), only.as_ref()).await?;
         Ok(Self::new(&usage, days, now, configured))
     }
 

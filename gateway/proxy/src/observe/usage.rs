@@ -10,14 +10,12 @@
 //! | [`busiest`] | which applications a scrape shows |
 //! | [`batch`] | what is written at once |
 //! | [`writer`] | writes batches, and the last one at a stop |
-//! | [`store`] | the tables |
-//! | [`stored`] | what the report reads |
+//! | [`store`] | writes the tables, which [`signpost_store::tables::usage`] reads |
 
 mod batch;
 mod busiest;
 mod counters;
 mod store;
-pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
 pub(crate) mod writer;

@@ -1,6 +1,6 @@
 //! Versions and their report.
 
-use signpost_proxy::usage_rows;
+use signpost_store::tables::usage;
 use signpost_store::values;
 
 use super::*;
@@ -100,7 +100,7 @@ async fn a_report_of_very_many_applications_is_refused() {
     let test_store = TestStore::chosen();
     let scene = Scene::new(&test_store).await;
     let operator = scene.token(Role::Operator).await;
-    let is_large = async |number| usage_rows::is_large(&scene.store, number).await.unwrap();
+    let is_large = async |number| usage::is_large(&scene.store, number).await.unwrap();
     assert!(!is_large(1).await);
     let pinned = json!({"name": "one", "default_version": "v1"});
     let called = scene.post("/api/v1/apps/create", &operator, pinned).await;

@@ -8,13 +8,16 @@ use std::{
 
 use signpost_kit::clock::{Clock, ManualClock};
 use signpost_protocol::{app::AppId, request_id::RequestId};
-use signpost_store::{Store, testing::TestStore};
+use signpost_store::{
+    Store,
+    tables::usage::{StoredClient, StoredUsage, read},
+    testing::TestStore,
+};
 
 use super::{
     batch::{Batch, MAX_BATCH_KEYS, RowKey},
     counters::{MAX_KEYS, MAX_USER_AGENT},
     store,
-    stored::{StoredClient, StoredUsage, read},
     writer::UsageWriter,
     *,
 };
@@ -92,9 +95,13 @@ impl Counting {
 
     async fn stored(&self, store: &Store) -> StoredUsage {
         let day = Day::at(self.clock.now());
-        read(store, day.minus(KEEP_DAYS - 1), day, None)
-            .await
-            .unwrap()
+        read(
+            store,
+            day.minus(KEEP_DAYS - 1).number()..=day.number(),
+            None,
+        )
+        .await
+        .unwrap()
     }
 }
 
@@ -324,7 +331,11 @@ mod both_stores {
         let second = Day::at(counting.clock.now());
         for (day, expected) in [(first, 1), (second, 2)] {
             assert_eq!(
-                total(&read(&store, day, day, None).await.unwrap()),
+                total(
+                    &read(&store, day.number()..=day.number(), None)
+                        .await
+                        .unwrap()
+                ),
                 expected
             );
         }
@@ -332,9 +343,13 @@ mod both_stores {
             counting.clock.advance(day * days);
             // A writer that starts now deletes at its first turn.
             counting.writer(&store).turn().await;
-            let stored = read(&store, first, Day::at(counting.clock.now()), None)
-                .await
-                .unwrap();
+            let stored = read(
+                &store,
+                first.number()..=Day::at(counting.clock.now()).number(),
+                None,
+            )
+            .await
+            .unwrap();
             assert_eq!(total(&stored), counted);
             assert_eq!(stored.clients.len(), usize::from(counted > 0));
         }

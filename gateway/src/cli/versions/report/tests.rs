@@ -2,11 +2,8 @@
 
 use signpost_kit::clock::Timestamp;
 use signpost_management::reports::usage::Summary;
-use signpost_proxy::{
-    NO_APPLICATION, OTHER_APPLICATIONS, rfc3339,
-    testing::versions,
-    usage_rows::{StoredApp, StoredClient, StoredCount, StoredUsage},
-};
+use signpost_proxy::{NO_APPLICATION, OTHER_APPLICATIONS, rfc3339, testing::versions};
+use signpost_store::tables::usage::{StoredApp, StoredClient, StoredCount, StoredUsage};
 
 use super::*;
 

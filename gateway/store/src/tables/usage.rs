@@ -1,10 +1,10 @@
-//! What the report reads from the store.
+//! Counted requests and last clients, as the reports read them. The gateway writes them; days are numbered since 1970-01-01.
 
-use signpost_kit::clock::Timestamp;
+use std::ops::RangeInclusive;
+
 use signpost_protocol::version::Version;
-use signpost_store::{Store, StoreError, from_row, values};
 
-use super::Day;
+use crate::{Store, StoreError, Timestamp, from_row, values};
 
 /// Everything that the store knows of a period.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct StoredUsage {
 pub struct StoredCount {
     /// The version's name.
     pub version: String,
-    /// The application, or one of the constants beside [`super::NO_APPLICATION`].
+    /// The application's internal id, from 1 on; 0: of callbacks, -1: of applications for which a batch had no room.
     pub application: i64,
     /// Whether the requests were signed.
     pub is_signed: bool,
@@ -92,18 +92,17 @@ impl Only {
 
 const APPS: &str = "SELECT id, ident, name, state, default_version FROM applications WHERE";
 
-/// Reads the days from `first` to `last`, both included: of all applications, or of one.
+/// Reads these days, of all applications or of one.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
 pub async fn read(
     store: &Store,
-    first: Day,
-    last: Day,
+    days: RangeInclusive<i64>,
     only: Option<&Only>,
 ) -> Result<StoredUsage, StoreError> {
-    let (first, last) = (first.number(), last.number());
+    let (first, last) = (days.start(), days.end());
     let of_period = format!("day BETWEEN {first} AND {last}");
     let Some(only) = only else {
         // Neither OR nor UNION: for both, SQLite reads every application.
@@ -114,7 +113,7 @@ pub async fn read(
         return read_where(store, &of_period, "true", &apps).await;
     };
     // By each day, the primary key finds them.
-    let days = (first..=last).map(|day| day.to_string());
+    let days = days.map(|day| day.to_string());
     let days = days.collect::<Vec<_>>().join(", ");
     let (of_app, apps) = (
         only.condition(),
@@ -154,17 +153,12 @@ async fn read_where(
     })
 }
 
-/// The number of applications with requests to a version since the day of this time.
+/// The number of applications with requests to a version since this day.
 ///
 /// # Errors
 ///
 /// The store is unavailable.
-pub async fn count_users(
-    store: &Store,
-    version: &str,
-    since: Timestamp,
-) -> Result<u64, StoreError> {
-    let day = Day::at(since).number();
+pub async fn count_users(store: &Store, version: &str, day: i64) -> Result<u64, StoreError> {
     // Internal ids of applications begin at 1.
     let sql = "SELECT count(DISTINCT application) AS number FROM usage_counts \
                WHERE version = $1 AND day >= $2 AND application > 0";

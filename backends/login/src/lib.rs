@@ -106,7 +106,16 @@ mod limits;
 mod metrics;
 pub mod program;
 mod provider;
-mod records;
+mod records {
+    //! What the store holds: a type each, with its statements.
+
+    pub mod accounts;
+    pub(crate) mod applications;
+    pub(crate) mod credentials;
+    pub mod events;
+    pub(crate) mod logins;
+    pub(crate) mod own;
+}
 mod secret;
 mod service;
 pub mod testing;

@@ -23,7 +23,16 @@ pub mod console;
 pub mod doctor;
 pub mod operations;
 pub mod readiness;
-pub mod reports;
+pub mod reports {
+    //! What is read of versions, requests and gateways, for operators.
+
+    pub mod gateways;
+    pub mod rejections;
+    pub mod shadows;
+    pub mod traffic;
+    pub mod usage;
+    pub mod versions;
+}
 
 use std::sync::Arc;
 

@@ -28,10 +28,61 @@
 )]
 
 mod config;
-mod directory;
-mod downstream;
+mod directory {
+    //! Who may call: applications, and the users whose credentials the login service stored.
+
+    pub(crate) mod accounts;
+    pub(crate) mod apps;
+}
+mod downstream {
+    //! The clients' side: listeners and connections.
+
+    pub(crate) mod current;
+    pub(crate) mod http1 {
+        //! The client's side: strict HTTP/1.1. CONTRACT 2.
+        //!
+        //! | module | subject |
+        //! | --- | --- |
+        //! | [`connection`] | the connection loop: read a head, serve the request, read the next head |
+        //! | [`head`] | strict parser for the head of a request |
+        //! | [`body`] | reads the whole body of a request |
+        //! | [`exchange`] | one request: its body, its response, and whether the connection is kept alive |
+        //! | [`response`] | the only writer of response heads and framing |
+        //! | [`stream`] | the socket, the bytes read ahead, and a timer |
+
+        pub(crate) mod body;
+        pub(crate) mod connection;
+        pub(crate) mod exchange;
+        pub(crate) mod head;
+        pub(crate) mod response;
+        pub(crate) mod stream;
+    }
+    pub(crate) mod http2;
+    pub(crate) mod listeners;
+    pub(crate) mod sockets;
+}
 mod limits;
-mod observe;
+mod observe {
+    //! Observability: one [`Outcome`](outcome::Outcome) per request, and its consumers.
+    //!
+    //! | module | subject |
+    //! | --- | --- |
+    //! | [`outcome`] | the outcome of a request |
+    //! | [`access_log`] | one log line per request, and one a minute for each kind of failure |
+    //! | [`metrics`] | counts requests for `/metrics` |
+    //! | [`spans`] | the spans of a sampled request |
+    //! | [`watch`] | requests that operators watch, and the last ones that were rejected |
+    //! | [`usage`] | counts requests by application and version |
+    //! | [`per_thread`] | what each thread counts on its own |
+
+    pub(crate) mod access_log;
+    pub(crate) mod metrics;
+    pub(crate) mod outcome;
+    pub(crate) mod per_thread;
+    pub(crate) mod spans;
+    pub(crate) mod usage;
+    pub(crate) mod watch;
+}
 mod phases;
 mod request;
 mod scrape;
@@ -40,8 +91,59 @@ mod shadow;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod tls;
-mod upstream;
-mod wire;
+mod upstream {
+    //! The backends' side: chooses an address, sends the request, retries it, relays the response.
+
+    pub(crate) mod backend {
+        //! The backend's side: takes a pooled or new connection, sends the request, and reads the head and body of the response.
+        //!
+        //! | module | subject |
+        //! | --- | --- |
+        //! | [`upstream`] | sends one request, with retries on other addresses, and returns the head of the response |
+        //! | [`retry`] | decides whether a failed request is retried, and where |
+        //! | [`failure`] | failures by cause |
+        //! | [`connector`] | new connections |
+        //! | [`stream`] | a connection, with or without TLS |
+        //! | [`pool`] | idle connections |
+        //! | [`exchange`] | writes a request and reads the head of its response |
+        //! | [`backend_head`] | strict parser for the head of a response |
+        //! | [`relay`] | relays the body of a response as it arrives |
+
+        pub(crate) mod backend_head;
+        pub(crate) mod connector;
+        pub(crate) mod exchange;
+        pub(crate) mod failure;
+        pub(crate) mod pool;
+        pub(crate) mod relay;
+        pub(crate) mod retry;
+        pub(crate) mod stream;
+        pub(crate) mod upstream;
+    }
+    pub(crate) mod routing;
+    pub(crate) mod secret_rejections;
+}
+mod wire {
+    //! HTTP/1.1 on the wire, without its meaning: syntax, and reads, writes and timers of both sides.
+
+    pub(crate) mod io;
+    pub(crate) mod syntax {
+        //! The HTTP/1.1 syntax that both sides share: bytes, lines and fields, parsed strictly by RFC 9112. No I/O.
+        //!
+        //! | module | subject |
+        //! | --- | --- |
+        //! | [`bytes`] | byte classes |
+        //! | [`field`] | finds the end of a head as it arrives; a field line, and the offsets of its parts |
+        //! | [`path`] | what a path means, however it is written |
+        //! | [`framing`] | the fields that frame a body |
+        //! | [`chunked`] | decodes a chunked body |
+
+        pub(crate) mod bytes;
+        pub(crate) mod chunked;
+        pub(crate) mod field;
+        pub(crate) mod framing;
+        pub(crate) mod path;
+    }
+}
 
 pub use crate::{
     config::{

@@ -34,7 +34,6 @@ mod logins;
 mod overview;
 mod page;
 mod parts;
-mod samples;
 mod session;
 mod settings;
 mod shadows;

@@ -4,7 +4,6 @@
 //! A problem never quotes the file: if columns are mixed up, it would show keys.
 
 mod file;
-mod members;
 mod problem;
 
 use std::{
@@ -30,8 +29,7 @@ pub use self::file::read_file;
 pub use self::problem::{ImportError, Problems};
 pub(crate) use self::problem::{MAX_FILE_BYTES, Problem};
 use self::{
-    file::{LineCounter, line_breaks},
-    members::Members,
+    file::{LineCounter, Members, line_breaks},
     problem::{Field, MAX_APPLICATIONS, MAX_LINE_BYTES},
 };
 use super::{

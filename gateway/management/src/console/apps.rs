@@ -12,8 +12,9 @@ use super::{
     fields::Fields,
     links::{address, segment},
     page::{Reader, Section, page},
-    parts::{choice, field, moment, of_change, pages, state, table_of, version_choice, word_of},
-    samples::samples,
+    parts::{
+        choice, field, moment, of_change, pages, samples, state, table_of, version_choice, word_of,
+    },
     visitor::Visitor,
 };
 use crate::{

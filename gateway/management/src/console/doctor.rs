@@ -14,8 +14,7 @@ use super::{
     links::parameter,
     live::app,
     page::{Reader, Section, page},
-    parts::{field, moment, table_of, word_of},
-    samples::samples,
+    parts::{field, moment, samples, table_of, word_of},
     visitor::Visitor,
 };
 use crate::{

@@ -226,3 +226,17 @@ pub(super) fn said(reader: &Reader, query: Option<&str>) -> Markup {
         @if !word.is_empty() && text != word { p.done role="status" { (text) } }
     }
 }
+
+/// Calls by the client libraries, folded: the name of each language, and its lines.
+pub(super) fn samples(
+    reader: &Reader,
+    samples: impl Iterator<Item = (&'static str, String)>,
+) -> Markup {
+    html! {
+        h2 { (reader.text("console_samples")) }
+        p { (reader.text("console_samples_how")) }
+        @for (name, code) in samples {
+            details { summary { (name) } pre { code { (code) } } }
+        }
+    }
+}

@@ -1,7 +1,12 @@
-//! Reading a file, and the lines of its records.
+//! Reading a file, the lines of its records, and the members of one.
 
-use std::io::Read;
+use std::{fmt, io::Read};
 
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use super::problem::{ImportError, MAX_FILE_BYTES};
@@ -59,4 +64,32 @@ impl<'t> LineCounter<'t> {
 
 pub(super) fn line_breaks(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+/// The members of a JSON object in their order: names, and texts of values. A map would keep only the last of two members
+/// with the same name.
+pub(super) struct Members<'t>(pub(super) Vec<(String, &'t RawValue)>);
+
+impl<'t> Deserialize<'t> for Members<'t> {
+    fn deserialize<D: Deserializer<'t>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'t> Visitor<'t> for InOrder {
+    type Value = Members<'t>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Members<'t>, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Members(members))
+    }
 }

@@ -1,4 +1,4 @@
-//! The links of the documents, the list of the scripts, and the width of the map of the code.
+//! The links of the documents, and the list of the scripts.
 
 use std::{fs, path::Path};
 
@@ -42,15 +42,4 @@ fn every_script_has_its_line() {
         let is_listed = list.contains(&format!("`{name}`")) || list.contains(&format!("`{name} "));
         assert!(is_listed || name == "README.md", "{name}");
     }
-}
-
-/// In characters. Whoever reads the map in a terminal or in a diff sees a whole line, and no cell of a table is longer.
-const MAX_LINE: usize = 160;
-
-#[test]
-fn no_line_of_the_map_of_the_code_is_long() {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let is_long = |line: &&str| line.chars().count() > MAX_LINE;
-    let long: Vec<_> = text.lines().filter(is_long).collect();
-    assert!(long.is_empty(), "{long:#?}");
 }

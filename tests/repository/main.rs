@@ -11,3 +11,5 @@ mod deployment;
 mod documents;
 // The table of metrics, against what is served; what dashboard and alerts use of it.
 mod metrics_table;
+// How the documents are written.
+mod style;

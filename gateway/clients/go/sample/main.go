@@ -22,7 +22,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := signpost.New(signpost.Settings{URL: "http://127.0.0.1:8080", Key: strings.TrimSpace(string(key)), App: "demo"})
+	settings := signpost.Settings{URL: "http://127.0.0.1:8080", Key: strings.TrimSpace(string(key)), App: "demo"}
+	client, err := signpost.New(settings)
 	if err != nil {
 		log.Fatal(err)
 	}

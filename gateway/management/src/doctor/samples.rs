@@ -453,7 +453,7 @@ mod tests {
             ],
             [
                 r#"client.Call("GET", "/a/b", signpost.Pairs{{"a$", VALUE}})"#,
-                r#", App: "shop", Version: "v2", Profile: signpost.Profile{Layout: "pairs-key", LeaveOut: []string{"x y"}}, HeaderNames: signpost.HeaderNames{App: "X-Shop"}})"#,
+                r#", App: "shop", Version: "v2", Profile: signpost.Profile{Layout: "pairs-key", LeaveOut: []string{"x y"}}, HeaderNames: signpost.HeaderNames{App: "X-Shop"}}"#,
             ],
             [
                 r#"client.call("GET", "/a/b", List.of(Signpost.pair("a$", VALUE)))"#,

@@ -68,3 +68,5 @@ mod store_outage;
 mod cancelled_calls;
 // Metrics of the login service and of the store, and the listener that shows them.
 mod metrics_login;
+// Stores and examples of earlier releases.
+mod kept_releases;

@@ -30,6 +30,7 @@
 //! - [`project_copy`] is a copy of the project that a test may change, tag and build
 //! - [`namespaces`] of the kernel, for a test that has processes or disks of its own
 //! - [`metrics`] scrapes a program, and parses what it shows
+//! - [`kept`] is what each release leaves behind: a store and example files, which later programs must open
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
 pub mod browser;
@@ -44,6 +45,7 @@ pub mod folder;
 pub mod forward_proxy;
 pub mod html;
 pub mod http2_client;
+pub mod kept;
 mod listener;
 pub mod logins;
 pub mod metrics;

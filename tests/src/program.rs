@@ -171,10 +171,11 @@ pub fn output_text(output: &Output) -> String {
 /// When the test does not lie in a target folder.
 #[must_use]
 pub fn programs_folder() -> PathBuf {
-    let test = env::current_exe().expect("a test knows where it is");
-    // The test itself is one folder further down, in `deps`.
-    let folder = test.parent().and_then(Path::parent);
-    folder.expect("a test lies in a target folder").to_owned()
+    let this = env::current_exe().expect("a program knows where it is");
+    let folder = this.parent().expect("a file lies in a folder");
+    // A test is one folder further down, in `deps`.
+    let above = folder.parent().filter(|_| folder.ends_with("deps"));
+    above.unwrap_or(folder).to_owned()
 }
 
 /// The path of the built program of this name.

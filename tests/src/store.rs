@@ -83,6 +83,12 @@ pub trait Store: Debug + Send + Sync {
     /// The file or table that contains these bytes, raw or in hex, if any.
     fn find(&self, bytes: &[u8]) -> Option<String>;
 
+    /// All of it as SQL, which [`load`](Self::load) reads. No program may have it open.
+    fn dump(&self) -> String;
+
+    /// Replaces all of it by a dump. No program may have it open.
+    fn load(&self, dump: &str);
+
     /// Blocks all other writers until the lock is dropped.
     fn lock(&self) -> Lock;
 

@@ -1,7 +1,7 @@
 //! A stack's own database on a Postgres server, and the role that owns it.
 
 use std::{
-    process,
+    process::{self, Command},
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
@@ -10,6 +10,9 @@ use url::Url;
 
 use super::{Lock, Store, StoreKind};
 use crate::{postgres::Session, rows::Rows, waiting::WAIT_TIMEOUT};
+
+/// Debian's folder of Postgres 15.
+const BINARIES: &str = "/usr/lib/postgresql/15/bin";
 
 /// A database, and the role that owns it and has no other rights. Both are removed when this is dropped.
 #[derive(Debug)]
@@ -117,6 +120,32 @@ impl Store for PostgresStore {
             let mut rows = rows.values();
             rows.any(|row| row.contains(&text) || row.contains(&digits))
         })
+    }
+
+    fn dump(&self) -> String {
+        let mut address: Url = self.administrator.parse().expect("it was parsed before");
+        address.set_path(&self.name);
+        let options = [
+            "--inserts",
+            "--no-owner",
+            "--no-privileges",
+            "--no-comments",
+        ];
+        let mut command = Command::new(format!("{BINARIES}/pg_dump"));
+        let output = command.args(options).arg(address.as_str()).output();
+        let output = output.expect("pg_dump is installed");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        // Without the commands that only psql reads.
+        let is_kept = |line: &&str| !line.starts_with(['\\']);
+        let lines = text.lines().filter(is_kept);
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+
+    fn load(&self, dump: &str) {
+        let session = Session::open(self.address.as_str());
+        session.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+        session.query(dump);
     }
 
     fn lock(&self) -> Lock {

@@ -61,6 +61,41 @@ impl Store for SqliteStore {
         })
     }
 
+    fn dump(&self) -> String {
+        let own = "name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+        let created =
+            format!("SELECT sql, name, type FROM sqlite_master WHERE {own} ORDER BY rowid");
+        let (mut tables, mut others) = (String::new(), String::new());
+        for object in &self.query(&created).0 {
+            let [sql, name, kind] = [0, 1, 2].map(|at| object[at].as_deref().unwrap_or_default());
+            if kind != "table" {
+                others.extend([sql, ";\n"]);
+                continue;
+            }
+            tables.extend([sql, ";\n"]);
+            let columns = self.query(&format!(
+                "SELECT 'quote(\"' || name || '\")' FROM pragma_table_info('{name}')"
+            ));
+            let columns = columns.values().collect::<Vec<_>>().join(" || ',' || ");
+            for row in self
+                .query(&format!("SELECT {columns} FROM {name}"))
+                .values()
+            {
+                tables.push_str(&format!("INSERT INTO {name} VALUES ({row});\n"));
+            }
+        }
+        let version = self.query("PRAGMA user_version").number();
+        format!("{tables}{others}PRAGMA user_version = {version};\n")
+    }
+
+    fn load(&self, dump: &str) {
+        for extension in ["db", "db-wal", "db-shm"] {
+            let _ = fs::remove_file(self.file.with_extension(extension));
+        }
+        let loaded = self.open().execute_batch(&format!("BEGIN;\n{dump}COMMIT;"));
+        loaded.expect("a dump can be loaded");
+    }
+
     fn lock(&self) -> Lock {
         let connection = self.open();
         connection

@@ -156,7 +156,7 @@ async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
     for (number, oldest, starts) in [(2, 0, true), (3, 3, false)] {
         stack.store().query(&format!(
             "INSERT INTO migrations (owner, number, name, sqlite, postgres, oldest, program) \
-             VALUES ('signpost', {number}, 'V{number}__later', '', '', {oldest}, 'login-v3 v3/1.4.0') RETURNING number"
+             VALUES ('signpost', {number}, 'V{number}__later', '', '', {oldest}, 'login-v3 0.9.4') RETURNING number"
         ));
         stack.kill(Program::V1);
         if starts {
@@ -166,7 +166,7 @@ async fn a_program_that_is_too_old_for_the_store_says_so_and_does_not_start() {
         stack.restart_without_waiting(Program::V1);
         assert!(!stack.wait_for_exit(Program::V1).await.success());
         let log = stack.log(Program::V1);
-        let reason = "login-v3 v3/1.4.0 has migrated the store to V3__later of signpost. Programs need at least V3 of \
+        let reason = "login-v3 0.9.4 has migrated the store to V3__later of signpost. Programs need at least V3 of \
                       signpost now; this one ends with V1.";
         assert!(log.contains(reason), "{log}");
     }

@@ -44,6 +44,10 @@ struct Release {
     running: Running,
 }
 
+/// The numbers of both releases.
+const NUMBER: &str = env!("CARGO_PKG_VERSION");
+const NEXT: &str = "999.0.0";
+
 /// What the second release adds: a column to a shared table.
 const MIGRATION: &str = "ALTER TABLE accounts ADD COLUMN motto TEXT;\n";
 
@@ -72,10 +76,10 @@ async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_
     copy.commit("Add a version");
     copy.share_built_crates();
 
-    let folder = release(copy, &stacks[0], &version, "1.0.0");
+    let folder = release(copy, &stacks[0], &version, NUMBER);
     let mut places = Vec::new();
     for stack in stacks {
-        let first = start(&stack, &folder, &version, "1.0.0").await;
+        let first = start(&stack, &folder, &version, NUMBER).await;
         places.push(Place { stack, first });
     }
 
@@ -99,8 +103,15 @@ async fn a_version_of_the_documents_is_released_beside_older_programs_and_taken_
     }
     let list = own.join("src/lib.rs");
     replace(&list, r#"["V1__notes"]"#, r#"["V1__notes", "V2__tags"]"#);
+    let workspace = copy.path().join("Cargo.toml");
+    replace(
+        &workspace,
+        &format!("\nversion = \"{NUMBER}\"\n"),
+        &format!("\nversion = \"{NEXT}\"\n"),
+    );
+    copy.succeed("cargo", &["update", "--workspace", "--quiet", "--offline"]);
     copy.commit("Rename a field, and add columns");
-    let second = release(copy, &places[0].stack, &version, "1.1.0");
+    let second = release(copy, &places[0].stack, &version, NEXT);
     for place in places {
         let place = replace_and_take_back(place, &second, &folder, &version).await;
         if place.stack.store().kind() == StoreKind::Sqlite {
@@ -136,7 +147,7 @@ async fn replace_and_take_back(
     };
     more().await;
     let motto = "SELECT count(motto) FROM accounts";
-    let second = start(&stack, second, version, "1.1.0").await;
+    let second = start(&stack, second, version, NEXT).await;
     assert_eq!(stack.store().query(motto).number(), 0, "it has migrated");
     more().await;
     route(&stack, version, &[first.address, second.address]);
@@ -147,7 +158,7 @@ async fn replace_and_take_back(
     first.stop().await;
 
     // The way back: the older program starts on the tables that the newer one has migrated.
-    let first = start(&stack, first_folder, version, "1.0.0").await;
+    let first = start(&stack, first_folder, version, NUMBER).await;
     route(&stack, version, &[second.address, first.address]);
     more().await;
     route(&stack, version, &[first.address]);
@@ -186,7 +197,7 @@ async fn move_to_postgres(place: Place, folder: &Path, version: &str) {
     assert!(printed.lines().any(is_copied), "{printed}");
 
     let store = Some("file:target");
-    let moved = start_on(&stack, folder, version, "1.0.0", store).await;
+    let moved = start_on(&stack, folder, version, NUMBER, store).await;
     route(&stack, version, &[moved.address]);
     let call = client.get("/notes").version(version);
     let notes = call.authorization(credential(&login)).send().await.ok();
@@ -217,9 +228,11 @@ fn next_version() -> String {
     format!("v{}", versions().last().unwrap().number + 1)
 }
 
-/// Tags the copy's last commit and deploys it, with the store and provider of the stack. Returns its folder.
+/// Tags the copy's last commit, which may raise the number, and deploys the version, with the store and provider of the
+/// stack. Returns its folder.
 fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> PathBuf {
-    let tag = format!("{version}/{number}");
+    let tag = format!("v{number}");
+    let program = format!("login-{version}");
     // `cargo test --package` builds all crates with other features; the commands of backends/README.md run it. Here it
     // only has to be called.
     let bin = copy.around().join("bin");
@@ -229,13 +242,13 @@ fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> Pa
     fs::set_permissions(bin.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut tag_version = copy.command("scripts/tag-version");
-    let tagged = tag_version
-        .args([version, number])
-        .env("PATH", path)
-        .output();
-    let printed = output_text(&tagged.unwrap());
-    let test = format!("called: cargo test --locked --package login-{version}\n");
-    assert!(printed.contains(&test), "{printed}");
+    let printed = output_text(&tag_version.env("PATH", path).output().unwrap());
+    let test =
+        "called: cargo test --locked --package gateway --package login-all --package=login-v1";
+    assert!(
+        printed.contains(test) && printed.contains(&format!("={program}\n")),
+        "{printed}"
+    );
     assert_eq!(
         copy.printed("git", &["cat-file", "-t", &tag]).trim(),
         "tag",
@@ -249,6 +262,7 @@ fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> Pa
         "scripts/deploy",
         &[
             &tag,
+            &program,
             folder.to_str().unwrap(),
             "--listen",
             &address.to_string(),
@@ -263,7 +277,10 @@ fn release(copy: &ProjectCopy, stack: &Stack, version: &str, number: &str) -> Pa
     let trees = copy.printed("git", &["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
     // A second time, the folder is in the way.
-    let again = copy.run("scripts/deploy", &[&tag, folder.to_str().unwrap()]);
+    let again = copy.run(
+        "scripts/deploy",
+        &[&tag, &program, folder.to_str().unwrap()],
+    );
     assert!(output_text(&again).contains("exists already"));
 
     folder
@@ -297,7 +314,7 @@ async fn start_on(
     fs::write(&file, config.to_string()).unwrap();
 
     let program = Program::Further(format!("login-{version}").leak());
-    let instance = program.number(usize::from(number != "1.0.0"));
+    let instance = program.number(usize::from(number != NUMBER));
     let start = Program::command_at(&command[0], stack.folder());
     let arguments = ["--config".to_owned(), file.display().to_string()];
     let running = Running::start_as(instance, start, stack.folder(), &arguments);
@@ -328,10 +345,7 @@ fn assert_complete(folder: &Path, version: &str, number: &str) {
     ];
     assert_eq!(names, expected);
     let release = fs::read_to_string(folder.join("RELEASE")).unwrap();
-    assert!(
-        release.starts_with(&format!("{version}/{number}\n")),
-        "{release}"
-    );
+    assert!(release.starts_with(&format!("v{number}\n")), "{release}");
     // The program says so, too.
     let commit = release.lines().nth(1).unwrap().get(..12).unwrap();
     let program = format!("login-{version}");
@@ -340,7 +354,7 @@ fn assert_complete(folder: &Path, version: &str, number: &str) {
         .output();
     assert_eq!(
         output_text(&shown.unwrap()).trim(),
-        format!("{program} {version}/{number} ({commit}, debug)")
+        format!("{program} {number} ({commit}, debug)")
     );
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--recursive-errors=no"])

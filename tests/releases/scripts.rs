@@ -17,6 +17,9 @@ use end_to_end::{
     waiting::until,
 };
 
+/// The present number's tag.
+const TAG: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
 /// A copy with a first commit.
 fn repository(name: &str) -> ProjectCopy {
     let copy = ProjectCopy::prepare(env!("CARGO_TARGET_TMPDIR"), name);
@@ -51,62 +54,74 @@ fn write_program(path: &Path, text: &str) {
 #[test]
 fn wrong_arguments_change_nothing() {
     let copy = repository("wrong-arguments");
-    copy.succeed("git", &["tag", "v2/1.3.0"]);
-    copy.succeed("git", &["tag", "v2/1.10.0"]);
-    copy.succeed("git", &["tag", "v2/x"]);
+    copy.succeed("git", &["tag", "v999.10.0"]);
+    copy.succeed("git", &["tag", "vx"]);
     let usage = "usage: scripts/";
+    let deploy = |arguments: &[&'static str]| [&["scripts/deploy"], arguments].concat();
     for (command, reason) in [
-        (&["scripts/new-version"][..], usage),
-        (&["scripts/new-version", "3"], usage),
-        (&["scripts/new-version", "v03"], usage),
-        (&["scripts/new-version", "V3"], usage),
-        (&["scripts/new-version", "v3;id"], usage),
-        (&["scripts/new-version", "v3", "v4"], usage),
-        (&["scripts/new-version", "v1"], "backends/v1 exists already"),
-        (&["scripts/new-version", "v0"], "v0 is not newer than v"),
-        (&["scripts/tag-version", "v2"], usage),
-        (&["scripts/tag-version", "2", "1.3.0"], usage),
-        (&["scripts/tag-version", "v2", "1.3"], usage),
-        (&["scripts/tag-version", "v2", "1.3.01"], usage),
-        (&["scripts/tag-version", "v2", "v1.3.0"], usage),
-        (&["scripts/tag-version", "v99", "1.3.0"], "there is no v99"),
+        (vec!["scripts/new-version"], usage),
+        (vec!["scripts/new-version", "3"], usage),
+        (vec!["scripts/new-version", "v03"], usage),
+        (vec!["scripts/new-version", "V3"], usage),
+        (vec!["scripts/new-version", "v3;id"], usage),
+        (vec!["scripts/new-version", "v3", "v4"], usage),
         (
-            &["scripts/tag-version", "v2", "1.3.0"],
-            "v2/1.3.0 exists already",
+            vec!["scripts/new-version", "v1"],
+            "backends/v1 exists already",
         ),
+        (vec!["scripts/new-version", "v0"], "v0 is not newer than v"),
+        (vec!["scripts/dist", "login-v99"], usage),
+        (vec!["scripts/tag-version", "0.9.1"], usage),
         (
-            &["scripts/tag-version", "v2", "1.9.9"],
-            "lower than the last tag, v2/1.10.0",
+            vec!["scripts/tag-version"],
+            "lower than the last tag, v999.10.0",
         ),
-        (&["scripts/deploy"], usage),
-        (&["scripts/deploy", "v2/1.3.0"], usage),
-        (&["scripts/deploy", "v2-1.3.0", "x"], usage),
-        (&["scripts/deploy", "v2/1.3.0", "x", "--listen"], usage),
+        (deploy(&[]), usage),
+        (deploy(&["v999.10.0", "login-v2"]), usage),
+        (deploy(&["v2/1.3.0", "login-v2", "x"]), "not a tag such as"),
         (
-            &["scripts/deploy", "v2/1.3.0", "x", "--management", "7032"],
+            deploy(&["v999.10.0", "login", "x"]),
+            "not a program such as",
+        ),
+        (deploy(&["v999.10.0", "login-v2", "x", "--listen"]), usage),
+        (
+            deploy(&["v999.10.0", "login-v2", "x", "--management", "7032"]),
             "7032 is not an IP address and a port",
         ),
         (
-            &["scripts/deploy", "v2/1.3.0", "x", "--listen", "7012"],
+            deploy(&["v999.10.0", "login-v2", "x", "--listen", "7012"]),
             "not an IP address and a port",
         ),
-        (&["scripts/deploy", "v2/1.3.0", "x", "--other"], usage),
-        (&["scripts/deploy", "v2/1.3.0", "a b"], "a unit cannot name"),
+        (deploy(&["v999.10.0", "login-v2", "x", "--other"]), usage),
         (
-            &["scripts/deploy", "v2/1.3.0", "conf"],
+            deploy(&["v999.10.0", "login-v2", "a b"]),
+            "a unit cannot name",
+        ),
+        (
+            deploy(&["v999.10.0", "login-v2", "conf"]),
             "conf exists already",
         ),
         (
-            &["scripts/deploy", "v2/1.3.0", "x", "--config", "none"],
+            deploy(&["v999.10.0", "login-v2", "x", "--config", "none"]),
             "none cannot be read",
         ),
         (
-            &["scripts/deploy", "v2/7.0.0", "x"],
-            "there is no tag v2/7.0.0",
+            deploy(&["v999.10.0", "login-v99", "x"]),
+            "v999.10.0 has no conf/v99.toml",
+        ),
+        (
+            deploy(&["v998.0.0", "signpost", "x"]),
+            "there is no tag v998.0.0",
         ),
     ] {
-        assert_rejected(&copy, command, reason);
+        assert_rejected(&copy, &command, reason);
     }
+    copy.succeed("git", &["tag", TAG]);
+    assert_rejected(
+        &copy,
+        &["scripts/tag-version"],
+        &format!("{TAG} exists already"),
+    );
     assert_eq!(
         copy.printed("git", &["tag"]).lines().count(),
         3,
@@ -120,7 +135,7 @@ fn a_changed_tree_is_rejected() {
     fs::write(copy.path().join("notes.txt"), "not committed").unwrap();
     for command in [
         &["scripts/new-version", "v900"][..],
-        &["scripts/tag-version", "v2", "1.3.0"],
+        &["scripts/tag-version"],
     ] {
         let output = copy.run(command[0], &command[1..]);
         let printed = output_text(&output);
@@ -180,7 +195,7 @@ fn versions_are_ordered_by_number_and_a_failure_leaves_a_clean_tree() {
 #[tokio::test]
 async fn an_interrupted_or_failed_build_leaves_nothing() {
     let copy = repository("interrupted-build");
-    copy.succeed("git", &["tag", "v2/1.3.0"]);
+    copy.succeed("git", &["tag", "v0.1.0"]);
     let release = copy.around().join("release");
     let release = release.to_str().unwrap();
     let path = |folder: &str| {
@@ -199,7 +214,7 @@ async fn an_interrupted_or_failed_build_leaves_nothing() {
 
     let mut deploy = copy.command("scripts/deploy");
     let deploy = deploy
-        .args(["v2/1.3.0", release])
+        .args(["v0.1.0", "login-v2", release])
         .env("PATH", path("endless"));
     let mut running = deploy.stderr(Stdio::piped()).spawn().unwrap();
     until("the build to begin", || async {
@@ -212,16 +227,18 @@ async fn an_interrupted_or_failed_build_leaves_nothing() {
 
     let mut deploy = copy.command("scripts/deploy");
     let deploy = deploy
-        .args(["v2/1.3.0", release])
+        .args(["v0.1.0", "login-v2", release])
         .env("PATH", path("failing"));
     assert_eq!(deploy.status().unwrap().code(), Some(101));
     assert_nothing_left(&copy);
 
     // Without passing tests there is no tag.
     let mut tag = copy.command("scripts/tag-version");
-    let tag = tag.args(["v2", "1.4.0"]).env("PATH", path("failing"));
-    assert_eq!(tag.status().unwrap().code(), Some(1));
-    assert_eq!(copy.printed("git", &["tag"]).trim(), "v2/1.3.0");
+    assert_eq!(
+        tag.env("PATH", path("failing")).status().unwrap().code(),
+        Some(1)
+    );
+    assert_eq!(copy.printed("git", &["tag"]).trim(), "v0.1.0");
 }
 
 /// Neither a release nor a part of one, and no further work tree.
@@ -243,9 +260,9 @@ fn a_release_has_its_program_configuration_and_unit() {
     let bin = copy.around().join("building");
     write_program(
         &bin.join("cargo"),
-        "#!/bin/sh\n[ \"$1\" = build ] || exit 0\nwhile [ $# -gt 1 ]; do\n    case $1 in --target-dir) target=$2 ;; --bin) bin=$2 ;; esac\n    \
-         shift\ndone\nmkdir -p \"$target/dist\"\nprintf '#!/bin/sh\\necho \"%s\"\\n' \"$SIGNPOST_RELEASE\" \
-         >\"$target/dist/$bin\"\n",
+        "#!/bin/sh\n[ \"$1\" = build ] || exit 0\nwhile [ $# -gt 1 ]; do\n    case $1 in --target) host=$2 ;; --bin) bin=$2 ;; esac\n    \
+         shift\ndone\nmkdir -p \"$CARGO_TARGET_DIR/$host/dist\"\nprintf '#!/bin/sh\\necho \"%s\"\\n' \"$SIGNPOST_RELEASE\" \
+         >\"$CARGO_TARGET_DIR/$host/dist/$bin\"\n",
     );
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let addresses = [
@@ -254,37 +271,32 @@ fn a_release_has_its_program_configuration_and_unit() {
         "--management",
         "127.0.0.1:7501",
     ];
-    for (name, program, unit) in [
-        ("v2", "login-v2", "login-v2-1.3.0.service"),
-        ("gateway", "signpost", "signpost-1.3.0.service"),
-    ] {
-        let tag = format!("{name}/1.3.0");
-        let mut tag_version = copy.command("scripts/tag-version");
-        let tagged = tag_version.args([name, "1.3.0"]).env("PATH", &path);
-        assert!(tagged.status().unwrap().success());
-        let commit = copy.printed("git", &["rev-parse", "--short=12", "HEAD"]);
-        let shown = format!("{tag} ({})", commit.trim());
-        assert_eq!(copy.printed("scripts/release", &[program]).trim(), shown);
-
+    let mut tag_version = copy.command("scripts/tag-version");
+    assert!(tag_version.env("PATH", &path).status().unwrap().success());
+    let commit = copy.printed("git", &["rev-parse", "--short=12", "HEAD"]);
+    let shown = format!("{} ({})", &TAG[1..], commit.trim());
+    assert_eq!(copy.printed("scripts/release", &[]).trim(), shown);
+    for (name, program) in [("v2", "login-v2"), ("gateway", "signpost")] {
         let folder = copy.around().join(format!("release-of-{name}"));
         let _ = fs::remove_dir_all(&folder);
         let mut deploy = copy.command("scripts/deploy");
-        let deploy = deploy.arg(&tag).arg(&folder).args(addresses);
+        let deploy = deploy.args([TAG, program]).arg(&folder).args(addresses);
         let output = deploy.env("PATH", &path).output().unwrap();
         assert!(output.status.success(), "{}", output_text(&output));
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
         assert!(read(program).contains(&shown), "{}", read(program));
-        assert!(read("RELEASE").starts_with(&format!("{tag}\n")));
+        assert!(read("RELEASE").starts_with(TAG));
         let configuration = read(&format!("{name}.toml"));
         for address in ["7500", "7501"] {
             let line = format!("\nlisten = \"127.0.0.1:{address}\"\n");
             assert!(configuration.contains(&line), "{configuration}");
         }
-        let path = folder.join(unit).display().to_string();
+        let unit = format!("{program}-{}.service", &TAG[1..]);
+        let path = folder.join(&unit).display().to_string();
         let verified = ["verify", "--recursive-errors=no", &path];
         assert_eq!(copy.printed("systemd-analyze", &verified), "", "{path}");
         // The unit names this version only, and its own paths.
-        let unit = read(unit);
+        let unit = read(&unit);
         let file = folder.join(format!("{name}.toml"));
         assert!(unit.contains(&format!("{} ", folder.join(program).display())));
         assert!(unit.contains(&format!("--config {}\n", file.display())));
@@ -299,7 +311,8 @@ fn a_release_has_its_program_configuration_and_unit() {
     let deploy = |text: &str| {
         fs::write(&own, text).unwrap();
         let mut deploy = copy.command("scripts/deploy");
-        let deploy = deploy.arg("v2/1.3.0").arg(&folder).args(&addresses[..2]);
+        let deploy = deploy.args([TAG, "login-v2"]).arg(&folder);
+        let deploy = deploy.args(&addresses[..2]);
         let deploy = deploy.arg("--config").arg(&own).env("PATH", &path);
         deploy.output().unwrap()
     };
@@ -317,18 +330,17 @@ fn a_release_has_its_program_configuration_and_unit() {
         &copy,
         &[
             "scripts/deploy",
-            "gateway/1.3.0",
+            TAG,
+            "signpost",
             "x",
             "--listen",
             "127.0.0.1:7500",
         ],
         "needs --management",
     );
-    // A changed tree, or a commit without a tag, is no release.
+    // A changed tree is no release.
     fs::write(copy.path().join("CHANGELOG.md"), "changed").unwrap();
-    assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
-    copy.commit("Change");
-    assert_eq!(copy.printed("scripts/release", &["signpost"]), "");
+    assert_eq!(copy.printed("scripts/release", &[]), "");
 }
 
 /// `scripts/run` in a copy; it ends with this.

@@ -17,7 +17,7 @@
 //! | [`machine`] | the machine: its set-up and description |
 //! | [`report`] | tables, targets, chart |
 //! | [`capacity`] | what one machine serves, by kind and size of the store |
-//! | [`train`] | gathers the profile that `scripts/dist` builds with |
+//! | [`train`] | gathers the profile that `scripts/dist --profile-guided` builds with |
 
 pub mod capacity;
 pub mod case;

@@ -230,12 +230,12 @@ fn logrotate_signals_every_unit() {
     let patterns: Vec<_> = patterns.iter().map(|one| one.trim_matches('\'')).collect();
     let deploy = read("scripts/deploy");
     let named = deploy.lines().find_map(|line| line.strip_prefix("name="));
-    // name=$program-${tag#*/}.service
+    // name=$program-${tag#v}.service
     let deployed = named.unwrap();
     let deployed = deployed
         .replace("$program", "login-v2")
-        .replace("${tag#*/}", "1.3.0");
-    assert_eq!(deployed, "login-v2-1.3.0.service");
+        .replace("${tag#v}", "0.9.1");
+    assert_eq!(deployed, "login-v2-0.9.1.service");
     let systemd = fs::read_dir(root().join("conf/systemd")).unwrap();
     let units = systemd.map(|file| file.unwrap().file_name().into_string().unwrap());
     let units = units.filter(|name| name.ends_with(".service"));

@@ -11,7 +11,11 @@ fn verify(name: &str, content: &str, started_as: &str) -> String {
     let folder = Folder::create();
     let built = Program::Gateway.path();
     let built = built.parent().unwrap().display();
-    let content = content.replace("/usr/local/bin/", &format!("{built}/"));
+    let content = ["ExecStart=", "ExecReload="]
+        .iter()
+        .fold(content.to_owned(), |text, key| {
+            text.replace(key, &format!("{key}{built}/"))
+        });
     folder.write(name, &content);
     let verified = Command::new("systemd-analyze")
         .args(["verify", "--recursive-errors=no"])

@@ -71,6 +71,7 @@ fn wrong_arguments_change_nothing() {
         ),
         (vec!["scripts/new-version", "v0"], "v0 is not newer than v"),
         (vec!["scripts/dist", "login-v99"], usage),
+        (vec!["scripts/package", "x"], usage),
         (vec!["scripts/tag-version", "0.9.1"], usage),
         (
             vec!["scripts/tag-version"],
@@ -136,6 +137,7 @@ fn a_changed_tree_is_rejected() {
     for command in [
         &["scripts/new-version", "v900"][..],
         &["scripts/tag-version"],
+        &["scripts/package"],
     ] {
         let output = copy.run(command[0], &command[1..]);
         let printed = output_text(&output);

@@ -11,6 +11,7 @@
 
 mod containers;
 mod load;
+mod packages;
 
 use std::{env, future::ready, time::Duration};
 

@@ -28,7 +28,7 @@
 //! - [`observe`] reads the files in `conf/observe`: the table of metrics, the dashboard, the rules;
 //!   [`prometheus`] is a real Prometheus that scrapes the programs
 //! - [`project_copy`] is a copy of the project that a test may change, tag and build
-//! - [`namespaces`] of the kernel, for a test that has processes or disks of its own
+//! - [`namespaces`] of the kernel, for a test that has processes or disks of its own; [`machine`] is a systemd in them
 //! - [`metrics`] scrapes a program, and parses what it shows
 //! - [`kept`] is what each release leaves behind: a store and example files, which later programs must open
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
@@ -48,6 +48,7 @@ pub mod http2_client;
 pub mod kept;
 mod listener;
 pub mod logins;
+pub mod machine;
 pub mod metrics;
 pub mod namespaces;
 pub mod observe;

@@ -2,7 +2,7 @@
 //! clean Debian, unpacked where there is no compiler, loaded into a container engine.
 
 use std::{
-    fs,
+    env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -69,11 +69,8 @@ fn debian(folder: &Path) -> PathBuf {
     fs::create_dir(&clean).unwrap();
     let mut make = Command::new(root().join("scripts/debian-root"));
     run(make.arg(&archive).args(["systemd", "ca-certificates"]));
-    run(Command::new("tar")
-        .arg("-xf")
-        .arg(archive)
-        .arg("-C")
-        .arg(&clean));
+    let mut unpack = Command::new("tar");
+    run(unpack.arg("-xf").arg(archive).arg("-C").arg(&clean));
     // Without the users of this machine.
     for file in ["passwd", "group"] {
         let own = format!("usr/share/base-passwd/{file}.master");
@@ -116,17 +113,16 @@ async fn a_release_is_installed_upgraded_removed_and_loaded() {
     let [first, next] = releases(folder.path());
     let machine = Machine::start(&debian(folder.path()), |upper| {
         for (release, name) in [(&first, "first"), (&next, "next")] {
-            let target = upper.join(FILES).join(name);
-            fs::create_dir_all(target.parent().unwrap()).unwrap();
-            run(Command::new("cp").arg("-r").arg(release).arg(target));
+            fs::create_dir_all(upper.join(FILES)).unwrap();
+            let mut copy = Command::new("cp");
+            run(copy
+                .arg("-r")
+                .arg(release)
+                .arg(upper.join(FILES).join(name)));
         }
         // It would wait for a network that is not there.
-        let units = upper.join("etc/systemd/system");
-        symlink(
-            "/dev/null",
-            units.join("systemd-networkd-wait-online.service"),
-        )
-        .unwrap();
+        let unit = "etc/systemd/system/systemd-networkd-wait-online.service";
+        symlink("/dev/null", upper.join(unit)).unwrap();
     })
     .await;
     the_sums_are_right_and_the_archive_runs_without_a_compiler(&machine);
@@ -137,13 +133,9 @@ async fn a_release_is_installed_upgraded_removed_and_loaded() {
 }
 
 fn the_sums_are_right_and_the_archive_runs_without_a_compiler(machine: &Machine) {
-    let files = format!("/{FILES}/first");
-    machine.run(
-        &files,
-        "sha256sum --check SHA256SUMS; ! command -v cc cargo git",
-    );
     let start = format!(
-        "tar -xf /{FILES}/first/signpost-{NUMBER}-linux-*.tar.gz; cd signpost-*; \
+        "(cd /{FILES}/first; sha256sum --check SHA256SUMS); [ -z \"$(command -v cc cargo git)\" ]; \
+         tar -xf /{FILES}/first/signpost-{NUMBER}-linux-*.tar.gz; cd signpost-*; \
          scripts/run --port 9000 >printed 2>&1 & run=$!; \
          until grep 'Ctrl-C stops everything' printed; do kill -0 $run; sleep 0.1; done; \
          bin/signpost login --user ada --config data/conf/gateway.toml --output data/credential; \
@@ -205,26 +197,22 @@ fn packages_are_removed(machine: &Machine) {
 
 /// The archive is started as the image that scripts/Dockerfile makes, which the stack runs.
 fn images_are_loaded(release: &Path) {
+    let docker = |arguments: &[&str]| run(Command::new("docker").args(arguments));
+    let images = env::var("SIGNPOST_IMAGES").expect("scripts/compose-test runs this");
     for (program, service) in [("signpost", "gateway"), ("login-v1", "login-v1")] {
         let name = format!("signpost-{service}:{NUMBER}");
         let archive = release.join(format!("signpost-{service}-{NUMBER}.oci.tar"));
-        run(Command::new("docker")
-            .args(["load", "--input"])
-            .arg(archive));
-        let version = run(Command::new("docker").args(["run", "--rm", &name, "--version"]));
-        assert!(
-            version.starts_with(&format!("{program} {NUMBER}")),
-            "{version}"
-        );
+        docker(&["load", "--input", archive.to_str().unwrap()]);
+        let version = docker(&["run", "--rm", &name, "--version"]);
+        let expected = format!("{program} {NUMBER}");
+        assert!(version.starts_with(&expected), "{version}");
         let described = |image: &str| {
-            let inspect = ["image", "inspect", "--format", "{{json .Config}}", image];
-            let config: Value =
-                serde_json::from_str(&run(Command::new("docker").args(inspect))).unwrap();
+            let printed = docker(&["image", "inspect", "--format", "{{json .Config}}", image]);
+            let config: Value = serde_json::from_str(&printed).unwrap();
             ["User", "Entrypoint", "Cmd", "Healthcheck", "StopSignal"]
                 .map(|key| config[key].clone())
         };
-        let images = std::env::var("SIGNPOST_IMAGES").expect("scripts/compose-test runs this");
         assert_eq!(described(&name), described(&format!("{images}-{service}")));
-        run(Command::new("docker").args(["image", "rm", &name]));
+        docker(&["image", "rm", &name]);
     }
 }

@@ -49,7 +49,10 @@ use signpost_kit::{
 };
 use signpost_management::{administration::inspect::inspect, operations::audit::AuditSearch};
 use signpost_protocol::language::Language;
-use signpost_proxy::{Config, MultiApplications, parse_since, program::Applications};
+use signpost_proxy::{
+    Config, MultiApplications, parse_since,
+    program::{Applications, FAMILIES},
+};
 use signpost_release::RELEASE;
 use signpost_store::{Store, error::is_encoding};
 
@@ -166,6 +169,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => run_server(arguments, reopen),
         Command::Shared(command) => command.run(
             || Config::keys(|key| needs_restart(key, &[key])),
+            &FAMILIES,
             |file| {
                 let config = Config::load(file)?;
                 check_output(&config.log, file)?;

@@ -643,6 +643,36 @@ fn a_closed_pipe_ends_a_command_quietly_and_a_full_disk_is_reported() {
 }
 
 #[test]
+fn metrics_explains_every_metric_for_people_and_for_programs() {
+    let folder = Folder::create();
+    let run = |program: Program, arguments: &[&str]| {
+        program.run(folder.path(), &[&["metrics"], arguments].concat())
+    };
+    let printed = text(&run(Program::Gateway, &["limited", "http2"]));
+    let expected = "signpost_http2_streams  gauge\n    Open HTTP/2 streams.\n\
+                    signpost_rate_limited_total  counter, by limit\n    Requests rejected by a rate limit: \
+                    unsigned, address, app, path, replay_memory.";
+    assert_eq!(printed, expected);
+    for program in [Program::Gateway, Program::V1, Program::V2, Program::All] {
+        let printed = text(&run(program, &["--json", "signpost_build"]));
+        let metrics: Value = serde_json::from_str(&printed).unwrap();
+        let build = serde_json::json!([{
+            "name": "signpost_build_info",
+            "type": "info",
+            "labels": ["program", "version"],
+            "meaning": "The program. version has its release, commit and profile, as --version prints them.",
+        }]);
+        assert_eq!(metrics, build, "{program:?}");
+        let unknown = run(program, &["no_metric"]);
+        assert_eq!(unknown.status.code(), Some(1));
+        let error = String::from_utf8_lossy(&unknown.stderr);
+        let expected = "no metric contains \"no_metric\"; without TEXT, every metric is printed";
+        assert_eq!(error.trim(), expected);
+        assert!(unknown.stdout.is_empty());
+    }
+}
+
+#[test]
 fn keys_explains_every_key_for_people_and_for_programs() {
     let folder = Folder::create();
     let run = |program: Program, arguments: &[&str]| {

@@ -1,5 +1,4 @@
-//! The table of metrics in `conf/observe/README.md`: it lists what the programs serve, and the dashboard and the rules use
-//! nothing else. #15
+//! The command `metrics`: it describes what the programs serve, and the dashboard and the rules use nothing else. #15
 
 mod label_values;
 
@@ -9,7 +8,7 @@ use end_to_end::{
     certificates::Authority,
     logins::{credential, log_in_by_polling, log_in_by_redirect},
     metrics::Scrape,
-    observe::{Documented, Owner, dashboard, documented, promql::uses, read, rules},
+    observe::{Documented, dashboard, documented, documented_by, promql::uses, read, rules},
     port::free_address,
     program::Program,
     stack::Stack,
@@ -18,12 +17,10 @@ use end_to_end::{
 /// Labels that Prometheus adds to each series.
 const OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
 
-/// What differs between the table's metrics of a program and those that it serves.
-fn differences(scrape: &Scrape, owner: Owner) -> Vec<String> {
-    let documented: Vec<_> = documented()
-        .into_iter()
-        .filter(|metric| metric.owner == owner || metric.owner == Owner::Every)
-        .collect();
+/// What differs between the metrics that a program describes and those that it serves.
+fn differences(scrape: &Scrape, program: Program) -> Vec<String> {
+    let documented = documented_by(program);
+    assert!(documented.len() > 20, "{documented:#?}");
     let mut found = Vec::new();
     for (name, kind) in scrape.families() {
         match documented.iter().find(|metric| metric.name == *name) {
@@ -87,7 +84,7 @@ fn unsuffixed(series: &str) -> &str {
 
 /// A gateway with as many kinds of samples as possible: many applications, routes, TLS, rate limits, an account.
 #[tokio::test]
-async fn the_gateway_serves_what_the_table_says() {
+async fn the_gateway_serves_what_it_describes() {
     let certificate = Authority::new("Test authority").issue(&["api.example.com"]);
     let toml = format!(
         "listen = [
@@ -121,12 +118,12 @@ async fn the_gateway_serves_what_the_table_says() {
     let forged = client.get("/user").sign_given("0").send().await;
     forged.problem(403, "sign_mismatch");
     let scrape = Scrape::of(stack.addresses().management).await;
-    let differences = differences(&scrape, Owner::Gateway);
+    let differences = differences(&scrape, Program::Gateway);
     assert!(differences.is_empty(), "{differences:#?}");
 }
 
 #[tokio::test]
-async fn the_login_service_serves_what_the_table_says() {
+async fn the_login_service_serves_what_it_describes() {
     for programs in [&[Program::V1, Program::V2][..], &[Program::All]] {
         let addresses: Vec<_> = programs.iter().map(|_| free_address()).collect();
         let mut builder = Stack::builder();
@@ -142,7 +139,7 @@ async fn the_login_service_serves_what_the_table_says() {
         log_in_by_polling(&client, "ada").await;
         log_in_by_redirect(&client, "grace").await;
         for (program, address) in programs.iter().zip(&addresses) {
-            let differences = differences(&Scrape::of(*address).await, Owner::LoginService);
+            let differences = differences(&Scrape::of(*address).await, *program);
             assert!(differences.is_empty(), "{program}: {differences:#?}");
         }
     }

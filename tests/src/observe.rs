@@ -1,16 +1,16 @@
-//! The files in `conf/observe`: the table of metrics, the dashboard and the rules, and what these use of the table.
+//! The metrics that the programs describe; the dashboard and the rules in `conf/observe`, and what these use of them.
 
 mod dashboard;
+mod documented;
 pub mod promql;
 mod rules;
-mod table;
 
 use std::fs;
 
 pub use self::{
     dashboard::{Panel, Query, dashboard},
+    documented::{Documented, documented, documented_by},
     rules::{Rule, rules},
-    table::{Documented, Owner, documented},
 };
 use crate::documents::root;
 

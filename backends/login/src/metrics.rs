@@ -17,6 +17,7 @@ pub(crate) mod own;
 pub(crate) mod providers;
 pub(crate) mod requests;
 
+pub(crate) use self::families::FAMILIES;
 use self::{checks::WaitingChecks, own::OwnMetrics, providers::Providers, requests::Requests};
 
 /// The counters of a process.

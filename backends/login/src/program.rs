@@ -29,6 +29,7 @@ use self::{
 use crate::{
     config::Config,
     http::{Configured, Version, Versions},
+    metrics::FAMILIES,
     records::accounts::providers_with_accounts,
     service::Service,
 };
@@ -144,6 +145,7 @@ fn run_command(matches: &ArgMatches, versions: &Versions) -> anyhow::Result<Exit
     let mut online = (Vec::new(), true);
     let code = SharedCommand::from_arg_matches(matches)?.run(
         || Config::keys(|root| versions.read(root), &versions.examples()),
+        &[FAMILIES],
         |file| {
             let config = load(file)?;
             check_output(&config.log, file)?;

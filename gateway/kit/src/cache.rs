@@ -24,6 +24,7 @@ use std::{
 
 use signpost_store::{Change, StoreError, Topic};
 
+pub(crate) use self::counts::FAMILIES;
 pub use self::{
     counts::{CacheStatus, Lookup, write_caches},
     freshness::{BACK_OFF, DEFAULT_STALE, MAX_STALE},

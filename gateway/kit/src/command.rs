@@ -1,6 +1,6 @@
 //! The commands that all programs have, and the output and exit codes of all commands.
 
-mod keys;
+mod listing;
 
 use std::{
     io::{self, Write as _},
@@ -10,9 +10,11 @@ use std::{
 
 use clap::{Args, Subcommand};
 
+pub use self::listing::{Entry, Selection};
 use crate::{
     config::keys::Key,
     log::writer::write_final_line,
+    metrics::{self, Families},
     reload::control::{self, Verb},
     server::health::{self, HealthAddress},
 };
@@ -42,28 +44,24 @@ pub enum SharedCommand {
     /// Check whether the running program is ready to serve requests; exit code 0 or 1.
     Health(ConfigFile),
     /// Print the keys of the configuration file: allowed values, default, meaning, and whether a reload applies a change
-    /// or a new process is needed.
-    Keys {
-        /// Print only keys that contain this text, for example health or connections.per, or that begin with this name as
-        /// a file has it, for example versions.v1. Exit code 1 if there is none.
-        #[arg(value_name = "TEXT")]
-        texts: Vec<String>,
-        /// Print JSON: a list of objects with key, meaning, unit, allowed, default and reload (whether a reload applies it).
-        #[arg(long)]
-        json: bool,
-    },
+    /// or a new process is needed. TEXT can be a key as a file has it, for example versions.v1.backend.
+    Keys(Selection),
+    /// Print the metrics: name as in Prometheus' text format, type, labels, meaning. Those that a version of the login
+    /// service makes itself, signpost_own_…, are not listed.
+    Metrics(Selection),
 }
 
 impl SharedCommand {
-    /// Runs the command. `keys` describes the program's keys; `warnings` checks the file; `address` reads where the
-    /// program serves `/readyz`, in case it does not report that itself.
+    /// Runs the command. `keys` describes the program's keys, `families` its metrics besides those of every program; `warnings` checks the file; `address` reads where the program serves `/readyz`, in case it
+    /// does not report that itself.
     ///
     /// # Errors
     ///
-    /// The file is invalid, the running program cannot be reached, or there is no key of that name.
+    /// The file is invalid, the running program cannot be reached, or there is no key or metric of that name.
     pub fn run(
         self,
         keys: impl FnOnce() -> Vec<Key>,
+        families: &[Families],
         warnings: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
         address: impl FnOnce(&Path) -> anyhow::Result<HealthAddress>,
     ) -> anyhow::Result<ExitCode> {
@@ -74,8 +72,7 @@ impl SharedCommand {
                 for warning in warnings(&file.config)? {
                     print_line(&format!("warning: {warning}"));
                 }
-                print_line(&format!("{}: OK", file.config.display()));
-                Ok(ExitCode::SUCCESS)
+                print_text(&format!("{}: OK", file.config.display()))
             }
             Self::Reload(file) => send_command(&file.config, Verb::Reload),
             Self::Health(ConfigFile { config: file }) => {
@@ -87,12 +84,24 @@ impl SharedCommand {
                 print_line(&health.body);
                 Ok(ExitCode::from(u8::from(!health.is_ready)))
             }
-            Self::Keys { texts, json } => {
-                print_line(&keys::text(keys(), &texts, json)?);
-                Ok(ExitCode::SUCCESS)
+            Self::Keys(selection) => print_text(&selection.list("key", keys(), listing::key)?),
+            Self::Metrics(selection) => {
+                let families = families.iter().chain(&metrics::SHARED);
+                let families = families.copied().flatten().copied().collect();
+                print_text(&selection.list("metric", families, listing::family)?)
             }
         }
     }
+}
+
+/// Prints the output of a command that succeeds.
+///
+/// # Errors
+///
+/// None: commands return such a result.
+pub fn print_text(text: &str) -> anyhow::Result<ExitCode> {
+    print_line(text);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a line of a command's output.

@@ -25,6 +25,7 @@ use prometheus_client::{
     metrics::MetricType,
     registry::Registry,
 };
+use serde::Serialize;
 
 use self::cells::{Label, LabelCounters, Observed};
 
@@ -60,133 +61,159 @@ impl<W: Fn(&mut Scrape<'_>) -> fmt::Result + Send + Sync + 'static> Collector fo
     }
 }
 
-/// A family: its name without the suffixes of its type, and what it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A family: what `/metrics` and the command `metrics` say of it.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Family<'n> {
-    /// For example `signpost_requests`; a counter's samples end in `_total`, which the writer adds.
+    /// As in Prometheus' text format, for example `signpost_requests_total`.
     pub name: &'n str,
-    /// One sentence, for `# HELP`.
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// The names of its labels: each sample has a value for each.
+    pub labels: &'n [&'n str],
+    /// Its meaning, in whole sentences.
+    #[serde(rename = "meaning")]
     pub help: &'n str,
 }
 
-/// Defines families as constants: `NAME = "name", "help";`.
+crate::label_enum! {
+    /// The type of a family.
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Kind {
+        /// A number that only grows. Its name ends in `_total`.
+        Counter = "counter",
+        /// A number.
+        Gauge = "gauge",
+        /// Observed values.
+        Histogram = "histogram",
+        /// A 1 whose labels say something: a gauge in Prometheus' text format. Its name ends in `_info`.
+        Info = "info",
+    }
+}
+
+/// Families of one subject.
+pub type Families = &'static [Family<'static>];
+
+/// The families that every program has.
+pub const SHARED: [Families; 6] = [
+    process::FAMILIES,
+    store::FAMILIES,
+    crate::cache::FAMILIES,
+    crate::reload::last_reload::FAMILIES,
+    crate::log::writer::FAMILIES,
+    crate::trace::FAMILIES,
+];
+
+/// Defines families as constants, `NAME = "name", Type, ["label", …], "help";`, and the list of them: `FAMILIES`.
 #[macro_export]
 macro_rules! families {
-    ($($constant:ident = $name:literal, $help:literal;)*) => {
+    ($($constant:ident = $name:literal, $kind:ident, $labels:tt, $help:literal;)*) => {
         $(const $constant: $crate::metrics::Family<'static> = $crate::metrics::Family {
             name: $name,
+            kind: $crate::metrics::Kind::$kind,
+            labels: &$labels,
             help: $help,
         };)*
+
+        pub(crate) const FAMILIES: $crate::metrics::Families = &[$($constant),*];
     };
 }
 
-/// Names and values of a sample's labels, in the order of its family.
-pub type Labels<'l> = &'l [(&'static str, &'l str)];
+/// The labels of a family without labels.
+pub const NO_LABELS: [&str; 0] = [];
 
 /// What a scrape has collected so far.
 #[derive(Debug)]
 pub struct Scrape<'e>(DescriptorEncoder<'e>);
 
+/// Each writer fails if the library cannot write the text, which does not happen in memory.
+#[expect(clippy::missing_errors_doc, reason = "above, for all writers")]
 impl Scrape<'_> {
-    /// Writes a counter. `samples` calls its argument once for each sample.
-    ///
-    /// # Errors
-    ///
-    /// The library cannot write the text, which does not happen in memory.
-    pub fn counter<V: EncodeCounterValue>(
+    /// Writes a counter or a gauge: samples with the values of its labels.
+    pub fn numbers<const N: usize, L: AsRef<str>, V: EncodeCounterValue + EncodeGaugeValue>(
         &mut self,
         family: Family<'_>,
-        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
+        samples: impl IntoIterator<Item = ([L; N], V)>,
     ) -> fmt::Result {
-        let mut metric = self.begin(family, MetricType::Counter)?;
-        samples(&mut |labels, value| {
-            write_sample(&mut metric, labels, |sample| {
-                sample.encode_counter::<NoLabelSet, V, f64>(&value, None)
-            })
+        self.write(family, samples, |sample, value| match family.kind {
+            Kind::Counter => sample.encode_counter::<NoLabelSet, V, f64>(&value, None),
+            _ => sample.encode_gauge(&value),
         })
+    }
+
+    /// Writes a counter or a gauge without labels; `None` if nothing tells its value.
+    pub fn number<V: EncodeCounterValue + EncodeGaugeValue>(
+        &mut self,
+        family: Family<'_>,
+        value: Option<V>,
+    ) -> fmt::Result {
+        self.numbers(family, value.map(|value| (NO_LABELS, value)))
     }
 
     /// Writes a counter with a sample for each value of its only label.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::counter`].
     pub fn label_counters<L: Label>(
         &mut self,
         family: Family<'_>,
-        label: &'static str,
         counters: &LabelCounters<L>,
     ) -> fmt::Result {
-        self.counter(family, |add| {
-            let mut values = L::VALUES.iter();
-            values.try_for_each(|value| add(&[(label, value.text())], counters.value(*value)))
-        })
+        let values = L::VALUES.iter();
+        self.numbers(
+            family,
+            values.map(|value| ([value.text()], counters.value(*value))),
+        )
     }
 
-    /// Writes a gauge, likewise.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::counter`].
-    pub fn gauge<V: EncodeGaugeValue>(
+    /// Writes a histogram.
+    pub fn histogram<const N: usize, L: AsRef<str>>(
         &mut self,
         family: Family<'_>,
-        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, V) -> fmt::Result) -> fmt::Result,
+        samples: impl IntoIterator<Item = ([L; N], Observed)>,
     ) -> fmt::Result {
-        let mut metric = self.begin(family, MetricType::Gauge)?;
-        samples(&mut |labels, value| {
-            write_sample(&mut metric, labels, |sample| sample.encode_gauge(&value))
-        })
-    }
-
-    /// Writes a histogram, likewise.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::counter`].
-    pub fn histogram(
-        &mut self,
-        family: Family<'_>,
-        samples: impl FnOnce(&mut dyn FnMut(Labels<'_>, &Observed) -> fmt::Result) -> fmt::Result,
-    ) -> fmt::Result {
-        let mut metric = self.begin(family, MetricType::Histogram)?;
-        samples(&mut |labels, observed| {
+        self.write(family, samples, |sample, observed| {
             let (sum, count) = (observed.sum, observed.count());
-            write_sample(&mut metric, labels, |sample| {
-                sample.encode_histogram::<NoLabelSet>(sum, count, &observed.buckets, None)
-            })
+            sample.encode_histogram::<NoLabelSet>(sum, count, &observed.buckets, None)
         })
     }
 
-    /// Writes an info metric: a sample of value 1 whose labels say something.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::counter`].
-    pub fn info(&mut self, family: Family<'_>, labels: Labels<'_>) -> fmt::Result {
-        self.begin(family, MetricType::Info)?.encode_info(&labels)
+    /// Writes an info metric.
+    pub fn info<const N: usize>(&mut self, family: Family<'_>, values: [&str; N]) -> fmt::Result {
+        self.begin(family)?.encode_info(&labels(family, &values))
     }
 
-    fn begin<'s>(
-        &'s mut self,
-        Family { name, help }: Family<'s>,
-        metric_type: MetricType,
-    ) -> Result<MetricEncoder<'s>, fmt::Error> {
-        self.0.encode_descriptor(name, help, None, metric_type)
+    fn write<const N: usize, L: AsRef<str>, V>(
+        &mut self,
+        family: Family<'_>,
+        samples: impl IntoIterator<Item = ([L; N], V)>,
+        encode: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut metric = self.begin(family)?;
+        samples.into_iter().try_for_each(|(values, value)| match N {
+            // Without braces.
+            0 => encode(&mut metric, value),
+            _ => encode(&mut metric.encode_family(&labels(family, &values))?, value),
+        })
+    }
+
+    fn begin<'s>(&'s mut self, family: Family<'s>) -> Result<MetricEncoder<'s>, fmt::Error> {
+        let (kind, suffix) = match family.kind {
+            Kind::Counter => (MetricType::Counter, "_total"),
+            Kind::Gauge => (MetricType::Gauge, ""),
+            Kind::Histogram => (MetricType::Histogram, ""),
+            Kind::Info => (MetricType::Info, "_info"),
+        };
+        // The library adds the suffix.
+        let name = family.name.strip_suffix(suffix).unwrap_or(family.name);
+        self.0.encode_descriptor(name, family.help, None, kind)
     }
 }
 
-/// Writes a sample by `encode`. Without labels, it has no braces either.
-fn write_sample(
-    metric: &mut MetricEncoder<'_>,
-    labels: Labels<'_>,
-    encode: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
-) -> fmt::Result {
-    if labels.is_empty() {
-        encode(metric)
-    } else {
-        encode(&mut metric.encode_family(&labels)?)
-    }
+/// The labels of a sample with these values.
+fn labels<'l, L: AsRef<str>>(family: Family<'l>, values: &'l [L]) -> Vec<(&'l str, &'l str)> {
+    let names = family.labels;
+    debug_assert_eq!(names.len(), values.len(), "labels of {}", family.name);
+    let values = values.iter().map(AsRef::as_ref);
+    names.iter().copied().zip(values).collect()
 }
 
 #[cfg(test)]

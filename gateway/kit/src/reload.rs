@@ -15,7 +15,7 @@
 
 pub mod control;
 mod handle;
-mod last_reload;
+pub(crate) mod last_reload;
 mod report;
 mod watch;
 

@@ -90,8 +90,9 @@ impl Tracer {
 }
 
 crate::families! {
-    SPANS = "signpost_spans",
-        "Spans that were exported, that the collector did not take, or that were dropped since the queue was full";
+    SPANS = "signpost_spans_total", Counter, ["result"],
+        "Spans: exported; failed (the collector did not take them, or the exporter could not start); dropped (the \
+         queue was full).";
 }
 
 crate::label_enum! {
@@ -117,7 +118,7 @@ pub type SpanCounters = LabelCounters<SpanResult>;
 ///
 /// Only errors of `scrape`.
 pub fn write_spans(scrape: &mut Scrape<'_>, spans: &SpanCounters) -> fmt::Result {
-    scrape.label_counters(SPANS, "result", spans)
+    scrape.label_counters(SPANS, spans)
 }
 
 /// A million: all requests.

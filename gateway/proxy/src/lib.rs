@@ -209,7 +209,7 @@ pub mod program {
         },
         observe::usage::writer::UsageWriter,
         request::quotas::RequestLimit,
-        scrape::metrics,
+        scrape::{FAMILIES, metrics},
         serve::{Policy, State},
         shadow::{
             store::{MAX_DELETED as MAX_DELETED_TALLIES, delete_old as delete_old_tallies},

@@ -1,4 +1,4 @@
-//! The metrics of the gateway, collected at each scrape of `/metrics`. conf/observe/README.md lists them all.
+//! The metrics of the gateway, collected at each scrape of `/metrics`. `signpost metrics` lists them all.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -21,12 +21,21 @@ use std::{fmt, sync::Arc};
 use arc_swap::ArcSwap;
 use signpost_kit::{
     log::writer::{DroppedLines, write_dropped},
-    metrics::{Metrics, Scrape, process, store},
+    metrics::{Families, Metrics, Scrape, process, store},
     trace::write_spans,
 };
 use signpost_release::RELEASE;
 
 use crate::serve::Gateway;
+
+/// The gateway's families, besides those of every program.
+pub const FAMILIES: [Families; 5] = [
+    requests::FAMILIES,
+    connections::FAMILIES,
+    protection::FAMILIES,
+    backends::FAMILIES,
+    operation::FAMILIES,
+];
 
 /// All sources of the gateway's metrics.
 pub fn metrics(current: &Arc<ArcSwap<Gateway>>, dropped_lines: DroppedLines) -> Metrics {

@@ -1,4 +1,4 @@
-//! The families of the login service. conf/observe/README.md describes each.
+//! The families of the login service. `login-v1 metrics` prints them.
 
 use std::{fmt, sync::Arc};
 
@@ -11,53 +11,43 @@ use super::{
 use crate::config::ProviderName;
 
 families! {
-    REQUESTS = "signpost_login_requests", "Requests that a backend answered";
-    DURATION = "signpost_login_request_duration_seconds",
-        "From the received head to the response, without the waits of /check";
-    BEGUN = "signpost_logins_begun", "Logins that were begun";
-    FINISHED = "signpost_logins_finished", "Logins that ended";
-    CALL_DURATION = "signpost_provider_call_duration_seconds", "Calls to providers";
-    IN_FLIGHT = "signpost_provider_calls_in_flight", "Calls in flight, of all providers";
-    WAITING = "signpost_checks_waiting", "Clients whose /check waits";
+    REQUESTS = "signpost_login_requests_total", Counter, ["version", "endpoint", "status_class"],
+        "Requests that a backend answered, health checks too. endpoint is a route as in its code, or other. \
+         login-all counts all of its versions; version tells them apart.";
+    DURATION = "signpost_login_request_duration_seconds", Histogram, ["version"],
+        "From the received head to the response, without the waits of /check.";
+    BEGUN = "signpost_logins_begun_total", Counter, ["mode", "provider"],
+        "Logins that were begun: polling, redirect. provider is a name of the configuration. Logins and calls to \
+         providers are counted by process, not by version.";
+    FINISHED = "signpost_logins_finished_total", Counter, ["mode", "provider", "outcome"],
+        "Logins that ended, counted by the process that got the provider's callback. outcome is success, denied, or \
+         the problem code: provider_failed, provider_timeout, login_expired, store_unavailable, internal, other. \
+         provider is other if only another process has it. A login that is not finished is not counted.";
+    CALL_DURATION = "signpost_provider_call_duration_seconds", Histogram, ["provider", "call", "result"],
+        "Calls to providers: token, user. result is success, failure or timeout. Both calls of a login share 9.5 s.";
+    IN_FLIGHT = "signpost_provider_calls_in_flight", Gauge, [], "Calls in flight, of all providers.";
+    WAITING = "signpost_checks_waiting", Gauge, [], "Clients whose /check waits.";
 }
 
 impl LoginMetrics {
     /// Writes the counters of a process as metrics.
     pub(crate) fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        self.write_requests(scrape)?;
+        let versions = self.requests.all();
+        let requests = versions.iter().flat_map(|version| {
+            let counted = version.counted();
+            counted.map(|(endpoint, class, number)| ([version.version, endpoint, class], number))
+        });
+        scrape.numbers(REQUESTS, requests)?;
+        let durations = versions.iter();
+        let durations = durations.map(|version| ([version.version], version.durations.observed()));
+        scrape.histogram(DURATION, durations)?;
         let providers = self.providers.all();
         write_logins(&providers, &self.providers.other, scrape)?;
         write_calls(&providers, scrape)?;
         let in_flight = providers.iter().map(|(_, provider)| provider.in_flight());
-        let in_flight = in_flight.sum::<usize>() as u64;
-        scrape.gauge(IN_FLIGHT, |add| add(&[], in_flight))?;
-        let waiting = self.checks.count() as u64;
-        scrape.gauge(WAITING, |add| add(&[], waiting))?;
+        scrape.number(IN_FLIGHT, Some(in_flight.sum::<usize>() as u64))?;
+        scrape.number(WAITING, Some(self.checks.count() as u64))?;
         self.own.write(scrape)
-    }
-
-    fn write_requests(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let versions = self.requests.all();
-        scrape.counter(REQUESTS, |add| {
-            for version in &versions {
-                for (endpoint, status_class, number) in version.counted() {
-                    let labels = [
-                        ("version", version.version),
-                        ("endpoint", endpoint),
-                        ("status_class", status_class),
-                    ];
-                    add(&labels, number)?;
-                }
-            }
-            Ok(())
-        })?;
-        scrape.histogram(DURATION, |add| {
-            for version in &versions {
-                let labels = [("version", version.version)];
-                add(&labels, &version.durations.observed())?;
-            }
-            Ok(())
-        })
     }
 }
 
@@ -79,47 +69,28 @@ fn write_logins(
         let all = all.iter();
         all.flat_map(|named| LoginMode::ALL.map(|mode| (named, mode)))
     };
-    scrape.counter(BEGUN, |add| {
-        for ((name, provider, min), mode) in by_mode() {
-            let number = provider.begun(mode);
-            if number >= *min {
-                add(&[("mode", mode.as_str()), ("provider", name)], number)?;
-            }
-        }
-        Ok(())
-    })?;
-    scrape.counter(FINISHED, |add| {
-        for ((name, provider, min), mode) in by_mode() {
-            for outcome in LoginOutcome::ALL {
-                let labels = [
-                    ("mode", mode.as_str()),
-                    ("provider", name),
-                    ("outcome", outcome.as_str()),
-                ];
-                let number = provider.finished(mode, outcome);
-                if number >= *min {
-                    add(&labels, number)?;
-                }
-            }
-        }
-        Ok(())
-    })
+    let begun = by_mode()
+        .map(|((name, provider, min), mode)| ([mode.as_str(), *name], provider.begun(mode), *min));
+    let begun = begun.filter(|(_, number, min)| number >= min);
+    scrape.numbers(BEGUN, begun.map(|(labels, number, _)| (labels, number)))?;
+    let finished = by_mode().flat_map(|((name, provider, min), mode)| {
+        let outcomes = LoginOutcome::ALL.map(|outcome| {
+            let labels = [mode.as_str(), *name, outcome.as_str()];
+            (labels, provider.finished(mode, outcome))
+        });
+        outcomes.into_iter().filter(|(_, number)| number >= min)
+    });
+    scrape.numbers(FINISHED, finished)
 }
 
 fn write_calls(providers: &[Named], scrape: &mut Scrape<'_>) -> fmt::Result {
-    scrape.histogram(CALL_DURATION, |add| {
-        for (name, provider) in providers {
-            for kind in CallKind::ALL {
-                for result in CallResult::ALL {
-                    let labels = [
-                        ("provider", name.as_str()),
-                        ("call", kind.as_str()),
-                        ("result", result.as_str()),
-                    ];
-                    add(&labels, &provider.calls(kind, result).observed())?;
-                }
-            }
-        }
-        Ok(())
-    })
+    let calls = providers.iter().flat_map(|(name, provider)| {
+        CallKind::ALL.into_iter().flat_map(|kind| {
+            CallResult::ALL.map(|result| {
+                let labels = [name.as_str(), kind.as_str(), result.as_str()];
+                (labels, provider.calls(kind, result).observed())
+            })
+        })
+    });
+    scrape.histogram(CALL_DURATION, calls)
 }

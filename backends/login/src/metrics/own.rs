@@ -8,7 +8,7 @@ use std::{
 };
 
 use signpost_kit::metrics::{
-    Family, Scrape,
+    Family, Kind, NO_LABELS, Scrape,
     cells::{self, Buckets, Counters},
 };
 
@@ -61,8 +61,9 @@ struct OwnMetric {
 
 #[derive(Debug)]
 pub(crate) enum Samples {
-    /// Each with its label and the word of the label, if it has one.
-    Counters(Vec<(Option<(&'static str, &'static str)>, Counter)>),
+    Counter(Counter),
+    /// The label, and each with its word.
+    Counters(&'static str, Vec<(&'static str, Counter)>),
     Histogram(Histogram),
 }
 
@@ -75,16 +76,14 @@ pub(crate) fn counters<const N: usize>(
         return Err(refused(label, "not a label", NAME));
     }
     let all: [Counter; N] = new_counters();
-    let labels = words.into_iter().map(|word| Some((label, word)));
-    let labelled = labels.zip(all.clone()).collect();
-    Ok((all, Samples::Counters(labelled)))
+    let words = words.into_iter().zip(all.clone()).collect();
+    Ok((all, Samples::Counters(label, words)))
 }
 
 /// A counter without a label.
 pub(crate) fn counter() -> (Counter, Samples) {
     let [counter] = new_counters();
-    let samples = Samples::Counters(vec![(None, counter.clone())]);
-    (counter, samples)
+    (counter.clone(), Samples::Counter(counter))
 }
 
 /// A histogram, which must have a name that says what it measures.
@@ -121,14 +120,23 @@ impl OwnMetrics {
 
     pub(super) fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         for (name, OwnMetric { help, samples }) in &*self.lock() {
-            let family = Family { name, help };
+            let family = |kind, labels| Family {
+                name,
+                kind,
+                labels,
+                help,
+            };
             match samples {
-                Samples::Counters(all) => scrape.counter(family, |add| {
-                    let mut all = all.iter();
-                    all.try_for_each(|(label, counter)| add(label.as_slice(), counter.value()))
-                })?,
+                Samples::Counter(counter) => {
+                    scrape.number(family(Kind::Counter, &[]), Some(counter.value()))?;
+                }
+                Samples::Counters(label, all) => {
+                    let all = all.iter().map(|(word, counter)| ([*word], counter.value()));
+                    scrape.numbers(family(Kind::Counter, &[label]), all)?;
+                }
                 Samples::Histogram(Histogram(cells)) => {
-                    scrape.histogram(family, |add| add(&[], &cells.observed()))?;
+                    let all = [(NO_LABELS, cells.observed())];
+                    scrape.histogram(family(Kind::Histogram, &[]), all)?;
                 }
             }
         }

@@ -147,7 +147,7 @@ impl State {
         wait_for_phase(&self.phase, Phase::Closing).await;
     }
 
-    /// Writes the state of the store's caches as metrics. conf/observe/README.md describes each family.
+    /// Writes the state of the store's caches as metrics. `login-v1 metrics` describes each family.
     pub(crate) fn write_caches(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
         let applications = self.applications.cache.status();
         let credentials = self.credentials.cache.status();

@@ -5,9 +5,13 @@ use std::{fmt, sync::Arc};
 use crate::metrics::{Scrape, cells::LabelCounters};
 
 crate::families! {
-    LOOKUPS = "signpost_cache_lookups",
-        "Lookups in the cache: hit, miss (the store was asked), stale (the store was unavailable)";
-    ENTRIES = "signpost_cache_entries", "Entries in the cache";
+    LOOKUPS = "signpost_cache_lookups_total", Counter, ["cache", "result"],
+        "Lookups in a cache of the store: applications; at the gateway also accounts, at the login service \
+         credentials. result is hit; miss (the store was asked); or stale (the store was asked and unavailable, so \
+         the old entry was used). A gateway without a store, or before its first route with accounts, has no \
+         samples.";
+    ENTRIES = "signpost_cache_entries", Gauge, ["cache"],
+        "Entries in the cache. At the gateway, the cache applications also has unknown idents.";
 }
 
 crate::label_enum! {
@@ -39,17 +43,12 @@ pub struct CacheStatus {
 ///
 /// Only errors of `scrape`.
 pub fn write_caches(scrape: &mut Scrape<'_>, caches: &[(&str, CacheStatus)]) -> fmt::Result {
-    scrape.counter(LOOKUPS, |add| {
-        for (cache, status) in caches {
-            for result in Lookup::ALL {
-                let labels = [("cache", *cache), ("result", result.as_str())];
-                add(&labels, status.lookups.value(result))?;
-            }
-        }
-        Ok(())
-    })?;
-    scrape.gauge(ENTRIES, |add| {
-        let mut caches = caches.iter();
-        caches.try_for_each(|(cache, status)| add(&[("cache", cache)], status.entries))
-    })
+    let lookups = caches.iter().flat_map(|(cache, status)| {
+        Lookup::ALL.map(|result| ([*cache, result.as_str()], status.lookups.value(result)))
+    });
+    scrape.numbers(LOOKUPS, lookups)?;
+    let entries = caches
+        .iter()
+        .map(|(cache, status)| ([*cache], status.entries));
+    scrape.numbers(ENTRIES, entries)
 }

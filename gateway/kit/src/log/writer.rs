@@ -52,8 +52,9 @@ crate::label_enum! {
 }
 
 crate::families! {
-    DROPPED = "signpost_log_lines_dropped",
-        "Log lines that were lost: the reader or disk was too slow or full";
+    DROPPED = "signpost_log_lines_dropped_total", Counter, ["log"],
+        "Log lines that were lost: the reader or disk was too slow or full. log is access for access lines, error \
+         for all others.";
 }
 
 crate::counted_label!(LogKind);
@@ -67,7 +68,7 @@ pub type DroppedLines = Arc<LabelCounters<LogKind>>;
 ///
 /// Only errors of `scrape`.
 pub fn write_dropped(scrape: &mut Scrape<'_>, dropped: &DroppedLines) -> fmt::Result {
-    scrape.label_counters(DROPPED, "log", dropped)
+    scrape.label_counters(DROPPED, dropped)
 }
 
 /// The output of the log. Clones share it.

@@ -10,15 +10,15 @@ use procfs::{
 use super::Scrape;
 
 crate::families! {
-    BUILD = "signpost_build", "The program and its version";
-    CPU_SECONDS = "process_cpu_seconds",
-        "Processor time of the process, user and system, in seconds";
-    OPEN_FDS = "process_open_fds", "Open file descriptors";
-    MAX_FDS = "process_max_fds", "The soft limit on open file descriptors";
-    RESIDENT = "process_resident_memory_bytes", "Resident memory, in bytes";
-    VIRTUAL = "process_virtual_memory_bytes", "Virtual memory, in bytes";
-    START = "process_start_time_seconds", "When the process started, in seconds since the epoch";
-    THREADS = "process_threads", "Threads of the process";
+    BUILD = "signpost_build_info", Info, ["program", "version"],
+        "The program. version has its release, commit and profile, as --version prints them.";
+    CPU_SECONDS = "process_cpu_seconds_total", Counter, [], "Processor time of the process, user and system, in seconds.";
+    OPEN_FDS = "process_open_fds", Gauge, [], "Open file descriptors.";
+    MAX_FDS = "process_max_fds", Gauge, [], "The soft limit on open file descriptors.";
+    RESIDENT = "process_resident_memory_bytes", Gauge, [], "Resident memory, in bytes.";
+    VIRTUAL = "process_virtual_memory_bytes", Gauge, [], "Virtual memory, in bytes.";
+    START = "process_start_time_seconds", Gauge, [], "When the process started, in seconds since the epoch.";
+    THREADS = "process_threads", Gauge, [], "Threads of the process.";
 }
 
 /// Writes the families. `program` is its name, as in its packages.
@@ -27,7 +27,7 @@ crate::families! {
 ///
 /// Only errors of `scrape`.
 pub fn write(scrape: &mut Scrape<'_>, program: &str, version: &str) -> fmt::Result {
-    scrape.info(BUILD, &[("program", program), ("version", version)])?;
+    scrape.info(BUILD, [program, version])?;
     let process = Process::myself().ok();
     let process = process.as_ref();
     let stat = process.and_then(|process| process.stat().ok());
@@ -35,7 +35,7 @@ pub fn write(scrape: &mut Scrape<'_>, program: &str, version: &str) -> fmt::Resu
     let cpu = stat
         .as_ref()
         .map(|stat| (stat.utime + stat.stime) as f64 / ticks);
-    scrape.counter(CPU_SECONDS, |add| cpu.map_or(Ok(()), |cpu| add(&[], cpu)))?;
+    scrape.number(CPU_SECONDS, cpu)?;
     let limits = process.and_then(|process| process.limits().ok());
     let max_fds = limits.map(|limits| match limits.max_open_files.soft_limit {
         LimitValue::Value(files) => files as f64,
@@ -55,7 +55,7 @@ pub fn write(scrape: &mut Scrape<'_>, program: &str, version: &str) -> fmt::Resu
         (START, started),
         (THREADS, stat.as_ref().map(|stat| stat.num_threads as f64)),
     ] {
-        scrape.gauge(family, |add| value.map_or(Ok(()), |value| add(&[], value)))?;
+        scrape.number(family, value)?;
     }
     Ok(())
 }

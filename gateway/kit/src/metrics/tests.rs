@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, thread, time::Duration};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{
-    Family, Metrics, Scrape,
+    Family, Kind, Metrics, NO_LABELS, Scrape,
     cells::{Buckets, Counters, Histogram},
     process,
 };
@@ -14,18 +14,19 @@ struct Example<'h>(&'h Histogram);
 
 impl Example<'_> {
     fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        let family = |name| Family {
+        let family = |name, kind, labels| Family {
             name,
+            kind,
+            labels,
             help: "What it says",
         };
-        scrape.counter(family("calls"), |add| {
-            add(&[("result", "ok")], 2_u64)?;
-            add(&[("result", "a \"b\" \\ \n c")], 1)
-        })?;
-        scrape.gauge(family("open"), |add| add(&[], 1.5))?;
-        scrape.gauge::<u64>(family("empty"), |_| Ok(()))?;
-        scrape.histogram(family("seconds"), |add| add(&[], &self.0.observed()))?;
-        scrape.info(family("build"), &[("version", "1")])
+        let calls = [(["ok"], 2_u64), (["a \"b\" \\ \n c"], 1)];
+        scrape.numbers(family("calls_total", Kind::Counter, &["result"]), calls)?;
+        scrape.number(family("open", Kind::Gauge, &[]), Some(1.5))?;
+        scrape.number(family("empty", Kind::Gauge, &[]), None::<u64>)?;
+        let seconds = family("seconds", Kind::Histogram, &[]);
+        scrape.histogram(seconds, [(NO_LABELS, self.0.observed())])?;
+        scrape.info(family("build_info", Kind::Info, &["version"]), ["1"])
     }
 }
 

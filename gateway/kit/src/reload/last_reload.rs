@@ -8,10 +8,12 @@ use std::{
 use crate::{clock::Timestamp, metrics::Scrape};
 
 crate::families! {
-    SUCCESSFUL = "signpost_config_last_reload_successful",
-        "1 if the last reload was applied, 0 if it was rejected";
-    SUCCESS_TIME = "signpost_config_last_reload_success_timestamp_seconds",
-        "When the current configuration was loaded, in seconds since the epoch";
+    SUCCESSFUL = "signpost_config_last_reload_successful", Gauge, [],
+        "1 if the last reload was applied; 0 if it was rejected: the file is invalid, or cannot be applied. 1 from \
+         the start.";
+    SUCCESS_TIME = "signpost_config_last_reload_success_timestamp_seconds", Gauge, [],
+        "When the current configuration was loaded, at the start or by the last successful reload, in seconds since \
+         the epoch.";
 }
 
 /// Result of a process' last reload, and when its configuration was loaded. A program hands it to its
@@ -54,9 +56,9 @@ impl LastReload {
     ///
     /// Only errors of `scrape`.
     pub fn write(&self, scrape: &mut Scrape<'_>) -> fmt::Result {
-        scrape.gauge(SUCCESSFUL, |add| add(&[], u64::from(!self.is_rejected())))?;
+        scrape.number(SUCCESSFUL, Some(u64::from(!self.is_rejected())))?;
         let millis = self.loaded_at().as_millis();
-        scrape.gauge(SUCCESS_TIME, |add| add(&[], millis as f64 / 1e3))
+        scrape.number(SUCCESS_TIME, Some(millis as f64 / 1e3))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counts requests for `/metrics`, when their responses have ended. conf/observe/README.md lists what is shown.
+//! Counts requests for `/metrics`, when their responses have ended. `signpost metrics` lists what is shown.
 //!
 //! A request finds its cells by the number of its backend, and adds to them by index: no lock, no name, no allocation.
 //! Requests by application are counted by [`usage`](super::usage).

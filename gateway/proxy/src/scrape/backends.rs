@@ -20,20 +20,31 @@ use crate::{
 pub(super) const MAX_SHOWN_ADDRESSES: usize = 256;
 
 families! {
-    HEALTHY = "signpost_backend_healthy",
-        "1 if the address passes its health checks, 0 if it fails them or is unreachable";
-    AVAILABLE = "signpost_backend_available",
-        "1 if an address of the backend passes its checks, 0 if none is reachable or known";
-    IN_FLIGHT = "signpost_backend_in_flight", "Requests in flight";
-    EJECTIONS = "signpost_backend_ejections", "Ejections of addresses";
-    CHECKS = "signpost_backend_health_checks", "Health checks";
-    RETRIES = "signpost_backend_retries",
-        "Requests that were sent to another address, or once more";
-    FAILURES = "signpost_backend_failures", "Failed attempts, each once";
-    CONNECTIONS = "signpost_backend_connections",
-        "Connections taken for a request: reused, new, failed";
-    IDLE = "signpost_backend_idle_connections", "Idle connections in the pools of all threads";
-    SECRET_REJECTIONS = "signpost_secret_rejections", "Backends that reject the gateway's secret";
+    HEALTHY = "signpost_backend_healthy", Gauge, ["backend", "address"],
+        "1 if the address passes its health checks; 0 if it fails them, or if no connection could be established \
+         since the last one. No sample if nothing tells: no health checks, and no failure to connect; nor while it \
+         is drained. Without health checks the gateway tries an unreachable address again every 5 s.";
+    AVAILABLE = "signpost_backend_available", Gauge, ["backend"],
+        "1 if an address of the backend is healthy; 0 if all are unhealthy, unreachable or drained, or none is \
+         known. No sample if nothing tells.";
+    IN_FLIGHT = "signpost_backend_in_flight", Gauge, ["backend", "address"],
+        "Requests in flight. Of each backend at most 256 addresses are shown. An address that the configuration or \
+         DNS no longer has disappears.";
+    EJECTIONS = "signpost_backend_ejections_total", Counter, ["backend"],
+        "Ejections of addresses. Until the address is reachable again, further ones are not counted. As all counters \
+         of a backend, it goes on after a reload as long as the backend's name stays.";
+    CHECKS = "signpost_backend_health_checks_total", Counter, ["backend", "result"], "Health checks: passed, failed.";
+    RETRIES = "signpost_backend_retries_total", Counter, ["backend"],
+        "Requests that were sent to another address, or once more.";
+    FAILURES = "signpost_backend_failures_total", Counter, ["backend", "cause"],
+        "Failed attempts, each once: connect (refused, unreachable or too slow), tls (the handshake), reset (closed \
+         or reset, also within the response's body), timeout (no answer in time), malformed.";
+    CONNECTIONS = "signpost_backend_connections_total", Counter, ["result"],
+        "Connections taken for a request: reused, new, failed (none could be established). A retry takes another \
+         one.";
+    IDLE = "signpost_backend_idle_connections", Gauge, [], "Idle connections in the pools of all threads.";
+    SECRET_REJECTIONS = "signpost_secret_rejections", Gauge, [],
+        "Addresses of backends that reject the gateway's secret.";
 }
 
 /// A backend of the current configuration.
@@ -60,14 +71,32 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     });
     let backends: Vec<_> = backends.collect();
     write_addresses(&backends, scrape)?;
-    write_counts(&backends, scrape)?;
+    let count = |backend: &&ShownBackend<'_>, event| backend.counts.value(event);
+    for (family, event) in [
+        (EJECTIONS, BackendEvent::Ejection),
+        (RETRIES, BackendEvent::Retry),
+    ] {
+        let backends = backends.iter();
+        scrape.numbers(
+            family,
+            backends.map(|backend| ([&backend.name], count(&backend, event))),
+        )?;
+    }
+    for (family, events) in [
+        (CHECKS, &BackendEvent::CHECKS[..]),
+        (FAILURES, &BackendEvent::FAILURES),
+    ] {
+        let counts = backends.iter().flat_map(|backend| {
+            let events = events.iter();
+            events.map(move |event| ([&*backend.name, event.as_str()], count(&backend, *event)))
+        });
+        scrape.numbers(family, counts)?;
+    }
     let taken = gateway.policy.backends.client.taken();
-    scrape.label_counters(CONNECTIONS, "result", taken)?;
-    scrape.gauge(IDLE, |add| add(&[], pool::idle_connections() as u64))?;
-    scrape.gauge(SECRET_REJECTIONS, |add| {
-        let rejections = gateway.state.secret_rejections.current(Instant::now());
-        add(&[], rejections.len() as u64)
-    })
+    scrape.label_counters(CONNECTIONS, taken)?;
+    scrape.number(IDLE, Some(pool::idle_connections() as u64))?;
+    let rejections = gateway.state.secret_rejections.current(Instant::now());
+    scrape.number(SECRET_REJECTIONS, Some(rejections.len() as u64))
 }
 
 /// The state of the addresses. One that the configuration or the name has no more is not shown.
@@ -75,31 +104,19 @@ fn write_addresses(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fm
     let each = || {
         backends.iter().flat_map(|backend| {
             let addresses = backend.addresses.iter();
-            addresses.map(|address| (backend.name.as_str(), address))
+            addresses.map(|address| ([&*backend.name, &*address.address], address))
         })
     };
-    scrape.gauge(HEALTHY, |add| {
-        each().try_for_each(|(backend, status)| {
-            let labels = [("backend", backend), ("address", &*status.address)];
-            is_healthy(status.health)
-                .map_or(Ok(()), |is_healthy| add(&labels, u64::from(is_healthy)))
-        })
-    })?;
-    scrape.gauge(AVAILABLE, |add| {
-        let mut known = backends
-            .iter()
-            .filter_map(|backend| Some((backend, backend.is_available?)));
-        known.try_for_each(|(backend, is_available)| {
-            add(&[("backend", &backend.name)], u64::from(is_available))
-        })
-    })?;
-    scrape.gauge(IN_FLIGHT, |add| {
-        each().try_for_each(|(backend, status)| {
-            let labels = [("backend", backend), ("address", &*status.address)];
-            let in_flight = status.in_flight;
-            in_flight.map_or(Ok(()), |in_flight| add(&labels, in_flight as u64))
-        })
-    })
+    let healthy = each().filter_map(|(labels, status)| {
+        is_healthy(status.health).map(|is_healthy| (labels, u64::from(is_healthy)))
+    });
+    scrape.numbers(HEALTHY, healthy)?;
+    let available = backends
+        .iter()
+        .filter_map(|backend| Some(([&backend.name], u64::from(backend.is_available?))));
+    scrape.numbers(AVAILABLE, available)?;
+    let in_flight = each().filter_map(|(labels, status)| Some((labels, status.in_flight? as u64)));
+    scrape.numbers(IN_FLIGHT, in_flight)
 }
 
 /// Whether an address is healthy; `None` if nothing tells.
@@ -110,44 +127,4 @@ const fn is_healthy(health: AddressHealth) -> Option<bool> {
         // An operator knows of a drained one: it is no failure.
         AddressHealth::Drained | AddressHealth::Unchecked | AddressHealth::Unknown => None,
     }
-}
-
-/// What was counted of each backend.
-fn write_counts(backends: &[ShownBackend<'_>], scrape: &mut Scrape<'_>) -> fmt::Result {
-    scrape.counter(EJECTIONS, |add| {
-        let mut backends = backends.iter();
-        backends.try_for_each(|backend| {
-            add(
-                &[("backend", &backend.name)],
-                backend.counts.value(BackendEvent::Ejection),
-            )
-        })
-    })?;
-    scrape.counter(CHECKS, |add| {
-        backends.iter().try_for_each(|backend| {
-            let mut results = BackendEvent::CHECKS.into_iter();
-            results.try_for_each(|result| {
-                let labels = [("backend", &*backend.name), ("result", result.as_str())];
-                add(&labels, backend.counts.value(result))
-            })
-        })
-    })?;
-    scrape.counter(RETRIES, |add| {
-        let mut backends = backends.iter();
-        backends.try_for_each(|backend| {
-            add(
-                &[("backend", &backend.name)],
-                backend.counts.value(BackendEvent::Retry),
-            )
-        })
-    })?;
-    scrape.counter(FAILURES, |add| {
-        backends.iter().try_for_each(|backend| {
-            let mut causes = BackendEvent::FAILURES.into_iter();
-            causes.try_for_each(|cause| {
-                let labels = [("backend", &*backend.name), ("cause", cause.as_str())];
-                add(&labels, backend.counts.value(cause))
-            })
-        })
-    })
 }

@@ -8,12 +8,15 @@ use signpost_kit::{clock::Timestamp, families, metrics::Scrape};
 use crate::{serve::Gateway, tls::Validity};
 
 families! {
-    EXPIRY = "signpost_certificate_expiry_timestamp_seconds",
-        "When the certificate of a listener expires, in seconds since the epoch";
-    NOT_BEFORE = "signpost_certificate_not_before_timestamp_seconds",
-        "When that certificate began to be valid, in seconds since the epoch";
-    FILES_READ = "signpost_tls_files_last_reload_successful",
-        "1 if a listener's TLS files were read when they last changed, 0 if they were rejected";
+    EXPIRY = "signpost_certificate_expiry_timestamp_seconds", Gauge, ["file"],
+        "When the certificate of a listener expires, in seconds since the epoch. A replaced file shows once the \
+         gateway has read it.";
+    NOT_BEFORE = "signpost_certificate_not_before_timestamp_seconds", Gauge, ["file"],
+        "When that certificate began to be valid, in seconds since the epoch. Alerts go by the part of the lifetime \
+         that is left.";
+    FILES_READ = "signpost_tls_files_last_reload_successful", Gauge, ["listener"],
+        "1 if the TLS files of a listener were read when they last changed; 0 if they were rejected: the old ones \
+         stay in use. A listener without TLS has no sample.";
 }
 
 /// Writes the families. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
@@ -27,20 +30,17 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         }
     }
     let mut write = |family, time: fn(&Validity) -> Timestamp| {
-        scrape.gauge(family, |add| {
-            let mut files = files.iter();
-            files.try_for_each(|(file, validity)| {
-                let seconds = time(validity).as_millis() as f64 / 1e3;
-                add(&[("file", file)], seconds)
-            })
-        })
+        let seconds = |validity| time(validity).as_millis() as f64 / 1e3;
+        let files = files.iter();
+        scrape.numbers(
+            family,
+            files.map(|(file, validity)| ([file], seconds(validity))),
+        )
     };
     write(EXPIRY, |validity| validity.expires)?;
     write(NOT_BEFORE, |validity| validity.begins)?;
-    scrape.gauge(FILES_READ, |add| {
-        gateway.tls().try_for_each(|(address, tls)| {
-            let address = address.to_string();
-            add(&[("listener", &address)], u64::from(!tls.is_rejected()))
-        })
-    })
+    let listeners = gateway.tls();
+    let read =
+        listeners.map(|(address, tls)| ([address.to_string()], u64::from(!tls.is_rejected())));
+    scrape.numbers(FILES_READ, read)
 }

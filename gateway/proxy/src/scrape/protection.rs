@@ -7,25 +7,26 @@ use signpost_kit::{cache::write_caches, families, metrics::Scrape};
 use crate::{request::quotas::RequestLimit, serve::Gateway};
 
 families! {
-    SIGNATURES = "signpost_replay_signatures", "Signatures in the replay memory";
-    LIMITED = "signpost_rate_limited", "Requests that a rate limit rejected";
-    KEYS = "signpost_rate_limit_keys", "Keys that have used tokens";
+    SIGNATURES = "signpost_replay_signatures", Gauge, [],
+        "Signatures in the replay memory. Expired ones count until the next request of their application.";
+    LIMITED = "signpost_rate_limited_total", Counter, ["limit"],
+        "Requests rejected by a rate limit: unsigned, address, app, path, replay_memory.";
+    KEYS = "signpost_rate_limit_keys", Gauge, ["limit"],
+        "Keys that have used tokens: client networks, applications, or either on a path; up to 65,536 of each limit. \
+         The replay memory has none.";
 }
 
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
-    scrape.gauge(SIGNATURES, |add| {
-        add(&[], gateway.policy.verifier.stored_signatures() as u64)
-    })?;
-    scrape.label_counters(LIMITED, "limit", &gateway.state.records.limited)?;
-    scrape.gauge(KEYS, |add| {
-        let now = Instant::now();
-        let mut limits = RequestLimit::RATES.into_iter();
-        limits.try_for_each(|limit| {
-            let keys = gateway.policy.rate_limits.keys_in_use(limit, now);
-            add(&[("limit", limit.as_str())], keys as u64)
-        })
-    })?;
+    let signatures = gateway.policy.verifier.stored_signatures() as u64;
+    scrape.number(SIGNATURES, Some(signatures))?;
+    scrape.label_counters(LIMITED, &gateway.state.records.limited)?;
+    let now = Instant::now();
+    let keys = RequestLimit::RATES.map(|limit| {
+        let keys = gateway.policy.rate_limits.keys_in_use(limit, now);
+        ([limit.as_str()], keys as u64)
+    });
+    scrape.numbers(KEYS, keys)?;
     let applications = gateway.policy.apps.cache_status();
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.map(|accounts| accounts.directory.cache_status());

@@ -2,114 +2,115 @@
 
 use std::fmt;
 
-use signpost_kit::{families, metrics::Scrape};
+use signpost_kit::{
+    families,
+    metrics::{NO_LABELS, Scrape},
+};
 
 use crate::{
-    observe::metrics::{RequestMetrics, labels::STATUS_CLASSES},
+    observe::metrics::{
+        RequestMetrics,
+        labels::{ClassCounts, STATUS_CLASSES},
+    },
     serve::Gateway,
 };
 
 families! {
-    REQUESTS = "signpost_requests", "Requests, counted at the end of the response";
-    APPLICATION_REQUESTS = "signpost_application_requests",
-        "Requests of the busiest applications, and of all others";
-    REQUEST_DURATION = "signpost_request_duration_seconds",
-        "From the received head to the end of the response, in seconds";
-    GATEWAY_DURATION = "signpost_gateway_duration_seconds",
-        "The gateway's own time for a request, in seconds";
-    BACKEND_DURATION = "signpost_backend_duration_seconds",
-        "From forwarding to the head of the backend's response, in seconds";
-    BACKEND_RESPONSES = "signpost_backend_responses",
-        "Requests that were forwarded to the backend, by the response that the client got";
-    VERIFICATION_FAILURES = "signpost_verification_failures", "Requests whose verification failed";
-    CLOCK_SKEW = "signpost_clock_skew_seconds",
-        "How far a request's time is from the gateway's, in seconds";
-    SHADOW_COPIES = "signpost_shadow_copies", "Requests that were chosen to be copied to another version";
-    BRIDGE_FAILURES = "signpost_bridge_failures", "Requests to which a change between two versions did not apply";
+    REQUESTS = "signpost_requests_total", Counter, ["version", "version_source", "status_class", "problem_code"],
+        "Requests, counted at the end of the response; also redirects to https, preflights, ACME challenges, the \
+         gateway's own pages and malformed heads. version and version_source are empty if the request was rejected \
+         before it had a version. status_class is 2xx to 5xx, or none if the client left without a response. \
+         problem_code is empty without one, and other for a code that the contract does not have. If reloads remove \
+         versions, the last 16 of them keep their counts.";
+    APPLICATION_REQUESTS = "signpost_application_requests_total", Counter, ["app", "status_class"],
+        "Requests by application: the busiest ones, as many as metrics.applications says. app is other for all \
+         others, none for requests that name no known application, and default in single-application mode.";
+    REQUEST_DURATION = "signpost_request_duration_seconds", Histogram, ["version"],
+        "From the received head to the end of the response.";
+    GATEWAY_DURATION = "signpost_gateway_duration_seconds", Histogram, [],
+        "The gateway's own time for a request, without the wait for the client's form: from the received head until \
+         the gateway begins to forward the request, or to answer it.";
+    BACKEND_DURATION = "signpost_backend_duration_seconds", Histogram, ["backend"],
+        "From forwarding to the complete head of the backend's response, with connecting and retries. Requests \
+         without such a response are not in it.";
+    BACKEND_RESPONSES = "signpost_backend_responses_total", Counter, ["backend", "status_class"],
+        "Forwarded requests, by the response that the client got: the backend's, or the gateway's if the backend \
+         gave none.";
+    VERIFICATION_FAILURES = "signpost_verification_failures_total", Counter, ["cause"],
+        "Requests whose verification failed. cause is the response's hint, or the problem code if it has none.";
+    CLOCK_SKEW = "signpost_clock_skew_seconds", Histogram, ["verified", "direction"],
+        "How far a request's time is from the gateway's. direction is ahead or behind: the client's clock. verified \
+         is true if the signature was right; anyone can send the others. Requests outside the window are false: \
+         their signature is not checked. More than an hour counts as an hour in the sum.";
+    SHADOW_COPIES = "signpost_shadow_copies_total", Counter, ["result"],
+        "Requests that were chosen to be copied to another version: equal; different; failed (no response within 10 \
+         s); refused (by X-Gateway-Refused); dropped (256 copies were in flight, or memory was full while the store \
+         took nothing); skipped (a response too large, incomplete, or encoded in an unknown way). noise is counted \
+         beside one of these: the request was sent to its own version again.";
+    BRIDGE_FAILURES = "signpost_bridge_failures_total", Counter, ["version", "change"],
+        "Requests with 502 bridge_failed, by the version of the client and the change that did not apply.";
 }
 
 /// Writes the families.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let records = &gateway.state.records;
     let metrics = &*records.metrics;
-    scrape.counter(REQUESTS, |sample| {
-        metrics.for_requests(|[version, source, class, problem], count| {
-            let labels = [
-                ("version", version),
-                ("version_source", source),
-                ("status_class", class),
-                ("problem_code", problem),
-            ];
-            sample(&labels, count)
-        })
-    })?;
-    write_applications(gateway, scrape)?;
-    scrape.counter(BACKEND_RESPONSES, |sample| {
-        let backends = metrics.backend_responses();
-        backends.iter().try_for_each(|(backend, counts)| {
-            // Also those of 0: a share can be computed only where both numbers are there.
-            let mut counts = STATUS_CLASSES.iter().zip(counts);
-            counts.try_for_each(|(class, count)| {
-                sample(&[("backend", backend), ("status_class", class)], *count)
-            })
-        })
-    })?;
-    write_durations(metrics, scrape)?;
-    scrape.counter(VERIFICATION_FAILURES, |sample| {
-        let mut failures = metrics.verification_failures();
-        failures.try_for_each(|(cause, count)| sample(&[("cause", cause)], count))
-    })?;
-    scrape.histogram(CLOCK_SKEW, |sample| {
-        let skew = metrics.clock_skew();
-        for (is_verified, verified) in [(true, "true"), (false, "false")] {
-            for (is_behind, direction) in [(false, "ahead"), (true, "behind")] {
-                let labels = [("verified", verified), ("direction", direction)];
-                sample(&labels, &skew.observed(is_verified, is_behind))?;
-            }
-        }
+    let mut requests = Vec::new();
+    metrics.for_requests(|labels, count| {
+        requests.push((labels.map(str::to_owned), count));
         Ok(())
     })?;
-    scrape.label_counters(SHADOW_COPIES, "result", &gateway.state.shadows.counts)?;
-    scrape.counter(BRIDGE_FAILURES, |sample| {
-        let failures = metrics.bridge_failures();
-        let mut failures = failures.iter();
-        failures.try_for_each(|((version, change), count)| {
-            sample(&[("version", version), ("change", change)], *count)
+    scrape.numbers(REQUESTS, requests)?;
+    write_applications(gateway, scrape)?;
+    let backends = metrics.backend_responses();
+    // Also those of 0: a share can be computed only where both numbers are there.
+    scrape.numbers(BACKEND_RESPONSES, by_class(&backends))?;
+    write_durations(metrics, scrape)?;
+    let failures = metrics.verification_failures();
+    scrape.numbers(
+        VERIFICATION_FAILURES,
+        failures.map(|(cause, count)| ([cause], count)),
+    )?;
+    let skew = metrics.clock_skew();
+    let verified = [(true, "true"), (false, "false")].into_iter();
+    let skews = verified.flat_map(|(is_verified, verified)| {
+        [(false, "ahead"), (true, "behind")].map(|(is_behind, direction)| {
+            ([verified, direction], skew.observed(is_verified, is_behind))
         })
+    });
+    scrape.histogram(CLOCK_SKEW, skews)?;
+    scrape.label_counters(SHADOW_COPIES, &gateway.state.shadows.counts)?;
+    let failures = metrics.bridge_failures();
+    let failures = failures.iter();
+    scrape.numbers(
+        BRIDGE_FAILURES,
+        failures.map(|((version, change), count)| ([&**version, &**change], *count)),
+    )
+}
+
+/// The counts of each name, by the class of the status.
+fn by_class(named: &[(Box<str>, ClassCounts)]) -> impl Iterator<Item = ([&str; 2], u64)> {
+    named.iter().flat_map(|(name, counts)| {
+        let counts = STATUS_CLASSES.iter().zip(counts);
+        counts.map(|(class, count)| ([&**name, *class], *count))
     })
 }
 
 fn write_applications(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let records = &gateway.state.records;
-    scrape.counter(APPLICATION_REQUESTS, |sample| {
-        let shown = records.usage.as_ref().map(|usage| usage.scrape());
-        let shown = records.metrics.unnamed().chain(shown.into_iter().flatten());
-        let shown: Vec<_> = shown.collect();
-        let counts = shown.iter().flat_map(|(app, counts)| {
-            let by_class = STATUS_CLASSES.iter().zip(counts);
-            by_class.map(move |(class, count)| (&**app, *class, *count))
-        });
-        counts
-            // Without this, each application would have a series for each class that it never got.
-            .filter(|(_, _, count)| *count > 0)
-            .try_for_each(|(app, class, count)| {
-                sample(&[("app", app), ("status_class", class)], count)
-            })
-    })
+    let shown = records.usage.as_ref().map(|usage| usage.scrape());
+    let shown = records.metrics.unnamed().chain(shown.into_iter().flatten());
+    let shown: Vec<_> = shown.collect();
+    // Otherwise each application would have a series for each class that it never got.
+    let counts = by_class(&shown).filter(|(_, count)| *count > 0);
+    scrape.numbers(APPLICATION_REQUESTS, counts)
 }
 
 fn write_durations(metrics: &RequestMetrics, scrape: &mut Scrape<'_>) -> fmt::Result {
-    scrape.histogram(REQUEST_DURATION, |sample| {
-        let durations = metrics.request_durations();
-        let mut durations = durations.iter();
-        durations.try_for_each(|(version, observed)| sample(&[("version", version)], observed))
-    })?;
-    scrape.histogram(GATEWAY_DURATION, |sample| {
-        sample(&[], &metrics.own_durations())
-    })?;
-    scrape.histogram(BACKEND_DURATION, |sample| {
-        let durations = metrics.backend_durations();
-        let mut durations = durations.iter();
-        durations.try_for_each(|(backend, observed)| sample(&[("backend", backend)], observed))
-    })
+    let named = |(name, observed)| ([name], observed);
+    let versions = metrics.request_durations().into_iter();
+    scrape.histogram(REQUEST_DURATION, versions.map(named))?;
+    scrape.histogram(GATEWAY_DURATION, [(NO_LABELS, metrics.own_durations())])?;
+    let backends = metrics.backend_durations().into_iter();
+    scrape.histogram(BACKEND_DURATION, backends.map(named))
 }

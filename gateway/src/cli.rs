@@ -21,6 +21,7 @@ mod login;
 mod master_key;
 mod operation;
 mod parse;
+mod problems;
 mod sign;
 mod source;
 mod store;
@@ -37,7 +38,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::{
-    Parser, Subcommand,
+    CommandFactory as _, Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use signpost_kit::{
@@ -130,6 +131,9 @@ enum Command {
     /// Show why a request was rejected, by its id: asks all gateways of the store that have a management API (multi-application
     /// mode).
     Explain(explain::ExplainArguments),
+    /// Print the codes of problems as /problems/CODE does: status, whether a retry helps (no, yes, new_login: in a new login,
+    /// log_in: once the user has logged in), title and detail.
+    Problems(problems::ProblemsArguments),
     /// Print the test vectors, for developers of clients, and how to use them.
     Vectors(vectors::VectorsArguments),
 }
@@ -168,6 +172,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(arguments) => run_server(arguments, reopen),
         Command::Shared(command) => command.run(
+            Arguments::command(),
             || Config::keys(|key| needs_restart(key, &[key])),
             &FAMILIES,
             |file| {
@@ -192,6 +197,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Login(arguments) => wait_for(login::run(*arguments)),
         Command::Doctor(arguments) => wait_for(doctor::run(*arguments)),
         Command::Explain(arguments) => wait_for(explain::run(arguments)),
+        Command::Problems(arguments) => problems::run(&arguments),
         Command::Vectors(arguments) => vectors::run(&arguments),
     }
 }

@@ -11,7 +11,9 @@ mod card;
 mod commands;
 // Invalid configuration.
 mod configuration;
+// What the programs print for reference.
 mod console;
+mod reference;
 // A night of incidents, as each face tells of them.
 mod night;
 // Every key of every example, changed while the program runs.

@@ -97,7 +97,7 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
     let is_command = matches.subcommand().is_some();
     end_at_signals(is_command).context("cannot handle SIGTERM, SIGINT and SIGHUP")?;
     if is_command {
-        return run_command(&matches, versions);
+        return run_command(command(program), &matches, versions);
     }
     let ConfigFile { config: file } = ConfigFile::from_arg_matches(&matches)?;
     let Loaded { config, settings } = load(&file, versions)?;
@@ -137,13 +137,18 @@ fn try_run(program: &Program, versions: &Versions) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs a command, which needs no running program.
-fn run_command(matches: &ArgMatches, versions: &Versions) -> anyhow::Result<ExitCode> {
+fn run_command(
+    program: Command,
+    matches: &ArgMatches,
+    versions: &Versions,
+) -> anyhow::Result<ExitCode> {
     let is_online = matches
         .subcommand()
         .is_some_and(|(_, options)| matches!(options.try_get_one("online"), Ok(Some(true))));
     let load = |file: &Path| anyhow::Ok(load(file, versions)?.config.0);
     let mut online = (Vec::new(), true);
     let code = SharedCommand::from_arg_matches(matches)?.run(
+        program,
         || Config::keys(|root| versions.read(root), &versions.examples()),
         &[FAMILIES],
         |file| {

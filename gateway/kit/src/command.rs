@@ -8,7 +8,9 @@ use std::{
     process::{self, ExitCode},
 };
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use clap_complete::Shell;
 
 pub use self::listing::{Entry, Selection};
 use crate::{
@@ -49,17 +51,31 @@ pub enum SharedCommand {
     /// Print the metrics: name as in Prometheus' text format, type, labels, meaning. Those that a version of the login
     /// service makes itself, signpost_own_…, are not listed.
     Metrics(Selection),
+    /// Print a shell's completion of this program's commands, for example bash; it is for the shell's folder of completions.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages of this program and of each command into a folder, which must exist.
+    Man {
+        /// The folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 impl SharedCommand {
-    /// Runs the command. `keys` describes the program's keys, `families` its metrics besides those of every program; `warnings` checks the file; `address` reads where the program serves `/readyz`, in case it
+    /// Runs the command. `program` is its command line; `keys` describes the program's keys, `families` its metrics besides
+    /// those of every program; `warnings` checks the file; `address` reads where the program serves `/readyz`, in case it
     /// does not report that itself.
     ///
     /// # Errors
     ///
-    /// The file is invalid, the running program cannot be reached, or there is no key or metric of that name.
+    /// The file is invalid, the running program cannot be reached, there is no key or metric of that name, or the folder
+    /// cannot be written.
     pub fn run(
         self,
+        program: clap::Command,
         keys: impl FnOnce() -> Vec<Key>,
         families: &[Families],
         warnings: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
@@ -90,8 +106,23 @@ impl SharedCommand {
                 let families = families.copied().flatten().copied().collect();
                 print_text(&selection.list("metric", families, listing::family)?)
             }
+            Self::Completions { shell } => print_text(completions(program, shell).trim_end()),
+            Self::Man { folder } => {
+                let written = clap_mangen::generate_to(program, &folder);
+                written.with_context(|| format!("cannot write to {}", folder.display()))?;
+                Ok(ExitCode::SUCCESS)
+            }
         }
     }
+}
+
+/// The completions of a program, for a shell.
+fn completions(mut program: clap::Command, shell: Shell) -> String {
+    let (name, mut script) = (program.get_name().to_owned(), Vec::new());
+    clap_complete::generate(shell, &mut program, &name, &mut script);
+    // For bash, the library writes the hyphens of a program's name in two ways.
+    let [long, short] = ["__subcmd__", "__"].map(|hyphen| name.replace('-', hyphen));
+    String::from_utf8_lossy(&script).replace(&long, &short)
 }
 
 /// Prints the output of a command that succeeds.

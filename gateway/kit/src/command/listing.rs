@@ -64,10 +64,9 @@ pub(super) fn key(key: &Key) -> Entry {
     let unit = key.unit.iter().map(|unit| format!(" ({unit})"));
     let default = key.default.iter().map(|text| format!(", default {text}"));
     let further: String = unit.chain(default).collect();
-    let change = if key.reload {
-        "A reload applies it."
-    } else {
-        "A change needs a new process."
+    let change = match key.reload {
+        true => "A reload applies it.",
+        false => "A change needs a new process.",
     };
     let facts = format!("{}{further}. {change}", key.allowed);
     [key.key.clone(), facts, key.meaning.clone()]

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{ProblemCode, Retry, detail_of};
 use crate::{
+    header::HeaderNames,
     language::Language,
     text::{find, text},
 };
@@ -28,9 +29,14 @@ pub struct About {
 }
 
 impl About {
-    /// The text about `code`; `args` are those arguments of its detail that do not depend on a request.
+    /// The text about `code`, with the names that the headers have.
     #[must_use]
-    pub fn new(code: ProblemCode, language: Language, args: &[(&str, &str)]) -> Self {
+    pub fn new(code: ProblemCode, language: Language, names: &HeaderNames) -> Self {
+        let name = names.spelled(match code {
+            ProblemCode::AppMissing => &names.app,
+            _ => &names.authorization,
+        });
+        let args: &[(&str, &str)] = &[("name", &name)];
         let about = find(language, &format!("{}.about", code.as_str()), args);
         Self {
             r#type: code.type_uri(),
@@ -68,12 +74,17 @@ impl ProblemCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::HeaderOverrides;
+
+    fn names() -> HeaderNames {
+        HeaderNames::new(&"Acme".parse().unwrap(), &HeaderOverrides::default()).unwrap()
+    }
 
     #[test]
     fn every_code_has_a_text_without_open_arguments_in_every_language() {
         for language in Language::ALL {
             for &code in ProblemCode::ALL {
-                let about = About::new(code, language, &[("name", "Acme-X-App")]);
+                let about = About::new(code, language, &names());
                 let name = format!("{} in {}", code.as_str(), language.tag());
                 assert!(!about.detail.contains("{$"), "{name}: {}", about.detail);
                 assert_eq!(ProblemCode::of_type_uri(about.r#type), Some(code));
@@ -99,7 +110,7 @@ mod tests {
 
     #[test]
     fn its_json_has_the_words_of_the_contract() {
-        let about = About::new(ProblemCode::LoginPending, Language::En, &[]);
+        let about = About::new(ProblemCode::LoginPending, Language::En, &names());
         let json: serde_json::Value = serde_json::from_slice(&about.to_json()).unwrap();
         let expected = serde_json::json!({
             "type": "/problems/login_pending",

@@ -3,11 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use signpost_kit::page;
-use signpost_protocol::{
-    header::HeaderNames,
-    language::Language,
-    problem::{About, ProblemCode},
-};
+use signpost_protocol::problem::{About, ProblemCode};
 
 use super::{
     error_format::{ErrorFormatRules, accepts_html, language},
@@ -59,22 +55,13 @@ pub(crate) fn own_page(
     }
 }
 
-/// The text about `code`, with the names that the gateway's headers have.
-fn about_with(code: ProblemCode, language: Language, names: &HeaderNames) -> About {
-    let name = names.spelled(match code {
-        ProblemCode::AppMissing => &names.app,
-        _ => &names.authorization,
-    });
-    About::new(code, language, &[("name", &name)])
-}
-
 fn about(
     code: ProblemCode,
     headers: &(impl Headers + ?Sized),
     rules: &ErrorFormatRules,
 ) -> OwnResponse {
     let (names, language) = (&rules.names, language(headers, rules));
-    let about = about_with(code, language, names);
+    let about = About::new(code, language, names);
     let (mut headers, body) = if accepts_html(headers) {
         let headers = page::headers(language).to_vec();
         (headers, page::about(&about).into_bytes())

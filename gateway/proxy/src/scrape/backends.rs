@@ -71,27 +71,22 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     });
     let backends: Vec<_> = backends.collect();
     write_addresses(&backends, scrape)?;
-    let count = |backend: &&ShownBackend<'_>, event| backend.counts.value(event);
-    for (family, event) in [
-        (EJECTIONS, BackendEvent::Ejection),
-        (RETRIES, BackendEvent::Retry),
-    ] {
+    let of = |event| {
         let backends = backends.iter();
-        scrape.numbers(
-            family,
-            backends.map(|backend| ([&backend.name], count(&backend, event))),
-        )?;
-    }
-    for (family, events) in [
-        (CHECKS, &BackendEvent::CHECKS[..]),
-        (FAILURES, &BackendEvent::FAILURES),
-    ] {
-        let counts = backends.iter().flat_map(|backend| {
-            let events = events.iter();
-            events.map(move |event| ([&*backend.name, event.as_str()], count(&backend, *event)))
-        });
-        scrape.numbers(family, counts)?;
-    }
+        backends.map(move |backend| ([&backend.name], backend.counts.value(event)))
+    };
+    scrape.numbers(EJECTIONS, of(BackendEvent::Ejection))?;
+    scrape.numbers(RETRIES, of(BackendEvent::Retry))?;
+    let of_each = |events: &'static [BackendEvent]| {
+        backends
+            .iter()
+            .flat_map(move |ShownBackend { name, counts, .. }| {
+                let events = events.iter();
+                events.map(move |event| ([&**name, event.as_str()], counts.value(*event)))
+            })
+    };
+    scrape.numbers(CHECKS, of_each(&BackendEvent::CHECKS))?;
+    scrape.numbers(FAILURES, of_each(&BackendEvent::FAILURES))?;
     let taken = gateway.policy.backends.client.taken();
     scrape.label_counters(CONNECTIONS, taken)?;
     scrape.number(IDLE, Some(pool::idle_connections() as u64))?;

@@ -431,39 +431,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795897424128, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795897839459, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'DN39zoJNDNiRKQP3DcFXOP09', 'Shop', 'active', 1795897424080, '\x328af1c6cd2881b7d5c6c01e7411cfbfa3aa8bfcd14232c878a28e48a02d26577658ef8fca5214dca72d2bd00dde340afff365c460a8d8ae7043cf5daf35025568f065eaf1da5fd0b4f6a7e8e296861343631a18f029c467d1c8ae530ec9baacf1b713a3', '\x328af1c6cd2881b78a4e0cc32a8c959e074570a92da6a31372e0a222fb971b0cebcd984db70b7324f3d86bc1cf571c5999b054860c154ff9fc0366d16977e29c7facce643c5e4ee7d91a92442aa05bb84c7a3ae0a43338264917a12279899958bd97cccb', 1795983824109, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'FVtzv5hkvpfrCpCjnvT9HJFi', 'Shop', 'active', 1795897839390, '\x328af1c6cd2881b74b7d80c2744dc453278eb627f81379e0263aac8b84ccdb756446cc474d4e52b315e2cb7895574c7f1d664380c82145e2c01322c455dd22b5f6fab899225e0b011a6b4c5da3cbe22d78dc433aec671590b9919652415ac566c41472a1', '\x328af1c6cd2881b7b842160c7234b876850b1ee1b789bdf940f3b2031df882126937777a857e3564eef24a262d66f740ac5b280342854cd45fec8c3670488d2c9891f092e0a2be1118052ae72396a8231cd74f3959fce5837831ae9f754cf42b7a4f264b', 1795984239438, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795897424080, 'root', 'cli vm', NULL, 'app.create', 'DN39zoJNDNiRKQP3DcFXOP09', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795897424109, 'root', 'cli vm', NULL, 'app.rotate', 'DN39zoJNDNiRKQP3DcFXOP09', 2, '{"key":"changed","previous_key_until":[null,"2026-11-29T20:23:44Z"]}');
-INSERT INTO public.audit VALUES (3, 1795897429078, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-26T20:23:49Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795897839390, 'root', 'cli vm', NULL, 'app.create', 'FVtzv5hkvpfrCpCjnvT9HJFi', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795897839438, 'root', 'cli vm', NULL, 'app.rotate', 'FVtzv5hkvpfrCpCjnvT9HJFi', 2, '{"key":"changed","previous_key_until":[null,"2026-11-29T20:30:39Z"]}');
+INSERT INTO public.audit VALUES (3, 1795897844335, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-26T20:30:44Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x444e33397a6f4a4e444e69524b515033446346584f503039', '2026-11-28 20:23:44.082502+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x444e33397a6f4a4e444e69524b515033446346584f503039', '2026-11-28 20:23:44.111087+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a223dd20b9d5cd06e2d5bcf68aa9acdcd7e4de74d9d5b2dbe04b350b31be1d', '2026-11-28 20:23:44.130246+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x4656747a7635686b767066724370436a6e765439484a4669', '2026-11-28 20:30:39.395079+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x4656747a7635686b767066724370436a6e765439484a4669', '2026-11-28 20:30:39.440582+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a223e3771c38d28995a00b88bf62ac1eb2dd8284dab423bd85cd0356f90ebc', '2026-11-28 20:30:39.4613+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\xa1069d2d8d5072829e13d9a8b69717593414c8f70498b5194ec9c8d2d8fad4d0', '\xffe0623edc5314d2fd91a94e66d6c6c26521f4bb253233355043158341d1533b', 1, 1, 1795897424129, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\x9a444171aac5b3da875a2162cec5779176c2afc603e64cced0910f3501e8938d', '\x35211aa833227a882636d7cc85ad707cc9e1dabf948ed247fb8b91aac14bbebb', 1, 1, 1795897839460, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -476,14 +476,14 @@ INSERT INTO public.credentials VALUES ('\xa1069d2d8d5072829e13d9a8b69717593414c8
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795897424140, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795897839467, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\x17e9e86cb593395fd3bae41731565c4d', '{"addresses":["127.0.0.1:14805"],"certificates":[],"config":"7dcaf0cc9cfe199f6bbed3abb86fa85cb0f43745cd5df176d66eb57795cc829c","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"be65130f5c82","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"a63de917b5f1","shutdown.drain_delay_seconds":"5a4766355270","store":"6289c8f1ce15","versions.v1.backend":"084fa879fd9c","versions.v2.backend":"0e945146a967"},"loaded_at":"2026-11-28T20:23:44Z","process":8603,"readiness":"ready","release":"0.1.0 (361c497fc7eb or later, debug)","started_at":"2026-11-28T20:23:44Z"}', '[{"at":29931623,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795897429042);
+INSERT INTO public.gateways VALUES ('\xac530fa37d3080472d2ea98a82cb57a2', '{"addresses":["127.0.0.1:19369"],"certificates":[],"config":"9d979472fdeeecca3ea2fd794bfc8890c080c668f9d53c052131c69ef4dafcde","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"af290d1d66b5","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"180a380e7c03","shutdown.drain_delay_seconds":"5a4766355270","store":"7a4110e57ca8","versions.v1.backend":"36062a3c345e","versions.v2.backend":"5b0d6e17e8b5"},"loaded_at":"2026-11-28T20:30:39Z","process":15580,"readiness":"ready","release":"0.9.0 (7f78c03baece or later, debug)","started_at":"2026-11-28T20:30:39Z"}', '[{"at":29931630,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795897844296);
 
 
 --
@@ -496,14 +496,14 @@ INSERT INTO public.gateways VALUES ('\x17e9e86cb593395fd3bae41731565c4d', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\xd70c550e342abf3440c6e0a35a470d195071c6437f8f7eeeac02add87b21c8a1', 1795897423960);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x2f1d05ace094812ba3dd2a5fd157ccc7ca069e064e16b31a1ffd2beba512740c', 1795897839170);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a223dd20b9d5cd06e2d5bcf68aa9acdcd7e4de74d9d5b2dbe04b350b31be1d', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x47520b5d8a8295baff5aff298a4b7971c10a9d5a991345ddfd4a559c0b530025', 'complete', 1795897454125, NULL, 1, true, 1795897424129, 1795897544129, NULL, NULL, NULL, 1795897424125, 1795898024121);
+INSERT INTO public.logins VALUES ('\x01a223e3771c38d28995a00b88bf62ac1eb2dd8284dab423bd85cd0356f90ebc', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x005db67138b944a23098526461d5b4d3a92747040152a28f16143bdb93d6e7cc', 'complete', 1795897869457, NULL, 1, true, 1795897839460, 1795897959460, NULL, NULL, NULL, 1795897839457, 1795898439452);
 
 
 --
@@ -989,7 +989,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'signpost 0.1.0 (361c497fc7eb or later, debug)', '2026-11-28 20:23:43.849687+00');
+', 0, 'signpost 0.9.0 (7f78c03baece or later, debug)', '2026-11-28 20:30:38.987287+00');
 
 
 --
@@ -1014,15 +1014,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\xe01b32946b0aa78179d1de5078599d9169573022aa54c5d515e02b865c079ce4', 'admin', 'admin', 1795897429078, 'root', 1803673429078, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\x856d14a2efa73a95c841a26a4b463ff8ecaa3f4ee0b4ead8ca6001504bbc2f5c', 'admin', 'admin', 1795897844335, 'root', 1803673844335, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795897429045, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'DN39zoJNDNiRKQP3DcFXOP09', 1795897429045, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795897844288, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'FVtzv5hkvpfrCpCjnvT9HJFi', 1795897844288, '127.0.0.1', '');
 
 
 --
@@ -1037,14 +1037,14 @@ INSERT INTO public.usage_counts VALUES (20785, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795897424009);
+INSERT INTO public.usage_start VALUES (1, 1795897839188);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\x10d1d1fd654b8e9eb8c6bf119469fa7a', 1, 1795897429045);
+INSERT INTO public.usage_writers VALUES ('\x0bdfdb507c9e90cd2c863beb30c43988', 1, 1795897844288);
 
 
 --

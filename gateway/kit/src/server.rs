@@ -15,7 +15,7 @@ use sd_notify::{NotifyState, notify};
 /// Tells systemd what the process does (`sd_notify(3)`), if it asked for it with `Type=notify`.
 pub fn notify_service_manager(states: &[NotifyState<'_>]) {
     // Without `NOTIFY_SOCKET` this does nothing.
-    if let Err(cause) = notify(false, states) {
+    if let Err(cause) = notify(states) {
         tracing::warn!(%cause, "cannot notify systemd");
     }
 }

@@ -61,10 +61,11 @@ impl Routes {
             if let Some(post) = &mut item.post {
                 if is_repeatable {
                     let parameters = post.parameters.get_or_insert_default();
-                    parameters.push(idempotency::parameter());
+                    parameters.push(RefOr::T(idempotency::parameter()));
                 }
-                let body = post.request_body.as_mut();
-                if let Some(body) = body.filter(|body| needs_no_member(body, &schemas)) {
+                if let Some(RefOr::T(body)) = &mut post.request_body
+                    && needs_no_member(body, &schemas)
+                {
                     body.required = Some(Required::False);
                 }
             }
@@ -85,6 +86,9 @@ impl Routes {
 fn needs_no_member(body: &RequestBody, schemas: &[(String, RefOr<Schema>)]) -> bool {
     let mut contents = body.content.values();
     contents.any(|content| {
+        let RefOr::T(content) = content else {
+            return false;
+        };
         let Some(RefOr::Ref(reference)) = &content.schema else {
             return false;
         };

@@ -137,7 +137,7 @@ impl CertificateFiles {
             Error::InvalidCertificate(_) => malformed(),
             _ => CertificateFault::KeyUnsupported.of(&self.key),
         })?;
-        let validity = &leaf.tbs_certificate.validity;
+        let validity = leaf.tbs_certificate().validity();
         Ok(LoadedCertificate {
             file: self.certificate.clone(),
             names: names(leaf),
@@ -236,10 +236,10 @@ pub(super) fn certificates(
 fn chain_warning(chain: &[Certificate]) -> Option<String> {
     // Names suffice for a warning. Clients verify the signatures.
     let is_issued = |issued: &Certificate, by: &Certificate| {
-        issued.tbs_certificate.issuer == by.tbs_certificate.subject
+        issued.tbs_certificate().issuer() == by.tbs_certificate().subject()
     };
     let (leaf, others) = chain.split_first()?;
-    let issuer = &leaf.tbs_certificate.issuer;
+    let issuer = leaf.tbs_certificate().issuer();
     // A self-signed certificate has no issuer to append: clients that accept it have it already.
     if is_issued(leaf, leaf) {
         None
@@ -260,7 +260,7 @@ fn chain_warning(chain: &[Certificate]) -> Option<String> {
 /// The host names and addresses of a certificate (RFC 5280 section 4.2.1.6).
 fn names(certificate: &Certificate) -> Vec<String> {
     // Not the common name: clients ignore it (RFC 9525 section 2).
-    let alternatives = certificate.tbs_certificate.get::<SubjectAltName>();
+    let alternatives = certificate.tbs_certificate().get_extension::<SubjectAltName>();
     let alternatives = alternatives.ok().flatten().map(|(_, names)| names.0);
     let name = |name: GeneralName| match name {
         GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),

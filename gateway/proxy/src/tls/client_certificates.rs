@@ -60,7 +60,7 @@ pub(super) fn subject(certificate: &CertificateDer<'_>) -> Result<HeaderValue, U
     let certificate = Certificate::from_der(certificate).map_err(|_| UnusableSubject)?;
     // Many names have letters beyond ASCII, so they are escaped instead of rejected. A raw line break would begin
     // another header at the backend.
-    let written = escaped(&certificate.tbs_certificate.subject.to_string());
+    let written = escaped(&certificate.tbs_certificate().subject().to_string());
     if written.len() > MAX_SUBJECT {
         return Err(UnusableSubject);
     }

@@ -137,7 +137,7 @@ fn last_second(certificate: &CertificateDer<'_>) -> u64 {
     let certificate = Certificate::from_der(certificate).ok();
     // Second 0 is long over: no ticket of an unreadable certificate is accepted.
     certificate.map_or(0, |certificate| {
-        let end = certificate.tbs_certificate.validity.not_after;
+        let end = certificate.tbs_certificate().validity().not_after;
         end.to_unix_duration().as_secs()
     })
 }

@@ -145,7 +145,8 @@ fn the_sums_are_right_and_the_archive_runs_without_a_compiler(machine: &Machine)
 }
 
 async fn packages_are_installed(machine: &Machine) {
-    machine.run(&format!("/{FILES}/first"), "dpkg --install ./*.deb");
+    let install = "dpkg --install ./*.deb; cd /usr/share; ls man/man1/signpost.1.gz bash-completion/completions/login-v1";
+    machine.run(&format!("/{FILES}/first"), install);
     let shown = machine.run(
         "/",
         "id -nG signpost; id -nG signpost-v1; stat -c '%a %U:%G' /var/lib/signpost /etc/signpost/secrets/app.key; \

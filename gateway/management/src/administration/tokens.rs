@@ -37,7 +37,6 @@ pub struct Token {
     /// Its name: the actor of what is done with it.
     pub name: String,
     /// What it may do.
-    #[schema(inline)]
     pub role: Role,
     /// When it was created.
     #[serde(serialize_with = "as_rfc3339")]

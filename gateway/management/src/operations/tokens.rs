@@ -91,7 +91,6 @@ pub struct NewTokenInput {
         long,
         help = "What it may do: viewer (see everything but secrets), operator (also change applications, drain, reload) or admin (also manage tokens)"
     )]
-    #[schema(inline)]
     pub role: Role,
     /// Days for which it is valid.
     #[arg(long, default_value = "90", value_parser = clap::value_parser!(u64).range(1..=366))]

@@ -1,4 +1,4 @@
-//! What the repository ships beside the programs: images, units, examples, the table of metrics.
+//! What the repository ships beside the programs: images, units, examples, schemas, the metrics.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,9 @@
 mod deployment;
 // The documents.
 mod documents;
-// The table of metrics, against what is served; what dashboard and alerts use of it.
+// The JSON Schemas of the configuration files.
+mod schema;
+// The described metrics, against what is served; what dashboard and alerts use of them.
 mod metrics_table;
 // How the documents are written.
 mod style;

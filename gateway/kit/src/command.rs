@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 pub use self::listing::{Entry, Selection};
 use crate::{
-    config::keys::Key,
+    config::keys::{Key, schema::file_schema},
     log::writer::write_final_line,
     metrics::{self, Families},
     reload::control::{self, Verb},
@@ -47,7 +47,14 @@ pub enum SharedCommand {
     Health(ConfigFile),
     /// Print the keys of the configuration file: allowed values, default, meaning, and whether a reload applies a change
     /// or a new process is needed. TEXT can be a key as a file has it, for example versions.v1.backend.
-    Keys(Selection),
+    Keys {
+        /// The keys.
+        #[command(flatten)]
+        selection: Selection,
+        /// Print a JSON Schema of the file, for editors.
+        #[arg(long, conflicts_with_all = ["texts", "json"])]
+        schema: bool,
+    },
     /// Print the metrics: name as in Prometheus' text format, type, labels, meaning. Those that a version of the login
     /// service makes itself, signpost_own_…, are not listed.
     Metrics(Selection),
@@ -100,7 +107,10 @@ impl SharedCommand {
                 print_line(&health.body);
                 Ok(ExitCode::from(u8::from(!health.is_ready)))
             }
-            Self::Keys(selection) => print_text(&selection.list("key", keys(), listing::key)?),
+            Self::Keys { selection, schema } => print_text(&match schema {
+                true => serde_json::to_string_pretty(&file_schema(&keys()))?,
+                false => selection.list("key", keys(), listing::key)?,
+            }),
             Self::Metrics(selection) => {
                 let families = families.iter().chain(&metrics::SHARED);
                 let families = families.copied().flatten().copied().collect();

@@ -96,6 +96,8 @@ fn wrapped(mut text: String, words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn example(name: &str, default: Option<&str>) -> Key {
@@ -104,6 +106,7 @@ mod tests {
             meaning: "word ".repeat(30),
             unit: Some("seconds".to_owned()),
             allowed: "a number".to_owned(),
+            schema: json!({}),
             default: default.map(str::to_owned),
             reload: default.is_some(),
         }

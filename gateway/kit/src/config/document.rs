@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, ops::Range, path::Path};
 
+use serde_json::Value as Json;
 use toml::{Spanned, de::DeTable};
 
 use super::{
@@ -27,19 +28,21 @@ pub(super) struct Document<'d> {
     pub(super) is_described: bool,
 }
 
-/// A key: the path of its section, its name, and what its reader allows.
+/// A key: the path of its section, its name, and what its reader allows, in words and as JSON Schema.
 struct NamedKey {
     section: String,
     name: String,
     allowed: String,
+    schema: Json,
 }
 
 impl NamedKey {
-    fn new(section: &str, name: &str, allowed: &str) -> Self {
+    fn new(section: &str, name: &str, allowed: &str, schema: Json) -> Self {
         Self {
             section: section.to_owned(),
             name: name.to_owned(),
             allowed: allowed.to_owned(),
+            schema,
         }
     }
 
@@ -99,17 +102,17 @@ impl<'d> Document<'d> {
     }
 
     /// Notes that a reader asked for a key; the first one says what is allowed.
-    pub(super) fn note_known(&self, section: &str, name: &str, allowed: &str) {
+    pub(super) fn note_known(&self, section: &str, name: &str, allowed: &str, schema: Json) {
         if !self.is_known(section, name) {
-            let key = NamedKey::new(section, name, allowed);
+            let key = NamedKey::new(section, name, allowed, schema);
             self.known.borrow_mut().push(key);
         }
     }
 
-    /// The keys that readers asked for, dotted, each with its allowed values; and the settings.
-    pub(super) fn into_described(self) -> (Vec<(String, String)>, Settings) {
+    /// The keys that readers asked for, dotted, each with its allowed values and its schema; and the settings.
+    pub(super) fn into_described(self) -> (Vec<(String, String, Json)>, Settings) {
         let known = self.known.into_inner().into_iter();
-        let known = known.map(|key| (key.dotted(), key.allowed));
+        let known = known.map(|key| (key.dotted(), key.allowed, key.schema));
         (known.collect(), self.settings.into_inner())
     }
 
@@ -120,7 +123,7 @@ impl<'d> Document<'d> {
     }
 
     pub(super) fn note_unknown(&self, section: &str, name: &str, line: usize) {
-        let key = NamedKey::new(section, name, "");
+        let key = NamedKey::new(section, name, "", Json::Null);
         self.unknown.borrow_mut().push((key, line));
     }
 

@@ -3,6 +3,7 @@
 //! Allowed values and defaults come from the readers, which read no file for this. Meanings are the comments of the
 //! example files. A test of each program checks that readers and examples have the same keys and defaults.
 
+pub mod schema;
 #[doc(hidden)]
 pub mod testing;
 
@@ -44,6 +45,9 @@ pub struct Key {
     pub default: Option<String>,
     /// Whether a reload applies it; otherwise a new process is needed.
     pub reload: bool,
+    /// What its reader allows, as JSON Schema.
+    #[serde(skip)]
+    pub schema: serde_json::Value,
 }
 
 /// A key or a table of an example.
@@ -70,7 +74,7 @@ pub fn keys<T>(
     let _ = read_root(&mut root, read);
     let (described, defaults) = document.into_described();
     let explained: Vec<_> = examples.iter().flat_map(|text| explained(text)).collect();
-    let describe = |(key, allowed): (String, String)| Key {
+    let describe = |(key, allowed, schema): (String, String, _)| Key {
         meaning: meaning(&key, &explained).unwrap_or_default(),
         unit: (UNITS.iter().find(|unit| key.ends_with(*unit))).map(|unit| unit.replace('_', " ")),
         allowed,
@@ -78,6 +82,7 @@ pub fn keys<T>(
             .find_map(|setting| (setting.key == key).then(|| setting.shown.clone())),
         // The second is for a table whose keys all need a new process.
         reload: !needs_restart(&key) && !needs_restart(&format!("{key}.")),
+        schema,
         key,
     };
     let keys = described.into_iter().map(describe);

@@ -10,6 +10,8 @@ mod texts;
 
 use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, time::Duration};
 
+use serde::Serialize;
+use serde_json::{Value as Json, json};
 use toml::de::DeTable;
 use zeroize::Zeroizing;
 
@@ -40,9 +42,9 @@ pub struct Section<'d> {
 }
 
 /// A type of whole numbers.
-pub trait Number: Copy + Display + PartialOrd + TryFrom<i64> {}
+pub trait Number: Copy + Display + PartialOrd + Serialize + TryFrom<i64> {}
 
-impl<T: Copy + Display + PartialOrd + TryFrom<i64>> Number for T {}
+impl<T: Copy + Display + PartialOrd + Serialize + TryFrom<i64>> Number for T {}
 
 /// A file that a key names.
 pub struct NamedFile {
@@ -109,15 +111,21 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Returns the value of a key, if the file has it. `allowed` is for the description of the key.
+    /// Returns the value of a key, if the file has it. `allowed` is for the description of the key; unless
+    /// [`Self::describe`] has said otherwise, it is a string.
     pub fn find(&mut self, key: &str, allowed: &str) -> Option<Value<'d>> {
-        self.document.note_known(&self.path, key, allowed);
+        self.describe(key, allowed, text_schema(allowed));
         let spanned = self.table?.get(key)?;
         Some(Value {
             document: self.document,
             key: self.key(key),
             spanned,
         })
+    }
+
+    /// Describes a key that is to be read: its allowed values, in words and as JSON Schema. The first description counts.
+    pub fn describe(&self, key: &str, allowed: &str, schema: Json) {
+        self.document.note_known(&self.path, key, allowed, schema);
     }
 
     /// Where the table is in the file, for example `versions.v1`; empty for the root.
@@ -151,10 +159,15 @@ impl<'d> Section<'d> {
         key: &str,
         read: impl FnOnce(&mut Section<'d>) -> Read<T>,
     ) -> Read<T> {
-        match self.find(key, TABLE) {
+        match self.find_table(key) {
             Some(value) => value.section(read),
             None => read(&mut self.empty(self.key(key))),
         }
+    }
+
+    fn find_table(&mut self, key: &str) -> Option<Value<'d>> {
+        self.describe(key, TABLE, json!({ "type": "object" }));
+        self.find(key, TABLE)
     }
 
     /// Reads the table of that name, if the file has one.
@@ -167,7 +180,7 @@ impl<'d> Section<'d> {
             return self.section(key, read).map(Some);
         }
         // Looked up nevertheless: only this makes the key known.
-        Ok(self.find(key, TABLE).and(None))
+        Ok(self.find_table(key).and(None))
     }
 
     /// Reads each table in the table of that name, in the order of their names. An invalid one is `None`.
@@ -201,6 +214,7 @@ impl<'d> Section<'d> {
     ) -> Read<Vec<(Value<'d>, T)>> {
         let mut read = read;
         let allowed = format!("at most {max} tables [[{}]]", self.key(key));
+        self.describe(key, &allowed, json!({ "type": "array", "maxItems": max }));
         let Some(value) = self.find(key, &allowed) else {
             self.describe_item(key, read);
             self.set(key, "0 tables");
@@ -224,6 +238,7 @@ impl<'d> Section<'d> {
     /// Reads `true` or `false`.
     pub fn flag(&mut self, key: &str, default: bool) -> Read<bool> {
         const ALLOWED: &str = "true or false";
+        self.describe(key, ALLOWED, json!({ "type": "boolean" }));
         let flag = match self.find(key, ALLOWED) {
             None => default,
             Some(value) => value
@@ -255,6 +270,9 @@ impl<'d> Section<'d> {
         range: &RangeInclusive<T>,
     ) -> Read<Option<T>> {
         let allowed = numbers(range);
+        let (min, max) = (range.start(), range.end());
+        let schema = json!({ "type": "integer", "minimum": min, "maximum": max });
+        self.describe(key, &allowed, schema);
         let Some(value) = self.find(key, &allowed) else {
             return Ok(None);
         };
@@ -277,6 +295,8 @@ impl<'d> Section<'d> {
     /// Reads a share in percent, with decimals.
     pub fn percent(&mut self, key: &str, default: f64) -> Read<f64> {
         const ALLOWED: &str = "a number from 0 to 100, for example 0.5";
+        let schema = json!({ "type": "number", "minimum": 0, "maximum": 100 });
+        self.describe(key, ALLOWED, schema);
         let percent = match self.find(key, ALLOWED) {
             None => default,
             Some(value) => {
@@ -359,6 +379,16 @@ impl<'d> Section<'d> {
 
     fn key(&self, key: &str) -> String {
         dotted(&self.path, key)
+    }
+}
+
+/// The schema of a string. Where only quoted words are allowed, it is one of them.
+fn text_schema(allowed: &str) -> Json {
+    let parts = allowed.split(", ").flat_map(|part| part.split(" or "));
+    let words = parts.map(|part| part.strip_prefix('"')?.strip_suffix('"'));
+    match words.collect::<Option<Vec<_>>>() {
+        Some(words) => json!({ "enum": words }),
+        None => json!({ "type": "string" }),
     }
 }
 

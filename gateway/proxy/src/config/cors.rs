@@ -3,6 +3,7 @@
 use std::fmt;
 
 use http::HeaderName;
+use serde_json::json;
 use signpost_kit::config::{Read, Section, Value, origin::Origin};
 
 use super::readers::each;
@@ -86,6 +87,8 @@ impl Cors {
 fn origins(section: &mut Section<'_>) -> Read<Option<AllowedOrigins>> {
     const KEY: &str = "origins";
     let allowed = format!("a list of {ALLOWED_ORIGIN}");
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    section.describe(KEY, &allowed, texts);
     let Some(value) = section.find(KEY, &allowed) else {
         section.set(KEY, "[]");
         return Ok(None);

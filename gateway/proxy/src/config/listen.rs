@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use http::HeaderValue;
 use ipnet::IpNet;
+use serde_json::json;
 use signpost_kit::{
     config::{ADDRESS, Invalid, Read, Section},
     read_all,
@@ -88,6 +89,9 @@ impl ListenerSettings {
     pub(super) fn read_all(root: &mut Section<'_>) -> Read<Vec<Self>> {
         const KEY: &str = "listen";
         let allowed = format!("{ADDRESS}, or 1 to {MAX_LISTENERS} [[listen]] tables");
+        let one_or_more =
+            json!({ "type": ["string", "array"], "minItems": 1, "maxItems": MAX_LISTENERS });
+        root.describe(KEY, &allowed, one_or_more);
         let value = root.find(KEY, &allowed);
         // A text is the address of the only listener.
         let Some(value) = value.filter(|value| value.items().is_some()) else {
@@ -282,6 +286,8 @@ fn report(section: &mut Section<'_>, settings: &TlsSettings, error: &TlsError) -
 fn certificates(section: &mut Section<'_>) -> Read<Vec<CertificateFiles>> {
     const KEY: &str = "certificates";
     const ALLOWED: &str = "a list of 1 to 1000, for example [{ certificate = \"tls/api.pem\", key = \"tls/api.key\" }]";
+    let list = json!({ "type": "array", "minItems": 1, "maxItems": MAX_CERTIFICATES });
+    section.describe(KEY, ALLOWED, list);
     let Some(value) = section.find(KEY, ALLOWED) else {
         section.describe_item(KEY, certificate_files);
         return Err(section.missing(KEY, ALLOWED));

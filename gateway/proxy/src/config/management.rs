@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use signpost_kit::{
     config::{
         Invalid, Read, Section,
@@ -173,7 +174,13 @@ impl Management {
 
 /// Whether there is a table without keys.
 fn table(section: &mut Section<'_>, key: &'static str) -> Read<bool> {
-    let table = section.find(key, "a table without keys");
+    let allowed = "a table without keys";
+    section.describe(
+        key,
+        allowed,
+        json!({ "type": "object", "maxProperties": 0 }),
+    );
+    let table = section.find(key, allowed);
     let is_on = table.is_some();
     if let Some(table) = table {
         table.section(|_| Ok(()))?;

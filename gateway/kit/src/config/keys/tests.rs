@@ -73,6 +73,7 @@ fn every_key_has_what_its_reader_allows() {
         allowed: "a whole number from 1 to 9".to_owned(),
         default: Some("4".to_owned()),
         reload: true,
+        schema: serde_json::json!({ "type": "integer", "minimum": 1, "maximum": 9 }),
     };
     assert_eq!(keys[1], size);
     assert!(key(&keys, "places.NAME.path").reload && !key(&keys, "tls.inner.is_on").reload);

@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, str::FromStr};
 
-use super::{ADDRESS, Section};
+use serde_json::json;
+
+use super::{ADDRESS, Section, text_schema};
 use crate::config::{
     error::{Invalid, Read},
     value::Value,
@@ -106,7 +108,9 @@ impl Section<'_> {
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Read<Vec<T>> {
+        let schema = json!({ "type": "array", "items": text_schema(allowed) });
         let allowed = format!("a list of {allowed}");
+        self.describe(key, &allowed, schema);
         let value = self.find(key, &allowed);
         let texts: Option<Vec<_>> = match &value {
             None => Some(default.to_vec()),

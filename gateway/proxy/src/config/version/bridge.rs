@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::json;
 use signpost_bridge::{Container, Effect, JsonPath, Operation, ParsePathError};
 use signpost_kit::config::{Invalid, Read, Section, Value};
 use signpost_protocol::{
@@ -371,6 +372,8 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
     let to = section.optional_by("to", allowed, not_empty);
     let allowed = "\"[]\", an array, or the name of an object's member";
     let within = section.optional_by("in", allowed, container);
+    let types = json!({ "type": ["string", "integer", "boolean"] });
+    section.describe("value", VALUE, types);
     let value = read_value(section, VALUE, json_value);
     let values = section.list("values", &[], VALUES, pair);
     let (status, step) = (status?, step?);

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::json;
 use signpost_kit::config::{Read, Section, Value};
 use signpost_protocol::parse_digits;
 
@@ -163,6 +164,8 @@ fn is_host_name(host: &str) -> bool {
 /// Reads `backend` or `backends`. No address may be in `own`, where the gateway itself listens.
 pub(super) fn addresses(section: &mut Section<'_>, own: &[SocketAddr]) -> Read<WrittenAddresses> {
     let single = section.find("backend", ALLOWED);
+    let list = json!({ "type": "array", "minItems": 1, "items": { "type": "string" } });
+    section.describe("backends", ALLOWED_LIST, list);
     let several = section.find("backends", ALLOWED_LIST);
     section.describe_item("backends", |item| table_address(item, own));
     match (single, several) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use signpost_kit::{
     clock::Timestamp,
     config::{Read, Section, Value},
@@ -128,6 +129,9 @@ fn parse_link(text: &str) -> Option<Box<str>> {
 fn brownouts(section: &mut Section<'_>, sunset: Option<Timestamp>) -> Read<Vec<Brownout>> {
     const KEY: &str = "brownouts";
     let allowed = format!("a list of at most {MAX_BROWNOUTS}, each {ALLOWED_BROWNOUT}");
+    let texts =
+        json!({ "type": "array", "maxItems": MAX_BROWNOUTS, "items": { "type": "string" } });
+    section.describe(KEY, &allowed, texts);
     let Some(value) = section.find(KEY, &allowed) else {
         section.set(KEY, "[]");
         return Ok(Vec::new());

@@ -14,12 +14,27 @@ use clap_complete::Shell;
 
 pub use self::listing::{Entry, Selection};
 use crate::{
+    cache,
     config::keys::{Key, schema::file_schema},
-    log::writer::write_final_line,
+    log::writer::{self, write_final_line},
     metrics::{self, Families},
-    reload::control::{self, Verb},
+    reload::{
+        control::{self, Verb},
+        last_reload,
+    },
     server::health::{self, HealthAddress},
+    trace,
 };
+
+/// The metrics that every program has.
+const SHARED_FAMILIES: [Families; 6] = [
+    metrics::process::FAMILIES,
+    metrics::store::FAMILIES,
+    cache::FAMILIES,
+    last_reload::FAMILIES,
+    writer::FAMILIES,
+    trace::FAMILIES,
+];
 
 /// The option that names the configuration file.
 #[derive(Debug, Args)]
@@ -56,7 +71,7 @@ pub enum SharedCommand {
         schema: bool,
     },
     /// Print the metrics: name as in Prometheus' text format, type, labels, meaning. Those that a version of the login
-    /// service makes itself, signpost_own_…, are not listed.
+    /// service makes itself are not listed.
     Metrics(Selection),
     /// Print a shell's completion of this program's commands, for example bash; it is for the shell's folder of completions.
     Completions {
@@ -112,7 +127,7 @@ impl SharedCommand {
                 false => selection.list("key", keys(), listing::key)?,
             }),
             Self::Metrics(selection) => {
-                let families = families.iter().chain(&metrics::SHARED);
+                let families = families.iter().chain(&SHARED_FAMILIES);
                 let families = families.copied().flatten().copied().collect();
                 print_text(&selection.list("metric", families, listing::family)?)
             }

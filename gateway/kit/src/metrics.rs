@@ -95,16 +95,6 @@ crate::label_enum! {
 /// Families of one subject.
 pub type Families = &'static [Family<'static>];
 
-/// The families that every program has.
-pub const SHARED: [Families; 6] = [
-    process::FAMILIES,
-    store::FAMILIES,
-    crate::cache::FAMILIES,
-    crate::reload::last_reload::FAMILIES,
-    crate::log::writer::FAMILIES,
-    crate::trace::FAMILIES,
-];
-
 /// Defines families as constants, `NAME = "name", Type, ["label", …], "help";`, and the list of them: `FAMILIES`.
 #[macro_export]
 macro_rules! families {

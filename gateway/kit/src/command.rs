@@ -14,27 +14,12 @@ use clap_complete::Shell;
 
 pub use self::listing::{Entry, Selection};
 use crate::{
-    cache,
     config::keys::{Key, schema::file_schema},
-    log::writer::{self, write_final_line},
-    metrics::{self, Families},
-    reload::{
-        control::{self, Verb},
-        last_reload,
-    },
+    log::writer::write_final_line,
+    metrics::{Families, shared::SHARED},
+    reload::control::{self, Verb},
     server::health::{self, HealthAddress},
-    trace,
 };
-
-/// The metrics that every program has.
-const SHARED_FAMILIES: [Families; 6] = [
-    metrics::process::FAMILIES,
-    metrics::store::FAMILIES,
-    cache::FAMILIES,
-    last_reload::FAMILIES,
-    writer::FAMILIES,
-    trace::FAMILIES,
-];
 
 /// The option that names the configuration file.
 #[derive(Debug, Args)]
@@ -127,7 +112,7 @@ impl SharedCommand {
                 false => selection.list("key", keys(), listing::key)?,
             }),
             Self::Metrics(selection) => {
-                let families = families.iter().chain(&SHARED_FAMILIES);
+                let families = families.iter().chain(&SHARED);
                 let families = families.copied().flatten().copied().collect();
                 print_text(&selection.list("metric", families, listing::family)?)
             }

@@ -8,11 +8,13 @@
 //! | [`cells`] | counters and histograms that many threads update without waiting for each other |
 //! | [`exposition`] | the response to a scrape, in the format that the scraper asks for |
 //! | [`process`] | the process and its build |
+//! | [`shared`] | the list of the families that every program has |
 //! | [`store`] | the store, its pool and its change feed |
 
 pub mod cells;
 pub mod exposition;
 pub mod process;
+pub mod shared;
 pub mod store;
 
 use std::fmt::{self, Debug};

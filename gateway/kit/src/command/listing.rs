@@ -73,10 +73,9 @@ pub(super) fn key(key: &Key) -> Entry {
 }
 
 pub(super) fn family(family: &Family<'_>) -> Entry {
-    let facts = match family.labels {
-        [] => family.kind.as_str().to_owned(),
-        labels => format!("{}, by {}", family.kind.as_str(), labels.join(", ")),
-    };
+    let (labels, kind) = (family.labels, family.kind.as_str());
+    let by = if labels.is_empty() { "" } else { ", by " };
+    let facts = format!("{kind}{by}{}", labels.join(", "));
     [family.name.to_owned(), facts, family.help.to_owned()]
 }
 

@@ -431,39 +431,39 @@ CREATE TABLE public.usage_writers (
 -- Data for Name: accounts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795897839459, 'Ada Lovelace', NULL);
+INSERT INTO public.accounts VALUES (1, 'bitbucket', '{fdee430d-40bd-57de-eac1-86cd9790033d}', 1795899933209, 'Ada Lovelace', NULL);
 
 
 --
 -- Data for Name: applications; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.applications VALUES (1, 'FVtzv5hkvpfrCpCjnvT9HJFi', 'Shop', 'active', 1795897839390, '\x328af1c6cd2881b74b7d80c2744dc453278eb627f81379e0263aac8b84ccdb756446cc474d4e52b315e2cb7895574c7f1d664380c82145e2c01322c455dd22b5f6fab899225e0b011a6b4c5da3cbe22d78dc433aec671590b9919652415ac566c41472a1', '\x328af1c6cd2881b7b842160c7234b876850b1ee1b789bdf940f3b2031df882126937777a857e3564eef24a262d66f740ac5b280342854cd45fec8c3670488d2c9891f092e0a2be1118052ae72396a8231cd74f3959fce5837831ae9f754cf42b7a4f264b', 1795984239438, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
+INSERT INTO public.applications VALUES (1, 'dpTfvm6MEaWSK0IvX9XfOGsW', 'Shop', 'active', 1795899933135, '\x328af1c6cd2881b70b14bda7c8bcbede6e41a676d3d8ef7dff7d89dfdb2cf9a2ac93c4b6a5ba160c2d3910437a95619f53678b585f24e1a7646511454fc6ee5679f7e46213ff450d24720941e039107dbe22bc0f62960059c76b85adf891c17fe0629288', '\x328af1c6cd2881b7f6b5cfe6c48e98a7b949e08c356ef0341211f630eb86fe9b9d5de5ed0a176d4486da9048e43be9356f9845a8bbbe035f465ed04ca0a8d88b3b1266e5781954a471ccf2231b5cc753dbe479b8101519e73b511ac3ff5272bde2c5567c', 1795986333190, NULL, '[]', 'v2', NULL, NULL, 2, '\x73686f70');
 
 
 --
 -- Data for Name: audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.audit VALUES (1, 1795897839390, 'root', 'cli vm', NULL, 'app.create', 'FVtzv5hkvpfrCpCjnvT9HJFi', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO public.audit VALUES (2, 1795897839438, 'root', 'cli vm', NULL, 'app.rotate', 'FVtzv5hkvpfrCpCjnvT9HJFi', 2, '{"key":"changed","previous_key_until":[null,"2026-11-29T20:30:39Z"]}');
-INSERT INTO public.audit VALUES (3, 1795897844335, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-26T20:30:44Z"],"role":[null,"admin"]}');
+INSERT INTO public.audit VALUES (1, 1795899933135, 'root', 'cli vm', NULL, 'app.create', 'dpTfvm6MEaWSK0IvX9XfOGsW', 1, '{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO public.audit VALUES (2, 1795899933190, 'root', 'cli vm', NULL, 'app.rotate', 'dpTfvm6MEaWSK0IvX9XfOGsW', 2, '{"key":"changed","previous_key_until":[null,"2026-11-29T21:05:33Z"]}');
+INSERT INTO public.audit VALUES (3, 1795899938148, 'root', 'cli vm', NULL, 'token.create', 'admin', 1, '{"expires_at":[null,"2027-02-26T21:05:38Z"],"role":[null,"admin"]}');
 
 
 --
 -- Data for Name: changes; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.changes VALUES (1, 'application', '\x4656747a7635686b767066724370436a6e765439484a4669', '2026-11-28 20:30:39.395079+00');
-INSERT INTO public.changes VALUES (2, 'application', '\x4656747a7635686b767066724370436a6e765439484a4669', '2026-11-28 20:30:39.440582+00');
-INSERT INTO public.changes VALUES (3, 'login', '\x01a223e3771c38d28995a00b88bf62ac1eb2dd8284dab423bd85cd0356f90ebc', '2026-11-28 20:30:39.4613+00');
+INSERT INTO public.changes VALUES (1, 'application', '\x64705466766d364d456157534b304976583958664f477357', '2026-11-28 21:05:33.136545+00');
+INSERT INTO public.changes VALUES (2, 'application', '\x64705466766d364d456157534b304976583958664f477357', '2026-11-28 21:05:33.192974+00');
+INSERT INTO public.changes VALUES (3, 'login', '\x01a2240369d25f299a1de9eeac368d86b63b2189de28094f2cc3c3deaead5f0c', '2026-11-28 21:05:33.210775+00');
 
 
 --
 -- Data for Name: credentials; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.credentials VALUES ('\x9a444171aac5b3da875a2162cec5779176c2afc603e64cced0910f3501e8938d', '\x35211aa833227a882636d7cc85ad707cc9e1dabf948ed247fb8b91aac14bbebb', 1, 1, 1795897839460, 4102444800000, NULL, NULL, NULL, NULL);
+INSERT INTO public.credentials VALUES ('\x376d3301aa1ed5b52176de59dfe9924fc526edd42eccc10fe0918adc59690282', '\x9ebd53828560256cd36a33afcda0feb89148713354cb5d0dd785465a68533f99', 1, 1, 1795899933210, 4102444800000, NULL, NULL, NULL, NULL);
 
 
 --
@@ -476,14 +476,14 @@ INSERT INTO public.credentials VALUES ('\x9a444171aac5b3da875a2162cec5779176c2af
 -- Data for Name: events; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795897839467, NULL);
+INSERT INTO public.events VALUES (1, 1, 1, 'kept', NULL, 1795899933216, NULL);
 
 
 --
 -- Data for Name: gateways; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.gateways VALUES ('\xac530fa37d3080472d2ea98a82cb57a2', '{"addresses":["127.0.0.1:19369"],"certificates":[],"config":"9d979472fdeeecca3ea2fd794bfc8890c080c668f9d53c052131c69ef4dafcde","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"af290d1d66b5","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"180a380e7c03","shutdown.drain_delay_seconds":"5a4766355270","store":"7a4110e57ca8","versions.v1.backend":"36062a3c345e","versions.v2.backend":"5b0d6e17e8b5"},"loaded_at":"2026-11-28T20:30:39Z","process":15580,"readiness":"ready","release":"0.9.0 (7f78c03baece or later, debug)","started_at":"2026-11-28T20:30:39Z"}', '[{"at":29931630,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795897844296);
+INSERT INTO public.gateways VALUES ('\xae119b031a88109ea657773e459bc5a5', '{"addresses":["127.0.0.1:25480"],"certificates":[],"config":"bf607e078e8e081f5e3877f2b1e35733228c66bdedcefdb2b2127f19f13aa28e","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"f25eb1c4b6d2","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"71441d7ca5a0","shutdown.drain_delay_seconds":"5a4766355270","store":"85cfc4590a12","versions.v1.backend":"9959d8afaf2a","versions.v2.backend":"c4cf2c5fb0f0"},"loaded_at":"2026-11-28T21:05:32Z","process":11930,"readiness":"ready","release":"0.9.0 (95339e67752f or later, debug)","started_at":"2026-11-28T21:05:32Z"}', '[{"at":29931665,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]', 1795899938096);
 
 
 --
@@ -496,14 +496,14 @@ INSERT INTO public.gateways VALUES ('\xac530fa37d3080472d2ea98a82cb57a2', '{"add
 -- Data for Name: login_keys; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.login_keys VALUES ('redirect_cookie', '\x2f1d05ace094812ba3dd2a5fd157ccc7ca069e064e16b31a1ffd2beba512740c', 1795897839170);
+INSERT INTO public.login_keys VALUES ('redirect_cookie', '\xbaf01fca69e3a19622f897623c66dcab0cbaefc20ede58c6a3334ead09c3d648', 1795899932936);
 
 
 --
 -- Data for Name: logins; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.logins VALUES ('\x01a223e3771c38d28995a00b88bf62ac1eb2dd8284dab423bd85cd0356f90ebc', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\x005db67138b944a23098526461d5b4d3a92747040152a28f16143bdb93d6e7cc', 'complete', 1795897869457, NULL, 1, true, 1795897839460, 1795897959460, NULL, NULL, NULL, 1795897839457, 1795898439452);
+INSERT INTO public.logins VALUES ('\x01a2240369d25f299a1de9eeac368d86b63b2189de28094f2cc3c3deaead5f0c', 'v2', 1, 'redirect', 'bitbucket', false, NULL, NULL, NULL, NULL, '\xd0f6c513a4ce198371af228c2fb2dbdaefad44a13f0d88309ef62ee7dd5a5a45', 'complete', 1795899963206, NULL, 1, true, 1795899933210, 1795900053210, NULL, NULL, NULL, 1795899933206, 1795900533202);
 
 
 --
@@ -989,7 +989,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-', 0, 'signpost 0.9.0 (7f78c03baece or later, debug)', '2026-11-28 20:30:38.987287+00');
+', 0, 'login-v1 0.9.0 (95339e67752f or later, debug)', '2026-11-28 21:05:32.787259+00');
 
 
 --
@@ -1014,15 +1014,15 @@ CREATE TABLE usage_writers (
 -- Data for Name: tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.tokens VALUES (1, '\x856d14a2efa73a95c841a26a4b463ff8ecaa3f4ee0b4ead8ca6001504bbc2f5c', 'admin', 'admin', 1795897844335, 'root', 1803673844335, NULL, NULL);
+INSERT INTO public.tokens VALUES (1, '\xfd316daea787d62bf4f131ef4f72606bb823dddaee5b3b361a9707cb774d7d60', 'admin', 'admin', 1795899938148, 'root', 1803675938148, NULL, NULL);
 
 
 --
 -- Data for Name: usage_clients; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795897844288, NULL, '');
-INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'FVtzv5hkvpfrCpCjnvT9HJFi', 1795897844288, '127.0.0.1', '');
+INSERT INTO public.usage_clients VALUES ('v2', 0, false, NULL, 1795899938086, NULL, '');
+INSERT INTO public.usage_clients VALUES ('v2', 1, true, 'dpTfvm6MEaWSK0IvX9XfOGsW', 1795899938086, '127.0.0.1', '');
 
 
 --
@@ -1037,14 +1037,14 @@ INSERT INTO public.usage_counts VALUES (20785, 'v2', 1, true, 'app', 2);
 -- Data for Name: usage_start; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_start VALUES (1, 1795897839188);
+INSERT INTO public.usage_start VALUES (1, 1795899933000);
 
 
 --
 -- Data for Name: usage_writers; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.usage_writers VALUES ('\x0bdfdb507c9e90cd2c863beb30c43988', 1, 1795897844288);
+INSERT INTO public.usage_writers VALUES ('\xe6c57cbc70907cc03820780838b35f19', 1, 1795899938086);
 
 
 --

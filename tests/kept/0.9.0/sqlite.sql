@@ -488,7 +488,7 @@ CREATE TABLE usage_writers (
     sequence    BIGINT NOT NULL,
     written_at  BIGINT NOT NULL
 );
-',0,'login-v1 0.9.0 (7f78c03baece or later, debug)',1795897832);
+',0,'signpost 0.9.0 (95339e67752f or later, debug)',1795899926);
 CREATE TABLE applications (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     ident              TEXT    NOT NULL UNIQUE,
@@ -506,7 +506,7 @@ CREATE TABLE applications (
     revision           INTEGER NOT NULL DEFAULT 1,  -- +1 by each change
     name_folded        BLOB    NOT NULL DEFAULT x'' -- the name in lower case; UTF-8, so that both databases order by bytes
 ) STRICT;
-INSERT INTO applications VALUES (1,'nb1vLPXVTROBN0WwOBnnJBcS','Shop','active',1795897832762,X'328AF1C6CD2881B7C07B92538A258D5D990DEC36E2E21882E426DC743B7567B35398753E8292400CC432B0FFD42CF333216EC24991BC68480878B33066A4A6F38363615F354988597876B68606A0247879770122FAF3DF580C6554A6BA7CF55A5F33BA56',X'328AF1C6CD2881B7BCFED1BC755263B84A74C9802083B2C3EC7972D06498C1738FD24F6049B8F22BF477ABE942C9152C3A04A007CA35EB1978377DFC98D6E85747B22C0905419583A09AF238B0AD5548D2BC49630287F037D815E7678A99D67FCFC8CBD8',1795984232799,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
+INSERT INTO applications VALUES (1,'ZKEEmgnDrSt1hboyXdtQaTHV','Shop','active',1795899926533,X'328AF1C6CD2881B72938C454B2D8E2D4366BFC7EEFF4D122F475C9D5F93A725AF0F1B87CD82E2BD01A196C3AB673474EB1197027F9D97F365A5B8FC0CE3A1E2C3EE4B592F7A2A3FBEA8CB8FCDBB94CBF602D8EC4AED0C2F319F803FBAAAFB647A8527679',X'328AF1C6CD2881B72A0C6C66CB38C45FA6C76BF2E3D8B7D92AE39EC2BF1741EF3C2B59D173325B7A4CFE66BC3F8CFDB282DE579DD6A64F08877E5111034EF5D64C1C1E8142A0D7321622EDF4F20D520D5A7A1B98E1245098BCB7D62AA263B13561C981F2',1795986326552,NULL,'[]','v2',NULL,NULL,2,X'73686F70');
 CREATE TABLE audit (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL, -- UTC ms
@@ -518,9 +518,9 @@ CREATE TABLE audit (
     revision  INTEGER NOT NULL, -- the subject's, by the change; 0: it has none
     changes   TEXT    NOT NULL  -- JSON: [old, new] by name; a secret is only "changed"
 ) STRICT;
-INSERT INTO audit VALUES (1,1795897832762,'root','cli vm',NULL,'app.create','nb1vLPXVTROBN0WwOBnnJBcS',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
-INSERT INTO audit VALUES (2,1795897832799,'root','cli vm',NULL,'app.rotate','nb1vLPXVTROBN0WwOBnnJBcS',2,'{"key":"changed","previous_key_until":[null,"2026-11-29T20:30:32Z"]}');
-INSERT INTO audit VALUES (3,1795897837700,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-26T20:30:37Z"],"role":[null,"admin"]}');
+INSERT INTO audit VALUES (1,1795899926533,'root','cli vm',NULL,'app.create','ZKEEmgnDrSt1hboyXdtQaTHV',1,'{"default_version":[null,"v2"],"key":"changed","name":[null,"Shop"],"return_to":[null,[]],"state":[null,"active"]}');
+INSERT INTO audit VALUES (2,1795899926552,'root','cli vm',NULL,'app.rotate','ZKEEmgnDrSt1hboyXdtQaTHV',2,'{"key":"changed","previous_key_until":[null,"2026-11-29T21:05:26Z"]}');
+INSERT INTO audit VALUES (3,1795899931535,'root','cli vm',NULL,'token.create','admin',1,'{"expires_at":[null,"2027-02-26T21:05:31Z"],"role":[null,"admin"]}');
 CREATE TABLE tokens (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     hash          BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32), -- SHA-256 of the token
@@ -532,7 +532,7 @@ CREATE TABLE tokens (
     last_used_at  INTEGER,
     revoked_at    INTEGER
 ) STRICT;
-INSERT INTO tokens VALUES (1,X'A67C79A1284A2F6BF44006F32F531D16F1BC8D7CC29B6B5205285B449500BC2D','admin','admin',1795897837700,'root',1803673837700,NULL,NULL);
+INSERT INTO tokens VALUES (1,X'C088D53B676F5680399D1DCD8331F98FD448AB8D45FB9B152DD8BDE392C6D520','admin','admin',1795899931535,'root',1803675931535,NULL,NULL);
 CREATE TABLE idempotency (
     key       BLOB    PRIMARY KEY CHECK (length(key) = 32), -- SHA-256 of token and given key
     request   BLOB    NOT NULL CHECK (length(request) = 32), -- HMAC of the request, by the master key
@@ -555,16 +555,16 @@ CREATE TABLE gateways (
     traffic  TEXT    NOT NULL, -- JSON: its requests of the last hour
     seen_at  INTEGER NOT NULL  -- UTC ms, the database's clock
 ) STRICT, WITHOUT ROWID;
-INSERT INTO gateways VALUES (X'75F226D516DEADBB23310C88E4516306','{"addresses":["127.0.0.1:13407"],"certificates":[],"config":"8275e9025ea6067cd0132186ee47d161a6485f21efb88976b54a971bad3583ca","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"67ac51786525","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"1be85a1b57fb","shutdown.drain_delay_seconds":"5a4766355270","store":"ba94c0c2a655","versions.v1.backend":"92830da53d31","versions.v2.backend":"5505362f43c2"},"loaded_at":"2026-11-28T20:30:32Z","process":13359,"readiness":"ready","release":"0.9.0 (7f78c03baece or later, debug)","started_at":"2026-11-28T20:30:32Z"}','[{"at":29931630,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795897837672);
+INSERT INTO gateways VALUES (X'13A7E01109063F7CAAE0FB6D6A299B1E','{"addresses":["127.0.0.1:16191"],"certificates":[],"config":"a7c34ec60df7fd44818db36f1e15783e919a768fe2372b20d241ed167632f642","host":"vm","is_ready":true,"is_reload_rejected":false,"keys":{"applications":"73f5bfc62965","applications.master_key":"9fee4edd32fb","default_version":"43a0bd5b8318","limits.unsigned.burst":"3ed52d740417","limits.unsigned.per_second":"21759f8db387","prefix":"a486ebf48348","public_url":"885ae250a138","shutdown.drain_delay_seconds":"5a4766355270","store":"2e731676af0e","versions.v1.backend":"3a46d5f8b801","versions.v2.backend":"69d87db82ae0"},"loaded_at":"2026-11-28T21:05:26Z","process":11695,"readiness":"ready","release":"0.9.0 (95339e67752f or later, debug)","started_at":"2026-11-28T21:05:26Z"}','[{"at":29931665,"counted":{"versions":{"v2":[3,0,0]},"problems":{},"apps":{}}}]',1795899931490);
 CREATE TABLE changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     topic       TEXT    NOT NULL,
     key         BLOB    NOT NULL,
     changed_at  INTEGER NOT NULL  -- UTC seconds, the database's clock
 ) STRICT;
-INSERT INTO changes VALUES (1,'application',X'6E6231764C50585654524F424E3057774F426E6E4A426353',1795897832);
-INSERT INTO changes VALUES (2,'application',X'6E6231764C50585654524F424E3057774F426E6E4A426353',1795897832);
-INSERT INTO changes VALUES (3,'login',X'01A223E35D3340D53BB076A63C3775126D6801837747556B59010BC6FC6819BB',1795897832);
+INSERT INTO changes VALUES (1,'application',X'5A4B45456D676E447253743168626F795864745161544856',1795899926);
+INSERT INTO changes VALUES (2,'application',X'5A4B45456D676E447253743168626F795864745161544856',1795899926);
+INSERT INTO changes VALUES (3,'login',X'01A224034FE3E2ED5A4C26749BA39A0FB6DF4FDDEE123D66F01BB7170FF59BF6',1795899926);
 CREATE TABLE accounts (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     provider      TEXT    NOT NULL, -- the provider's name in the configuration
@@ -574,7 +574,7 @@ CREATE TABLE accounts (
     email         TEXT,             -- verified by the provider; never identifies the account
     UNIQUE (provider, username)
 ) STRICT;
-INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795897832828,'Ada Lovelace',NULL);
+INSERT INTO accounts VALUES (1,'bitbucket','{fdee430d-40bd-57de-eac1-86cd9790033d}',1795899926570,'Ada Lovelace',NULL);
 CREATE TABLE logins (
     state_hash         BLOB    PRIMARY KEY CHECK (length(state_hash) = 32),
     version            TEXT    NOT NULL, -- the version that issued it
@@ -602,13 +602,13 @@ CREATE TABLE logins (
     created_at         INTEGER NOT NULL,
     expires_at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO logins VALUES (X'01A223E35D3340D53BB076A63C3775126D6801837747556B59010BC6FC6819BB','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'E6EEF218591136D51DFD43388EA311651F53C348090BFB3AB9EFAA16B290AA09','complete',1795897862824,NULL,1,1,1795897832832,1795897952832,NULL,NULL,NULL,1795897832824,1795898432819);
+INSERT INTO logins VALUES (X'01A224034FE3E2ED5A4C26749BA39A0FB6DF4FDDEE123D66F01BB7170FF59BF6','v2',1,'redirect','bitbucket',0,NULL,NULL,NULL,NULL,X'4417DF08ECB2E2579BED8D84327D65EDFF219A30D2F91EB6A359E1DF241D5CFA','complete',1795899956568,NULL,1,1,1795899926571,1795900046571,NULL,NULL,NULL,1795899926568,1795900526563);
 CREATE TABLE login_keys (
     name        TEXT    PRIMARY KEY,
     key         BLOB    NOT NULL CHECK (length(key) = 32),
     created_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO login_keys VALUES ('redirect_cookie',X'800E57E7312D3D9393A18A8A1B6BFF3FB3C8EC4C26816E51214283C37595C8D9',1795897832614);
+INSERT INTO login_keys VALUES ('redirect_cookie',X'A1A46E982313C0A8FC19DE866F8B65E200E58542B8DA6BFF365A2A13121960DB',1795899926446);
 CREATE TABLE credentials (
     hash            BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     login_hash      BLOB    NOT NULL CHECK (length(login_hash) = 32), -- of what all credentials of the login share
@@ -621,7 +621,7 @@ CREATE TABLE credentials (
     previous_until  INTEGER, -- valid up to then; no renewal before
     renewal_salt    BLOB    CHECK (length(renewal_salt) = 32)   -- derives the present one from the one before
 ) STRICT, WITHOUT ROWID;
-INSERT INTO credentials VALUES (X'50F02F2FD9A663D9FCDE22467615C471AF894041C98D4143BA7E3C78507BDF5D',X'367A1DB64B535E2D4D133FBECCE90B53E96E033B3560EEB076EC155B86820A51',1,1,1795897832832,4102444800000,NULL,NULL,NULL,NULL);
+INSERT INTO credentials VALUES (X'9BAEAC801AD2030584CDF8F310819503CAEB10BBFAED7686EB54E54D1DC2DF36',X'5959B0489BCB070DF75C202EE75DED886255E7A86863923836C7E54ADFBAAD10',1,1,1795899926571,4102444800000,NULL,NULL,NULL,NULL);
 CREATE TABLE events (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     account_id      INTEGER NOT NULL REFERENCES accounts (id),
@@ -631,7 +631,7 @@ CREATE TABLE events (
     received_at     INTEGER NOT NULL, -- UTC ms
     idempotency_key TEXT -- the client's name of the request, so that it can repeat it
 ) STRICT;
-INSERT INTO events VALUES (1,1,1,'kept',NULL,1795897832843,NULL);
+INSERT INTO events VALUES (1,1,1,'kept',NULL,1795899926579,NULL);
 CREATE TABLE rate_limits (
     key      BLOB    PRIMARY KEY CHECK (length(key) = 32), -- HMAC-SHA256 of rule and application or network
     full_at  INTEGER NOT NULL -- UTC microseconds, the database's clock
@@ -640,7 +640,7 @@ CREATE TABLE usage_start (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     began_at  INTEGER NOT NULL -- UTC ms
 ) STRICT;
-INSERT INTO usage_start VALUES (1,1795897832616);
+INSERT INTO usage_start VALUES (1,1795899926478);
 CREATE TABLE usage_counts (
     day          INTEGER NOT NULL, -- UTC days since the epoch
     version      TEXT    NOT NULL,
@@ -662,8 +662,8 @@ CREATE TABLE usage_clients (
     user_agent   TEXT,             -- printable ASCII
     PRIMARY KEY (version, application, is_signed)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795897837668,NULL,'');
-INSERT INTO usage_clients VALUES ('v2',1,1,'nb1vLPXVTROBN0WwOBnnJBcS',1795897837668,'127.0.0.1','');
+INSERT INTO usage_clients VALUES ('v2',0,0,NULL,1795899931488,NULL,'');
+INSERT INTO usage_clients VALUES ('v2',1,1,'ZKEEmgnDrSt1hboyXdtQaTHV',1795899931488,'127.0.0.1','');
 CREATE TABLE shadow_tallies (
     writer   BLOB    NOT NULL CHECK (length(writer) = 16), -- the gateway's process
     hour     INTEGER NOT NULL, -- its first ms, UTC
@@ -679,7 +679,7 @@ CREATE TABLE usage_writers (
     sequence    INTEGER NOT NULL,
     written_at  INTEGER NOT NULL -- UTC ms
 ) STRICT, WITHOUT ROWID;
-INSERT INTO usage_writers VALUES (X'2CF5B9D125940BD37FDD9DAFA3CA47B4',1,1795897837668);
+INSERT INTO usage_writers VALUES (X'1A7D2FB6AA79A67C2D9E06D57A8217C9',1,1795899931488);
 CREATE INDEX applications_by_name ON applications (name_folded);
 CREATE INDEX applications_pinned ON applications (default_version) WHERE default_version IS NOT NULL;
 CREATE INDEX audit_by_age ON audit (at);

@@ -18,7 +18,7 @@ pub(super) type Noticed = (&'static str, String);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pasted {
     /// The request as it is sent, as far as it is known.
-    pub(super) text: String,
+    pub text: String,
     /// The address that it is sent to, if that was pasted.
     pub(super) origin: Option<Origin>,
     /// Whether it is an address only: nothing is known of its headers.
@@ -56,18 +56,19 @@ impl std::str::FromStr for Pasted {
         let bare = text.trim();
         let first = bare.lines().next().unwrap_or_default();
         let words: Vec<_> = first.split_whitespace().collect();
-        let is_word = |word: &&&str| word.bytes().all(|letter| letter.is_ascii_alphabetic());
+        let is_letter = |letter: u8| letter.is_ascii_alphabetic();
+        let is_word = |word: &&&str| **word != "curl" && word.bytes().all(is_letter);
         let method = words.first().filter(is_word);
         let has_version = words.last().is_some_and(|word| word.starts_with("HTTP/"));
         let call = bare.strip_prefix("await ").unwrap_or(bare);
-        if method.is_some() && has_version {
-            return Ok(as_sent(text));
-        }
         if bare.starts_with('{') {
             return json::har(bare);
         }
         if let Some(call) = call.strip_prefix("fetch(") {
             return json::fetch(call);
+        }
+        if method.is_some() && has_version {
+            return Ok(as_sent(text));
         }
         let command = command::curl(bare).or_else(|| command::powershell(bare));
         if let Some(pasted) = command.or_else(|| transcript(bare).map(Ok)) {
@@ -206,10 +207,16 @@ fn transcript(text: &str) -> Option<Pasted> {
     let sent: Vec<_> = sent
         .map(|line| line.strip_prefix(' ').unwrap_or(line))
         .collect();
-    let begins = |line: &&str| line.contains(" HTTP/");
+    let begins = |line: &&str| {
+        line.split_once(' ')
+            .is_some_and(|(method, rest)| !method.contains(':') && rest.contains(" HTTP/"))
+    };
     // Of several requests, the last one is the client's wish: the others were redirected.
     let begins = sent.iter().rposition(begins)?;
-    let head = as_sent(&format!("{}\n\n", sent[begins..].join("\n").trim_end()));
+    let head = as_sent(&format!(
+        "{}\n\n",
+        sent[begins..].join("\n").trim_ascii_end()
+    ));
     let hides_body = true;
     let noticed = head
         .noticed
@@ -247,7 +254,7 @@ fn as_sent(text: &str) -> Pasted {
         let mut names = head.lines().skip(1).filter_map(|line| line.split_once(':'));
         names.any(|(name, _)| name.eq_ignore_ascii_case(wanted))
     };
-    let mut lines = format!("{}\r\n", head.trim_end().replace('\n', "\r\n"));
+    let mut lines = format!("{}\r\n", head.trim_ascii_end().replace('\n', "\r\n"));
     let body = match has("transfer-encoding") {
         true => body.replace('\n', "\r\n"),
         false => body.trim_end_matches('\n').to_owned(),

@@ -44,11 +44,10 @@ pub(super) fn curl(text: &str) -> Option<Result<Pasted, ParsePastedError>> {
         let is_first = before.is_empty() || before.ends_with(['$', '#', '>', '%', '❯']);
         (is_first && command.starts_with(char::is_whitespace)).then_some(command)
     })?;
-    // What `-v` prints behind the command.
-    let is_printed = |line: &&str| line.starts_with(['*', '>', '<', '{', '}']);
-    let lines: Vec<_> = text.lines().take_while(|line| !is_printed(line)).collect();
-    let command = lines.join("\n");
-    let is_cmd = command.contains("^\n") || command.contains("^\"");
+    let command = text.replace("\r\n", "\n");
+    // Behind a quote of bash, `^` stands for itself.
+    let start = command.split('\'').next().unwrap_or_default();
+    let is_cmd = start.contains("^\n") || start.contains("^\"");
     let (command, shell) = match is_cmd {
         true => {
             let command = command.replace("^\n", " ").replace("^^", "\0");
@@ -160,10 +159,13 @@ impl Call {
             "url" if self.address.is_empty() => self.address = value,
             "url" => self.noticed.push(("doctor_unread", value)),
             "request" => self.method = Some(value),
-            "header" => match value.split_once(':').unwrap_or_default() {
-                // curl sends none without a value.
-                (_, value) if value.trim().is_empty() => {}
-                (name, value) => header(name.trim(), value.trim().to_owned()),
+            // curl sends one without a value only if it is written `Name;`.
+            "header" => match (value.split_once(':'), value.strip_suffix(';')) {
+                (None, Some(name)) => header(name.trim(), String::new()),
+                (Some((name, value)), _) if !value.trim_ascii().is_empty() => {
+                    header(name.trim(), value.trim_ascii().to_owned());
+                }
+                _ => {}
             },
             "user-agent" | "cookie" | "referer" | "content-type" => header(name, value),
             "user" => header("Authorization", format!("Basic {value}")),
@@ -247,7 +249,9 @@ fn words(
     };
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
+    while let Some(letter) = letters.next()
+        && (quote.is_some() || !is_before_output(letter, &mut letters, shell))
+    {
         if quote.is_none() && (letter.is_whitespace() || spaces.contains(letter)) {
             words.extend(word.take());
             continue;
@@ -267,8 +271,7 @@ fn words(
             (None, '$') if shell == Shell::Bash && letters.next_if_eq(&'\'').is_some() => {
                 quote = Some('$')
             }
-            (None, '"') => quote = Some('"'),
-            (None, '\'') if shell != Shell::Cmd => quote = Some('\''),
+            (None, '"' | '\'') if (shell, letter) != (Shell::Cmd, '\'') => quote = Some(letter),
             (Some('$'), '\'') => quote = None,
             (Some('$'), '\\') => word.push(ansi(&mut letters)?),
             // In other shells, a doubled one stands for itself.
@@ -288,14 +291,20 @@ fn words(
     open.unwrap_or(Ok(words))
 }
 
+/// Whether a line ends here, and the next one is of what `curl -v` prints.
+fn is_before_output(letter: char, letters: &mut Letters<'_>, shell: Shell) -> bool {
+    let is_printed = |next: &char| "*><{}".contains(*next);
+    letter == '\n' && shell != Shell::Power && letters.peek().is_some_and(is_printed)
+}
+
 /// What a `$` stands for: itself, if it is of a variable, whose value is not known.
 fn expanded(
     letters: &mut Letters<'_>,
     shell: Shell,
     noticed: &mut Vec<Noticed>,
 ) -> Result<char, ParsePastedError> {
-    let rest: String = letters.clone().collect();
-    if shell == Shell::Power && rest.starts_with('(') {
+    if shell == Shell::Power && letters.peek() == Some(&'(') {
+        let rest: String = letters.clone().take("([char]1114111)".len()).collect();
         let number = rest
             .strip_prefix("([char]")
             .and_then(|rest| rest.split_once(')'));
@@ -309,7 +318,7 @@ fn expanded(
         return char::from_u32(letter).ok_or_else(|| unread(number));
     }
     let is_of_name = |letter: &char| letter.is_ascii_alphanumeric() || "_{".contains(*letter);
-    let name: String = rest.chars().take_while(is_of_name).collect();
+    let name: String = letters.clone().take_while(is_of_name).collect();
     if shell != Shell::Cmd && !name.is_empty() && name != "session" {
         noticed.push(("doctor_unread", format!("${name}")));
     }

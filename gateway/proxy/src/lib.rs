@@ -239,11 +239,19 @@ pub mod measured {
                 seal::{Sealer, Slot, new_app_ident, new_app_key},
             },
         },
-        downstream::http1::{
-            exchange::Http1Exchange,
-            head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
-            response::Recipient,
-            stream::{ClientConnection, ReceiveOutcome},
+        downstream::{
+            http1::{
+                exchange::Http1Exchange,
+                head::{HeadFault, ReadHead, RequestScanner, peek_request_line, read_head},
+                response::Recipient,
+                stream::{ClientConnection, ReceiveOutcome},
+            },
+            http2::{
+                frames::{Frames, Output, To},
+                head::{StreamFault, StreamHead},
+                meter::Meter,
+            },
+            listeners::proxy_protocol::{ProxyHeader, ProxyHeaderError, read_header},
         },
         limits::replay::{ReplayLimits, ReplayMemory},
         phases::{

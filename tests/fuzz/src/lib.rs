@@ -13,26 +13,32 @@
 //! | [`response()`] | `gateway`: heads of backends' responses | a head, and what follows it |
 //! | [`bridge()`] | `signpost_bridge` | a line with operations, a line with another body, then the body |
 //! | [`openid()`] | `signpost_openid` | a line that says what follows, then a document, a key set, a token or claims |
+//! | [`http2()`] | `gateway`: frames and heads of HTTP/2 | frames of a client, behind its preface |
+//! | [`proxy()`] | `gateway`: headers of the PROXY protocol | a header, and what follows it |
+//! | [`pasted()`] | `signpost_management`: requests for Sign Doctor | a request as it is sent, or any text |
 
 mod bridge;
 mod canonical;
 mod chunked;
 mod head;
+mod http2;
 pub mod naive;
 mod openid;
 mod params;
+mod pasted;
+mod proxy;
 mod response;
 
 pub use self::{
-    bridge::bridge, canonical::canonical, chunked::chunked, head::head, openid::openid,
-    params::params, response::response,
+    bridge::bridge, canonical::canonical, chunked::chunked, head::head, http2::http2,
+    openid::openid, params::params, pasted::pasted, proxy::proxy, response::response,
 };
 
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("head", head),
     ("chunked", chunked),
     ("params", params),
@@ -40,6 +46,9 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("response", response),
     ("bridge", bridge),
     ("openid", openid),
+    ("http2", http2),
+    ("proxy", proxy),
+    ("pasted", pasted),
 ];
 
 /// Splits an input into its first line, often a query, and the rest, often a body.

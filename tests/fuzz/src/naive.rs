@@ -5,8 +5,10 @@
 pub mod canonical;
 pub mod chunked;
 pub mod head;
+pub mod http2;
 pub mod json;
 pub mod openid;
 pub mod params;
+pub mod proxy;
 pub mod response;
 mod text;

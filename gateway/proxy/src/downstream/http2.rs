@@ -19,7 +19,7 @@
 pub(crate) mod bounds;
 pub(crate) mod connection;
 pub(crate) mod exchange;
-mod frames;
+pub(crate) mod frames;
 pub(crate) mod head;
 mod hpack;
 pub(crate) mod meter;

@@ -5,7 +5,7 @@
 
 mod not_established;
 mod pause;
-mod proxy_protocol;
+pub(crate) mod proxy_protocol;
 
 use std::{
     io::Cursor,

@@ -240,7 +240,7 @@ fn is_port(port: &[u8]) -> bool {
 }
 
 /// `IPv6address` of RFC 3986 section 3.2.2: eight groups, of which `::` stands for one or more.
-fn is_ipv6(address: &[u8]) -> bool {
+pub(super) fn is_ipv6(address: &[u8]) -> bool {
     let Ok(address) = std::str::from_utf8(address) else {
         return false;
     };
@@ -275,7 +275,7 @@ fn groups(text: &str, may_end_in_ipv4: bool) -> Option<usize> {
 }
 
 /// `IPv4address`: four numbers up to 255, without leading zeros.
-fn is_ipv4(text: &str) -> bool {
+pub(super) fn is_ipv4(text: &str) -> bool {
     let is_octet = |part: &str| (0..=255).any(|octet: u16| octet.to_string() == part);
     text.split('.').count() == 4 && text.split('.').all(is_octet)
 }

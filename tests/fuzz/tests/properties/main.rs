@@ -10,6 +10,8 @@ mod damage;
 mod forms;
 mod heads;
 mod openid;
+mod pasted;
+mod seeds;
 
 use std::{cell::Cell, env, fmt, ops::RangeInclusive};
 

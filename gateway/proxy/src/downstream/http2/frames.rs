@@ -18,7 +18,7 @@ mod frame;
 
 use h2::Reason;
 
-pub(super) use self::frame::Output;
+pub use self::frame::Output;
 use self::{
     block::{Block, decode},
     frame::{FRAME_HEAD, FrameHead, flag, fragment, kind, put_frame},
@@ -50,14 +50,16 @@ enum FramePlace {
 }
 
 /// Where the frames of a client go: heads to the meter, everything else to the `h2` crate.
-pub(super) struct To<'t, O> {
-    pub(super) meter: &'t Meter,
-    pub(super) out: &'t mut O,
+pub struct To<'t, O> {
+    /// Takes heads, costs and errors.
+    pub meter: &'t Meter,
+    /// Takes what the `h2` crate reads.
+    pub out: &'t mut O,
 }
 
 /// The frames of a client.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub struct Frames {
     place: FramePlace,
     head: [u8; FRAME_HEAD],
     /// The payload of a header frame, until it is complete.
@@ -73,7 +75,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// The frames of a connection. Nothing of it was read.
-    pub(super) fn new(limits: &HeadLimits) -> Self {
+    pub fn new(limits: &HeadLimits) -> Self {
         Self {
             place: FramePlace::Payload {
                 left: PREFACE.len(),
@@ -91,7 +93,7 @@ impl Frames {
 
     /// Takes bytes of the client. Stops at a connection error, which the meter then has. Returns the number
     /// of bytes of DATA that were passed on: the windows limit them.
-    pub(super) fn take(&mut self, mut bytes: &[u8], to: &mut To<'_, impl Output>) -> usize {
+    pub fn take(&mut self, mut bytes: &[u8], to: &mut To<'_, impl Output>) -> usize {
         let length = bytes.len();
         let mut data = 0;
         while !bytes.is_empty() {

@@ -28,7 +28,7 @@ use crate::{
 
 /// A stream's head as it was received.
 #[derive(Debug)]
-pub(crate) struct StreamHead {
+pub struct StreamHead {
     /// In the strict form, as far as it can be written so.
     written: Vec<u8>,
     fault: Option<StreamFault>,
@@ -39,7 +39,7 @@ pub(crate) struct StreamHead {
 
 /// What is wrong with a stream's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StreamFault {
+pub enum StreamFault {
     /// The fault that it has in the strict form.
     Head(HeadFault),
     /// It did not arrive in time.
@@ -52,10 +52,7 @@ impl StreamHead {
     /// # Errors
     ///
     /// The fault; with the head as written out.
-    pub(crate) fn judge(
-        self,
-        limits: &HeadLimits,
-    ) -> Result<(Head, BodyLength), (StreamFault, Vec<u8>)> {
+    pub fn judge(self, limits: &HeadLimits) -> Result<(Head, BodyLength), (StreamFault, Vec<u8>)> {
         let Self {
             written,
             fault,

@@ -30,7 +30,7 @@ use super::{
 /// The state of a connection that its stream and its exchanges share. One task uses all of it, so updates need no
 /// atomic read-modify-write.
 #[derive(Debug, Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     spent: AtomicU64,
     /// Requests that were answered.
     answered: AtomicU64,
@@ -102,7 +102,7 @@ impl Meter {
     }
 
     /// Whether no new streams are taken.
-    pub(crate) fn is_closing(&self) -> bool {
+    pub fn is_closing(&self) -> bool {
         self.is_closing.load(Relaxed)
     }
 
@@ -164,7 +164,7 @@ impl Meter {
     }
 
     /// The head of a stream; `None` if there were too many.
-    pub(super) fn take_head(&self, stream: u32) -> Option<StreamHead> {
+    pub fn take_head(&self, stream: u32) -> Option<StreamHead> {
         let heads = &mut self.received().heads;
         while let Some((id, _)) = heads.front()
             && *id <= stream
@@ -211,7 +211,7 @@ impl Meter {
     }
 
     /// The error that ends the connection.
-    pub(crate) fn failure(&self) -> Option<Reason> {
+    pub fn failure(&self) -> Option<Reason> {
         self.received().failure
     }
 

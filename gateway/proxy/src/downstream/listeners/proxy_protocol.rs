@@ -21,7 +21,7 @@ const PP2_CLIENT_SSL: u8 = 0x01;
 
 /// What a PROXY header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ProxyHeader {
+pub struct ProxyHeader {
     /// The client's address; `None` if the balancer speaks for itself, as in its health checks.
     pub client: Option<IpAddr>,
     /// Whether the client spoke TLS with the balancer.
@@ -30,7 +30,7 @@ pub(super) struct ProxyHeader {
 
 /// Why a connection has no valid PROXY header.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProxyHeaderError {
+pub enum ProxyHeaderError {
     /// The connection ended or failed.
     #[error("the connection ended within its PROXY header")]
     Ended(#[from] io::Error),
@@ -44,7 +44,7 @@ pub(super) enum ProxyHeaderError {
 /// # Errors
 ///
 /// The connection ended, or does not begin with a valid header.
-pub(super) async fn read_header(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyHeaderError> {
+pub async fn read_header(stream: &mut TcpStream) -> Result<ProxyHeader, ProxyHeaderError> {
     let mut start = [0; V2_SIGNATURE.len()];
     // Takes no byte of the client: the shortest header, `PROXY UNKNOWN` and its line end, has 15.
     stream.read_exact(&mut start).await?;

@@ -27,7 +27,7 @@ pub(super) mod flag {
 }
 
 /// Where bytes for the `h2` crate go.
-pub(in super::super) trait Output {
+pub trait Output {
     /// Appends bytes.
     fn put(&mut self, bytes: &[u8]);
 }

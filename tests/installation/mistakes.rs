@@ -190,7 +190,11 @@ async fn response_to(
     let is_searched = match hint.as_deref() {
         Some("hint_not_searched") => false,
         Some(_) => true,
-        None => response.code().as_deref() != Some("sign_mismatch"),
+        // Whether a request without them has the key is looked up within that limit, too.
+        None => {
+            let bounded = ["sign_mismatch", "time_missing", "sign_missing"];
+            !bounded.contains(&response.code().as_deref().unwrap_or_default())
+        }
     };
     (is_searched || !wants_hint).then_some(Got { response, hint })
 }

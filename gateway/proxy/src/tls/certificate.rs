@@ -260,7 +260,9 @@ fn chain_warning(chain: &[Certificate]) -> Option<String> {
 /// The host names and addresses of a certificate (RFC 5280 section 4.2.1.6).
 fn names(certificate: &Certificate) -> Vec<String> {
     // Not the common name: clients ignore it (RFC 9525 section 2).
-    let alternatives = certificate.tbs_certificate().get_extension::<SubjectAltName>();
+    let alternatives = certificate
+        .tbs_certificate()
+        .get_extension::<SubjectAltName>();
     let alternatives = alternatives.ok().flatten().map(|(_, names)| names.0);
     let name = |name: GeneralName| match name {
         GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),

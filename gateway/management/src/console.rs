@@ -18,7 +18,6 @@
 //! | [`layers`] | headers of each response; requests of other sites |
 //! | [`traffic`] | the chart of the last hour |
 //! | [`shadows`] | on the page of versions: who serves whose clients, and what differs |
-//! | [`samples`] | a call in each language |
 //! | `sign_in`, `overview`, `apps`, `logins`, `versions`, `doctor`, `live`, `audit`, `settings` | the pages |
 
 mod account;

@@ -1,6 +1,6 @@
 //! Requests that people paste for Sign Doctor: any text, and each valid request in the forms in which people have it.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use signpost_management::doctor::paste::Pasted;
 
 use crate::naive::head::{self as naive, Framing, Limits};
@@ -82,29 +82,26 @@ impl<'a> Request<'a> {
             return None;
         }
         let target = text(head.request_line)?.split(' ').nth(1)?;
-        let fields = head.fields.iter();
+        let header = |field: &(&'a [u8], &'a [u8])| Some((text(field.0)?, text(field.1)?));
         Some(Self {
             method,
             url: format!("http://{}{target}", text(head.host)?),
             target,
-            headers: fields
-                .map(|(name, value)| Some((text(name)?, text(value)?)))
-                .collect::<Option<_>>()?,
+            headers: head.fields.iter().map(header).collect::<Option<_>>()?,
             body,
         })
     }
 
+    fn each<T, C: FromIterator<T>>(&self, header: impl Fn(&str, &str) -> T) -> C {
+        let headers = self.headers.iter();
+        headers.map(|(name, value)| header(name, value)).collect()
+    }
+
     /// As it is sent.
     fn sent(&self) -> String {
-        let lines = self
-            .headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}\r\n"));
-        let (head, body) = (lines.collect::<String>(), self.body);
-        format!(
-            "{} {} HTTP/1.1\r\n{head}\r\n{body}",
-            self.method, self.target
-        )
+        let lines: String = self.each(|name, value| format!("{name}: {value}\r\n"));
+        let line = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        [&line, &lines, "\r\n", self.body].concat()
     }
 
     /// As an editor saves it, and as `curl -v` prints its head.
@@ -113,10 +110,7 @@ impl<'a> Request<'a> {
         let sent: String = lines.lines().map(|line| format!("> {line}\n")).collect();
         let has_command = lines.contains("curl") || lines.contains("Invoke-");
         // Neither keeps blanks at the end of the head.
-        let has_value = self
-            .headers
-            .last()
-            .is_some_and(|(_, value)| !value.is_empty());
+        let has_value = !lines.contains(": \n\n");
         let is_kept = has_value && !self.body.contains(['\r', '\n']);
         let sent = (self.body.is_empty() && has_value && !has_command).then_some(sent);
         sent.into_iter().chain(is_kept.then_some(lines)).collect()
@@ -147,13 +141,9 @@ impl<'a> Request<'a> {
     fn quoted(&self, quote: fn(&str) -> String) -> String {
         let mut command = format!("curl {} -X {}", quote(&self.url), self.method);
         for (name, value) in &self.headers {
-            // So a header without a value is written.
-            let header = if value.is_empty() {
-                format!("{name};")
-            } else {
-                format!("{name}: {value}")
-            };
-            command += &format!(" \\\n  -H {}", quote(&header));
+            let joint = if value.is_empty() { ";" } else { ": " };
+            command += " \\\n  -H ";
+            command += &quote(&format!("{name}{joint}{value}"));
         }
         if !self.body.is_empty() {
             command += &format!(" \\\n  --data-raw {}", quote(self.body));
@@ -163,11 +153,7 @@ impl<'a> Request<'a> {
 
     /// As browsers copy it for a script. A name that is there twice cannot be written.
     fn fetch(&self) -> Option<String> {
-        let headers: serde_json::Map<_, _> = self
-            .headers
-            .iter()
-            .map(|&(name, value)| (name.to_owned(), value.into()))
-            .collect();
+        let headers: Map<_, _> = self.each(|name, value| (name.to_owned(), value.into()));
         let is_whole = self.has_type() && headers.len() == self.headers.len();
         let body = (!self.body.is_empty()).then_some(self.body);
         let options = json!({"headers": headers, "body": body, "method": self.method});
@@ -175,11 +161,7 @@ impl<'a> Request<'a> {
     }
 
     fn har(&self) -> String {
-        let headers = self
-            .headers
-            .iter()
-            .map(|(name, value)| json!({"name": name, "value": value}));
-        let headers: Vec<_> = headers.collect();
+        let headers: Vec<Value> = self.each(|name, value| json!({"name": name, "value": value}));
         let mut request = json!({"method": self.method, "url": self.url, "headers": headers});
         if !self.body.is_empty() {
             request["postData"] = json!({"mimeType": "text/plain", "text": self.body});
@@ -189,14 +171,8 @@ impl<'a> Request<'a> {
 }
 
 fn double(text: &str) -> String {
-    let escaped = |letter: char| {
-        if "\\\"$`".contains(letter) {
-            format!("\\{letter}")
-        } else {
-            letter.to_string()
-        }
-    };
-    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+    let escape = |text: String, letter| text.replace(letter, &format!("\\{letter}"));
+    format!("\"{}\"", "\\\"$`".chars().fold(text.to_owned(), escape))
 }
 
 fn ansi(text: &str) -> String {

@@ -28,12 +28,14 @@ const MAX_FRAME: usize = 16_384;
 const MAX_TABLE: usize = 4096;
 
 type Field = (Vec<u8>, Vec<u8>);
+/// A head in the form of HTTP/1.1; `None` if it is malformed.
+pub type Head = Option<(Vec<u8>, Framing)>;
 
 /// What a connection brings.
 #[derive(Default)]
 pub struct Reading {
-    /// The streams, and their heads in the form of HTTP/1.1; `None` for a malformed one.
-    pub heads: Vec<(u32, Option<(Vec<u8>, Framing)>)>,
+    /// The streams, and their heads.
+    pub heads: Vec<(u32, Head)>,
     /// The frames behind this layer: a fixed head in place of each stream's, an end of the data in place of trailers.
     pub passed: Vec<u8>,
     /// The error that ends the connection.
@@ -67,9 +69,8 @@ pub fn read(mut input: &[u8], limits: &Limits, max_list: usize) -> Reading {
         input = &rest[payload.len()..];
         match reading.frame(*head, length, payload, &mut block, &mut decoder) {
             Ok(is_complete) => {
-                reading.is_closed = block
-                    .as_ref()
-                    .is_some_and(|block| block.is_larger(max_list));
+                let is_large = |block: &Block| block.is_larger(max_list);
+                reading.is_closed = block.as_ref().is_some_and(is_large);
                 if let Some(ended) = block.take_if(|_| is_complete || reading.is_closed) {
                     reading.end(&ended, limits);
                 }
@@ -141,14 +142,11 @@ impl Reading {
             self.heads.push((block.stream, judged));
             // `:method: GET`, `:scheme: http` and `:path: /` of the static table.
             self.put(HEADERS, END_HEADERS | end, block.stream, b"\x82\x86\x84");
+        } else if !self.is_closed && block.ends_stream {
+            self.put(DATA, END_STREAM, block.stream, b"");
         } else if !self.is_closed {
-            let malformed = (HEADERS, END_HEADERS);
-            let (kind, flags) = if block.ends_stream {
-                (DATA, END_STREAM)
-            } else {
-                malformed
-            };
-            self.put(kind, flags, block.stream, b"");
+            // Malformed: the `h2` crate resets the stream.
+            self.put(HEADERS, END_HEADERS, block.stream, b"");
         }
     }
 
@@ -162,11 +160,8 @@ impl Reading {
 impl Block {
     /// Whether its fields, as RFC 9113 section 6.5.2 counts them, have more bytes.
     fn is_larger(&self, max_list: usize) -> bool {
-        let lengths = self
-            .fields
-            .iter()
-            .map(|(name, value)| name.len() + value.len() + 32);
-        lengths.sum::<usize>() > max_list
+        let length = |(name, value): &Field| name.len() + value.len() + 32;
+        self.fields.iter().map(length).sum::<usize>() > max_list
     }
 
     fn decode(&mut self, decoder: &mut Decoder<'_>) -> Option<()> {
@@ -274,7 +269,7 @@ fn written(fields: &[Field], ends_stream: bool) -> Option<Vec<u8>> {
     Some(head)
 }
 
-fn judged(head: Vec<u8>, ends_stream: bool, limits: &Limits) -> Option<(Vec<u8>, Framing)> {
+fn judged(head: Vec<u8>, ends_stream: bool, limits: &Limits) -> Head {
     let read = head::read(&head, limits).ok()??;
     let framing = match (read.framing, ends_stream) {
         (Framing::Length(_), true) => return None,

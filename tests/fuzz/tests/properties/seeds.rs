@@ -30,12 +30,12 @@ fn seeds(target: &str) -> Inputs {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")
         .join(target);
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+    let entries = fs::read_dir(folder).expect("the target has seeds");
+    let mut seeds: Vec<_> = entries
+        .flatten()
+        .flat_map(|entry| fs::read(entry.path()))
         .collect();
-    paths.sort();
-    let seeds: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+    seeds.sort();
     let two = (select(seeds.clone()), select(seeds));
     two.prop_map(|(first, second)| [first, second].concat())
         .boxed()

@@ -160,6 +160,7 @@ impl Example {
         let path = self.path();
         let account = ["X-Gateway-App-Id: 0", "X-Gateway-Account-Id: 1"];
         let username = "X-Gateway-Account-Username: Zo%C3%AB%25";
+        let name = "X-Gateway-Account-Name: Zo%C3%AB%20Q";
         let form = "Content-Type: application/x-www-form-urlencoded";
         let [first, next] = [FIRST, NEXT].map(|which| self.secret(which));
         let wrong = first.replace('8', "9");
@@ -179,7 +180,7 @@ impl Example {
         ] {
             let length = format!("Content-Length: {}", body.len());
             let secret = secret.map(|secret| format!("X-Gateway-Secret: {secret}"));
-            let mut lines = vec![form, &length, "X-Gateway-Version: v1", username];
+            let mut lines = vec![form, &length, "X-Gateway-Version: v1", username, name];
             lines.extend(account);
             lines.extend(secret.as_deref());
             let mut connection = RawConnection::open(self.address).await;
@@ -201,6 +202,7 @@ impl Example {
             } else if status == 200 {
                 let found: Value = serde_json::from_str(&body).unwrap();
                 assert_eq!(found["username"], "Zoë%", "{context}");
+                assert_eq!(found["name"], "Zoë Q", "{context}");
             }
         }
         // A callback has no application, and a request of a client can have the path of the health check.
@@ -233,6 +235,7 @@ impl Example {
         }
         let expected = json!({
             "username": ada["account"]["username"],
+            "name": null,
             "application": "0",
             "client": { "address": "203.0.113.9", "scheme": "https" },
             "orders": ["tea", "Käse & 茶"],

@@ -38,8 +38,9 @@ export function gateway(file = process.env.GATEWAY_SECRETS) {
     // Without an application it is a callback, which only a login service serves.
     if (header("App-Id") === undefined) return problem(response, 404, "Not Found", "not_found");
     request.application = { id: header("App-Id"), ident: header("App") };
-    const [username, type] = ["Username", "Type"].map((name) => decodeURIComponent(header(`Account-${name}`) ?? ""));
-    if (header("Account-Id") !== undefined) request.account = { id: header("Account-Id"), username, type };
+    const text = (name) => header(`Account-${name}`) && decodeURIComponent(header(`Account-${name}`));
+    const [username, type, name, email] = ["Username", "Type", "Name", "Email"].map(text);
+    if (header("Account-Id") !== undefined) request.account = { id: header("Account-Id"), username, type, name, email };
     next();
   };
 }

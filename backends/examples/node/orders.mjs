@@ -15,7 +15,7 @@ app.use(gateway(), express.urlencoded());
 
 app.all("/express/orders", (request, response) => {
   if (request.account === undefined) return response.sendStatus(401);
-  const { id, username } = request.account;
+  const { id, username, name } = request.account;
   const own = orders.get(id) ?? [];
   if (request.method === "POST") {
     const item = request.body?.item;
@@ -23,7 +23,7 @@ app.all("/express/orders", (request, response) => {
     orders.set(id, [...own, item].slice(-100));
   }
   const client = { address: request.ip, scheme: request.protocol };
-  response.json({ username, application: request.application.id, client, orders: orders.get(id) ?? [] });
+  response.json({ username, name: name ?? null, application: request.application.id, client, orders: orders.get(id) ?? [] });
 });
 
 const limits = {

@@ -6,7 +6,17 @@ import hmac, json, os
 from typing import NamedTuple
 from urllib.parse import unquote
 
-Account = NamedTuple("Account", [("id", str), ("username", str), ("type", str)])
+
+class Account(NamedTuple):
+    """name and email: of a route with pass_profile, if the account has them."""
+
+    id: str
+    username: str
+    type: str
+    name: str | None = None
+    email: str | None = None
+
+
 Application = NamedTuple("Application", [("id", str), ("ident", str | None)])  # no ident: the only application
 
 
@@ -40,8 +50,8 @@ class Gateway:
             return problem(404, "not_found", {}), None, None
         application, account = Application(header("App-Id"), header("App")), None
         if header("Account-Id") is not None:
-            names = (unquote(header(f"Account-{name}") or "") for name in ("Username", "Type"))
-            account = Account(header("Account-Id"), *names)
+            texts = (header(f"Account-{name}") for name in ("Username", "Type", "Name", "Email"))
+            account = Account(header("Account-Id"), *(text and unquote(text) for text in texts))
         return None, account, application
 
 

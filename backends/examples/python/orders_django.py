@@ -33,7 +33,7 @@ def own_orders(request):
     account, application = request.account, request.application
     client = {"address": request.META["REMOTE_ADDR"], "scheme": request.scheme}
     return JsonResponse(
-        {"username": account.username, "application": application.id, "client": client, "orders": list(own)}
+        {"username": account.username, "name": account.name, "application": application.id, "client": client, "orders": list(own)}
     )
 
 

@@ -27,7 +27,7 @@ def own_orders(request: Request, account: Account):
     application = request.state.application
     client = {"address": request.client.host, "scheme": request.url.scheme}
     own = list(orders[account.id])
-    return {"username": account.username, "application": application.id, "client": client, "orders": own}
+    return {"username": account.username, "name": account.name, "application": application.id, "client": client, "orders": own}
 
 
 @api.post("/fastapi/orders")

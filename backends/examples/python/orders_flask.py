@@ -21,4 +21,4 @@ def own_orders():
     if request.method == "POST":
         own.append(request.form["item"])
     client = {"address": request.remote_addr, "scheme": request.scheme}
-    return {"username": g.account.username, "application": g.application.id, "client": client, "orders": list(own)}
+    return {"username": g.account.username, "name": g.account.name, "application": g.application.id, "client": client, "orders": list(own)}

@@ -3,25 +3,21 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use signpost_kit::{
-    clock::{Clock, SystemClock},
-    secret::SecretSource,
-};
-use signpost_management::administration::rules::ProfileChoice;
+use signpost_kit::clock::{Clock, SystemClock};
 use signpost_protocol::{
     param::Params,
-    sign::{SignProfile, canonical_for_display, signed},
+    sign::{canonical_for_display, signed},
 };
 
-use super::{print_error, print_line, source::read_key};
+use super::{
+    call::{AppOptions, key_of_environment},
+    print_error, print_line,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SignArguments {
     #[command(flatten)]
-    rules: ProfileChoice,
-    /// The application's key, as env:NAME or file:PATH.
-    #[arg(long, value_name = "SOURCE", default_value = "env:SIGNPOST_APP_KEY")]
-    key: SecretSource,
+    app: AppOptions,
     /// The method, if the profile covers the request.
     #[arg(long, default_value = "GET")]
     method: String,
@@ -37,8 +33,12 @@ pub(super) struct SignArguments {
 }
 
 pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
-    let profile = arguments.rules.apply_to(SignProfile::default());
-    let key = read_key(&arguments.key)?;
+    let config = arguments.app.gateway()?;
+    let profile = arguments.app.rules.apply_to(config.sign.profile.clone());
+    let key = match arguments.app.known_key(&config)? {
+        Some(key) => key,
+        None => key_of_environment()?,
+    };
     let unsigned = with_time(&arguments.params)?;
     if arguments.canonical {
         let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX)?;

@@ -95,7 +95,7 @@ pub struct FeedCache<K, V, E> {
 /// A value that a caller may keep beside the cache, and use as long as [`FeedCache::is_still_fresh`] says so.
 #[derive(Clone, Debug)]
 pub struct FreshValue<V> {
-    /// The value.
+    /// The cached value.
     pub value: V,
     read_at: ReadAt,
     /// Number of removals when it was taken from the cache.

@@ -72,9 +72,9 @@ pub enum SharedCommand {
 }
 
 impl SharedCommand {
-    /// Runs the command. `program` is its command line; `keys` describes the program's keys, `families` its metrics besides
-    /// those of every program; `warnings` checks the file; `address` reads where the program serves `/readyz`, in case it
-    /// does not report that itself.
+    /// Runs the command. `program` is its command line. `keys` describes the program's keys, and `families` the metrics
+    /// that only this program has. `warnings` checks the file. `address` reads where the program serves `/readyz`, in
+    /// case it does not report that itself.
     ///
     /// # Errors
     ///

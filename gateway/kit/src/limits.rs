@@ -7,8 +7,8 @@
 //! be stored. If more keys than that have used tokens at once, a new key evicts the key that is refilled first among the
 //! eight of its set. So no key is rejected because of the number of other keys, and the keys that send most stay longest.
 //!
-//! A rate is given with each event, so rates can change while what was used stays. Several processes can add up what they
-//! have used: [`RateTable::begin_sharing`].
+//! The caller gives a rate with each event. Rates can change, and used tokens stay used. Several processes can add up
+//! the tokens that they have used: [`RateTable::begin_sharing`].
 
 mod network;
 mod slots;
@@ -66,9 +66,9 @@ impl Rate {
 /// What a rate limit leaves of a key's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Events allowed at once, after a pause long enough.
+    /// Events allowed at once, after a pause of `window`.
     pub burst: NonZeroU32,
-    /// That pause.
+    /// Time in which all tokens of the burst are refilled.
     pub window: Duration,
     /// Tokens that are left: events allowed at once now.
     pub remaining: u32,

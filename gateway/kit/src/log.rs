@@ -252,8 +252,9 @@ pub fn has_access_line(one_in: u32, is_failure: bool) -> bool {
     one_in > 0 && (is_failure || is_sampled(one_in))
 }
 
-/// Whether a success is logged if one in `one_in` is: each thread's first one, and then every so many. Costs a few
-/// instructions, and no thread waits for another. Failures are always logged, and do not count here.
+/// Whether a success gets its access line, if one in `one_in` does: the first success of each thread, and then every
+/// `one_in`th. Costs a few instructions, and no thread waits for another. Failures are always logged, and are not
+/// counted here.
 fn is_sampled(one_in: u32) -> bool {
     if one_in <= 1 {
         return true;

@@ -68,7 +68,7 @@ impl<W: Fn(&mut Scrape<'_>) -> fmt::Result + Send + Sync + 'static> Collector fo
 pub struct Family<'n> {
     /// As in Prometheus' text format, for example `signpost_requests_total`.
     pub name: &'n str,
-    /// Its type.
+    /// Counter, gauge, histogram or info.
     #[serde(rename = "type")]
     pub kind: Kind,
     /// The names of its labels: each sample has a value for each.
@@ -85,7 +85,7 @@ crate::label_enum! {
     pub enum Kind {
         /// A number that only grows. Its name ends in `_total`.
         Counter = "counter",
-        /// A number.
+        /// A number that rises and falls.
         Gauge = "gauge",
         /// Observed values.
         Histogram = "histogram",

@@ -114,7 +114,7 @@ pub trait Reload: Send + Sync + 'static {
 pub enum Trigger {
     /// The `reload` command of a user of the system.
     Command {
-        /// The user's number.
+        /// User ID of the process that sent the command.
         user: u32,
     },
     /// SIGHUP.

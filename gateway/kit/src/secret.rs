@@ -32,7 +32,7 @@ pub enum SecretSource {
     Env(String),
     /// A file: one line.
     File(PathBuf),
-    /// The secret itself.
+    /// The secret itself, written into the configuration.
     Literal(Secret),
 }
 
@@ -162,27 +162,27 @@ pub enum SecretError {
     /// The variable is missing or empty. A name that may be the secret itself is not shown.
     #[error("env:{}, but that environment variable is not set, or empty", if is_variable(name) { name.as_str() } else { "…" })]
     NotSet {
-        /// The variable.
+        /// Name in the setting `env:NAME`.
         name: String,
     },
     /// The file is missing or cannot be read.
     #[error("file:{}, which cannot be read ({cause})", path.display())]
     Unreadable {
-        /// The file.
+        /// Path in the setting `file:PATH`.
         path: PathBuf,
-        /// The system's error.
+        /// Why the system could not read it.
         cause: std::io::Error,
     },
     /// The file is empty.
     #[error("file:{}, which is empty", path.display())]
     Empty {
-        /// The file.
+        /// Path in the setting `file:PATH`.
         path: PathBuf,
     },
     /// It has an [`oddity`].
     #[error("{origin}, with {oddity}")]
     Odd {
-        /// Its source.
+        /// The setting, for example `env:NAME`; never the secret itself.
         origin: String,
         /// What it has: [`oddity`].
         oddity: &'static str,

@@ -96,7 +96,6 @@ impl PostgresAddress {
         }
     }
 
-    /// The driver's configuration.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }

@@ -7,7 +7,7 @@ use crate::{Batch, Timestamp, value::GIVEN, values};
 /// Who changes something, from where, and why. A command takes the first two from the system.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// The user.
+    /// A user of the system, or the name of a token.
     pub actor: String,
     /// From where: the kind of access, and the host.
     pub origin: String,
@@ -38,7 +38,7 @@ label_enum! {
         LogoutApp = "app.logout",
         /// All logins of an account begin to be ended. Its row is written before the first one ends.
         LogoutAccount = "account.logout",
-        /// A request is signed with an application's key, to show how it is right.
+        /// A request is signed with an application's key, to show a right signature.
         SignRequest = "app.sign",
         /// A token of the management API is created.
         CreateToken = "token.create",
@@ -64,7 +64,7 @@ pub struct Audit {
     pub author: Author,
     /// What.
     pub action: Action,
-    /// The subjects.
+    /// The changed subjects, each with its revision and changes.
     pub entries: Vec<Entry>,
 }
 
@@ -113,7 +113,7 @@ impl Audit {
         }
     }
 
-    /// Its rows.
+    /// The rows of the table `audit`, one per entry.
     pub(crate) fn into_batch(self) -> Batch {
         const COLUMNS: &str = "at, actor, origin, reason, action, subject, revision, changes";
         let Author {

@@ -40,13 +40,13 @@ impl Topic {
 /// What a write changes. What operators change cannot be written without what the [audit](crate::audit) says of it.
 #[derive(Debug)]
 pub enum Changed {
-    /// A login.
+    /// A pending login.
     Login,
     /// Credentials.
     Credential,
-    /// Applications. Nothing is written to the audit if no row changes; the same holds for the others.
+    /// Applications. If no row changes, no audit row is written. This holds for the other variants, too.
     Application(Audit),
-    /// What no process caches. The feed has nothing of it.
+    /// What no process caches. It has no entry in the feed.
     Uncached(Audit),
     /// Drained addresses.
     Drain(Audit),
@@ -77,9 +77,9 @@ pub(crate) type Records = (Option<Topic>, Option<Audit>);
 /// An event of the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// One thing changed.
+    /// A change of the rows that `key` names. If `key` is empty, any row of the topic may have changed.
     Item {
-        /// The kind.
+        /// The kind of row.
         topic: Topic,
         /// The key; each [`Topic`] defines its bytes.
         key: Vec<u8>,

@@ -58,7 +58,7 @@ pub struct Copied {
 /// A copied table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedTable {
-    /// Its name.
+    /// Name in both databases.
     pub name: String,
     /// Number of rows, the same in both databases.
     pub rows: u64,
@@ -142,7 +142,7 @@ pub enum CopyError {
     /// The source does not exist. It is not created: that would hide a wrong path.
     #[error("database {} not found", path.display())]
     NoSource {
-        /// The path.
+        /// Configured path of the source.
         path: PathBuf,
     },
     /// Either database cannot be opened or migrated.
@@ -179,15 +179,15 @@ pub enum CopyError {
         "{table}.{column} has a string that holds U+0000 or is not UTF-8, which Postgres cannot store"
     )]
     Unfit {
-        /// The table.
+        /// The column's table.
         table: String,
-        /// Its column.
+        /// The column that must keep each character.
         column: String,
     },
     /// A bug: the row counts differ.
     #[error("{table} has {expected} rows in the source, but {rows} in the target")]
     Miscounted {
-        /// The table.
+        /// The table whose counts differ.
         table: String,
         /// Rows in the source.
         expected: u64,

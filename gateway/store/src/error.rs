@@ -12,14 +12,14 @@ pub enum OpenError {
     Folder {
         /// The folder or file.
         path: PathBuf,
-        /// The system's error.
+        /// Why the system could not create it.
         #[source]
         cause: io::Error,
     },
     /// The file cannot be opened: no permission, or it is not a database.
     #[error("cannot open the database {}", path.display())]
     File {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
         /// SQLite's error.
         #[source]
@@ -54,9 +54,9 @@ pub enum OpenError {
     /// A migration failed, or a later release has migrated the database.
     #[error("cannot use the database {database}")]
     Schema {
-        /// The file or server.
+        /// Path of the SQLite file, or the Postgres server.
         database: String,
-        /// The reason.
+        /// Why the schema cannot be used.
         #[source]
         cause: Box<SchemaError>,
     },
@@ -99,7 +99,7 @@ pub enum SchemaError {
     TooOld {
         /// Whose tables: `signpost`, or a version.
         owner: String,
-        /// The last migration.
+        /// The last migration that was applied.
         last: String,
         /// The program that applied it.
         program: String,
@@ -115,7 +115,7 @@ pub enum SchemaError {
     Changed {
         /// Whose tables.
         owner: String,
-        /// The migration.
+        /// The migration that differs.
         name: String,
         /// The program that applied it.
         program: String,
@@ -128,7 +128,7 @@ pub enum SchemaError {
     NotOwn {
         /// The table, index or other object.
         name: String,
-        /// Its table.
+        /// The object's table.
         table: String,
         /// What all names must begin with.
         prefix: String,
@@ -141,7 +141,7 @@ pub enum SchemaError {
     Type {
         /// Table and column.
         column: String,
-        /// Its type.
+        /// The column's type in the database.
         found: String,
     },
     /// A version's migration has a name that the databases would write differently.
@@ -153,7 +153,7 @@ pub enum SchemaError {
     /// A migration has left rows that refer to missing ones.
     #[error("rows of {table} would refer to rows that do not exist: nothing was migrated")]
     References {
-        /// The table.
+        /// The table whose rows refer to missing rows.
         table: String,
     },
     /// A statement of a migration failed.
@@ -161,7 +161,7 @@ pub enum SchemaError {
     Failed {
         /// Whose tables.
         owner: String,
-        /// The migration.
+        /// The migration with the statement.
         name: String,
         /// The database's error.
         #[source]

@@ -11,7 +11,7 @@
 //! | [`row`] | reading columns of either database |
 //! | `value` | parameters of statements |
 //! | [`time`] | points in time |
-//! | [`tables`] | the tables that several crates call; only the gateway calls those of audit, ended logins, idempotency, sealed keys and usage |
+//! | [`tables`] | the tables that several crates call. Only the gateway calls audit, ended logins, idempotency, sealed keys and usage |
 //! | [`changes`] | the change feed |
 //! | [`audit`] | what is written of an operator's change |
 //! | [`statistics`] | counts of calls, connections and changes, for metrics |

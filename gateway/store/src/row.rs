@@ -11,9 +11,9 @@ use crate::{StoreError, Timestamp};
 
 /// A row of either database.
 pub enum Row<'r> {
-    /// Of SQLite.
+    /// A row of SQLite.
     Sqlite(&'r rusqlite::Row<'r>),
-    /// Of Postgres.
+    /// A row of Postgres.
     Postgres(&'r tokio_postgres::Row),
 }
 
@@ -65,7 +65,7 @@ pub trait Column: Sized {
     fn from_stored(stored: Self::Stored) -> Option<Self>;
 }
 
-/// A text, parsed.
+/// A value that is stored as text and parsed when it is read.
 #[derive(Debug)]
 pub struct Parsed<T>(pub T);
 
@@ -146,7 +146,8 @@ impl<T: Column + Send + 'static> FromRow for (T,) {
     }
 }
 
-/// Reads each field of a struct from the column with its name, and after a semicolon those that are read from the row, too.
+/// Reads each field of a struct from the column with its name. The fields after a semicolon are read from the whole
+/// row.
 #[macro_export]
 macro_rules! from_row {
     ($type:ident { $($field:ident),* $(,)? $(; $($part:ident),*)? }) => {

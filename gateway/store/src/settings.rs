@@ -7,7 +7,7 @@ use crate::StoreAddress;
 /// Address and connection settings of the store.
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
-    /// The `store` setting.
+    /// The key `store`: SQLite or Postgres.
     pub address: StoreAddress,
     /// The `[postgres]` table; ignored by SQLite.
     pub postgres: PostgresSettings,

@@ -242,7 +242,7 @@ fn main_file_has_mark(path: &Path) -> bool {
     main_file.is_ok_and(|main_file| log_mark::needs_log(&main_file).unwrap_or(false))
 }
 
-/// Whether the database has the mark of one that needs its log, which it has.
+/// Whether the database has the mark that it needs its log. Fails if it has the mark and the log is missing.
 fn refuse_if_incomplete(path: &Path, pooled: &Pooled, has_log: bool) -> Result<bool, OpenError> {
     let needs_log = log_mark::needs_log(&pooled.connection);
     match needs_log.map_err(|cause| cannot_open(path, cause))? {

@@ -43,8 +43,8 @@ impl Store {
         self.write_in_order(&[sql], sql, values).await
     }
 
-    /// Writes what one statement of Postgres can, and several of SQLite, in one transaction. The rows of the first one;
-    /// without a row, the others are not executed.
+    /// Writes in one transaction: Postgres executes one statement, SQLite several. Returns the rows of the first one.
+    /// If it returns none, SQLite's other statements are not executed.
     pub async fn write_in_order<T: FromRow>(
         &self,
         sqlite: &[&str],

@@ -54,7 +54,7 @@ pub struct PoolStatistics {
     pub idle: usize,
     /// Connections that a call uses or opens.
     pub in_use: usize,
-    /// Calls that wait for a connection; for SQLite also those that wait for the writer's turn.
+    /// Calls that wait for a connection. For SQLite, this includes calls that wait for the writer's turn.
     pub waiting: usize,
 }
 
@@ -110,7 +110,7 @@ impl Statistics {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The present values.
+    /// The counts up to now, together with the pool's.
     pub(crate) fn read(&self, pool: PoolStatistics) -> StoreStatistics {
         let read_at = self.read_at.load(Ordering::Relaxed).checked_sub(1);
         let now = micros_since_start(Instant::now());

@@ -17,9 +17,9 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// An open, migrated database. Clones are cheap and share it.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// An embedded database.
+    /// SQLite, embedded in each program.
     Sqlite(SqliteDatabase),
-    /// A database on a server.
+    /// Postgres, on a server.
     Postgres(PostgresDatabase),
 }
 
@@ -115,7 +115,8 @@ impl Store {
         }
     }
 
-    /// The store for callers that the others must not wait for. On a server they get at most `connections` of their own.
+    /// A handle with its own pool, for callers that must not delay other callers. On a server, the pool has at most
+    /// `connections`.
     #[must_use]
     pub fn with_own_pool(&self, connections: usize) -> Self {
         match self {

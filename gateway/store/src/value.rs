@@ -15,7 +15,7 @@ pub enum Value {
     Null,
     /// A number, or a flag: 0 or 1.
     Number(i64),
-    /// A text.
+    /// A string in UTF-8.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -31,7 +31,7 @@ pub struct Batch {
     pub sql: String,
     /// The given columns with Postgres' types: `key bytea, at bigint`.
     pub columns: &'static str,
-    /// The given rows.
+    /// The rows that stand for [`GIVEN`], each with a value per column.
     pub rows: Vec<Vec<Value>>,
 }
 

@@ -202,8 +202,8 @@ impl Freshness {
 
     /// Returns whether this caller may read now.
     ///
-    /// While the feed is lost that is one caller per [`BACK_OFF`], for all keys together: the others must not wait for
-    /// a store that most likely does not answer.
+    /// While the feed is lost, one caller may read per [`BACK_OFF`], for all keys together. The other callers must not
+    /// wait for a store that most likely does not answer.
     fn claim_refresh(&self, now: Duration) -> bool {
         let backs_off_until = self.backs_off_until.load(Relaxed);
         if millis(now) < backs_off_until {

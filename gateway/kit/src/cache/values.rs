@@ -6,7 +6,7 @@ use moka::sync::Cache;
 
 use super::freshness::ReadAt;
 
-/// Limit of cached unknown keys; a smaller cache has as many of them as of values.
+/// Limit of cached unknown keys. In a smaller cache, the limit is the number of cached values.
 const MAX_UNKNOWN: u64 = 10_000;
 
 /// A value as it was read; `None` if the store has no such key.

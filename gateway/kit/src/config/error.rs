@@ -67,7 +67,7 @@ impl Problem {
 }
 
 impl ConfigError {
-    /// A problem of the whole file. `files` are those that were read.
+    /// A problem of the whole file. `files` are all files that were read.
     pub(crate) fn new(path: &Path, text: String, files: Vec<ReadFile>) -> Self {
         Self {
             path: path.to_owned(),

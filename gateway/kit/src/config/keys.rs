@@ -53,11 +53,11 @@ pub struct Key {
 /// A key or a table of an example.
 #[derive(Debug)]
 struct Explained<'e> {
-    /// Its dotted name.
+    /// Dotted name, for example `log.filter`.
     key: String,
     /// Its value as written, whether it is commented out or not; empty for a table.
     value: &'e str,
-    /// Its comment.
+    /// The comment above it in the example.
     meaning: String,
 }
 

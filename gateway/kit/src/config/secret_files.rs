@@ -74,8 +74,8 @@ fn warning(file: &Path, keys: &[String], is_database: bool) -> Option<String> {
     ))
 }
 
-/// Whether users may read a file who are not among those of mode `may`. A group may read any file of root: no program but
-/// root's could read it otherwise.
+/// Whether a file is open to users that mode `may` excludes. A group may read any file of root: otherwise only programs
+/// of root could read it.
 fn may_others_read(mode: u32, owner: u32, may: u32) -> bool {
     let others = if owner == 0 { 0o007 } else { 0o077 & !may };
     mode & others != 0

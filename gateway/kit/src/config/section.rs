@@ -48,7 +48,7 @@ impl<T: Copy + Display + PartialOrd + Serialize + TryFrom<i64>> Number for T {}
 
 /// A file that a key names.
 pub struct NamedFile {
-    /// Its path.
+    /// Path as the key gives it.
     pub path: PathBuf,
     /// Its content, up to 4 MiB. Zeroized when dropped.
     pub content: Zeroizing<Vec<u8>>,

@@ -35,7 +35,8 @@ pub struct Log {
     pub filter: String,
     /// Where lines go.
     pub output: LogOutput,
-    /// Of so many successes, one has an access line; 0: no request has. Up to 1,000,000, default 1: each.
+    /// Sampling: one of N successful requests has an access line. 0: no request has one. Up to 1,000,000; default 1:
+    /// each request.
     pub access_sample: u32,
 }
 
@@ -187,7 +188,7 @@ pub struct ManagementSettings {
 pub struct Hosts(pub Vec<String>);
 
 impl Hosts {
-    /// All names.
+    /// The configured names and `localhost`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str).chain(["localhost"])
     }

@@ -176,7 +176,7 @@ impl Pace {
         }
     }
 
-    /// What is left.
+    /// The quota after `used` nanoseconds of the burst.
     pub(super) fn quota(self, rate: Rate, used: u64) -> Quota {
         let remaining = self.burst.saturating_sub(used) / self.token;
         Quota {

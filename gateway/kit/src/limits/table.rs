@@ -43,16 +43,16 @@ pub enum Subject {
     Application(i64),
     /// A network of clients.
     Network(Network),
-    /// All together.
+    /// All requests together.
     All,
 }
 
 /// What a key has used and not reported yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
-    /// The key.
+    /// The key whose tokens were used.
     pub key: Key,
-    /// Its rate.
+    /// The rate of the key's last event.
     pub rate: Rate,
     /// Number of tokens.
     pub count: u32,

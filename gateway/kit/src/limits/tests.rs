@@ -66,7 +66,7 @@ fn networks_are_counted_separately() {
     ] {
         assert_eq!(served(&table, client, 9, now).0, count, "{client}");
     }
-    // By then the site has 16 again, and the fifth network, of which none was used, its own 5.
+    // By then the site has 16 tokens again. The fifth network has used none of its 5.
     let later = now + 400 * MILLISECOND;
     assert_eq!(served(&table, "2001:db8:0:5::1", 9, later).0, 5);
 }
@@ -127,7 +127,7 @@ fn what_was_used_is_reduced_to_a_new_burst() {
     let now = Instant::now();
     let table = RateTable::new(now);
     assert!((0..100).all(|_| table.count(&app(1), rate(1, 100), now).is_ok()));
-    // It is refilled in 100 s, of which the faster rate allows 1 s.
+    // The old rate would refill the tokens in 100 s. The new burst leaves 1 s of use.
     let error = table.count(&app(1), rate(10, 10), now).unwrap_err();
     assert_eq!(error.retry_after, 100 * MILLISECOND);
     let later = now + 100 * MILLISECOND;

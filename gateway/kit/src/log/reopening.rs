@@ -31,7 +31,7 @@ impl ReopenSignals {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let signal = {
             let _entered = runtime.enter();
-            // The handler stays.
+            // Dropping the stream leaves the signal's handler installed.
             drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
             signal(SignalKind::user_defined1())?
         };

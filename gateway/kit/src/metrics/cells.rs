@@ -133,8 +133,8 @@ impl Buckets {
 #[derive(Debug)]
 pub struct Histogram {
     buckets: Buckets,
-    /// The first bucket of the values with so many binary digits: one or two comparisons from there find the bucket, where
-    /// a search costs 40 instructions more.
+    /// The first bucket for values of each number of binary digits: one or two comparisons from there find the bucket.
+    /// A search costs 40 instructions more.
     first: [u8; DIGITS],
     /// The sum of the values, the counts of the buckets, and the count of `+Inf`.
     cells: Counters,
@@ -159,7 +159,7 @@ impl Histogram {
         let bounds = buckets.bounds;
         // The first bucket whose bound is not below a value.
         let bucket_of = |value| bounds.partition_point(|bound| *bound < value);
-        // That of the smallest value with so many digits.
+        // The bucket of the smallest value with this number of binary digits.
         let first = |digits: usize| {
             let smallest = digits.checked_sub(1).map_or(0, |zeros| 1 << zeros);
             u8::try_from(bucket_of(smallest)).unwrap_or(u8::MAX)
@@ -233,7 +233,7 @@ pub trait Label: Copy + 'static {
     /// The index in [`Self::VALUES`].
     fn index(self) -> usize;
 
-    /// The value's text.
+    /// The label's value in Prometheus' text format.
     fn text(self) -> &'static str;
 }
 

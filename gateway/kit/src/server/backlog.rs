@@ -1,7 +1,7 @@
 //! The last connections of a listening socket that is about to be closed.
 //!
-//! When it is closed, the kernel resets the connections that nobody has accepted. Their clients saw them established, and may
-//! have sent a request, which is then lost: a proxy repeats no POST that it has sent.
+//! When it is closed, the kernel resets the connections that no process has accepted. Their clients saw them
+//! established, and may have sent a request, which is then lost: a proxy does not retry a POST that it has sent.
 
 use std::{iter, net::SocketAddr, os::fd::AsFd, time::Duration};
 
@@ -20,7 +20,7 @@ pub const BACKLOG: u16 = 4096;
 /// It affects all processes that share the socket, until they close it. If the system does not allow it, connections are
 /// lost as described above.
 pub fn hold(listener: &impl AsFd) {
-    // Classic BPF on the TCP header: byte 13 has the flags, of which ACK is 0x10 and SYN 0x02.
+    // Classic BPF on the TCP header. Byte 13 has the flags: ACK is 0x10, SYN 0x02.
     const LOAD_BYTE: u16 = 0x30;
     const AND: u16 = 0x54;
     const JUMP_IF_EQUAL: u16 = 0x15;

@@ -40,8 +40,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct HttpSettings {
     /// The listener's name in the log.
     pub name: &'static str,
-    /// Limit on open connections. A connection above it takes the place of the one that has been without a request for
-    /// longest. If each has a request for too long, it is closed. Health checks are served at once.
+    /// Limit on open connections. Above it, a new connection replaces the connection that has been without a request
+    /// for longest. If all connections have a request for too long, the new one is closed. Health checks are served at
+    /// once.
     pub max_connections: usize,
     /// The same limit for one network: an IPv4 address or IPv6 /48.
     pub max_of_network: usize,

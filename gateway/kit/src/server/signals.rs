@@ -29,7 +29,7 @@ pub fn end_at_signals(is_command: bool) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let (mut terminate, mut interrupt) = {
         let _entered = runtime.enter();
-        // The handler stays.
+        // Dropping the stream leaves the signal's handler installed.
         drop(signal(SignalKind::hangup())?);
         let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
         (signal(terminate)?, signal(interrupt)?)

@@ -172,7 +172,7 @@ fn span_exporter(
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(collector.endpoint.as_str())
         .with_timeout(collector.timeout)
-        // A batch that fails is lost: a collector that is away must not hold up the next ones.
+        // A batch that fails is lost: an unavailable collector must not delay the next batches.
         .with_retry_policy(RetryPolicy::disabled())
         .build()?;
     let version = KeyValue::new("service.version", service.version);

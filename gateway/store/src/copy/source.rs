@@ -54,7 +54,7 @@ impl Source {
         Ok(all)
     }
 
-    /// All tables.
+    /// The tables of the database in the order of their creation, except SQLite's own.
     pub(super) fn tables(&self) -> rusqlite::Result<Vec<String>> {
         let query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
                      ORDER BY rowid";

@@ -27,7 +27,7 @@ use crate::{
     postgres::{PostgresDatabase, connect::is_unavailable},
 };
 
-/// The notification channel.
+/// The channel of `LISTEN` and `NOTIFY`.
 const CHANNEL: &str = "signpost_changes";
 
 /// Extends a statement so that it records and notifies the rows that it changes.

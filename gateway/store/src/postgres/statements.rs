@@ -144,7 +144,7 @@ fn in_columns(batch: &Batch, before: usize, and: &str) -> (String, Vec<Vec<Value
             column.push(value.clone());
         }
     }
-    // Arrays, so that one text, and one prepared statement, serves any number of rows.
+    // One array per column: one text, and one prepared statement, serves any number of rows.
     let (names, kinds): (Vec<_>, Vec<_>) = batch.columns().unzip();
     let arrays: Vec<_> = (kinds.iter().zip(before + 1..))
         .map(|(kind, number)| format!("${number}::{kind}[]"))

@@ -255,7 +255,7 @@ pub enum BackupError {
         path.display()
     )]
     InUse {
-        /// The database.
+        /// Path of the database in use.
         path: PathBuf,
         /// The process; 0: it is not visible from here.
         process: i32,
@@ -263,9 +263,9 @@ pub enum BackupError {
     /// It cannot be read: damaged, not a database, no permission.
     #[error("{} cannot be read, or is damaged", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the damaged file.
         path: PathBuf,
-        /// What `SQLite` says.
+        /// Why SQLite could not read it.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -275,9 +275,9 @@ pub enum BackupError {
     /// Its tables cannot be used, for example tables of a later release.
     #[error("{} cannot be used", path.display())]
     Schema {
-        /// The backup.
+        /// Path of the backup.
         path: PathBuf,
-        /// The reason.
+        /// Why its schema cannot be used.
         #[source]
         cause: Box<SchemaError>,
     },
@@ -289,7 +289,7 @@ pub enum BackupError {
     Unwritable {
         /// The file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Why the system could not write it.
         #[source]
         cause: io::Error,
     },

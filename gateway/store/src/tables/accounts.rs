@@ -18,7 +18,7 @@ impl Username {
         (has_length && !text.contains('\0')).then_some(Self(text))
     }
 
-    /// The identifier.
+    /// The identifier as the provider writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -36,7 +36,7 @@ impl AccountId {
         Self(id)
     }
 
-    /// The number.
+    /// The primary key as a number, for statements.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
@@ -46,7 +46,7 @@ impl AccountId {
 /// An account. Each version decides how clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The primary key.
+    /// Primary key, for the log and for references.
     pub id: AccountId,
     /// The user's identifier at the provider.
     pub username: Username,

@@ -18,17 +18,17 @@ const MAX_IDENTS: usize = 1_000;
 /// An application, as stored. Its keys are sealed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApplicationRow {
-    /// The internal id.
+    /// Primary key, which no client sees.
     pub id: AppId,
-    /// The public ident.
+    /// Ident in the application header of requests.
     pub ident: String,
-    /// The display name.
+    /// Name for people, on pages and in lists.
     pub name: String,
     /// `active` or `disabled`.
     pub state: String,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The key.
+    /// The sealed signing key.
     pub key: Vec<u8>,
     /// The key before the last rotation.
     pub previous_key: Option<Vec<u8>>,
@@ -174,7 +174,7 @@ pub async fn search(
 /// An application that is pinned to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedApplication {
-    /// Its ident.
+    /// Ident of the application.
     pub ident: String,
     /// The version of its requests that name none.
     pub default_version: String,

@@ -13,7 +13,7 @@ const OF_DRAINS: &str = "SELECT id FROM audit WHERE action IN ('backend.drain', 
 
 const COLUMNS: &str = "id, at, actor, origin, reason, action, subject, revision, changes";
 
-/// A row.
+/// One change of one subject, as stored.
 #[derive(Debug)]
 pub struct AuditRow {
     /// Its number; a later row has a higher one.
@@ -47,7 +47,7 @@ pub struct Filter {
     pub actor: Option<String>,
     /// Rows of this subject; if it is a socket address, also rows of backends' addresses.
     pub subject: Option<String>,
-    /// Rows of this action. It has no index: only with one of the others.
+    /// Rows of this action. No index has it, so add another condition.
     pub action: Option<Action>,
     /// Rows from this time on.
     pub since: Option<Timestamp>,

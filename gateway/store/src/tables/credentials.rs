@@ -9,7 +9,7 @@ use crate::{FromRow, Row, Store, StoreError, Timestamp, values};
 /// What a credential proves.
 #[derive(Clone, Debug)]
 pub struct CredentialClaims<A = Account> {
-    /// The user's account.
+    /// The account of the user who logged in.
     pub account: A,
     /// The application that the user logged in to, and the only one that can use the credential.
     pub application: AppId,

@@ -20,9 +20,9 @@ const CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
 /// Whose logins are ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Whose {
-    /// An account's, if an application is given, only those to it.
+    /// The logins of an account. If an application is given, only its logins to that application.
     Account(AccountId, Option<AppId>),
-    /// An application's.
+    /// All logins to an application.
     Application(AppId),
 }
 

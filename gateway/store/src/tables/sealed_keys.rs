@@ -9,11 +9,11 @@ pub const SEAL_ID_BYTES: usize = 8;
 /// The sealed keys of an application.
 #[derive(Clone)]
 pub struct SealedKeys {
-    /// The internal id.
+    /// Primary key of the application.
     pub id: i64,
-    /// The public ident.
+    /// Ident of the application. The seal is bound to it.
     pub ident: String,
-    /// The key.
+    /// The sealed signing key.
     pub key: Vec<u8>,
     /// The key before the last rotation.
     pub previous_key: Option<Vec<u8>>,
@@ -74,9 +74,9 @@ pub async fn page_by_another(
 /// The same keys of an application, sealed anew.
 #[derive(Clone)]
 pub struct ResealedKeys {
-    /// As read.
+    /// The keys as they were read: the update applies only if they are unchanged.
     pub before: SealedKeys,
-    /// The key.
+    /// The signing key, sealed with the new master key.
     pub key: Vec<u8>,
     /// The key before the last rotation.
     pub previous_key: Option<Vec<u8>>,

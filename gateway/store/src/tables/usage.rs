@@ -11,7 +11,7 @@ use crate::{Store, StoreError, Timestamp, from_row, values};
 pub struct StoredUsage {
     /// When the first gateway began to count; `None` if none has.
     pub began_at: Option<Timestamp>,
-    /// The requests.
+    /// Requests by version, application and source.
     pub counts: Vec<StoredCount>,
     /// The last clients; some may not have been seen in the period.
     pub clients: Vec<StoredClient>,
@@ -39,28 +39,28 @@ pub struct StoredCount {
 pub struct StoredClient {
     /// The version's name.
     pub version: String,
-    /// The application.
+    /// Internal id, with 0 and -1 as in [`StoredCount::application`].
     pub application: i64,
     /// Whether its requests were signed.
     pub is_signed: bool,
-    /// The application's ident.
+    /// Ident of the application, kept after the application is deleted.
     pub ident: Option<String>,
     /// When it was seen, to the interval of batches.
     pub last_seen: Timestamp,
-    /// Its address.
+    /// Address of the client.
     pub address: Option<String>,
-    /// Its user agent.
+    /// User agent of the client's request.
     pub user_agent: Option<String>,
 }
 
-/// An application.
+/// An application with requests or a default version.
 #[derive(Clone, Debug)]
 pub struct StoredApp {
-    /// Its internal id.
+    /// Primary key of the application.
     pub id: i64,
-    /// Its ident.
+    /// Ident in the application header of requests.
     pub ident: String,
-    /// Its display name.
+    /// Name for people, on pages and in lists.
     pub name: String,
     /// `active` or `disabled`.
     pub state: String,

@@ -51,7 +51,7 @@ fn each_call_has_its_rate() {
     let table = RateTable::new(now);
     assert_eq!(allowed(&table, &app(1), rate(1, 2), 9, now), 2);
     assert_eq!(allowed(&table, &app(2), rate(1, 7), 9, now), 7);
-    // 2 s are used, of which the new rate allows 5 s.
+    // Application 1 has used 2 tokens. The new rate allows 5.
     assert_eq!(allowed(&table, &app(1), rate(1, 5), 9, now), 3);
     // What was used beyond the new burst is reduced to it.
     let later = now + SECOND;

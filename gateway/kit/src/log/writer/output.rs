@@ -78,8 +78,8 @@ struct Batch {
     lines: Vec<u8>,
     /// The kind of each line.
     kinds: Vec<LogKind>,
-    /// The file is opened again after so many bytes and lines. A later request to reopen replaces an earlier one that is
-    /// still queued: then both rotations are over, and the lines between them belong to the old file.
+    /// The file is opened again after this number of bytes and lines. A later request to reopen replaces an earlier one
+    /// that is still queued: then both rotations are over, and the lines between them belong to the old file.
     reopen_after: Option<(usize, usize)>,
 }
 

@@ -21,7 +21,7 @@ use rustix::{
 use super::LogKind;
 use crate::config::shared_keys::LogOutput;
 
-/// Mode of new files, less the process' umask: the group, for example that of log shippers, may read.
+/// Mode of new files, less the process' umask. The group may read, for example the group of log shippers.
 const FILE_MODE: u32 = 0o640;
 
 /// Whole lines, and the kind of each.

@@ -15,7 +15,7 @@ use crate::{limits::Network, log::once_a_minute::OnceAMinute};
 
 /// Connections above the limit: for health checks, and for those that wait for a place.
 pub(super) const SPARE_CONNECTIONS: usize = 64;
-/// Of them from one network, so that it leaves some to others' health checks.
+/// Share of one network in them: other networks' health checks still find a spare connection.
 const SPARE_OF_NETWORK: usize = SPARE_CONNECTIONS / 2;
 /// How long a connection above the limit waits for a place: longer than most requests take.
 const PLACE_TIMEOUT: Duration = Duration::from_secs(1);

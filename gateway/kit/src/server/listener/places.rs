@@ -64,7 +64,7 @@ impl Places {
             if let Some(place) = self.take(network, limits) {
                 return place;
             }
-            // All callers are woken, in turns: the one that has waited longest may be of a network at its share.
+            // Wakes all callers, in turns: the network of the longest waiting caller may be at its share.
             freed.await;
         }
     }
@@ -172,7 +172,7 @@ impl Drop for Place {
         self.withdraw();
         if let Some((places, share)) = self.of.take() {
             places.state.lock().taken -= 1;
-            // Before those that wait are woken: they need the network's share, too.
+            // Released before the waiting callers are woken: they need the network's share, too.
             drop(share);
             places.freed.notify_waiters();
         }

@@ -26,7 +26,7 @@ pub(crate) fn watch(
     clock: Clock,
     mut on_change: impl FnMut(Change) + Send + 'static,
 ) -> Result<Watch, StoreError> {
-    // A runtime of its own: if those of requests were busy, the feed would be late, and caches outdated.
+    // A runtime of its own: if requests kept the runtime busy, the feed would be late and caches stale.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -101,7 +101,7 @@ async fn follow(
         };
         let next = tokio::select! {
             next = feed.run(on_change) => next,
-            // Its connection may be to another server than those of calls now.
+            // Calls now use another server. The feed's connection may still be to the old one.
             () = changed => Err(StoreError::Disconnected),
         };
         feed = match next {

@@ -53,7 +53,8 @@ async fn a_change_reaches_another_process_within_a_second() {
     }
 }
 
-/// A server that takes no writes is left with the feed, whose next server may be another than that of later calls.
+/// After a failover, the feed leaves a server that takes no writes. Its next server may differ from the server of later
+/// calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failover_moves_the_feed_also_if_nothing_probes() {
     let store = TestStore::postgres();
@@ -206,8 +207,8 @@ async fn after_an_outage_the_feed_is_restored() {
     assert_eq!(received, item(Topic::Application, b"x"));
 }
 
-/// The server leaves the process one connection: the pool's, which it has, or which it must open again. Other threads drive
-/// the test's own connections while it waits: the pool may have one of them.
+/// The server leaves the process one connection: the pooled one, which the process has or must open again. Other
+/// threads drive the test's own connections while it waits: the pool may have one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_separate_connection_changes_are_polled_with_pooled_ones() {
     for keeps_pooled in [true, false] {

@@ -31,7 +31,7 @@ async fn with_accounts(test: &TestStore) -> Store {
     store
 }
 
-/// Thirty-two bytes that no other kind and number has; the order is not that of the numbers.
+/// A hash of 32 bytes, unique for its kind and number. Hashes are not ordered by number.
 fn hash(kind: u8, number: usize) -> [u8; 32] {
     let mut hash = [kind; 32];
     let number = u64::try_from(number).unwrap();
@@ -41,7 +41,7 @@ fn hash(kind: u8, number: usize) -> [u8; 32] {
     hash
 }
 
-/// Inserts credentials with these numbers, of which every third is renewed.
+/// Inserts credentials with these numbers. Every third one is renewed.
 async fn insert(store: &Store, account: i64, application: i64, numbers: std::ops::Range<usize>) {
     let row = |number: usize| {
         let previous = number.is_multiple_of(3).then(|| hash(2, number).to_vec());

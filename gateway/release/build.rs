@@ -26,7 +26,7 @@ fn main() {
     println!("cargo::rustc-env=SIGNPOST_RELEASE_TEXT={text}");
 }
 
-/// The name of the profile. Cargo's `PROFILE` is that of the profile it inherits from, but the folder has its own name.
+/// The name of the profile, from the folder's name. Cargo's `PROFILE` names the profile that it inherits from.
 fn profile() -> String {
     let folder = env::var_os("OUT_DIR").unwrap_or_default();
     let mut folders = Path::new(&folder).components().rev();

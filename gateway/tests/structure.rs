@@ -75,7 +75,7 @@ fn source(of: &str) -> PathBuf {
     root.join(of).join("src")
 }
 
-/// The Rust files below a folder, without those of tests.
+/// The Rust files below a folder, except files of tests.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

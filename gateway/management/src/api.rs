@@ -37,7 +37,6 @@ use crate::{
 
 /// The state that handlers share.
 pub struct Api {
-    /// The store's applications.
     apps: StoredApps,
     /// Who may call.
     tokens: Tokens,
@@ -94,7 +93,6 @@ impl Api {
         }
     }
 
-    /// The store.
     fn store(&self) -> &Store {
         self.apps.database()
     }

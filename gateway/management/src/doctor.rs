@@ -5,7 +5,7 @@
 //! | [`paste`] | reads a request that a person has pasted |
 //! | [`samples`] | the same request by each client library |
 //! | [`signing`] | what is signed of it, and how it is right |
-//! | [`string`] | the request of which only the string to sign is known |
+//! | [`string`] | a client's request, rebuilt from its string to sign |
 
 pub mod paste;
 pub mod samples;

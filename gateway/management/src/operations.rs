@@ -208,7 +208,7 @@ pub fn all<F: Face>(face: F) -> F {
     doctor::all(requests::all(config::all(audit::all(face))))
 }
 
-/// Why an operation fails: an error that a terminal shows, and of which the API makes a problem.
+/// Why an operation fails. A terminal shows the error; the API turns it into a problem.
 #[derive(Debug)]
 pub struct OperationError {
     /// What a terminal shows.

@@ -162,7 +162,8 @@ impl<'a> Params<'a> {
         Ok(params)
     }
 
-    /// As [`Self::parse`], into parameters that are empty: to move them would cost more than to read those of most requests.
+    /// Like [`Self::parse`], into existing, empty parameters. Moving parameters would cost more than reading them takes
+    /// for most requests.
     ///
     /// # Errors
     ///
@@ -387,7 +388,7 @@ pub struct DuplicatedParam;
 /// The parameters that have a meaning in a callback, each at most once. Any others are ignored. CONTRACT 3.
 pub const CALLBACK_PARAMS: [&str; 6] = ["state", "code", "error", "confirm", "iss", "provider"];
 
-/// Parameters whose values are secret: those of logins, and what else is usual. The gateway never shows them.
+/// Parameters with secret values: parameters of logins, and other usual names. The gateway never shows their values.
 #[rustfmt::skip]
 const SECRET_PARAMS: [&str; 16] = [
     "token", "ticket", "code", "code_verifier", "state", "confirm", "authorization", "credential", "password",

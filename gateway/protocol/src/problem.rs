@@ -21,8 +21,8 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 codes! {
     /// What went wrong, as a stable word that a client can switch on.
     pub enum ProblemCode {
-        /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`. Arguments: those of
-        /// [`Malformed`](crate::malformed::Malformed).
+        /// The request target is not a path and query of RFC 3986, or there is not exactly one valid `Host`. Arguments:
+        /// see [`Malformed`](crate::malformed::Malformed).
         TargetInvalid = "target_invalid", BAD_REQUEST, No;
         /// A backend may take the path for another one. Arguments: the same.
         TargetAmbiguous = "target_ambiguous", BAD_REQUEST, No;
@@ -47,7 +47,7 @@ codes! {
         VersionUnknown = "version_unknown", BAD_REQUEST, No;
         /// `time` is not milliseconds since the epoch.
         TimeInvalid = "time_invalid", BAD_REQUEST, No;
-        /// The browser is not the one that began or confirmed the login.
+        /// Another browser began or confirmed the login.
         LoginMismatch = "login_mismatch", BAD_REQUEST, NewLogin;
         /// No credential. Argument: `name`, the header's; also of the next two.
         AuthorizationMissing = "authorization_missing", UNAUTHORIZED, LogIn;

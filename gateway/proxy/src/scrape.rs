@@ -28,7 +28,7 @@ use signpost_release::RELEASE;
 
 use crate::serve::Gateway;
 
-/// The gateway's families, besides those of every program.
+/// The metrics that only the gateway has.
 pub const FAMILIES: [Families; 5] = [
     requests::FAMILIES,
     connections::FAMILIES,

@@ -47,12 +47,12 @@ use crate::{
     tls::{LoadedCertificate, Tls},
 };
 
-/// Serves requests by one configuration. It is immutable: a reload creates another one, and a request uses to its end
-/// the one that it began with.
+/// Serves requests by one configuration, and is immutable. A reload creates another gateway. Requests in flight finish
+/// with the gateway that they began with.
 pub struct Gateway {
     /// What the configuration says.
     pub policy: Policy,
-    /// What outlives it.
+    /// State that outlives a reload.
     pub state: Arc<State>,
 }
 

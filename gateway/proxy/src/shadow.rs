@@ -134,7 +134,7 @@ impl Shadows {
     }
 }
 
-/// Whether a request is one of so many million that are chosen at random.
+/// Chooses `per_million` of a million requests at random.
 #[must_use]
 pub(crate) fn is_chosen(per_million: u32) -> bool {
     match per_million {

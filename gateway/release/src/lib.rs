@@ -1,6 +1,6 @@
-//! What a program prints by `--version`, and shows in its log and at `/metrics`. A crate of its own, since each commit builds
-//! it again, and the crates that depend on it: those of programs, and the proxy's, for its metrics, its spans and its
-//! connections to the store.
+//! What a program prints by `--version`, and shows in its log and at `/metrics`. A crate of its own: each commit
+//! rebuilds it and the crates that depend on it. These are the programs, and the proxy, for its metrics, its spans and
+//! its connections to the store.
 
 /// The workspace's version, the commit and Cargo's profile, for example `0.9.0 (0123456789ab, dist)`.
 ///

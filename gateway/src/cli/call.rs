@@ -86,7 +86,7 @@ impl AppOptions {
         Ok(config)
     }
 
-    /// The key: that of the option, or the configuration's in single-application mode.
+    /// The application's key: from the option, or else from the configuration in single-application mode.
     pub(super) fn known_key(&self, config: &Config) -> anyhow::Result<Option<AppKey>> {
         match (&self.key, &config.applications) {
             (Some(source), _) => read_key(source).map(Some),
@@ -95,7 +95,7 @@ impl AppOptions {
         }
     }
 
-    /// Whether the applications are those of the configuration's store.
+    /// The settings of the stored applications, unless an option gives the key.
     pub(super) fn stored<'c>(&self, config: &'c Config) -> Option<&'c MultiApplications> {
         match &config.applications {
             Applications::Multi(multi) if self.key.is_none() => Some(multi),

@@ -129,7 +129,7 @@ pub(super) async fn run(arguments: DoctorArguments) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::from(u8::from(!is_right)))
 }
 
-/// The request of which only the string and the signature are known.
+/// A request that is rebuilt from its string to sign and its signature.
 async fn request_of(
     own: &str,
     sign: &str,

@@ -10,7 +10,7 @@ pub(super) use signpost_management::administration::printable::{
     printable, printable_json, printable_lines,
 };
 
-/// The lines of a table: columns as wide as their widest cell, those of `numbers` aligned to the right.
+/// The lines of a table. Each column is as wide as its widest cell. The columns `numbers` are aligned to the right.
 pub(super) fn table_lines<const N: usize>(
     heads: [&str; N],
     rows: impl Iterator<Item = [String; N]>,

@@ -53,7 +53,7 @@ pub(super) async fn run(command: VersionsCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The version with this name in the configuration, which is that of `file`.
+/// The configured version with this name. An error names `file`, which the configuration is from.
 pub(super) fn configured<'c>(
     config: &'c Config,
     file: &Path,

@@ -118,7 +118,7 @@ impl Administration {
     ///
     /// # Errors
     ///
-    /// The file has problems, all of which are reported by line.
+    /// The file has problems. The error reports all of them by line.
     pub async fn import(
         &self,
         file: &[u8],

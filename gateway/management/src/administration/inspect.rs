@@ -14,15 +14,16 @@ use signpost_store::{
     tables::{sealed_keys, usage::count_users},
 };
 
-/// How long ago a version was used lately: its requests of so many days count.
+/// Time in which requests count as recent use of a version.
 const LATELY: Duration = Duration::from_secs(7 * 86_400);
 
-/// Checks the configured store, and returns warnings about it, and about versions that end although they are used: `before`
-/// are those of the running gateway. A store that does not exist yet has none: the first start creates it.
+/// Checks the configured store, and returns warnings about it, and about versions that end although they are used.
+/// `before` has the versions of the running gateway. A store that does not exist yet has no warnings: the first start
+/// creates it.
 ///
 /// # Errors
 ///
-/// The master key cannot be read, or is not the one that sealed the stored keys: the gateway would not start.
+/// The master key cannot be read, or another one sealed the stored keys: the gateway would not start.
 pub async fn inspect(
     config: &Config,
     multi: &MultiApplications,
@@ -94,11 +95,11 @@ fn endings(before: Option<&Versions>, after: &Versions, now: Timestamp) -> Vec<(
     endings
 }
 
-/// Checks that the master key is the one that sealed the keys of a database.
+/// Checks that the configured master key sealed the keys of a database.
 ///
 /// # Errors
 ///
-/// It is not, it cannot be read, or the database cannot.
+/// Another master key sealed them, the master key cannot be read, or the database cannot.
 pub async fn check_master_key(database: &Store, multi: &MultiApplications) -> anyhow::Result<()> {
     check_keys(multi, &sealed_keys::samples(database).await?)
 }

@@ -37,7 +37,6 @@ pub const CHECK_INTERVAL: Duration = Duration::from_millis(400);
 /// The caller of a call that was allowed.
 #[derive(Clone)]
 pub(super) struct Caller {
-    /// The token.
     pub token: Token,
     /// From where.
     pub address: SocketAddr,

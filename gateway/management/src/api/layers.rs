@@ -126,9 +126,10 @@ pub(crate) fn allowed_methods(headers: &HeaderMap) -> Option<String> {
     Some(methods.replace(',', ", "))
 }
 
-/// Whether a page of another site calls. It has no token, but could use one that it was tricked out of an operator.
+/// Whether a page of another site calls. Such a page has no token, but may have tricked an operator out of one.
 ///
-/// Browsers send `Sec-Fetch-Site`; old ones only `Origin`, whose host is that of the call if the site is the same.
+/// Browsers send `Sec-Fetch-Site`. Old browsers send only `Origin`: its host equals the call's `Host` if the site is
+/// the same.
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site != "same-origin" && site != "none";

@@ -1,4 +1,4 @@
-//! A route of each operation: what a call brings becomes its input, what it says a response.
+//! A route for each operation: the call becomes the operation's input, its output the response.
 
 use std::{net::SocketAddr, sync::Arc};
 

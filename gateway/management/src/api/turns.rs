@@ -24,7 +24,7 @@ pub(super) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Tokens whose turns are known. Of more, those that called last.
 const MAX_TOKENS: u64 = 1000;
 
-/// The turns.
+/// The turns of calls: of all calls, and of each token's.
 pub(super) struct Turns {
     all: Semaphore,
     of_tokens: Cache<i64, Arc<Semaphore>>,

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// The form.
+/// Serves the form for a request.
 pub(super) async fn form(visitor: Visitor, RawQuery(query): RawQuery) -> Page {
     let id = parameter(query.as_deref(), "request_id");
     if id.is_empty() {

@@ -78,7 +78,6 @@ impl Failure {
         Self::of_error(&Code::Internal.into(), reader)
     }
 
-    /// The problem's code.
     pub(super) fn code(&self) -> &str {
         self.problem.code.as_str()
     }

@@ -85,12 +85,12 @@ impl Fields {
         self.given(name).map(|text| of_text(name, text)).transpose()
     }
 
-    /// The value of a field that must say something; the error of none is that of an empty text.
+    /// The value of a required field. A missing field has the same error as an empty one.
     pub(super) fn required<T: DeserializeOwned>(&self, name: &'static str) -> Result<T, ApiError> {
         of_text(name, self.get(name))
     }
 
-    /// A field's number.
+    /// The value of a field as a number; `None` if the field is empty or missing.
     pub(super) fn count<T: FromStr<Err: Display>>(
         &self,
         name: &str,

@@ -14,7 +14,7 @@ use crate::{
     operations::accounts::{AccountLogout, LOGOUT},
 };
 
-/// The form.
+/// Serves the form that finds and ends logins.
 pub(super) async fn form(visitor: Visitor) -> Page {
     visitor.check(&LOGOUT, &())?;
     let reader = &visitor.reader;

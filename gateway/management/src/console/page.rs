@@ -68,7 +68,7 @@ impl Reader {
         }
     }
 
-    /// Of a request of which no session is known.
+    /// The reader of a request without a session. The request's `Accept-Language` decides the language.
     pub(super) fn of_request(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(header::ACCEPT_LANGUAGE).iter();
         Self {
@@ -224,7 +224,7 @@ fn header(reader: &Reader, session: &Session, section: Option<Section>) -> Marku
     }
 }
 
-/// The style sheet.
+/// Serves the style sheet.
 pub(super) async fn style() -> Response {
     kept("text/css; charset=utf-8", &STYLE.0)
 }

@@ -36,7 +36,7 @@ pub(super) fn word_of(value: &impl Serialize) -> String {
     word.as_str().unwrap_or_default().to_owned()
 }
 
-/// A state as a word with a mark: `kind` is that of the texts, `class` its colour.
+/// A state as a word with a mark. `kind` selects the word's texts; the word decides the mark's colour.
 pub(super) fn state(reader: &Reader, kind: &str, word: &str) -> Markup {
     let class = match word {
         "active" | "healthy" | "current" | "ready" | "proven" => "good",
@@ -74,7 +74,8 @@ pub(super) fn table_of(reader: &Reader, heads: &[&str], rows: &Markup) -> Markup
 /// Pages of a list that a page's address names, so that they can be gone back to. Before them stands the first one.
 const MAX_BACK: usize = 100;
 
-/// The links to a list's page before this one, and to the next; `query` are the parameters of each, `given` those of this one.
+/// The links to the previous and the next page of a list. Both links have the parameters `query`; `given` are the
+/// parameters of this page.
 pub(super) fn pages(
     reader: &Reader,
     path: &str,

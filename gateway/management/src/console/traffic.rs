@@ -88,7 +88,7 @@ fn chart(reader: &Reader, versions: &[VersionTraffic]) -> Markup {
     }
 }
 
-/// The bars of a version, on top of those of the versions before it.
+/// The bars of a version, stacked on the bars of the versions before it.
 fn bars(row: &[u64], below: &mut [u64], most: u64) -> String {
     let mut path = String::new();
     for (minute, (count, below)) in (0_u64..).zip(row.iter().zip(below)) {

@@ -85,7 +85,7 @@ impl std::str::FromStr for Pasted {
 }
 
 impl Pasted {
-    /// A request of which only method and target are known.
+    /// A request from its method and target alone.
     pub(super) fn bare(method: &str, target: &str) -> Self {
         Self {
             text: format!("{method} {target} HTTP/1.1\r\n\r\n"),

@@ -1,4 +1,4 @@
-//! The request of a client of which only the string to sign and the signature are known.
+//! A client's request, rebuilt from its string to sign and its signature.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use signpost_protocol::sign::{SIGN, SignLayout, SignProfile, SignValues};

@@ -272,7 +272,8 @@ pub struct UpdateOptions {
 }
 
 impl Update {
-    /// With what the command's options say in other members. A profile of which nothing is chosen changes nothing.
+    /// Moves the command's options into the members that the API has, too. A sign profile without a choice changes
+    /// nothing.
     fn chosen(mut self) -> Self {
         let options = mem::take(&mut self.options);
         if options.no_return_to {

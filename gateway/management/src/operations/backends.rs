@@ -144,7 +144,7 @@ pub(crate) const DRAIN: Operation<(), DrainInput, DrainedAddress> = Operation::c
     |context, (), input| Box::pin(async move { drain(context, &context.backends(), input).await }),
 );
 
-/// Drains an address, or changes until when it is. `backends` are those of the configuration.
+/// Drains an address, or changes the end of its drain. `backends` are the configured backends.
 ///
 /// # Errors
 ///

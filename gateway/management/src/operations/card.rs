@@ -285,7 +285,7 @@ fn command(profile: &SignProfile, preset: &str, call: &Call<'_>) -> Option<Strin
     ))
 }
 
-/// The call for bash. `headers` are curl's options for those of the convention.
+/// The call for bash. `headers` are the curl options that set the convention headers.
 ///
 /// Other users can see the command line of a process, so no process gets the key there: `printf` is the shell's own, and
 /// OpenSSL, which takes an HMAC's key as an argument only, is not used.

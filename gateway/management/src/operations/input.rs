@@ -294,7 +294,7 @@ pub struct List<T> {
 }
 
 impl<T> List<T> {
-    /// The items, of which there may be more behind the last one.
+    /// A page of items. If more follow, the last item's name becomes `next`.
     pub(crate) fn new((items, has_more): (Vec<T>, bool), name: impl Fn(&T) -> String) -> Self {
         let next = items.last().filter(|_| has_more).map(name);
         Self { items, next }
@@ -308,7 +308,7 @@ impl<T: Serialize + ToSchema + Send + 'static> Output for List<T> {
 
     fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         Self::schemas(schemas);
-        // The derived schema names that of an item, and does not add it.
+        // The derived schema refers to an item's schema, but does not add it.
         schemas.push((
             T::name().into_owned(),
             <T as utoipa::PartialSchema>::schema(),

@@ -160,8 +160,8 @@ impl Diff {
     }
 }
 
-/// The entries of the configuration without a pair: paths of changes, and of the shadow. With changes, what takes a route of
-/// the version is not compared: a bridge leaves it alone.
+/// Entries of the configuration without a compared pair: paths of changes, and of the shadow. If the version has
+/// changes, paths with a route of their own are not compared: a bridge does not change them.
 fn unseen(wanted: &Wanted<'_>, routes: &BTreeMap<String, Tally>) -> Vec<String> {
     let compared = routes.iter().filter(|(_, tally)| tally.pairs > 0);
     let seen = compared.filter_map(|(route, _)| {

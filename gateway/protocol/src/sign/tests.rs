@@ -291,7 +291,8 @@ fn a_hint_about_the_joining_shows_that_of_the_profile() {
     let text = "a=1&b=2&time=3";
     let [end, labelled, front] = ["a=1&b=2KEY", "a=1&b=2&key=KEY", "KEYa=1&b=2"];
     for (preset, rule, by, string, slip) in [
-        // Hash and place are both off: the place of the profile, not that of the hash which was used.
+        // Both the hash and the key's place differ from the profile. The place is judged by the profile, not by the
+        // used hash.
         (
             "plain",
             Hmac,

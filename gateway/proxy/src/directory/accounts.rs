@@ -39,7 +39,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account with this id, username and provider, of which nothing else is known.
+    /// An account with only an id, a username and a provider.
     #[must_use]
     pub fn new(id: i64, username: &str, provider: &str) -> Self {
         Self {

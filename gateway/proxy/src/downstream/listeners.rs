@@ -356,7 +356,7 @@ impl Clients {
                 return;
             };
             let (reader, writer) = stream.into_split();
-            // What was read to tell the versions apart is read again by the one that serves.
+            // The server of the chosen HTTP version reads the prefix again.
             let stream = io::join(Cursor::new(prefix).chain(reader), writer);
             if is_http_2 {
                 clients.serve_http_2(stream, client, open);

@@ -97,7 +97,8 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// The cells of a configuration. They are those of earlier configurations if the names are the same.
+    /// The cells of a configuration. Versions and backends keep the cells of earlier configurations with the same
+    /// names.
     pub fn configure(&self, versions: &Versions) -> RequestCells {
         let names = || versions.iter().map(|version| version.name().to_string());
         let backends = || versions.backends().map(|backend| backend.name.to_string());
@@ -110,7 +111,7 @@ impl RequestMetrics {
         }
     }
 
-    /// Counts a request whose response has ended. `cells` are those of the configuration of its route.
+    /// Counts a request whose response has ended. `cells` belong to the configuration of its route.
     pub fn count(&self, outcome: &Outcome<'_>, cells: &RequestCells) {
         let (times, learnt) = (&outcome.times, &outcome.learnt);
         let class = labels::status_class(outcome.sent.status);

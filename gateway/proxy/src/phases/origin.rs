@@ -1,4 +1,4 @@
-//! The client's address: the peer's, or the one that trusted proxies report. CONTRACT 2.
+//! The client's address: the peer's, or the address that trusted proxies report. CONTRACT 2.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -19,7 +19,7 @@ families! {
          stay in use. A listener without TLS has no sample.";
 }
 
-/// Writes the families. Listeners may share a file: what was read of it is shown once, and as the one that expires first.
+/// Writes the families. If listeners share a file, its sample shows the certificate that expires first.
 pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     let mut files = BTreeMap::new();
     for loaded in gateway.tls().map(|(_, tls)| tls.loaded()) {

@@ -63,7 +63,7 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
     scrape.numbers(REQUESTS, requests)?;
     write_applications(gateway, scrape)?;
     let backends = metrics.backend_responses();
-    // Also those of 0: a share can be computed only where both numbers are there.
+    // Samples of 0 are written, too: a share can be computed only from both numbers.
     scrape.numbers(BACKEND_RESPONSES, by_class(&backends))?;
     write_durations(metrics, scrape)?;
     let failures = metrics.verification_failures();

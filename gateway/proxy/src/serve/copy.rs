@@ -28,8 +28,9 @@ pub(super) struct Chosen {
     place: CopyPlace,
 }
 
-/// Chooses some of the requests that a version has copied, as long as there are places. A callback is never copied: it
-/// belongs to one login. Neither is what takes a route of the version, if changes are to be proven: a bridge leaves it alone.
+/// Chooses some of the requests that a version copies, while there are places. A callback is never copied: it belongs
+/// to one login. If the version has changes to prove, requests with a route of their own are not copied: a bridge does
+/// not change them.
 pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> Option<Chosen> {
     let route = accepted.route();
     let shadow = route.version.shadow()?;

@@ -218,7 +218,7 @@ pub(super) async fn reject<H: Headers, C: Client>(
     record(gateway, request, &outcome);
 }
 
-/// Begins the response to a rejected request, and returns what it says.
+/// Begins the response to a rejected request, and returns it.
 fn begin_error<H: Headers, C: Client>(
     gateway: &Gateway,
     request: &Received<'_, H>,

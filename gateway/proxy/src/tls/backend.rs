@@ -1,4 +1,4 @@
-//! TLS to backends: whom the gateway trusts, and what it says of a failed handshake. CONTRACT 9.
+//! TLS to backends: which certificates the gateway trusts, and how it reports a failed handshake. CONTRACT 9.
 //!
 //! The certificate is always verified, by rustls: its chain, its dates, and its name.
 

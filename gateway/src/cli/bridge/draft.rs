@@ -104,7 +104,7 @@ fn member(path: &str) -> Option<&str> {
     (!name.ends_with(']')).then_some(name)
 }
 
-/// Whether a path is that of a part of the value at another one.
+/// Whether `path` leads to a part of the value at `of`.
 fn is_part(path: &str, of: &str) -> bool {
     path.strip_prefix(of)
         .is_some_and(|rest| rest.starts_with(['.', '[']))

@@ -164,8 +164,8 @@ fn version_row(version: &ListedVersion) -> [String; VERSION_HEADS.len()] {
     ]
 }
 
-/// A row for each address; one if there is none. Share and responses are those of all addresses, so only the first row has
-/// them: each version has 100 % of its own requests.
+/// A row for each address, or one row if there is none. Share and responses cover all addresses, so only the first row
+/// has them: each version has 100 % of its own requests.
 fn backend_rows(version: &str, backend: &ListedBackend) -> Vec<[String; BACKEND_HEADS.len()]> {
     let share = backend.percent.map(|percent| match percent {
         100 => format!("all of {version}"),

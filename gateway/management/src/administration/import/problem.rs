@@ -31,7 +31,7 @@ label_enum! {
 }
 
 impl Field {
-    /// The one with this name, which may be that of `app list --json`.
+    /// The field with this name. `app list --json` has other names for some fields; both are read.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "return_to" => Some(Self::Origins),

@@ -1,4 +1,5 @@
-//! Which role each route needs. The description in the tree has every route: it is the one that is served.
+//! The role that each route needs. The description in the tree has every route, since the gateway serves the same
+//! description.
 
 use std::fs;
 

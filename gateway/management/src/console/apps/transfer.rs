@@ -14,7 +14,7 @@ use crate::{
     operations::import::{IMPORT, ImportFile, ImportInput},
 };
 
-/// The form.
+/// Serves the form of an import.
 pub(in crate::console) async fn form(visitor: Visitor) -> Page {
     visitor.check(&IMPORT, &())?;
     let reader = &visitor.reader;

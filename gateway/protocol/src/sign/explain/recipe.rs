@@ -83,13 +83,13 @@ pub(super) struct Recipe<'a> {
     /// What stands in a pair, and between two.
     pub(super) join: (&'static str, &'static str),
     pub(super) is_json: bool,
-    /// Whether the pairs of the query are signed, and those of the form.
+    /// Whether the query's pairs are signed, and whether the form's pairs are.
     pub(super) parts: (bool, bool),
     /// What joins the values of one name; if that is empty, only the last one is signed.
     pub(super) doubles: Option<&'static str>,
     /// The row of the table that says what becomes of names and values, and the index of the encoder for that.
     pub(super) change: Option<(&'static [String], usize)>,
-    /// Milliseconds between the `time` that was signed and the one that was sent; 0: in seconds.
+    /// Milliseconds between the signed `time` and the sent one. 0: the signed one is in seconds.
     pub(super) time: Option<i64>,
     /// The keys that are not signed by rule, in addition to `sign`.
     pub(super) left_out: &'a [String],

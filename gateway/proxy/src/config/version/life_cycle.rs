@@ -91,7 +91,7 @@ impl LifeCycle {
     /// When the current brown-out ends; one that begins at its end prolongs it.
     fn end_of_brownout(&self, now: Timestamp) -> Option<Timestamp> {
         let mut end = None;
-        // Ordered by their starts: one that follows without a gap comes after the one that it prolongs.
+        // Sorted by start: a brown-out that follows without a gap comes after the brown-out that it prolongs.
         for brownout in &self.brownouts {
             let is_current = (brownout.start..brownout.end).contains(&now);
             if is_current || end == Some(brownout.start) {

@@ -25,7 +25,7 @@ use crate::{
 /// Limit of the paths of a shadow: what is compared is kept for each.
 pub(crate) const MAX_PATHS: usize = 64;
 
-/// Who gets copies of which requests, and what is compared.
+/// Which requests are copied to which version, and what is compared.
 #[derive(Debug)]
 pub struct Shadow {
     /// The version whose responses are compared.

@@ -29,8 +29,8 @@ pub(crate) const FIELD_OVERHEAD: usize = 32;
 /// `SETTINGS_MAX_HEADER_LIST_SIZE`: the gateway then rejects the request, with its usual response.
 const LIST_MARGIN: usize = 16 * 1024;
 
-/// The header list that is decoded, as a multiple of the one that a head can have. Beyond that, as beyond one such list
-/// in a single field, the request is rejected, and the connection takes no more streams.
+/// Limit of a decoded header list, as a multiple of [`max_list`]. Above it, the request is rejected, and the connection
+/// takes no more streams. The same holds for a single field above one [`max_list`].
 pub(crate) const MAX_LIST_FACTOR: usize = 4;
 
 /// Streams that the client reset before the gateway took them up; one read may bring that many. The budget ends a

@@ -169,7 +169,7 @@ impl Networks {
 }
 
 impl Max {
-    /// A share of so many.
+    /// The share of one network, and of one site, in `all`.
     #[must_use]
     pub(crate) fn share_of(all: usize) -> Self {
         Self {

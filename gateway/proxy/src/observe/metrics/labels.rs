@@ -46,7 +46,7 @@ const NO_PROBLEM: usize = 0;
 const FIRST_CODE: usize = 1;
 const OTHER_PROBLEM: usize = ProblemCode::ALL.len() + 1;
 
-/// The index of a response's problem code: the gateway's, or the one that the backend sent.
+/// The index of a response's problem code: the gateway's, or the backend's.
 pub(super) fn problem(rejection: Option<&Rejection>, of_backend: Option<&str>) -> usize {
     match (rejection.and_then(Rejection::code), of_backend) {
         (Some(code), _) => FIRST_CODE + code as usize,

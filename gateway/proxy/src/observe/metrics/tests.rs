@@ -406,7 +406,7 @@ fn removed_names_are_limited() {
         registry.configure([name(number), "stays".to_owned()].into_iter());
     }
     let kept = cell_names(&registry);
-    // The last one, and the one that stays, are configured.
+    // Two names are configured: the last one, and `stays`.
     assert_eq!(kept.len(), MAX_REMOVED + 2);
     for number in 99 - MAX_REMOVED..100 {
         assert!(kept.contains(&name(number).into_boxed_str()), "{kept:?}");

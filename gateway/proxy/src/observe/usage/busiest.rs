@@ -6,7 +6,7 @@
 //! | an application is as busy as its signed requests since the last scrape | any client can send the others, and would decide which ones are shown |
 //! | at a scrape, another one replaces the least busy one if it is more than [`LEAD`] times and [`MIN_LEAD`] requests busier | the list does not flap |
 //! | a shown count only grows. With its application it disappears, and is moved nowhere | the rates of all labels add up to the rate of all requests, at any time |
-//! | requests of an application without a place count as `other` | likewise |
+//! | requests of an application without a place count as `other` | the rates of all labels add up, too |
 
 use signpost_protocol::app::AppIdent;
 

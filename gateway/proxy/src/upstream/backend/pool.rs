@@ -295,7 +295,7 @@ mod tests {
     fn an_expired_connection_is_not_taken_before_the_sweep() {
         let (mut pool, now) = (Pool::default(), Instant::now());
         let later = now + Duration::from_secs(1);
-        // By the limit of the backend that used it, or of the one that would.
+        // The lower limit counts: of the backend that used the connection, or of the backend that takes it.
         for (idle_seconds, limit, is_taken) in [(90, 90, true), (90, 1, false), (1, 90, false)] {
             let one = Idle {
                 idle_seconds,

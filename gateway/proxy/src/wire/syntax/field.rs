@@ -75,7 +75,7 @@ impl Span {
 }
 
 impl Field {
-    /// The name and value; `head` is the one that the field was parsed from.
+    /// The name and value in `head`, from which the field was parsed.
     #[must_use]
     pub(crate) fn name_and_value(self, head: &[u8]) -> NameAndValue<'_> {
         (self.name.slice(head), self.value.slice(head))

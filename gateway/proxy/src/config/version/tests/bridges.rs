@@ -106,7 +106,7 @@ fn changes_are_read() {
         assert_eq!(change.changes_status(status), changed, "{status}");
     }
     assert!(change.passes_type("text/html") && !change.passes_type("application/json"));
-    // The digest is that of these changes only.
+    // The digest covers these changes only.
     let other = bridged(
         "[[versions.v3.changes]]\nname = 'one'\npaths = ['/a/']\nresponse = [{ remove = '$.f' }]\n",
     );

@@ -213,7 +213,7 @@ fn a_head_without_end_is_rejected_and_its_rest_dropped() {
     let (fault, _) = meter.take_head(1).unwrap().judge(&LIMITS).unwrap_err();
     assert_eq!(fault, StreamFault::Head(HeadFault::TooLarge));
     assert!(meter.unfinished_head().is_none());
-    // Further frames of it, of new streams, and of none are dropped; those of streams in flight are not.
+    // Further frames are dropped: of this head, of new streams, and of no stream. Frames of streams in flight are not.
     out.clear();
     for dropped in [
         frame(kind::CONTINUATION, flag::END_HEADERS, 1, &field[..9]),

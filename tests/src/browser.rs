@@ -33,7 +33,7 @@ struct Detour {
 /// A page: its URL and the response.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its URL.
+    /// URL after all redirects.
     pub url: Url,
     /// The whole response.
     pub response: Response,

@@ -33,7 +33,7 @@ pub struct Kept {
 /// What the store of a release has, and a test must find again.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Facts {
-    /// The application's ident.
+    /// Ident of the application.
     pub ident: String,
     /// Its key, after a rotation.
     pub key: String,
@@ -69,7 +69,7 @@ impl Kept {
         }
     }
 
-    /// The example files.
+    /// The folder of the release's configuration examples.
     #[must_use]
     pub fn examples(&self) -> PathBuf {
         self.folder.join("conf")

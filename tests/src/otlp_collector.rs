@@ -81,7 +81,7 @@ pub struct CollectedSpan {
 }
 
 impl CollectedSpan {
-    /// An attribute.
+    /// The value of an attribute, as text.
     #[must_use]
     pub fn attribute(&self, key: &str) -> Option<&str> {
         self.attributes.get(key).map(String::as_str)

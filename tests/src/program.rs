@@ -31,7 +31,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// Its file name.
+    /// The file name of the executable.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -196,7 +196,7 @@ pub(crate) fn path_of(name: &str) -> PathBuf {
 /// One of several processes of a program. A [`Program`] alone stands for its first process, number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instance {
-    /// Its program.
+    /// The program that it runs.
     pub program: Program,
     /// Its number, from 0.
     pub number: usize,

@@ -76,7 +76,7 @@ pub enum Reaction {
     Closed,
 }
 
-/// An open connection.
+/// An open HTTP/2 connection.
 #[derive(Debug)]
 pub struct RawHttp2 {
     reader: OwnedReadHalf,

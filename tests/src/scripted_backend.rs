@@ -46,7 +46,7 @@ pub struct Script {
 /// How fast a response's bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// All at once.
+    /// All bytes at once.
     AtOnce,
     /// One by one, each in its own TCP segment.
     SingleBytes,

@@ -22,7 +22,7 @@ pub struct Profile {
     pub leave_out: Vec<String>,
     /// Whether method and path are signed too.
     pub cover: Cover,
-    /// The hash.
+    /// The hash or HMAC of the signature.
     pub algorithm: Algorithm,
     /// Only in the vectors: method and path lines, if the request is covered.
     pub head: String,

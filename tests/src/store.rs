@@ -68,7 +68,7 @@ impl StoreKind {
 
 /// A stack's store. Every method panics when the store fails: no test can continue then.
 pub trait Store: Debug + Send + Sync {
-    /// Its kind.
+    /// SQLite or Postgres.
     fn kind(&self) -> StoreKind;
 
     /// Its address, as in the `store` setting.
@@ -102,7 +102,7 @@ pub trait Store: Debug + Send + Sync {
     fn make_available(&self);
 }
 
-/// A held lock.
+/// A lock in the store, which is released when it is dropped.
 #[derive(Debug)]
 #[must_use = "the lock is released when this is dropped"]
 pub struct Lock(#[expect(dead_code, reason = "held until dropped")] Box<dyn Any + Send>);

@@ -15,7 +15,7 @@ pub struct Version {
     pub name: &'static str,
     /// For example 2.
     pub number: u32,
-    /// Its program.
+    /// The program that serves it.
     pub program: Program,
     /// The port in its example.
     pub port: String,

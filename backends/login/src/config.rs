@@ -51,7 +51,7 @@ const EXAMPLE: &str = include_str!("../../../conf/v1.toml");
 /// The whole configuration of one process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The convention headers.
+    /// Names of the convention headers.
     pub headers: HeaderNames,
     /// The address to listen on.
     pub listen: SocketAddr,
@@ -79,7 +79,7 @@ pub struct Config {
     pub limits: LoginLimits,
     /// Timeouts of requests and connections.
     pub timeouts: Timeouts,
-    /// The configured providers.
+    /// The providers that users can log in with.
     pub providers: Providers,
     /// Timing of a graceful shutdown.
     pub shutdown: ShutdownSettings,

@@ -58,7 +58,7 @@ login_errors! {
     BodyTooLarge = "the body is too large or incomplete";
     /// The body was not received within the timeout.
     RequestTimeout {
-        /// The timeout.
+        /// Time within which the body must be received.
         limit: Duration,
     } = "the body was not received within {} s", limit.as_secs();
     /// The body is not a form.
@@ -67,19 +67,19 @@ login_errors! {
     BodyNotAllowed = "a GET with a body";
     /// A required parameter is missing.
     ParamMissing {
-        /// The parameter.
+        /// Name of the missing parameter.
         name: &'static str,
     } = "the parameter {name} is missing";
     /// A parameter has an invalid value, or appears twice.
     ParamInvalid {
-        /// The parameter.
+        /// Name of the invalid parameter.
         name: &'static str,
-        /// The violated rule.
+        /// The rule that its value breaks.
         rule: ParamRule,
     } = "the parameter {name} is invalid";
     /// A convention header appears twice.
     HeaderDuplicated {
-        /// The header.
+        /// Name of the header.
         name: String,
     } = "the header {name} appears twice";
     /// The endpoint requires a signature, and the request has none: it has no parameters.
@@ -90,7 +90,7 @@ login_errors! {
     AuthorizationMalformed = "the credential is malformed";
     /// The credential is unknown, expired, revoked, or another application's.
     AuthorizationInvalid = "the credential is invalid";
-    /// The browser is not the one that began or confirmed the login, or `iss` is another provider's.
+    /// Another browser began or confirmed the login, or `iss` is another provider's.
     LoginMismatch = "the login belongs to another browser or provider";
     /// The browser is not in the network where the login was begun, and the configuration requires it.
     NetworkMismatch = "the login was begun in another network";
@@ -152,7 +152,7 @@ pub enum ParamRule {
 }
 
 impl ParamRule {
-    /// The text's variant, and what it says is allowed.
+    /// The variant of the text, and the values that the text allows.
     pub(crate) fn text_args(&self) -> (&'static str, String) {
         match self {
             Self::Once => ("once", "1".to_owned()),

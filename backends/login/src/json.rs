@@ -1,5 +1,5 @@
-//! JSON of providers, of which only what is asked for is decoded: numbers keep their digits, and what is wrong with another
-//! member does not matter.
+//! JSON of providers. Only the requested members are decoded: numbers keep their digits, and an invalid other member
+//! does no harm.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -15,7 +15,7 @@ pub(crate) fn member<'j>(json: &'j RawValue, name: &str) -> Option<&'j RawValue>
     members?.remove(name)
 }
 
-/// A string.
+/// The text of a JSON string; `None` for any other value.
 pub(crate) fn text(json: &RawValue) -> Option<String> {
     serde_json::from_str(json.get()).ok()
 }

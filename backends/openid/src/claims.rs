@@ -24,7 +24,7 @@ pub struct Claims<'t>(Object<'t>);
 /// What the claims are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The configured issuer.
+    /// The issuer as configured: `iss` must equal it.
     pub issuer: &'a str,
     /// Our client ID at the provider.
     pub client_id: &'a str,

@@ -54,7 +54,7 @@ pub struct Discovery {
     pub token_endpoint: Url,
     /// The user's claims, which the ID token has as well.
     pub userinfo_endpoint: Option<Url>,
-    /// The provider's [keys](crate::Keys).
+    /// Where the provider publishes its [keys](crate::Keys).
     pub jwks_uri: Url,
     /// Whether a callback has `iss`, and must have it (RFC 9207 sections 2.4 and 3).
     pub sends_iss: bool,
@@ -80,7 +80,7 @@ pub enum DiscoveryFault {
     /// A required member is missing, or a member has another type.
     #[error("the discovery document's {name} is missing or malformed")]
     Member {
-        /// The member.
+        /// Name of the member.
         name: &'static str,
     },
     /// A placeholder: the document describes many issuers, such as Microsoft's `common`.
@@ -101,7 +101,7 @@ pub enum DiscoveryFault {
     /// An endpoint is no URL of a provider.
     #[error("the discovery document's {name} {fault}")]
     Endpoint {
-        /// The member.
+        /// Name of the endpoint's member.
         name: &'static str,
         /// What is wrong with it.
         fault: UrlFault,

@@ -26,7 +26,7 @@ pub enum TokenFault {
     /// A registered algorithm that is not supported.
     #[error("the ID token is signed by {name}; RS256, ES256 and EdDSA are supported")]
     OtherAlgorithm {
-        /// The registered name.
+        /// Registered name of the algorithm.
         name: &'static str,
     },
     /// `alg` has no registered name.
@@ -56,7 +56,7 @@ pub enum TokenFault {
     /// A claim is missing, or has another type.
     #[error("the ID token's claim {name} is missing or malformed")]
     Claim {
-        /// The claim.
+        /// Name of the claim.
         name: &'static str,
     },
     /// `iss` is another one than the configured one.

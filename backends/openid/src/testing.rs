@@ -45,7 +45,7 @@ impl Signer {
     /// Every signer.
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
-    /// The algorithm.
+    /// The algorithm that it signs with.
     #[must_use]
     pub const fn algorithm(self) -> Algorithm {
         match self {
@@ -55,7 +55,7 @@ impl Signer {
         }
     }
 
-    /// The key's ID.
+    /// The `kid` of its tokens.
     #[must_use]
     pub const fn key_id(self) -> &'static str {
         match self {

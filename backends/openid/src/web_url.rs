@@ -23,7 +23,7 @@ pub enum UrlFault {
     /// A query, which an issuer has not (OIDC Discovery section 3).
     #[error("has a query")]
     Query,
-    /// A fragment.
+    /// It has a fragment.
     #[error("has a fragment")]
     Fragment,
 }

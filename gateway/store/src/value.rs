@@ -31,7 +31,7 @@ pub struct Batch {
     pub sql: String,
     /// The given columns with Postgres' types: `key bytea, at bigint`.
     pub columns: &'static str,
-    /// The rows that stand for [`GIVEN`], each with a value per column.
+    /// The rows in place of `{given}`, each with a value per column.
     pub rows: Vec<Vec<Value>>,
 }
 

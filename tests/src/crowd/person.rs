@@ -148,7 +148,8 @@ impl Person {
                 _ => break,
             }
         }
-        // No single request failed: the failure is recorded as of now, so that damage at this time explains it.
+        // No single request failed. The failure is recorded with the present time, so that damage at this time explains
+        // it.
         let outcome = Outcome::Rejected(200, checked.to_string());
         self.record_sent("outcome", Instant::now(), outcome);
         Err(Failed)

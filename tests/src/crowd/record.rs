@@ -48,7 +48,7 @@ pub struct Login {
     pub user: String,
     /// Whether the response says that the account is new.
     pub is_new: bool,
-    /// The issued credential.
+    /// Credential that the login issued.
     pub credential: String,
 }
 

@@ -20,7 +20,7 @@ pub struct Panel {
 /// A query of a panel.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// What Prometheus evaluates.
+    /// The `PromQL` expression that Prometheus evaluates.
     pub expression: String,
     /// How a series is named, with `{{label}}`.
     pub legend: String,
@@ -78,7 +78,7 @@ fn panel(panel: &Value) -> Panel {
     let targets = panel["targets"].as_array().expect("a panel has targets");
     let is_heatmap = panel["type"] == "heatmap";
     let unit = match &panel["fieldConfig"]["defaults"]["unit"] {
-        // The unit of a heatmap is that of its axis.
+        // A heatmap's unit is the unit of its axis.
         Value::Null if is_heatmap => &panel["options"]["yAxis"]["unit"],
         unit => unit,
     };

@@ -9,7 +9,7 @@ pub struct Rule {
     pub name: String,
     /// Whether it is an alert.
     pub is_alert: bool,
-    /// What Prometheus evaluates.
+    /// The `PromQL` expression that Prometheus evaluates.
     pub expression: String,
     /// The rest of it as it is in the file: labels and texts.
     pub text: String,

@@ -188,7 +188,7 @@ impl<'c> Call<'c> {
         &self.method
     }
 
-    /// Its headers, without those of the form.
+    /// The headers that the test has set. The form adds its own.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let headers = self.headers.iter();
         headers.map(|(name, value)| (name.as_str(), value.as_str()))

@@ -1,4 +1,4 @@
-//! Version 1 without its program: the tests in `tests/bridged` are those of version 1, with v2 behind a bridge.
+//! Version 1 without its program: `tests/bridged` runs the tests of version 1 against v2 behind a bridge.
 
 use std::{env, sync::OnceLock};
 

@@ -56,8 +56,8 @@ impl StackBuilder {
     }
 
     /// Adds to the gateway's file, or replaces its keys. Placeholders: `$GATEWAY`, `$V1`, `$V2`, `$PROVIDER` are
-    /// addresses, `$V1-1` is that of the second v1, `$LISTEN` the program's own; `$FOLDER` is the stack's folder,
-    /// `$STORE` its store.
+    /// addresses, and `$V1-1` is the address of the second v1. `$LISTEN` is the program's own address. `$FOLDER` is the
+    /// stack's folder, `$STORE` its store.
     #[must_use]
     pub fn gateway(self, toml: &str) -> Self {
         self.overriding(&[Program::Gateway], toml)

@@ -42,7 +42,7 @@ impl Files {
 /// The programs whose first process always has a file.
 const BACKENDS: [Program; 3] = [Program::V1, Program::V2, Program::All];
 
-/// The addresses of all programs; the fields are those of each program's first process.
+/// The addresses of all programs. Each field is the address of the program's first process.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     /// The gateway, for clients.
@@ -187,7 +187,7 @@ pub(super) fn bridged_v1() -> Value {
     versions["v1"].clone()
 }
 
-/// Moves what a test says of version 1's backend to that of version 2, which serves it.
+/// Moves a test's keys of version 1's backend to version 2, whose backend serves version 1.
 pub(super) fn move_backend_keys(table: &mut Table) {
     let versions = table["versions"].as_table_mut().expect("a table");
     let v1 = versions["v1"].as_table_mut().expect("a table");

@@ -22,7 +22,6 @@ const NAME: &str = "a name of 1 to 32 characters of a-z, 0-9, _ and -";
 pub struct ProviderName(String);
 
 impl ProviderName {
-    /// The name.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

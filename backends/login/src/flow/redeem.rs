@@ -18,7 +18,7 @@ use crate::{
 
 /// The result of a login. It has a secret, so it cannot be printed.
 pub struct LoginResult {
-    /// The account.
+    /// The account of the user who logged in.
     pub account: Account,
     /// The credential: the value of the authorization header.
     pub authorization: String,

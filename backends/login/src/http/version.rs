@@ -93,7 +93,7 @@ pub type Endpoints<V> = EndpointsOf<HandlerContext<V>>;
 pub struct Own<V: Version> {
     /// The settings of the configuration that serves the request.
     pub settings: Arc<V::Settings>,
-    /// The state.
+    /// The version's state, which outlives a reload.
     pub state: Arc<V::State>,
 }
 

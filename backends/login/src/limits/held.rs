@@ -1,4 +1,4 @@
-//! Values by key, each of which exists while it has a holder.
+//! Values by key. A value is removed with its last holder.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

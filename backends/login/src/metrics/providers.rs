@@ -57,7 +57,7 @@ impl Providers {
 /// The logins and calls of a provider.
 #[derive(Debug)]
 pub(crate) struct ProviderMetrics {
-    /// By mode.
+    /// Begun logins by mode.
     begun: Counters,
     /// By mode and outcome.
     finished: Counters,

@@ -14,7 +14,6 @@ pub(crate) enum ProviderFault {
     Unreachable {
         /// The proxy, if it is called by one.
         way: String,
-        /// What happened.
         #[source]
         cause: reqwest::Error,
     },

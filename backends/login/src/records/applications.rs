@@ -27,7 +27,6 @@ const CACHE: FeedCacheSettings = FeedCacheSettings {
 /// One application.
 #[derive(Clone, Debug)]
 pub(crate) struct Application {
-    /// The internal id.
     pub(crate) id: AppId,
     /// Its name, shown to users.
     pub(crate) name: String,

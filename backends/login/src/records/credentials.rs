@@ -57,7 +57,7 @@ pub(crate) struct NewCredential {
     pub(crate) hash: CredentialHash,
     /// What it has in common with all credentials of the login.
     pub(crate) login: LoginHash,
-    /// What it proves.
+    /// The claims that it proves.
     pub(crate) logged_in: CredentialClaims,
     /// When the login was completed.
     pub(crate) created_at: Timestamp,

@@ -41,7 +41,7 @@ impl EventName {
     /// What it can be.
     pub(crate) const PATTERN: &str = "[a-z0-9_.]{1,64}";
 
-    /// The name.
+    /// The name as clients send it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -137,7 +137,6 @@ pub(crate) enum Status {
     Complete(Completion),
     /// The login failed.
     Failed {
-        /// The reason.
         reason: FailureReason,
         /// Until when the outcome can be claimed.
         claimable_until: Timestamp,
@@ -229,7 +228,6 @@ pub(crate) enum Outcome {
 /// The times of an outcome to store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FinishTimes {
-    /// The current time.
     pub(crate) at: Timestamp,
     /// Latest time at which the write can take effect. The claim must end later.
     pub(crate) deadline: Timestamp,

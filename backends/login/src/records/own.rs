@@ -81,7 +81,7 @@ impl OwnStore {
 /// Rows of a table that are deleted once their time has come, in small batches, once a minute.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
-    /// The table.
+    /// Name of the table.
     pub table: &'static str,
     /// Its primary key: a column, or several with commas.
     pub key: &'static str,

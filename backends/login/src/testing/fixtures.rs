@@ -117,7 +117,7 @@ impl TestStore {
         Stores::new(self.store.clone())
     }
 
-    /// Returns stores over new connections to the same database, as of another process.
+    /// Returns stores over new connections to the same database, like another process.
     pub(crate) async fn of_another_process(&self) -> Stores {
         Stores::new(self.database.open().await)
     }

@@ -37,23 +37,23 @@ pub(super) enum Protocol {
 /// The defaults of a kind that speaks OAuth 2.0, as a file would have them.
 #[derive(Debug)]
 pub(super) struct OAuth {
-    /// Of `url`.
+    /// Default of `url`.
     pub(super) url: Option<&'static str>,
-    /// Of `authorize_url`.
+    /// Default of `authorize_url`.
     pub(super) authorize_url: Option<&'static str>,
-    /// Of `token_url`.
+    /// Default of `token_url`.
     pub(super) token_url: Option<&'static str>,
-    /// Of `user_url`.
+    /// Default of `user_url`.
     pub(super) user_url: Option<&'static str>,
-    /// Of `user_url` at a server of one's own: with a `url` in the file.
+    /// Default of `user_url` if the file has a `url`: a server of one's own.
     pub(super) own_user_url: Option<&'static str>,
     /// The path of the issuer of its callbacks (RFC 9207), behind the origin of its authorization endpoint.
     pub(super) issuer_path: &'static str,
-    /// Of `id_field`: what identifies the user for ever.
+    /// Default of `id_field`: it identifies the user permanently.
     pub(super) id_field: Option<&'static str>,
     /// Fields with a name to show; the first one that has a text is shown.
     pub(super) display_name_fields: &'static [&'static str],
-    /// Of `client_auth`.
+    /// Default of `client_auth`.
     pub(super) client_auth: ClientAuth,
 }
 

@@ -33,7 +33,7 @@ pub struct ProviderConfig {
     pub name: ProviderName,
     /// Its name for people.
     pub label: Label,
-    /// Its kind.
+    /// Its kind, for example `github`.
     pub kind: &'static str,
     /// How it identifies users.
     pub protocol: Protocol,
@@ -76,7 +76,7 @@ pub struct OAuthSettings {
     pub authorize_url: Url,
     /// The token endpoint, where codes are exchanged.
     pub token_url: Url,
-    /// The user's record.
+    /// The endpoint of the user's record.
     pub user_url: Url,
     /// The record's field with the user's permanent identifier.
     pub id_field: FieldPath,

@@ -1,4 +1,4 @@
-//! What the document says of the library's endpoints. CONTRACT 8.
+//! Descriptions of the library's endpoints for the `OpenAPI` document. CONTRACT 8.
 
 use serde_json::{Value, json};
 use signpost_protocol::challenge::Challenge;
@@ -16,7 +16,7 @@ use crate::{
 const TICKET: &str = "[A-Za-z0-9_-]{43}";
 const TOKEN: &str = r"[A-Za-z0-9._-]{1,32}\.[A-Za-z0-9_-]{43}";
 
-/// Of `GET /login`.
+/// Describes `GET /login`.
 pub(crate) fn login<V: Version>() -> Operation {
     provider(Operation::new("Each step of a login in a browser. Without `state` a login by redirect begins."))
         .optional("return_to", json!({ "type": "string", "format": "uri" }), "Where the login ends, with `ticket` or `error` in its query; required for a browser. Its origin is registered.")
@@ -48,7 +48,7 @@ const OUTCOMES: [LoginError; 6] = [
     LoginError::ProviderTimeout,
 ];
 
-/// Of `POST /login`.
+/// Describes `POST /login`.
 pub(crate) fn begin_polling<V: Version>() -> Operation {
     provider(Operation::new(
         "Begins a login by polling: show `user_code`, and open `authorize_url`.",
@@ -71,7 +71,7 @@ fn any_text() -> Value {
     json!({ "type": "string" })
 }
 
-/// Of `/check`.
+/// Describes `/check`.
 pub(crate) fn check<V: Version>() -> Operation {
     Operation::new("The status of a login by polling, for every known token.")
         .required("token", pattern(TOKEN), "`token` of `POST /login`.")
@@ -84,7 +84,7 @@ pub(crate) fn check<V: Version>() -> Operation {
         .problem(LoginError::LoginUnknown)
 }
 
-/// Of `POST /user/login`.
+/// Describes `POST /user/login`.
 pub(crate) fn user_login<V: Version>() -> Operation {
     Operation::new("The result of a login, by `ticket` once, or by `token`.")
         .optional(
@@ -108,7 +108,7 @@ pub(crate) fn user_login<V: Version>() -> Operation {
         .problems(OUTCOMES)
 }
 
-/// Of `POST /user/renew`.
+/// Describes `POST /user/renew`.
 pub(crate) fn user_renew<V: Version>() -> Operation {
     Operation::new(
         "A new credential in the place of the request's. A repetition returns the same one.",
@@ -117,19 +117,19 @@ pub(crate) fn user_renew<V: Version>() -> Operation {
     .writes(V::renewed)
 }
 
-/// Of `POST /user/logout`.
+/// Describes `POST /user/logout`.
 pub(crate) fn user_logout<V: Version>() -> Operation {
     Operation::new("Ends the login, and all its credentials.")
         .user()
         .writes(|(): ()| V::logged_out())
 }
 
-/// Of `GET /user`.
+/// Describes `GET /user`.
 pub(crate) fn user<V: Version>() -> Operation {
     Operation::new("The account.").user().writes(V::account)
 }
 
-/// Of `POST /event/send`.
+/// Describes `POST /event/send`.
 pub(crate) fn event_send<V: Version>() -> Operation {
     Operation::new("Stores an event with the account.")
         .user()
@@ -148,7 +148,7 @@ pub(crate) fn event_send<V: Version>() -> Operation {
         .problem(LoginError::IdempotencyConflict)
 }
 
-/// Of `GET /openapi.json`.
+/// Describes `GET /openapi.json`.
 pub(crate) fn openapi() -> Operation {
     Operation::new("This document. A version that another one serves over a bridge has none.")
         .returns::<Value>()

@@ -42,7 +42,7 @@ impl ClaimTimeouts {
     }
 
     /// Creates a claim that starts at `now`, of a login that expires at `expires_at`. If the login expires before the
-    /// claim ends, both end then, and the status is `expired`, as of any login that was not finished in time.
+    /// claim ends, both end then. The status is then `expired`, like any login that was not finished in time.
     pub(crate) fn new_claim(
         self,
         now: Timestamp,

@@ -175,7 +175,6 @@ impl UserCode {
         Self(code)
     }
 
-    /// The code's text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

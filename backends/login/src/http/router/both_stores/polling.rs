@@ -314,7 +314,7 @@ async fn the_button_works_only_in_the_browser_with_its_page() {
             .await
             .assert_problem(400, "login_mismatch");
     }
-    // Both browsers have the page; the one that confirms last can complete.
+    // Both browsers have the page. The browser that confirms last can complete.
     let [first, second] = [&first, &second];
     let confirmed = async |page: &Response| setup.browse(&button(page), &page.cookie()).await;
     let (earlier, last) = (confirmed(second).await, confirmed(first).await);

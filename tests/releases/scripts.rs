@@ -405,7 +405,12 @@ fn first_free_port() -> u16 {
 
 #[tokio::test]
 async fn two_copies_run_side_by_side_with_the_files_that_they_name() {
-    let runs = [Run::start("run-one").await, Run::start("run-two").await];
+    let mut runs = [Run::start("run-one").await, Run::start("run-two").await];
+    for run in &mut runs {
+        // If a program has ended, the script says which, and ends, too.
+        let printed = fs::read_to_string(run.copy.around().join("printed")).unwrap();
+        assert!(run.script.try_wait().unwrap().is_none(), "{printed}");
+    }
     let signpost = Program::Gateway.path().display().to_string();
     for Run { copy, port, .. } in &runs {
         let command = |arguments: &[&str]| {

@@ -118,6 +118,11 @@ impl Drop for PostgresServer {
     }
 }
 
+/// The folder of the server's programs, and of `pg_dump`.
+pub(crate) fn binaries() -> PathBuf {
+    script("binaries", Path::new("")).into()
+}
+
 /// Runs a task of `scripts/postgres`, and returns its output.
 fn script(task: &str, folder: &Path) -> String {
     run_script(task, folder).unwrap_or_else(|error| panic!("{error}"))

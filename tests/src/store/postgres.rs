@@ -9,10 +9,11 @@ use std::{
 use url::Url;
 
 use super::{Lock, Store, StoreKind};
-use crate::{postgres::Session, rows::Rows, waiting::WAIT_TIMEOUT};
-
-/// Debian's folder of Postgres 15.
-const BINARIES: &str = "/usr/lib/postgresql/15/bin";
+use crate::{
+    postgres::{Session, binaries},
+    rows::Rows,
+    waiting::WAIT_TIMEOUT,
+};
 
 /// A database, and the role that owns it and has no other rights. Both are removed when this is dropped.
 #[derive(Debug)]
@@ -71,11 +72,16 @@ impl PostgresStore {
         Session::open(&self.administrator)
     }
 
-    /// Connects to the database as administrator.
-    fn open(&self) -> Session {
+    /// The address of the database, for an administrator.
+    fn administrator_address(&self) -> Url {
         let mut address: Url = self.administrator.parse().expect("it was parsed before");
         address.set_path(&self.name);
-        Session::open(address.as_str())
+        address
+    }
+
+    /// Connects to the database as administrator.
+    fn open(&self) -> Session {
+        Session::open(self.administrator_address().as_str())
     }
 
     fn tables(&self, session: &Session) -> Vec<String> {
@@ -123,16 +129,15 @@ impl Store for PostgresStore {
     }
 
     fn dump(&self) -> String {
-        let mut address: Url = self.administrator.parse().expect("it was parsed before");
-        address.set_path(&self.name);
         let options = [
             "--inserts",
             "--no-owner",
             "--no-privileges",
             "--no-comments",
         ];
-        let mut command = Command::new(format!("{BINARIES}/pg_dump"));
-        let output = command.args(options).arg(address.as_str()).output();
+        let mut command = Command::new(binaries().join("pg_dump"));
+        let command = command.args(options);
+        let output = command.arg(self.administrator_address().as_str()).output();
         let output = output.expect("pg_dump is installed");
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8_lossy(&output.stdout);

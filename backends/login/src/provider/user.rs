@@ -26,7 +26,7 @@ const MAX_DISPLAY_NAME: usize = 255;
 const MAX_EMAIL: usize = 254;
 
 /// What is known of a user beside the identifier, as the provider sends it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Profile {
     /// The name to show.
     pub(super) name: Option<String>,

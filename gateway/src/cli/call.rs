@@ -10,24 +10,19 @@ use std::{
 use anyhow::{Context, bail};
 use reqwest::{Client, Error, RequestBuilder, Response, header};
 use signpost_kit::secret::{Secret, SecretSource};
-use signpost_management::administration::rules::ProfileChoice;
 use signpost_protocol::{
-    header::{HeaderNames, HeaderOverrides, Prefix},
+    header::HeaderNames,
     sign::{AppKey, SignProfile, signed},
 };
-use signpost_proxy::{Config, MultiApplications, program::Applications};
 use url::Url;
 
 use super::{
     connect::{ConnectOptions, send},
     print_error, print_line,
-    sign::with_time,
-    source::{read_key, read_secret},
+    sign::{AppOptions, KEY_VARIABLE, key_of_environment, with_time},
+    source::read_secret,
     table::printable,
 };
-
-/// The variable with the application's key, if neither `--key` nor the configuration has it.
-const KEY_VARIABLE: &str = "SIGNPOST_APP_KEY";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CallArguments {
@@ -52,61 +47,6 @@ pub(super) struct CallArguments {
     /// Also print the response's headers.
     #[arg(short, long)]
     include: bool,
-}
-
-/// Options that name an application and its gateway.
-#[derive(Debug, clap::Args)]
-pub(super) struct AppOptions {
-    /// Take prefix, address, sign profile and, in single-application mode, the key from this gateway configuration.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The prefix of the convention headers [default: Acme].
-    #[arg(long)]
-    prefix: Option<Prefix>,
-    /// The application's ident.
-    #[arg(long)]
-    pub app: Option<String>,
-    /// The application's key, as env:NAME or file:PATH [default: env:SIGNPOST_APP_KEY].
-    #[arg(long, value_name = "SOURCE")]
-    key: Option<SecretSource>,
-    #[command(flatten)]
-    pub rules: ProfileChoice,
-}
-
-impl AppOptions {
-    /// The gateway's configuration: the file's, or the defaults. `--prefix` prevails.
-    pub(super) fn gateway(&self) -> anyhow::Result<Config> {
-        let mut config = match &self.config {
-            Some(file) => Config::load(file)?,
-            None => Config::of_client()?,
-        };
-        if let Some(prefix) = &self.prefix {
-            config.headers = HeaderNames::new(prefix, &HeaderOverrides::default())?;
-        }
-        Ok(config)
-    }
-
-    /// The application's key: from the option, or else from the configuration in single-application mode.
-    pub(super) fn known_key(&self, config: &Config) -> anyhow::Result<Option<AppKey>> {
-        match (&self.key, &config.applications) {
-            (Some(source), _) => read_key(source).map(Some),
-            (None, Applications::Single(key)) if self.config.is_some() => Ok(Some(key.clone())),
-            (None, _) => Ok(None),
-        }
-    }
-
-    /// The settings of the stored applications, unless an option gives the key.
-    pub(super) fn stored<'c>(&self, config: &'c Config) -> Option<&'c MultiApplications> {
-        match &config.applications {
-            Applications::Multi(multi) if self.key.is_none() => Some(multi),
-            _ => None,
-        }
-    }
-}
-
-/// The key in the environment.
-pub(super) fn key_of_environment() -> anyhow::Result<AppKey> {
-    read_key(&SecretSource::Env(KEY_VARIABLE.into()))
 }
 
 /// Options of the commands that call a gateway.

@@ -34,8 +34,8 @@ use signpost_store::tables::audit::add;
 
 use super::{
     author::Why,
-    call::{AppOptions, key_of_environment},
     language, print_error, print_line,
+    sign::{AppOptions, key_of_environment},
     table::{print_table, printable, printable_json},
 };
 

@@ -17,6 +17,8 @@ mod paths;
 mod verification;
 // Requests and responses arrive as sent.
 mod forwarding;
+// Bodies that are no forms, further methods, signatures in headers, versions by path or host.
+mod bodies;
 // Strict HTTP parsing, limits and timeouts.
 mod strictness;
 // Responses of backends, as clients receive them.

@@ -52,12 +52,14 @@ impl World {
         let redirecting = free_address();
         let strict = format!(
             "public_url = \"https://api.example.com\"\nunknown = \"reject\"\n[timeouts]\nhead_seconds = 1\nbody_seconds = 1\nresponse_seconds = 1\n\
-             [sign]\nreplay = \"reject\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
+             [sign]\nreplay = \"reject\"\ncarrier = \"both\"\n[spool]\nbytes = 16777216\nfolder = \"/tmp\"\n\
+             [versions.v7]\nbackend = \"{}\"\nbodies = \"json\"\nmax_body = 8388608\npath_prefix = \"/v7\"\n[versions.v2]\nbackend = \"{}\"\n[versions.v3]\n\
              backends = [\"{}\", \"{}\"]\nhealth = {{ interval_seconds = 1, unhealthy_after = 1 }}\n\
              [versions.v4]\nbackend = \"{}\"\nsunset = \"2025-01-01\"\nafter_sunset = \"gone\"\n\
              [versions.v5]\nbackend = \"{}\"\nbrownouts = [\"{}/P2D\"]\n[versions.v6]\nbridge = \"v1\"\n\
              [[versions.v6.changes]]\nname = \"a\"\npaths = [\"/x\"]\nrequest = [{{ rename = \"a\", to = \"b\" }}]\n[[listen]]\naddress = \"$LISTEN\"\n[[listen]]\n\
              address = \"{redirecting}\"\nredirect_to_https = true",
+            unused[0],
             unused[0],
             unused[1],
             unused[2],
@@ -346,6 +348,17 @@ impl World {
             }
             ProblemCode::VersionBrownout => {
                 send_in(self.strict.client().get("/x").version("v5"), language).await
+            }
+            ProblemCode::VersionContradictory => {
+                let strict = self.strict.client();
+                send_in(strict.get("/v7/x").version("v2"), language).await
+            }
+            ProblemCode::SpoolFull => {
+                // More than a network's share, which is a quarter.
+                let strict = self.strict.client();
+                let large = strict.call(Method::POST, "/v7/x");
+                let large = large.body("application/json", vec![b' '; 5 << 20]);
+                send_in(large, language).await
             }
             ProblemCode::NoHealthyBackend => {
                 let strict = self.strict.client();

@@ -28,6 +28,24 @@ pub struct Profile {
     pub head: String,
 }
 
+/// The HMAC-SHA-256 of a text, in hex.
+#[must_use]
+pub fn hmac_hex(key: &str, text: &[u8]) -> String {
+    let mut hash = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("a key of any length");
+    hash.update(text);
+    hex(&hash.finalize().into_bytes())
+}
+
+/// The SHA-256 of a body, in hex.
+#[must_use]
+pub fn sha256_hex(body: &[u8]) -> String {
+    hex(&Sha256::digest(body))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// `values`
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]

@@ -76,6 +76,9 @@ app_missing = The application is not named
     .page-title = { page_link_title }
     .page = { page_link_detail }
     .developer = Add the signed query parameter "app" to the link.
+version_contradictory = Two versions are named
+    .detail = The path or the host is version { $placed }'s, but the request asks for another one. Name one version.
+    .about = The version header, the host and the beginning of the path name different versions. Name one version.
 version_unknown = No such version
     .detail = Available versions: { $versions }.
     .about = The version in the header does not exist. "detail" names those that do.
@@ -193,7 +196,7 @@ login_expired = The login has expired
     .detail = It took too long. Go back to the application and start again.
 body_too_large = The body is too large
     .detail = At most { $limit } bytes are accepted.
-    .about = The form exceeds the limit that "detail" names.
+    .about = The body exceeds the limit that "detail" names.
     .page-title = { page_link_title }
     .page = { page_link_detail }
 uri_too_long = The query is too long
@@ -233,6 +236,9 @@ bridge_failed = A change between two versions does not apply
 provider_failed = The login provider failed
     .detail = The provider sent no usable response. Start a new login in a moment.
     .page = Nobody was logged in. Go back to the application and start again in a moment.
+spool_full = There is no room for the body
+    .detail = Try again in a moment.
+    .about = Large bodies wait in a folder until they are verified, and it is full. Nothing was forwarded.
 no_healthy_backend = The service is down
     .detail = Try again in a moment.
 version_brownout = This version is switched off for a while
@@ -402,6 +408,18 @@ hint_value_changed = { $found ->
     } Build each value once, and sign exactly what is sent.
 hint_form_left_out = The parameters of the form were not signed; sign those of query and form together.
 hint_key_sent = The key itself was sent. Your key is in an address now, or in a form, and perhaps in logs: rotate it. The key only signs, and is never sent.
+hint_body_unsigned = Signed parameters do not cover this body. Sign it in headers: the time, the signature and, if you like, a nonce.
+hint_in_parameters = "{ $found }" was sent as a parameter. This application signs in headers.
+hint_line = { $found ->
+    [method] The method was signed in another letter case.
+    [path] The signed target lacks the query; it is path and query, as sent.
+    [address] The signed target has scheme or host; it is path and query, as sent.
+    [empty] The hash of an empty body was signed.
+    [digits] The hash of the body was not signed as 64 lower-case hex digits.
+    [body] The body itself was signed; the last line is its SHA-256 in hex.
+    [nonce] The line of the nonce is missing; without a nonce it is empty.
+   *[key] The line of the key differs: md5 has it at the end of the text, hmac-sha256 does not.
+}
 hint_in_header = "{ $found }" was sent as a header. Send "time" and "sign" as parameters, in the query or in the form.
 hint_misnamed = The parameter "{ $key }" was sent. The names are exactly "time" and "sign", in lower case. If "amp;" stands in front, the address was written with "&amp;" instead of "&".
 hint_app_empty = The ident is empty. Check that the program read its setting.

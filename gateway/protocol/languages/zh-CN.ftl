@@ -74,6 +74,9 @@ app_missing = 未指明应用
     .page-title = { page_link_title }
     .page = { page_link_detail }
     .developer = 链接中须加入参与签名的查询参数“app”。
+version_contradictory = 请求指定了两个版本
+    .detail = 路径或主机属于版本 { $placed }，但请求要求另一个版本。请只指定一个版本。
+    .about = 版本请求头、主机和路径开头指定了不同的版本。请只指定一个版本。
 version_unknown = 没有这个版本
     .detail = 可用的版本：{ $versions }。
     .about = 请求头中的版本不存在。可用的版本见“detail”。
@@ -231,6 +234,9 @@ bridge_failed = 无法应用两个版本之间的变更
 provider_failed = 登录提供方出错
     .detail = 提供方没有返回可用的响应。请稍后重新登录。
     .page = 没有任何人登录。请稍后返回应用重新开始。
+spool_full = 没有空间存放请求体
+    .detail = 请稍后再试。
+    .about = 较大的请求体在验证之前存放在一个目录中，该目录已满。没有转发任何内容。
 no_healthy_backend = 服务已中断
     .detail = 请稍后再试。
 version_brownout = 此版本暂时关闭
@@ -400,6 +406,18 @@ hint_value_changed = 请每个值只生成一次，并对实际发送的内容�
 }
 hint_form_left_out = 表单中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
 hint_key_sent = 密钥本身被发送了。您的密钥现在已出现在地址或表单中，也可能在日志中：请轮换它。密钥只用于签名，绝不发送。
+hint_body_unsigned = 参数签名不包含这种请求体。请在请求头中签名：时间、签名，以及可选的随机数。
+hint_in_parameters = “{ $found }”作为参数发送了。此应用在请求头中签名。
+hint_line = { $found ->
+    [method] 签名时方法的大小写不同。
+    [path] 签名的目标缺少查询字符串；应为实际发送的路径和查询字符串。
+    [address] 签名的目标包含协议或主机；应为实际发送的路径和查询字符串。
+    [empty] 签名时使用了空请求体的散列值。
+    [digits] 请求体的散列值没有按 64 位小写十六进制签名。
+    [body] 签名了请求体本身；最后一行应为其 SHA-256 的十六进制。
+    [nonce] 缺少随机数那一行；没有随机数时该行为空。
+   *[key] 密钥那一行不同：md5 在文本末尾有密钥，hmac-sha256 没有。
+}
 hint_in_header = “{ $found }”作为请求头发送了。请把“time”和“sign”作为参数，放在查询字符串或表单中发送。
 hint_misnamed = 发送的参数名是“{ $key }”。名称必须正是小写的“time”和“sign”。如果前面有“amp;”，说明地址中用“&amp;”代替了“&”。
 hint_app_empty = 应用标识为空。请检查程序是否读到了它的设置。

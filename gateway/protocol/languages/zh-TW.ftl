@@ -74,6 +74,9 @@ app_missing = 未指明應用程式
     .page-title = { page_link_title }
     .page = { page_link_detail }
     .developer = 連結中須加入參與簽章的查詢參數「app」。
+version_contradictory = 請求指定了兩個版本
+    .detail = 路徑或主機屬於版本 { $placed }，但請求要求另一個版本。請只指定一個版本。
+    .about = 版本標頭、主機與路徑開頭指定了不同的版本。請只指定一個版本。
 version_unknown = 沒有這個版本
     .detail = 可用的版本：{ $versions }。
     .about = 標頭中的版本不存在。可用的版本請見「detail」。
@@ -231,6 +234,9 @@ bridge_failed = 無法套用兩個版本之間的變更
 provider_failed = 登入提供者發生錯誤
     .detail = 提供者沒有傳回可用的回應。請稍後重新登入。
     .page = 沒有任何人登入。請稍後返回應用程式重新開始。
+spool_full = 沒有空間存放請求主體
+    .detail = 請稍後再試。
+    .about = 較大的請求主體在驗證之前存放在一個目錄中，該目錄已滿。沒有轉送任何內容。
 no_healthy_backend = 服務已中斷
     .detail = 請稍後再試。
 version_brownout = 此版本暫時關閉
@@ -400,6 +406,18 @@ hint_value_changed = 請每個值只產生一次，並對實際傳送的內容�
 }
 hint_form_left_out = 表單中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
 hint_key_sent = 金鑰本身被傳送了。您的金鑰現在已出現在位址或表單中，也可能在記錄檔中：請輪換它。金鑰只用於簽章，絕不傳送。
+hint_body_unsigned = 參數簽章不包含這種主體。請在標頭中簽章：時間、簽章，以及可選的隨機數。
+hint_in_parameters = 「{ $found }」作為參數傳送了。此應用程式在標頭中簽章。
+hint_line = { $found ->
+    [method] 簽章時方法的大小寫不同。
+    [path] 簽章的目標缺少查詢字串；應為實際傳送的路徑與查詢字串。
+    [address] 簽章的目標包含通訊協定或主機；應為實際傳送的路徑與查詢字串。
+    [empty] 簽章時使用了空主體的雜湊值。
+    [digits] 主體的雜湊值沒有按 64 位小寫十六進位簽章。
+    [body] 簽署了主體本身；最後一行應為其 SHA-256 的十六進位。
+    [nonce] 缺少隨機數那一行；沒有隨機數時該行為空。
+   *[key] 金鑰那一行不同：md5 在文字末尾有金鑰，hmac-sha256 沒有。
+}
 hint_in_header = 「{ $found }」作為標頭傳送了。請把「time」與「sign」作為參數，放在查詢字串或表單中傳送。
 hint_misnamed = 傳送的參數名稱是「{ $key }」。名稱必須正是小寫的「time」與「sign」。如果前面有「amp;」，表示位址中以「&amp;」代替了「&」。
 hint_app_empty = 應用程式識別碼為空。請檢查程式是否讀到了它的設定。

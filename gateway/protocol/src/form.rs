@@ -1,4 +1,4 @@
-//! Recognizing forms: the only kind of body with parameters. CONTRACT 2.
+//! Recognizing kinds of bodies; only a form has parameters. CONTRACT 2.
 
 use std::borrow::Cow;
 
@@ -33,6 +33,29 @@ impl<'a> BodyType<'a> {
                     media_type.eq_ignore_ascii_case(FORM) && are_utf8(parameters)
                 });
         is_form && !self.is_ambiguous && !self.is_encoded
+    }
+
+    /// Whether the body is JSON: `application/json`, or `application/…+json` (RFC 6839), in one `Content-Type`.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        let content_type = self.content_type.unwrap_or_default();
+        let end = content_type.iter().position(|&byte| byte == b';');
+        let media_type = content_type[..end.unwrap_or(content_type.len())].trim_ascii();
+        let is_json = media_type.eq_ignore_ascii_case(b"application/json")
+            || media_type
+                .split_at_checked(b"application/".len())
+                .is_some_and(|(class, name)| {
+                    class.eq_ignore_ascii_case(b"application/")
+                        && name.len() > b"+json".len()
+                        && name[name.len() - b"+json".len()..].eq_ignore_ascii_case(b"+json")
+                });
+        is_json && !self.is_ambiguous && !self.is_encoded
+    }
+
+    /// Whether readers can disagree about the type: two `Content-Type`.
+    #[must_use]
+    pub const fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous
     }
 }
 
@@ -140,6 +163,32 @@ mod tests {
         ] {
             assert!(!body_type(bad).is_form(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn json_is_a_media_type_or_the_suffix_of_one() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/problem+json",
+            "application/vnd.api+JSON ;a=b",
+        ] {
+            assert!(body_type(&[good]).is_json(), "{good}");
+        }
+        for bad in [
+            "",
+            "text/json",
+            "application/+json",
+            "application/jsonx",
+            "application/json-seq",
+            "application/x-www-form-urlencoded",
+            "application/json, text/plain",
+        ] {
+            assert!(!body_type(&[bad]).is_json(), "{bad}");
+        }
+        let json = "application/json";
+        assert!(!body_type(&[json, json]).is_json());
+        assert!(body_type(&[json, json]).is_ambiguous());
     }
 
     #[test]

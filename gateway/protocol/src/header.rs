@@ -134,6 +134,12 @@ pub struct HeaderNames {
     pub version: HeaderName,
     /// In a response: why that version was selected.
     pub version_source: HeaderName,
+    /// The time, of signatures in headers.
+    pub time: HeaderName,
+    /// The signature, of signatures in headers.
+    pub sign: HeaderName,
+    /// The nonce, of signatures in headers.
+    pub nonce: HeaderName,
     roles: Roles,
 }
 
@@ -155,6 +161,12 @@ impl HeaderNames {
         ]
     }
 
+    /// What carries a signature in headers. CONTRACT 3.
+    #[must_use]
+    pub const fn of_signature(&self) -> [&HeaderName; 3] {
+        [&self.time, &self.sign, &self.nonce]
+    }
+
     /// Derives every name from `prefix`, except those in `overrides`.
     ///
     /// # Errors
@@ -171,6 +183,9 @@ impl HeaderNames {
             language: name(&overrides.language, "Language"),
             version: name(&overrides.version, "Version"),
             version_source: derive(prefix, "Version-Source"),
+            time: derive(prefix, "Time"),
+            sign: derive(prefix, "Sign"),
+            nonce: derive(prefix, "Nonce"),
             roles: Roles::known(),
         };
         let by_key = [
@@ -184,8 +199,14 @@ impl HeaderNames {
             ("version", &names.version, HeaderRole::Version),
         ];
         for (index, (key, name, _)) in by_key.into_iter().enumerate() {
+            let derived = [
+                &names.version_source,
+                &names.time,
+                &names.sign,
+                &names.nonce,
+            ];
             let is_duplicate = by_key[..index].iter().any(|(_, other, _)| *other == name)
-                || *name == names.version_source;
+                || derived.contains(&name);
             let why = if is_duplicate {
                 "used for another of these headers"
             } else if names.is_reserved(name.as_str()) {
@@ -197,7 +218,12 @@ impl HeaderNames {
             return Err(HeaderNamesError { key, name, why });
         }
         // Not earlier: a name that has a role counts as reserved.
-        for (_, name, role) in by_key {
+        let of_signature = [
+            ("", &names.time, HeaderRole::Time),
+            ("", &names.sign, HeaderRole::Sign),
+            ("", &names.nonce, HeaderRole::Nonce),
+        ];
+        for (_, name, role) in by_key.into_iter().chain(of_signature) {
             names.roles.add(name.as_str(), role);
         }
         Ok(names)

@@ -45,6 +45,8 @@ codes! {
         AppMissing = "app_missing", BAD_REQUEST, No;
         /// The version in the header does not exist. Argument: `versions`.
         VersionUnknown = "version_unknown", BAD_REQUEST, No;
+        /// The header, the host or the path's prefix name different versions. Argument: `placed`.
+        VersionContradictory = "version_contradictory", BAD_REQUEST, No;
         /// `time` is not milliseconds since the epoch.
         TimeInvalid = "time_invalid", BAD_REQUEST, No;
         /// Another browser began or confirmed the login.
@@ -99,11 +101,11 @@ codes! {
         VersionRetired = "version_retired", GONE, No;
         /// The login expired before it was finished.
         LoginExpired = "login_expired", GONE, NewLogin;
-        /// The form is larger than allowed. Argument: `limit`, bytes.
+        /// The body is larger than allowed. Argument: `limit`, bytes.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, No;
         /// The query is longer than allowed. Argument: `limit`, bytes.
         UriTooLong = "uri_too_long", URI_TOO_LONG, No;
-        /// A body that is not a UTF-8 form.
+        /// A body of a kind that is not accepted. Arguments, if others than forms are: `kind`, `allowed`.
         ContentTypeUnsupported = "content_type_unsupported", UNSUPPORTED_MEDIA_TYPE, No;
         /// Too many requests, or too many logins in progress.
         RateLimited = "rate_limited", TOO_MANY_REQUESTS, Yes;
@@ -119,6 +121,8 @@ codes! {
         BridgeFailed = "bridge_failed", BAD_GATEWAY, No;
         /// The provider's response is not valid.
         ProviderFailed = "provider_failed", BAD_GATEWAY, NewLogin;
+        /// There is no room for a body.
+        SpoolFull = "spool_full", SERVICE_UNAVAILABLE, Yes;
         /// No backend of the version is healthy.
         NoHealthyBackend = "no_healthy_backend", SERVICE_UNAVAILABLE, Yes;
         /// The version is switched off for a while, before its sunset. Argument: `versions`, or `none`.

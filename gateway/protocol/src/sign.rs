@@ -5,14 +5,17 @@
 
 mod canonical;
 pub mod explain;
+mod headers;
 mod key;
 mod profile;
 mod time;
 
 pub use self::{
+    headers::{BodyHash, SignedHead, sign_head},
     key::{AppKey, WeakKey, check_strength},
     profile::{
-        ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues,
+        ReplayPolicy, SignAlgorithm, SignCarrier, SignCover, SignEmpty, SignLayout, SignProfile,
+        SignValues,
     },
     time::{LocalOffset, ParseSignTimeError, SignTime, TimeSlip, Window},
 };
@@ -154,23 +157,33 @@ pub fn canonical_for_client(
     params: &Params<'_>,
     keys: &[&AppKey],
 ) -> Option<String> {
+    let (sent, masked) = masked(params);
+    let params = Params::parse(&masked, b"", usize::MAX).ok()?;
+    let text = canonical_for_display(profile, method, path, &params);
+    shown_text(&sent, &text, keys)
+}
+
+/// The pairs as sent, and with `***` in place of each secret value.
+fn masked(params: &Params<'_>) -> (Vec<u8>, Vec<u8>) {
     let pairs = params.iter().map(|param| {
         let pair = |value| [param.wire_key(), b"=", value].concat();
         (pair(param.wire_value()), pair(param.shown_value()))
     });
     let (sent, masked): (Vec<_>, Vec<_>) = pairs.unzip();
-    let (sent, masked) = (sent.join(&b'&'), masked.join(&b'&'));
-    let params = Params::parse(&masked, b"", usize::MAX).ok()?;
-    let text = canonical_for_display(profile, method, path, &params);
+    (sent.join(&b'&'), masked.join(&b'&'))
+}
+
+/// A text of at most [`MAX_SHOWN_BYTES`]; `None` if it, or what was sent, has one of the keys.
+fn shown_text(sent: &[u8], text: &[u8], keys: &[&AppKey]) -> Option<String> {
     // Twice the limit: otherwise the cut could divide a key.
-    let starts = [&sent, &text].map(|text| &text[..text.len().min(2 * MAX_SHOWN_BYTES)]);
+    let starts = [sent, text].map(|text| &text[..text.len().min(2 * MAX_SHOWN_BYTES)]);
     if keys
         .iter()
         .any(|key| starts.iter().any(|text| key.is_in(text)))
     {
         return None;
     }
-    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let mut text = String::from_utf8_lossy(text).into_owned();
     if text.len() > MAX_SHOWN_BYTES {
         text.truncate(text.floor_char_boundary(MAX_SHOWN_BYTES - CUT.len()));
         text.push_str(CUT);

@@ -43,6 +43,10 @@ label_enum! {
     pub enum VersionSource {
         /// Named in the version header.
         Header = "header",
+        /// The request's host is the version's: no header.
+        Host = "host",
+        /// The path begins with the version's prefix: no header.
+        Prefix = "prefix",
         /// The application's default version: no header.
         App = "app",
         /// The default route: no header, and the application has no default version.

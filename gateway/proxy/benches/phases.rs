@@ -24,8 +24,8 @@ use signpost_protocol::{
 };
 use signpost_proxy::measured::{
     Account, AccountDirectory, AccountStore, App, AppState, AppStore, AppStoreError, Attempts,
-    Balancer, CachedApps, Config, CredentialClaims, Method, RawHeaders, ReplayLimits, ReplayMemory,
-    Target, VerifiedRequest, Verifier, Versions, Wanted, route,
+    Balancer, CachedApps, Config, CredentialClaims, HeaderSign, Method, Placed, RawHeaders,
+    ReplayLimits, ReplayMemory, Target, VerifiedRequest, Verifier, Versions, Wanted, route,
 };
 use signpost_store::StoreError;
 
@@ -128,6 +128,7 @@ fn the_route(bencher: Bencher<'_, '_>) {
             let wanted = Wanted {
                 method: Method::Get,
                 version: black_box(b"v2"),
+                placed: Placed::default(),
                 target: Target {
                     path: "/orders",
                     ..Target::default()
@@ -176,7 +177,8 @@ fn verified(verifier: &Verifier) -> VerifiedRequest {
     };
     let now = SignTime::from_millis(NOW);
     let (params, headers) = (Params::default(), RawHeaders(b""));
-    let verified = verifier.verify(app(0), Method::Get, target, &params, &headers, now);
+    let headers = (&headers, HeaderSign::NONE);
+    let verified = verifier.verify(app(0), Method::Get, target, &params, headers, now);
     verified.expect("it has no parameters")
 }
 

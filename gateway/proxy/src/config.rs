@@ -26,21 +26,22 @@ pub use self::{
     response_headers::ResponseHeaders,
     sign::weaknesses,
     version::{
-        AfterSunset, Backend, BackendAddress, Changes, HostPort, Part, ServedVersion, Shadow,
-        Stage, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration, parse_since,
-        rfc3339,
+        AfterSunset, Backend, BackendAddress, Changes, HostPort, Part, Placed, ServedVersion,
+        Shadow, Stage, UnknownVersion, Upstream, Versions, as_rfc3339, parse_short_duration,
+        parse_since, rfc3339,
     },
 };
 pub(crate) use self::{
     connections::ConnectionLimits,
     cors::{AllowedOrigins, Cors, OriginPattern},
+    limits::SpoolSettings,
     listen::Protocols,
     management::Management,
     rate_limits::{ADDRESS_RULE, APPLICATION_RULE, PathLimit, RateLimits},
     sign::{SignConfig, Unsigned},
     version::{
-        AccountCheck, AccountRules, BackendIndex, BackendName, Balance, Change, HealthChecks,
-        LifeCycle, ParamEffect, Paths, RequestChange, StickyBy,
+        AccountCheck, AccountRules, BackendIndex, BackendName, Balance, Bodies, Change,
+        HealthChecks, LifeCycle, ParamEffect, Paths, RequestChange, RequestRules, StickyBy,
     },
 };
 
@@ -109,6 +110,8 @@ pub struct Config {
     pub limits: Limits,
     /// Rate limits of applications, client addresses and paths.
     pub rate_limits: RateLimits,
+    /// Where large bodies wait.
+    pub(crate) spool: SpoolSettings,
     /// Timeouts of connections, requests and backends.
     pub timeouts: Timeouts,
     /// Proxies whose `X-Forwarded-*` headers are trusted.
@@ -206,6 +209,7 @@ impl Config {
         let rules = GatewayRules::new(&own, sign.as_ref().ok(), names, has_store);
         let versions = Versions::read(root, rules);
         let applications = Applications::read(root, store.as_ref().ok(), allows_weak_keys);
+        let largest_body = versions.as_ref().map_or(0, Versions::largest_body);
         read_all!(Self {
             headers,
             response_headers,
@@ -221,6 +225,10 @@ impl Config {
             cors: root.section("cors", Cors::read),
             limits: root.section("limits", Limits::read),
             rate_limits: root.section("rate_limits", RateLimits::read),
+            spool: root.section("spool", |section| SpoolSettings::read(
+                section,
+                largest_body
+            )),
             timeouts: root.section("timeouts", Timeouts::read),
             trusted_proxies: networks(root, "trusted_proxies"),
             threads: shared_keys::threads(root),
@@ -247,6 +255,7 @@ impl Config {
         warnings.extend(self.secret_warnings_of_backends());
         warnings.extend(self.versions.unsigned_warning(&self.sign));
         warnings.extend(self.grace_warning());
+        warnings.extend(self.spool_warning());
         warnings.extend_from_slice(&self.versions.warnings);
         warnings.extend(self.versions.life_cycle_warnings(now));
         if is_single {
@@ -361,6 +370,19 @@ impl Config {
             format!(
                 "shutdown.grace_seconds = {grace} is less than 2 s above timeouts.response_seconds = {response}: a stop cuts \
                  off requests that could still be answered, with 504 gateway_stopping"
+            )
+        })
+    }
+}
+
+impl Config {
+    /// A warning if a version or a route takes a body that no network's share of the spool has room for.
+    fn spool_warning(&self) -> Option<String> {
+        let (largest, share) = (self.versions.largest_body(), self.spool.share());
+        (largest > share).then(|| {
+            format!(
+                "max_body = {largest} is more than a quarter of spool.bytes, {share}: a client network has no more, so a \
+                 body of that size is 503 spool_full"
             )
         })
     }

@@ -230,7 +230,7 @@ pub mod program {
 #[doc(hidden)]
 pub mod measured {
     pub use crate::{
-        config::{Applications, Config, MasterKey, ResponseHeaders, Versions},
+        config::{Applications, Config, MasterKey, Placed, ResponseHeaders, Versions},
         directory::{
             accounts::{Account, AccountStore, CredentialClaims, directory::AccountDirectory},
             apps::{
@@ -257,7 +257,7 @@ pub mod measured {
         phases::{
             origin::Peer,
             route::{Wanted, route},
-            verify::{VerifiedRequest, Verifier},
+            verify::{HeaderSign, VerifiedRequest, Verifier},
         },
         request::{
             BodyLength, HeadLimits, Headers, Method, RawHeaders, Target, client::ConnectionInfo,

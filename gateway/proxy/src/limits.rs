@@ -1,7 +1,9 @@
 //! What bounds clients: rates, signatures that are used once, connections.
 
 pub(crate) mod connections;
+pub(crate) mod places;
 pub(crate) mod replay;
+pub(crate) mod spool;
 
 use std::{sync::OnceLock, time::Instant};
 

@@ -9,6 +9,8 @@ pub(crate) mod rejection;
 #[cfg(test)]
 pub(crate) mod scripted;
 
+use std::fmt;
+
 use http::HeaderName;
 
 use crate::wire::syntax::{
@@ -114,6 +116,8 @@ impl Head {
             query: query.get(1..).unwrap_or_default(),
             unusual: self.checked.unusual.as_deref(),
             host: std::str::from_utf8(self.host()).unwrap_or_default(),
+            sent: target,
+            prefix: 0,
         }
     }
 
@@ -160,6 +164,10 @@ pub struct Target<'a> {
     pub unusual: Option<&'a UnusualPath>,
     /// The value of `Host`, for what a client may have signed; empty if it is not known.
     pub host: &'a str,
+    /// Path and query as sent.
+    pub sent: &'a str,
+    /// The length of the beginning of the path that only names the version.
+    pub prefix: u16,
 }
 
 impl<'a> Target<'a> {
@@ -171,6 +179,7 @@ impl<'a> Target<'a> {
         Some(Self {
             path,
             query,
+            sent: target,
             ..Self::default()
         })
     }
@@ -181,10 +190,26 @@ impl<'a> Target<'a> {
         self.unusual?.ambiguity
     }
 
-    /// The path in the form in which the configuration's paths are compared with it.
+    /// The path in the form in which the configuration's paths are compared with it, without the version's prefix.
     #[must_use]
     pub fn compared(&self) -> &'a str {
-        self.unusual.map_or(self.path, |unusual| &unusual.compared)
+        let compared = self.unusual.map_or(self.path, |unusual| &unusual.compared);
+        &compared[usize::from(self.prefix)..]
+    }
+
+    /// The target that its backend gets, with this query.
+    pub(crate) fn at_backend(&self, query: &str) -> String {
+        let path = self.path_at_backend();
+        match query {
+            "" => path.to_owned(),
+            query => format!("{path}?{query}"),
+        }
+    }
+
+    /// The path that its backend gets: as sent, without the version's prefix.
+    #[must_use]
+    pub(crate) fn path_at_backend(&self) -> &'a str {
+        &self.path[usize::from(self.prefix)..]
     }
 }
 
@@ -228,25 +253,44 @@ impl Headers for [(&str, &str)] {
     }
 }
 
-/// The allowed methods. CONTRACT 2.
+/// The methods that a version can accept. CONTRACT 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET.
     Get,
+    /// HEAD.
+    Head,
     /// POST.
     Post,
+    /// PUT.
+    Put,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
 }
 
 impl Method {
-    /// All, as `Allow` lists them.
-    pub const ALL: &'static str = "GET, POST";
+    /// All, in the order in which `Allow` lists them.
+    pub const ALL: [Self; 6] = [
+        Self::Get,
+        Self::Head,
+        Self::Post,
+        Self::Put,
+        Self::Patch,
+        Self::Delete,
+    ];
 
-    /// The method of these bytes, if it is allowed.
+    /// The method of these bytes, if it is one of them.
     #[must_use]
     pub const fn from_bytes(method: &[u8]) -> Option<Self> {
         match method {
             b"GET" => Some(Self::Get),
             b"POST" => Some(Self::Post),
+            b"HEAD" => Some(Self::Head),
+            b"PUT" => Some(Self::Put),
+            b"PATCH" => Some(Self::Patch),
+            b"DELETE" => Some(Self::Delete),
             _ => None,
         }
     }
@@ -256,7 +300,70 @@ impl Method {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
+            Self::Head => "HEAD",
             Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
+    }
+
+    /// Whether it only reads, and has no body here: RFC 9110 section 9.2.1.
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+
+    /// Whether it may be sent twice: RFC 9110 section 9.2.2.
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Patch)
+    }
+
+    /// Whether its request has a body by its nature: RFC 9110 section 8.6.
+    #[must_use]
+    pub const fn anticipates_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+/// A set of methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Methods(u8);
+
+impl Methods {
+    /// GET and POST: what each version accepts without a key.
+    pub const USUAL: Self = Self::of(&[Method::Get, Method::Post]);
+
+    /// The set of these.
+    #[must_use]
+    pub const fn of(methods: &[Method]) -> Self {
+        let (mut set, mut index) = (0, 0);
+        while index < methods.len() {
+            set |= 1 << methods[index] as u8;
+            index += 1;
+        }
+        Self(set)
+    }
+
+    /// Whether it has a method.
+    #[must_use]
+    pub const fn has(self, method: Method) -> bool {
+        self.0 & (1 << method as u8) != 0
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// As `Allow` lists them.
+impl fmt::Display for Methods {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = Method::ALL.into_iter().filter(|method| self.has(*method));
+        let names: Vec<_> = listed.map(Method::as_str).collect();
+        formatter.write_str(&names.join(", "))
     }
 }

@@ -106,6 +106,7 @@ fn profile(settings: &[u8]) -> SignProfile {
             .map(ToString::to_string)
             .collect(),
         replay: ReplayPolicy::Allow,
+        ..SignProfile::default()
     }
 }
 

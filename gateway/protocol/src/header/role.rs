@@ -49,6 +49,12 @@ pub enum HeaderRole {
     Language,
     /// The requested version.
     Version,
+    /// The time of a signature in headers. It ends at the gateway, as the next two.
+    Time,
+    /// A signature in headers.
+    Sign,
+    /// The nonce of a signature in headers.
+    Nonce,
     /// `Host`; the gateway sets it in the request to the backend.
     Host,
     /// `Content-Type`.

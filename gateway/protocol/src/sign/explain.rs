@@ -7,6 +7,7 @@
 mod edit;
 mod encoding;
 mod given;
+mod head;
 mod naming;
 mod recipe;
 mod sent;
@@ -26,6 +27,7 @@ use self::{
 };
 pub use self::{
     given::GivenSign,
+    head::explain_head,
     slip::{OtherHash, Respelling, ShortText, Slip, StringChange},
 };
 use super::{AppKey, SignAlgorithm, SignCover, SignProfile};
@@ -291,9 +293,17 @@ impl<'a> Search<'a> {
 }
 
 fn other_hash(profile: &SignProfile, used: &'static str) -> OtherHash {
+    other_hash_of(profile.algorithm, used)
+}
+
+fn algorithm_name(algorithm: SignAlgorithm) -> &'static str {
+    Hash::of(algorithm).name()
+}
+
+fn other_hash_of(algorithm: SignAlgorithm, used: &'static str) -> OtherHash {
     OtherHash {
-        rule: Hash::of(profile.algorithm).name(),
-        digits: match profile.algorithm {
+        rule: algorithm_name(algorithm),
+        digits: match algorithm {
             SignAlgorithm::Md5 => 32,
             SignAlgorithm::HmacSha256 => 64,
         },

@@ -23,6 +23,9 @@ pub struct SignProfile {
     pub cover: SignCover,
     /// The hash algorithm.
     pub algorithm: SignAlgorithm,
+    /// Where the signature is. The other rules, but for `algorithm` and `replay`, are about signatures in parameters.
+    #[serde(skip_serializing_if = "SignCarrier::is_default")]
+    pub carrier: SignCarrier,
     /// Whether a request may be repeated.
     pub replay: ReplayPolicy,
 }
@@ -59,6 +62,16 @@ impl SignProfile {
             },
             _ => return None,
         })
+    }
+
+    /// The algorithm of signatures in headers. Beside signatures in parameters it is always the stronger one, so that
+    /// their clients can move one by one.
+    #[must_use]
+    pub const fn header_algorithm(&self) -> SignAlgorithm {
+        match self.carrier {
+            SignCarrier::Headers => self.algorithm,
+            SignCarrier::Parameters | SignCarrier::Both => SignAlgorithm::HmacSha256,
+        }
     }
 
     /// Whether a pair is signed.
@@ -135,6 +148,36 @@ pub enum SignAlgorithm {
     Md5,
     /// HMAC-SHA-256 with the key as HMAC key; only [`SignLayout::PairsKey`] also has it in the string.
     HmacSha256,
+}
+
+/// Where `time` and `sign` are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignCarrier {
+    /// Among the parameters; bodies other than forms are not signed, and so not accepted.
+    #[default]
+    Parameters,
+    /// In headers: they sign method, target and body. CONTRACT 3.
+    Headers,
+    /// In either: each request decides.
+    Both,
+}
+
+impl SignCarrier {
+    /// Each, with its word.
+    pub const ALL: [(&str, Self); 3] = [
+        ("parameters", Self::Parameters),
+        ("headers", Self::Headers),
+        ("both", Self::Both),
+    ];
+
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_default(&self) -> bool {
+        *self == Self::Parameters
+    }
 }
 
 /// Whether the same signature of an application is accepted twice.

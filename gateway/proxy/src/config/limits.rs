@@ -1,6 +1,6 @@
 //! Size limits of requests, the rate limit of unsigned requests, and timeouts. CONTRACT 2, 3 and 8.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use signpost_kit::{
     config::{Invalid, Read, Section},
@@ -8,9 +8,9 @@ use signpost_kit::{
     read_all,
 };
 
-use crate::request::HeadLimits;
+use crate::request::{HeadLimits, client::PIECE};
 
-/// Maximum of `body_bytes`: a form is verified as a whole, and so held in memory.
+/// Maximum of `body_bytes`: a form is verified in memory.
 const MAX_BODY: usize = 64 * 1024;
 
 /// Maximum of `headers`: each header is compared with every name in `Connection`, and no client needs more.
@@ -98,5 +98,46 @@ impl Timeouts {
             response: seconds("response_seconds", 60),
             send: seconds("send_seconds", 60),
         })
+    }
+}
+
+/// Where bodies wait that are too large for memory.
+#[derive(Clone, Debug)]
+pub(crate) struct SpoolSettings {
+    /// A folder.
+    pub folder: PathBuf,
+    /// Limit of all bodies in it, in bytes.
+    pub bytes: u64,
+}
+
+impl SpoolSettings {
+    /// Default of `bytes`.
+    const DEFAULT_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+    /// Minimum of `bytes`: four networks have a share.
+    const MIN_BYTES: u64 = 16 * 1024 * 1024;
+
+    /// Reads the table. The folder must exist if versions or routes take a body that does not fit into memory.
+    pub(super) fn read(section: &mut Section<'_>, largest_body: u64) -> Read<Self> {
+        let allowed = "a folder on a disk, for example \"/var/tmp\"";
+        let folder = section.parsed_by("folder", "/var/tmp", allowed, |text| {
+            (!text.is_empty()).then(|| PathBuf::from(text))
+        });
+        if let Ok(folder) = &folder
+            && largest_body > PIECE as u64
+            && !folder.is_dir()
+        {
+            let found = format!("'{}', which is no folder", folder.display());
+            return Err(section.problem("folder", &found, allowed));
+        }
+        let bytes = section.number("bytes", Self::MIN_BYTES..=1 << 50, Self::DEFAULT_BYTES);
+        Ok(Self {
+            folder: folder?,
+            bytes: bytes?,
+        })
+    }
+
+    /// The most that one network may have.
+    pub(super) const fn share(&self) -> u64 {
+        self.bytes / 4
     }
 }

@@ -307,14 +307,14 @@ mod tests {
     fn every_problem_is_reported() {
         let report = problems(&format!(
             "{MINIMAL}[rate_limits.application]\nburst = 0\n[rate_limits.address]\nper_second = 1000001\n\
-             [[rate_limits.paths]]\nmethod = 'PUT'\nby = 'country'\nper_second = 1\n\
+             [[rate_limits.paths]]\nmethod = 'TRACE'\nby = 'country'\nper_second = 1\n\
              [[rate_limits.paths]]\npath = 'login'\nper_minute = 1\n"
         ));
         for expected in [
             "rate_limits.application.per_second: missing; allowed: a whole number from 1 to 1000000",
             "rate_limits.application.burst: found 0; allowed: a whole number from 1 to 10000000",
             "rate_limits.address.per_second: found 1000001",
-            "rate_limits.paths[0].method: found 'PUT'; allowed: \"GET\", \"POST\"",
+            "rate_limits.paths[0].method: found 'TRACE'; allowed: \"GET\", \"HEAD\", \"POST\", \"PUT\", \"PATCH\", \"DELETE\"",
             "rate_limits.paths[0].path: missing",
             "rate_limits.paths[0].by: found 'country'; allowed: \"application\", \"address\"",
             "rate_limits.paths[1].path: found 'login'",

@@ -24,7 +24,8 @@ pub(super) fn path(text: &str) -> Option<String> {
 
 /// Reads `method`.
 pub(super) fn method(section: &mut Section<'_>) -> Read<Option<Method>> {
-    section.optional_by("method", "\"GET\", \"POST\"", |text| {
+    let names = Method::ALL.map(|method| format!("\"{}\"", method.as_str()));
+    section.optional_by("method", &names.join(", "), |text| {
         Method::from_bytes(text.as_bytes())
     })
 }

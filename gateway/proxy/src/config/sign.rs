@@ -1,8 +1,8 @@
 //! Settings of signatures: profile, window, and paths with special rules. CONTRACT 3.
 
 use signpost_protocol::sign::{
-    ReplayPolicy, SignAlgorithm, SignCover, SignEmpty, SignLayout, SignProfile, SignValues, TIME,
-    Window,
+    ReplayPolicy, SignAlgorithm, SignCarrier, SignCover, SignEmpty, SignLayout, SignProfile,
+    SignValues, TIME, Window,
 };
 
 use signpost_kit::{
@@ -233,13 +233,20 @@ fn profile(section: &mut Section<'_>) -> Read<SignProfile> {
         ("allow", ReplayPolicy::Allow),
         ("reject", ReplayPolicy::Reject),
     ];
+    let carrier = section.choice("carrier", &SignCarrier::ALL, preset.carrier);
+    // A convention of its own, which has no clients that are bound to the weak hash.
+    let algorithm = match carrier {
+        Ok(SignCarrier::Headers) => SignAlgorithm::HmacSha256,
+        _ => preset.algorithm,
+    };
     let preset_keys: Vec<_> = preset.leave_out.iter().map(String::as_str).collect();
     let profile = read_all!(SignProfile {
         values: section.choice("values", &values, preset.values),
         layout: section.choice("layout", &layouts, preset.layout),
         empty: section.choice("empty", &empties, preset.empty),
         cover: section.choice("cover", &covers, preset.cover),
-        algorithm: section.choice("algorithm", &algorithms, preset.algorithm),
+        algorithm: section.choice("algorithm", &algorithms, algorithm),
+        carrier,
         replay: section.choice("replay", &replays, preset.replay),
         leave_out: section.list("leave_out", &preset_keys, "keys", |key| {
             // If `time` were left out, an old request could be moved into the window.

@@ -5,6 +5,8 @@ mod bridge;
 mod canaries;
 mod changes;
 mod life_cycle;
+mod placed;
+mod request_rules;
 mod routes;
 mod served;
 mod shadow;
@@ -28,12 +30,15 @@ pub(crate) use self::{
     canaries::StickyBy,
     changes::{Change, ParamEffect, RequestChange},
     life_cycle::LifeCycle,
+    placed::Places,
+    request_rules::{Bodies, RequestRules},
     served::{BackendIndex, Paths},
 };
 pub use self::{
     backend::{Backend, BackendAddress, HostPort, Part, Upstream},
     changes::Changes,
     life_cycle::{AfterSunset, Stage, as_rfc3339, parse_short_duration, parse_since, rfc3339},
+    placed::Placed,
     served::ServedVersion,
     shadow::Shadow,
 };
@@ -42,6 +47,7 @@ use super::{
     response_headers::ResponseHeaders,
     sign::{SignConfig, Unsigned},
 };
+use crate::request::Methods;
 
 /// The configured versions, and the routing of requests that name none of them.
 #[derive(Clone, Debug)]
@@ -53,6 +59,12 @@ pub struct Versions {
     default: usize,
     /// How requests for an unknown version are handled.
     pub unknown: UnknownVersion,
+    /// Where requests can name a version, beside the header.
+    pub(crate) places: Places,
+    /// The methods that any of its backends accepts.
+    pub(crate) methods: Methods,
+    /// Whether any of them takes more than GET, and POST with a form.
+    pub(crate) has_own_rules: bool,
     /// Warnings about keys without effect, and keys that other users may read.
     pub(super) warnings: Vec<String>,
 }
@@ -211,6 +223,10 @@ impl Versions {
             numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
         // Last: a bridge takes over the other version's routes, common ones included.
         let all = bridged(complete.collect(), root)?;
+        let places = Places::of(&all, root)?;
+        let rules = || all.iter().flat_map(|version| version.all_rules());
+        let methods = rules().fold(Methods::USUAL, |all, rules| all.and(rules.methods));
+        let has_own_rules = rules().any(|rules| !rules.takes_usual());
         reading.warn_of_useless_routes(&all, &common);
         reading.warn_of_paths(&all, always_signs);
         if secret?.is_some() && !reading.uses_secret {
@@ -222,6 +238,9 @@ impl Versions {
             backends: reading.backends,
             default: default.ok_or(Invalid)?,
             unknown: unknown?,
+            places,
+            methods,
+            has_own_rules,
             warnings: reading.warnings,
         })
     }
@@ -236,6 +255,18 @@ impl Versions {
     #[must_use]
     pub fn named(&self, name: &[u8]) -> Option<&Arc<ServedVersion>> {
         self.iter().find(|version| version.name().is_named_by(name))
+    }
+
+    /// The largest body that any of its backends takes, in bytes.
+    pub(super) fn largest_body(&self) -> u64 {
+        let rules = self.iter().flat_map(|version| version.all_rules());
+        let others = rules.filter(|rules| rules.bodies != Bodies::Form);
+        others.map(|rules| rules.max_body).max().unwrap_or_default()
+    }
+
+    /// The version of a number.
+    pub(crate) fn at(&self, number: usize) -> &Arc<ServedVersion> {
+        &self.all[number]
     }
 
     /// All versions, ordered by name.

@@ -18,8 +18,8 @@ use smallvec::SmallVec;
 
 use super::origin::{Origin, Peer, ProxyHeaders};
 use crate::{
-    config::{AccountRules, Config},
-    request::{BodyLength, HeadLimits, Headers, Method, rejection::Rejection},
+    config::{AccountRules, Bodies, Config, RequestRules},
+    request::{BodyLength, HeadLimits, Headers, Method, Methods, rejection::Rejection},
     wire::syntax::field::{ConnectionOptions, connection_options},
 };
 
@@ -32,8 +32,12 @@ pub struct AdmissionRules {
     pub trusted_proxies: Vec<IpNet>,
     /// `http` or `https`, unless a trusted proxy sets it.
     pub scheme: &'static str,
-    /// Limit of a body, in bytes.
-    pub max_body: usize,
+    /// Limit of a form, in bytes.
+    pub max_form: usize,
+    /// The methods that any version accepts.
+    pub methods: Methods,
+    /// Whether versions and routes differ in the bodies that they take.
+    pub varies: bool,
     /// Limits of a head.
     pub limits: HeadLimits,
 }
@@ -46,7 +50,9 @@ impl AdmissionRules {
             names: Arc::clone(names),
             trusted_proxies: config.trusted_proxies.clone(),
             scheme: if is_https { "https" } else { "http" },
-            max_body: config.limits.body,
+            max_form: config.limits.body,
+            methods: config.versions.methods,
+            varies: config.versions.has_own_rules,
             limits: config.limits.head,
         }
     }
@@ -55,12 +61,14 @@ impl AdmissionRules {
 /// A request whose method, headers and declared body are valid.
 #[derive(Debug)]
 pub(crate) struct Admitted<'a> {
-    /// GET or POST.
+    /// Its method.
     pub method: Method,
     /// Whether the client expects `100 Continue`.
     pub expects_continue: bool,
-    /// Whether its body is announced without a length, and is rejected if it has a byte.
-    pub must_be_empty: bool,
+    /// Its body, by its head.
+    pub body: BodyKind<'a>,
+    /// What a signature in headers consists of.
+    pub signed: SignFields<'a>,
     /// Whether the client asks for a protocol that is not served.
     pub asks_upgrade: bool,
     /// The application header.
@@ -87,6 +95,46 @@ impl Admitted<'_> {
     /// The index in the head of the user's credential, if a backend with these rules does not get it.
     pub(crate) fn withheld_from(&self, rules: AccountRules) -> Option<u16> {
         self.authorization.filter(|_| !rules.passes_authorization)
+    }
+}
+
+/// A request's body, as its head announces it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BodyKind<'a> {
+    /// None.
+    None,
+    /// Of unknown length, and rejected if it has a byte.
+    Empty,
+    /// A form.
+    Form,
+    /// Another one, of this many bytes at most.
+    Other(u64),
+    /// What its version and route take is not known yet.
+    Unjudged(BodyType<'a>),
+}
+
+impl BodyKind<'_> {
+    /// Whether it must turn out to be empty.
+    pub(crate) const fn must_be_empty(self) -> bool {
+        matches!(self, Self::Empty)
+    }
+}
+
+/// The headers of a signature, as sent; empty if they are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SignFields<'a> {
+    /// The time.
+    pub time: &'a [u8],
+    /// The signature.
+    pub sign: &'a [u8],
+    /// The nonce.
+    pub nonce: &'a [u8],
+}
+
+impl SignFields<'_> {
+    /// Whether there is neither a time nor a signature.
+    pub(crate) const fn are_absent(&self) -> bool {
+        self.time.is_empty() && self.sign.is_empty()
     }
 }
 
@@ -117,10 +165,25 @@ pub(crate) fn admit<'a>(
     peer: &Peer,
     rules: &AdmissionRules,
 ) -> Result<Admitted<'a>, Rejection> {
-    let allowed = Method::ALL;
-    let method = Method::from_bytes(method).ok_or(Rejection::MethodNotAllowed { allowed })?;
+    let method = Method::from_bytes(method).filter(|method| rules.methods.has(*method));
+    let method = method.ok_or(Rejection::MethodNotAllowed {
+        allowed: rules.methods,
+        is_of_path: false,
+    })?;
     let collected = CollectedHeaders::gather(headers, peer.is_trusted, rules)?;
-    let must_be_empty = check_body(method, body, &collected, rules)?;
+    let declared = (body, collected.expects_continue);
+    let body = match body {
+        // Its version and route decide.
+        BodyLength::Known(_) | BodyLength::Unknown if rules.varies && !method.is_safe() => {
+            BodyKind::Unjudged(collected.body_type)
+        }
+        _ => check_body(
+            method,
+            declared,
+            collected.body_type,
+            (&RequestRules::USUAL, rules.max_form),
+        )?,
+    };
     // From anyone else these are claims: a chosen id could imitate another request's in the logs.
     let trusted = |value| text(value).filter(|_| peer.is_trusted);
     let app = collected.app.map_or(AppHeader::Absent, |sent| {
@@ -138,7 +201,12 @@ pub(crate) fn admit<'a>(
     Ok(Admitted {
         method,
         expects_continue: collected.expects_continue,
-        must_be_empty,
+        body,
+        signed: SignFields {
+            time: collected.time.unwrap_or_default(),
+            sign: collected.sign.unwrap_or_default(),
+            nonce: collected.nonce.unwrap_or_default(),
+        },
         asks_upgrade: collected.asks_upgrade,
         app,
         version: collected.version.unwrap_or_default(),
@@ -170,34 +238,49 @@ fn text(value: Option<&[u8]>) -> Option<&str> {
     value.and_then(|value| std::str::from_utf8(value).ok())
 }
 
-/// Why the bytes of a body that is no form are rejected.
-pub(crate) const fn refused_body(method: Method) -> Rejection {
-    match method {
-        Method::Get => Rejection::BodyNotAllowed,
-        Method::Post => Rejection::ContentTypeUnsupported,
+/// Why the bytes of a body are rejected.
+pub(crate) const fn refused_body(method: Method, bodies: Bodies) -> Rejection {
+    if method.is_safe() {
+        return Rejection::BodyNotAllowed;
     }
+    let beside = match bodies {
+        Bodies::Form => None,
+        Bodies::Json | Bodies::Any => Some("application/json"),
+    };
+    Rejection::ContentTypeUnsupported { beside }
 }
 
-/// Checks the declared body. Returns whether it must turn out to be empty: no bytes need no type. Who expects a `100
-/// Continue` has bytes (RFC 9110 section 10.1.1).
-fn check_body(
+/// Checks the declared body: its length, and whether the client waits for a `100 Continue`. Who does has bytes (RFC 9110
+/// section 10.1.1). No bytes need no type.
+pub(crate) fn check_body<'a>(
     method: Method,
-    body: BodyLength,
-    collected: &CollectedHeaders<'_>,
-    rules: &AdmissionRules,
-) -> Result<bool, Rejection> {
-    let limit = rules.max_body;
-    match body {
-        BodyLength::None => Ok(false),
-        _ if method == Method::Get || !collected.body_type.is_form() => match body {
+    (body, expects_continue): (BodyLength, bool),
+    body_type: BodyType<'a>,
+    (rules, max_form): (&RequestRules, usize),
+) -> Result<BodyKind<'a>, Rejection> {
+    let takes_other = match rules.bodies {
+        Bodies::Form => false,
+        Bodies::Json => body_type.is_json(),
+        Bodies::Any => !body_type.is_ambiguous(),
+    };
+    let (kind, limit) = if method.is_safe() || !(body_type.is_form() || takes_other) {
+        return match body {
+            BodyLength::None => Ok(BodyKind::None),
             // Only its bytes tell whether there is a body: some clients announce chunks and send none.
-            BodyLength::Unknown if !collected.expects_continue => Ok(true),
-            _ => Err(refused_body(method)),
-        },
-        BodyLength::Known(length) if length > limit as u64 => {
-            Err(Rejection::BodyTooLarge { limit })
-        }
-        _ => Ok(false),
+            BodyLength::Unknown if !expects_continue => Ok(BodyKind::Empty),
+            _ => Err(refused_body(method, rules.bodies)),
+        };
+    } else if body_type.is_form() {
+        (BodyKind::Form, max_form as u64)
+    } else {
+        (BodyKind::Other(rules.max_body), rules.max_body)
+    };
+    match body {
+        BodyLength::None => Ok(BodyKind::None),
+        BodyLength::Known(length) if length > limit => Err(Rejection::BodyTooLarge {
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        }),
+        _ => Ok(kind),
     }
 }
 
@@ -207,6 +290,9 @@ struct CollectedHeaders<'a> {
     app: Option<&'a [u8]>,
     version: Option<&'a [u8]>,
     language: Option<&'a [u8]>,
+    time: Option<&'a [u8]>,
+    sign: Option<&'a [u8]>,
+    nonce: Option<&'a [u8]>,
     authorization: Option<&'a [u8]>,
     authorization_index: u16,
     host: u16,
@@ -275,6 +361,9 @@ impl<'a> CollectedHeaders<'a> {
             HeaderRole::App => once(&names.app, &mut self.app)?,
             HeaderRole::Version => once(&names.version, &mut self.version)?,
             HeaderRole::Language => once(&names.language, &mut self.language)?,
+            HeaderRole::Time => once(&names.time, &mut self.time)?,
+            HeaderRole::Sign => once(&names.sign, &mut self.sign)?,
+            HeaderRole::Nonce => once(&names.nonce, &mut self.nonce)?,
             HeaderRole::Authorization => {
                 once(&names.authorization, &mut self.authorization)?;
                 // Always fits, as above.
@@ -334,6 +423,9 @@ fn is_absent_if_connection_option(role: HeaderRole) -> bool {
             | HeaderRole::Version
             | HeaderRole::Language
             | HeaderRole::Authorization
+            | HeaderRole::Time
+            | HeaderRole::Sign
+            | HeaderRole::Nonce
             | HeaderRole::Forwarded
     )
 }

@@ -24,7 +24,7 @@ use signpost_protocol::{
 
 use super::{
     admit::Admitted,
-    bridge::BridgedRequest,
+    bridge::Bridged,
     origin::Origin,
     route::{Route, RoutedRequest},
 };
@@ -32,7 +32,7 @@ use crate::{
     config::AccountRules,
     config::Backend,
     directory::accounts::Account,
-    request::{Head, ids::RequestIds, is_named},
+    request::{Head, Method, ids::RequestIds, is_named},
     wire::syntax::field::write_line,
 };
 
@@ -45,8 +45,8 @@ pub(crate) struct Identified<'r> {
     pub to: To<'r>,
     /// The account, if it has one for this backend.
     pub account: Option<&'r Account>,
-    /// The request as the version gets it whose backend it goes to, if that is another one.
-    pub bridged: Option<&'r BridgedRequest>,
+    /// What was changed, if the backend is another version's.
+    pub bridged: Option<&'r Bridged>,
 }
 
 /// Where a request is sent.
@@ -71,12 +71,12 @@ impl<'r> To<'r> {
     }
 }
 
-/// Writes the beginning of the head for the backend: request line, `Host`, and the form's length. The other header
+/// Writes the beginning of the head for the backend: request line, `Host`, and the body's length. The other header
 /// lines and the empty line follow. It is always HTTP/1.1, also for an HTTP/1.0 client. `target`: the changed one.
 pub(crate) fn write_request_line(
     head: &Head,
     target: Option<&str>,
-    form: &[u8],
+    (method, length): (Method, u64),
     out: &mut Vec<u8>,
 ) {
     let (line, host) = (head.method_and_target(), head.host());
@@ -94,9 +94,9 @@ pub(crate) fn write_request_line(
     out.extend_from_slice(host);
     out.extend_from_slice(b"\r\n");
     // RFC 9110 section 8.6: a POST without a body has `Content-Length: 0`.
-    if head.method() == b"POST" {
+    if length > 0 || method.anticipates_body() {
         out.extend_from_slice(b"Content-Length: ");
-        out.extend_from_slice(form.len().to_string().as_bytes());
+        out.extend_from_slice(length.to_string().as_bytes());
         out.extend_from_slice(b"\r\n");
     }
 }
@@ -184,10 +184,11 @@ pub(crate) fn write_backend_headers(
     own(X_GATEWAY_VERSION, to.version.as_str().as_bytes());
     if let Some(bridged) = bridged {
         own(X_GATEWAY_BRIDGE, bridged.from.as_str().as_bytes());
-        // The backend could not tell otherwise: a bridged request has lost `time` and `sign`.
-        if routed.verified().signed_app().is_some() {
-            own(X_GATEWAY_SIGNED, b"true");
-        }
+    }
+    // The backend could not tell otherwise: a bridged request has lost `time` and `sign`, too.
+    let hides_sign = bridged.is_some() || routed.hides_sign();
+    if hides_sign && routed.verified().signed_app().is_some() {
+        own(X_GATEWAY_SIGNED, b"true");
     }
     if let Some(version) = to.copy_of {
         own(X_GATEWAY_SHADOW, version.as_str().as_bytes());
@@ -273,14 +274,14 @@ mod tests {
             "GET /a?b=%20 HTTP/1.0\r\nHost: h:1\r\nContent-Length: 0\r\n\r\n",
             "/a?b=%20",
         );
-        write_request_line(&get, None, b"", &mut out);
+        write_request_line(&get, None, (Method::Get, 0), &mut out);
         assert_eq!(out, b"GET /a?b=%20 HTTP/1.1\r\nHost: h:1\r\n");
         out.clear();
         let post = head("POST /p HTTP/1.1\r\nHost: h\r\n\r\n", "/p");
-        write_request_line(&post, None, b"a=1", &mut out);
+        write_request_line(&post, None, (Method::Post, 3), &mut out);
         assert_eq!(out, b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n");
         out.clear();
-        write_request_line(&post, Some("/q?c=2"), b"a=1", &mut out);
+        write_request_line(&post, Some("/q?c=2"), (Method::Post, 3), &mut out);
         assert!(out.starts_with(b"POST /q?c=2 HTTP/1.1\r\nHost: h\r\n"));
     }
 }

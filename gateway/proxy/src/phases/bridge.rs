@@ -19,13 +19,19 @@ use crate::{
     request::{Method, Target, rejection::Rejection},
 };
 
-/// A request as the other version gets it, with the parameters that were verified and changed; only [`bridge`] and
-/// [`changed`] create one.
+/// A request as the other version gets it, with the parameters that were verified and changed; only [`changed`] creates
+/// one.
 pub(crate) struct BridgedRequest {
     /// The target: path and query.
     pub target: String,
     /// The form.
     pub form: Vec<u8>,
+    /// What its backend and its response need.
+    pub bridged: Bridged,
+}
+
+/// What is known of a request that was changed.
+pub(crate) struct Bridged {
     /// The version whose request it was.
     pub from: Arc<Version>,
     /// Whether the response may have to be changed.
@@ -35,31 +41,20 @@ pub(crate) struct BridgedRequest {
 // Prints no content, which may include credentials.
 signpost_protocol::hide_in_debug!(BridgedRequest);
 
-/// Changes a routed request, if its version has a bridge and it takes no route of its own. `None` otherwise.
-///
-/// # Errors
-///
-/// A change does not apply; or the request is unsigned, and a change adds parameters, or the path at the other version asks
-/// for a signature.
-pub(crate) fn bridge(
-    routed: &RoutedRequest,
-    method: Method,
-    target: Target<'_>,
-    form: &[u8],
-    sign: &SignConfig,
-) -> Result<Option<Box<BridgedRequest>>, Rejection> {
-    if !routed.route().is_bridged() {
-        return Ok(None);
-    }
-    let bridged = changed(routed, method, target, form, sign)?;
-    Ok(Some(Box::new(bridged)))
+/// Query and form without `time` and `sign`.
+pub(crate) fn without_signature(query: &str, form: &[u8]) -> (String, Vec<u8>) {
+    let mut pairs = Pairs::read(query, form);
+    pairs.remove_signature();
+    let (query, form) = pairs.write();
+    (query, form.into_bytes())
 }
 
 /// The same request as the other version gets it, by the changes of the request's version.
 ///
 /// # Errors
 ///
-/// As [`bridge`].
+/// A change does not apply; or the request is unsigned, and a change adds parameters, or the path at the other version asks
+/// for a signature.
 pub(crate) fn changed(
     routed: &RoutedRequest,
     method: Method,
@@ -74,7 +69,10 @@ pub(crate) fn changed(
     let compared = target.compared();
     let mut path = None;
     let mut pairs = Pairs::read(target.query, form);
-    pairs.remove_signature();
+    // Of a request that is signed in headers, a parameter of this name is its API's own.
+    if !routed.verified().is_signed_in_headers() {
+        pairs.remove_signature();
+    }
     if let Some(changes) = changes.filter(|_| !is_callback) {
         path = changes.path(method, compared);
         for change in changes.of(method, compared) {
@@ -94,7 +92,7 @@ pub(crate) fn changed(
         return Err(Rejection::SignMissing(None));
     }
     // Without a change the path stays as sent; its compared form is only for rules.
-    let mut changed = path.unwrap_or_else(|| target.path.to_owned());
+    let mut changed = path.unwrap_or_else(|| target.path_at_backend().to_owned());
     if !query.is_empty() {
         changed.push('?');
         changed.push_str(&query);
@@ -102,8 +100,10 @@ pub(crate) fn changed(
     Ok(BridgedRequest {
         target: changed,
         form: form.into_bytes(),
-        from: Arc::clone(version.name()),
-        changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
+        bridged: Bridged {
+            from: Arc::clone(version.name()),
+            changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
+        },
     })
 }
 

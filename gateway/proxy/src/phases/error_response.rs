@@ -19,10 +19,7 @@ use signpost_protocol::{
 
 use super::error_format::ErrorFormat;
 use crate::{
-    request::{
-        Method,
-        rejection::{Arguments, Rejection, pairs},
-    },
+    request::rejection::{Arguments, Rejection, pairs},
     wire::syntax::field::NameAndValue,
 };
 
@@ -85,10 +82,12 @@ pub(crate) fn error_response(
         (json_headers(format.language), body)
     };
     match rejection {
-        Rejection::MethodNotAllowed { allowed } => {
-            headers.push((header::ALLOW, HeaderValue::from_static(allowed)));
+        Rejection::MethodNotAllowed { allowed, .. } => {
+            headers.push((header::ALLOW, value(&allowed.to_string())));
         }
-        Rejection::NoHealthyBackend { .. } | Rejection::StoreUnavailable(_) => {
+        Rejection::NoHealthyBackend { .. }
+        | Rejection::StoreUnavailable(_)
+        | Rejection::SpoolFull(_) => {
             headers.push((header::RETRY_AFTER, RETRY_SECONDS.into()));
         }
         Rejection::RateLimited { retry_after, .. }
@@ -147,12 +146,23 @@ pub(crate) fn arguments(rejection: &Rejection, names: &HeaderNames) -> Arguments
         Rejection::HeadersTooLarge { bytes, headers } => {
             vec![("limit", bytes.to_string()), ("count", headers.to_string())]
         }
-        Rejection::MethodNotAllowed { allowed } => {
-            let is_everywhere = *allowed == Method::ALL;
-            let scope = if is_everywhere { "gateway" } else { "path" };
-            let methods = (*allowed).to_owned();
-            vec![("methods", methods), ("scope", scope.to_owned())]
+        Rejection::MethodNotAllowed {
+            allowed,
+            is_of_path,
+        } => {
+            let scope = if *is_of_path { "path" } else { "gateway" };
+            vec![
+                ("methods", allowed.to_string()),
+                ("scope", scope.to_owned()),
+            ]
         }
+        Rejection::ContentTypeUnsupported {
+            beside: Some(beside),
+        } => vec![
+            ("kind", "api".to_owned()),
+            ("allowed", (*beside).to_owned()),
+        ],
+        Rejection::VersionContradictory { placed } => vec![("placed", placed.to_string())],
         Rejection::AuthorizationMissing
         | Rejection::AuthorizationMalformed
         | Rejection::AuthorizationInvalid => vec![("name", names.spelled(&names.authorization))],
@@ -220,6 +230,7 @@ mod tests {
 
     use super::*;
     use crate::request::quotas::RequestLimit;
+    use crate::request::{Method, Methods};
 
     fn rejected(
         rejection: &Rejection,
@@ -296,8 +307,15 @@ mod tests {
 
     #[test]
     fn the_response_to_a_wrong_method_lists_the_allowed_ones() {
-        for (allowed, scope) in [("GET, POST", "gateway"), ("GET, HEAD", "path")] {
-            let rejection = Rejection::MethodNotAllowed { allowed };
+        let read = Methods::of(&[Method::Get, Method::Head]);
+        for (methods, is_of_path, allowed, scope) in [
+            (Methods::USUAL, false, "GET, POST", "gateway"),
+            (read, true, "GET, HEAD", "path"),
+        ] {
+            let rejection = Rejection::MethodNotAllowed {
+                allowed: methods,
+                is_of_path,
+            };
             let (response, body) = rejected(&rejection, Language::En, false);
             assert_eq!(header(&response, &header::ALLOW), Some(allowed));
             let text = format!("This {scope} accepts only {allowed}.");
@@ -311,6 +329,7 @@ mod tests {
         for rejection in [
             Rejection::NoHealthyBackend { backend },
             Rejection::StoreUnavailable("down".into()),
+            Rejection::SpoolFull(None),
         ] {
             let (response, _) = rejected(&rejection, Language::En, false);
             assert_eq!(response.status, 503);

@@ -9,15 +9,15 @@ use signpost_protocol::{
     version::{Version, VersionSource},
 };
 
-use super::verify::VerifiedRequest;
+use super::{callback::Callback, verify::VerifiedRequest};
 use crate::{
     config::{
-        Backend, BackendIndex, LifeCycle, Paths, ServedVersion, Stage, StickyBy, UnknownVersion,
-        Unsigned, Versions,
+        Backend, BackendIndex, LifeCycle, Paths, Placed, RequestRules, ServedVersion, Stage,
+        StickyBy, UnknownVersion, Unsigned, Versions,
     },
     directory::apps::App,
     request::{
-        Method, Target,
+        Method, Methods, Target,
         rejection::{Migration, Rejection},
     },
 };
@@ -42,6 +42,19 @@ impl RoutedRequest {
     #[must_use]
     pub const fn verified(&self) -> &VerifiedRequest {
         &self.verified
+    }
+
+    /// Whether its backend gets it without `time` and `sign`, which are among its parameters.
+    #[must_use]
+    pub(crate) fn strips_sign(&self) -> bool {
+        let is_signed = self.verified.signed_app().is_some();
+        is_signed && !self.verified.is_signed_in_headers() && self.route.rules().strip_sign
+    }
+
+    /// Whether its signature is not among what its backend gets.
+    #[must_use]
+    pub(crate) fn hides_sign(&self) -> bool {
+        self.verified.is_signed_in_headers() || self.strips_sign()
     }
 
     /// The version, and why it was chosen.
@@ -82,6 +95,12 @@ impl Route {
         self.version.backend(self.index)
     }
 
+    /// What the backend takes of requests.
+    #[must_use]
+    pub(crate) fn rules(&self) -> &RequestRules {
+        self.version.rules(self.index)
+    }
+
     /// The version whose backend it is: another one, if the request takes a bridge.
     #[must_use]
     pub(crate) fn serving(&self) -> &Arc<Version> {
@@ -100,6 +119,8 @@ impl Route {
 pub struct Wanted<'r> {
     /// The version header's value, empty if missing.
     pub version: &'r [u8],
+    /// The versions that host and path name.
+    pub placed: Placed,
     /// The method.
     pub method: Method,
     /// The target.
@@ -133,7 +154,8 @@ pub fn route(
     now: impl Fn() -> Timestamp,
     is_available: impl Fn(&Backend) -> bool,
 ) -> Result<RoutedRequest, Unrouted> {
-    let (version, source) = match choose_version(&verified, wanted.version, versions, &now) {
+    let asking = (verified.callback(), verified.app());
+    let (version, source) = match choose_version(asking, wanted, versions, &now) {
         Ok(chosen) => chosen,
         Err(rejection) => {
             return Err(Unrouted {
@@ -159,43 +181,86 @@ pub fn route(
         return Err(unrouted(verified, BackendIndex::OWN, rejection));
     }
     let index = choose_backend(version, &verified, wanted, is_available);
-    if verified.is_unsigned() && version.unsigned(index) == Unsigned::Reject {
+    let takes_unsigned = match version.unsigned(index) {
+        // No key says that strangers may change something.
+        Unsigned::Unset => Methods::USUAL.has(wanted.method) || wanted.method.is_safe(),
+        Unsigned::Accept => true,
+        Unsigned::Reject => false,
+    };
+    if verified.is_unsigned() && !takes_unsigned {
         return Err(unrouted(verified, index, Rejection::SignMissing(None)));
     }
     let route = routed(index);
     Ok(RoutedRequest { verified, route })
 }
 
+/// What a version and a path take of the requests of an application that is only claimed so far. If the request names no
+/// version that exists, those of the default version: [`route`] rejects it.
+pub(crate) fn rules_of<'v>(
+    app: &Arc<App>,
+    wanted: Wanted<'_>,
+    versions: &'v Versions,
+    now: impl Fn() -> Timestamp,
+) -> &'v RequestRules {
+    let chosen = choose_version((None, Some(app)), wanted, versions, now);
+    let version = chosen.map_or(versions.default(), |(version, _)| version);
+    let index = routed(version, wanted).unwrap_or(BackendIndex::OWN);
+    version.rules(index)
+}
+
 fn choose_version<'v>(
-    verified: &VerifiedRequest,
-    asked: &[u8],
+    (callback, app): (Option<&Callback>, Option<&Arc<App>>),
+    wanted: Wanted<'_>,
     versions: &'v Versions,
     now: impl Fn() -> Timestamp,
 ) -> Result<(&'v Arc<ServedVersion>, VersionSource), Rejection> {
-    if let Some(callback) = verified.callback() {
+    if let Some(callback) = callback {
         let issuer = callback
             .version()
             .and_then(|name| versions.named(name.as_bytes()));
         return Ok((issuer.unwrap_or(versions.default()), VersionSource::State));
     }
-    if asked.is_empty() {
-        let own = verified.app().and_then(|app| app.default_version.as_ref());
-        return Ok(
-            match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
-                Some(version) => (version, VersionSource::App),
-                // Also if the application names a version that this configuration does not have.
-                None => (versions.default(), VersionSource::Default),
-            },
-        );
-    }
-    match (versions.named(asked), versions.unknown) {
-        (Some(version), _) => Ok((version, VersionSource::Header)),
-        (None, UnknownVersion::Default) => Ok((versions.default(), VersionSource::Unknown)),
-        (None, UnknownVersion::Reject) => {
-            let known = names(versions.in_service(now()));
-            Err(Rejection::VersionUnknown { known })
+    let asked = match wanted.version {
+        b"" => None,
+        asked => Some(versions.named(asked)),
+    };
+    let Placed { host, prefix } = wanted.placed;
+    let [host, prefix] = [host, prefix].map(|number| number.map(|number| versions.at(number)));
+    // The path without its prefix is one of that version alone.
+    if let Some(placed) = prefix {
+        let is_other = |version: Option<&Arc<ServedVersion>>| {
+            version.is_none_or(|version| version.number != placed.number)
+        };
+        if asked.is_some_and(is_other) || host.is_some_and(|host| is_other(Some(host))) {
+            return Err(Rejection::VersionContradictory {
+                placed: placed.name().as_str().into(),
+            });
         }
     }
+    match (asked, versions.unknown) {
+        (Some(Some(version)), _) => return Ok((version, VersionSource::Header)),
+        (Some(None), UnknownVersion::Default) => {
+            return Ok((versions.default(), VersionSource::Unknown));
+        }
+        (Some(None), UnknownVersion::Reject) => {
+            let known = names(versions.in_service(now()));
+            return Err(Rejection::VersionUnknown { known });
+        }
+        (None, _) => {}
+    }
+    let placed = host.map(|version| (version, VersionSource::Host));
+    let placed = placed.or(prefix.map(|version| (version, VersionSource::Prefix)));
+    if let Some(placed) = placed {
+        return Ok(placed);
+    }
+    let own = app.and_then(|app| app.default_version.as_ref());
+    Ok(
+        match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
+            Some(version) => (version, VersionSource::App),
+            // Also if the application names a version that this configuration does not have.
+            None => (versions.default(), VersionSource::Default),
+        },
+    )
 }
 
 /// Whether a version serves at this time.
@@ -245,19 +310,10 @@ fn choose_backend(
     wanted: Wanted<'_>,
     is_available: impl Fn(&Backend) -> bool,
 ) -> BackendIndex {
-    if verified.callback().is_none() {
-        let path = wanted.target.compared();
-        if let Some(routed) = version.routed(path) {
-            return routed;
-        }
-        if let Some(bridge) = version.bridge() {
-            let changes = version.changes();
-            let changed = changes.and_then(|changes| changes.path(wanted.method, path));
-            // The other version's routes are for the path that its backend gets.
-            if let Some(routed) = bridge.routed(changed.as_deref().unwrap_or(path)) {
-                return routed;
-            }
-        }
+    if verified.callback().is_none()
+        && let Some(routed) = routed(version, wanted)
+    {
+        return routed;
     }
     if version.has_canaries() {
         let place = place(version.sticky_by(), verified.app(), wanted.client);
@@ -268,6 +324,19 @@ fn choose_backend(
         }
     }
     BackendIndex::OWN
+}
+
+/// The backend of the route that takes the path.
+fn routed(version: &ServedVersion, wanted: Wanted<'_>) -> Option<BackendIndex> {
+    let path = wanted.target.compared();
+    if let Some(routed) = version.routed(path) {
+        return Some(routed);
+    }
+    let bridge = version.bridge()?;
+    let changes = version.changes();
+    let changed = changes.and_then(|changes| changes.path(wanted.method, path));
+    // The other version's routes are for the path that its backend gets.
+    bridge.routed(changed.as_deref().unwrap_or(path))
 }
 
 /// The place of a client or an application among all, from 0 to 99: the same at every gateway, and after a restart.
@@ -295,7 +364,7 @@ mod tests {
         directory::apps::directory::AppDirectory,
         phases::{
             callback::{Callback, match_callback},
-            verify::Verifier,
+            verify::{HeaderSign, Verifier},
         },
         request::{BodyLength, Method, RawHeaders, Target},
         wire::syntax::path::read_path,
@@ -322,7 +391,7 @@ mod tests {
                 Method::Get,
                 target,
                 &Default::default(),
-                &[("", ""); 0][..],
+                (&[("", ""); 0][..], HeaderSign::NONE),
                 now,
             )
             .unwrap()
@@ -331,6 +400,7 @@ mod tests {
     fn wanted<'a>(version: &'a str, path: &'a str) -> Wanted<'a> {
         Wanted {
             version: version.as_bytes(),
+            placed: Placed::default(),
             method: Method::Get,
             target: Target::parse(path.as_bytes()).unwrap(),
             client: IpAddr::from([192, 0, 2, 1]),

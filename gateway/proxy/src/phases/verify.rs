@@ -10,14 +10,15 @@ use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, canonical_for_client,
-        explain::{Explanation, GivenSign, ShortText, Slip, explain_form},
-        sign,
+        AppKey, BodyHash, ReplayPolicy, SIGN, Sign, SignCarrier, SignProfile, SignTime, SignedHead,
+        TIME, canonical_for_client,
+        explain::{Explanation, GivenSign, ShortText, Slip, explain_form, explain_head},
+        sign, sign_head,
     },
 };
 
 use self::{clock_skew::ClockSkew, explanation::SearchLimit, transition::Transition};
-use super::callback::Callback;
+use super::{admit::SignFields, callback::Callback};
 use crate::{
     config::SignConfig,
     directory::apps::App,
@@ -38,7 +39,10 @@ pub struct VerifiedRequest(Verified);
 enum Verified {
     /// A request without parameters: its application is only a claim.
     Unsigned(Arc<App>),
-    Signed(Arc<App>),
+    Signed {
+        app: Arc<App>,
+        in_headers: bool,
+    },
     Callback(Callback),
 }
 
@@ -47,7 +51,7 @@ impl VerifiedRequest {
     #[must_use]
     pub fn app(&self) -> Option<&Arc<App>> {
         match &self.0 {
-            Verified::Unsigned(app) | Verified::Signed(app) => Some(app),
+            Verified::Unsigned(app) | Verified::Signed { app, .. } => Some(app),
             Verified::Callback(_) => None,
         }
     }
@@ -56,7 +60,7 @@ impl VerifiedRequest {
     #[must_use]
     pub(crate) fn signed_app(&self) -> Option<&Arc<App>> {
         match &self.0 {
-            Verified::Signed(app) => Some(app),
+            Verified::Signed { app, .. } => Some(app),
             Verified::Unsigned(_) | Verified::Callback(_) => None,
         }
     }
@@ -67,11 +71,23 @@ impl VerifiedRequest {
         matches!(self.0, Verified::Unsigned(_))
     }
 
+    /// Whether its signature is in headers, which end here.
+    #[must_use]
+    pub(crate) const fn is_signed_in_headers(&self) -> bool {
+        matches!(
+            self.0,
+            Verified::Signed {
+                in_headers: true,
+                ..
+            }
+        )
+    }
+
     /// The callback, if it is one.
     #[must_use]
     pub fn callback(&self) -> Option<&Callback> {
         match &self.0 {
-            Verified::Unsigned(_) | Verified::Signed(_) => None,
+            Verified::Unsigned(_) | Verified::Signed { .. } => None,
             Verified::Callback(callback) => Some(callback),
         }
     }
@@ -94,7 +110,52 @@ struct SignedRequest<'r, 'p> {
     method: Method,
     target: Target<'r>,
     params: &'r Params<'p>,
+    headers: HeaderSign<'r>,
     now: SignTime,
+}
+
+/// The headers of a signature, and the body that they sign.
+#[derive(Clone, Copy)]
+pub struct HeaderSign<'r> {
+    /// The headers.
+    pub(crate) fields: SignFields<'r>,
+    /// The body.
+    pub(crate) body: SignedBody<'r>,
+}
+
+/// A body, as a signature in headers covers it.
+#[derive(Clone, Copy)]
+pub(crate) enum SignedBody<'r> {
+    /// In memory; it may be empty.
+    Bytes(&'r [u8]),
+    /// Hashed as it arrived; it is no form.
+    Hashed(&'r BodyHash),
+}
+
+impl HeaderSign<'_> {
+    /// Without headers and body.
+    pub const NONE: Self = Self {
+        fields: SignFields {
+            time: b"",
+            sign: b"",
+            nonce: b"",
+        },
+        body: SignedBody::Bytes(b""),
+    };
+
+    const fn has_body(&self) -> bool {
+        match self.body {
+            SignedBody::Bytes(bytes) => !bytes.is_empty(),
+            SignedBody::Hashed(_) => true,
+        }
+    }
+
+    fn hash(&self) -> BodyHash {
+        match self.body {
+            SignedBody::Bytes(bytes) => BodyHash::of(bytes),
+            SignedBody::Hashed(hash) => hash.clone(),
+        }
+    }
 }
 
 /// State that requests share, and that survives a reload.
@@ -165,7 +226,7 @@ impl Verifier {
         method: Method,
         target: Target<'_>,
         params: &Params<'_>,
-        headers: &(impl Headers + ?Sized),
+        (headers, in_headers): (&(impl Headers + ?Sized), HeaderSign<'_>),
         now: SignTime,
     ) -> Result<VerifiedRequest, Rejection> {
         let request = SignedRequest {
@@ -173,10 +234,14 @@ impl Verifier {
             method,
             target,
             params,
+            headers: in_headers,
             now,
         };
         match self.check(request) {
-            Ok(true) => Ok(VerifiedRequest(Verified::Signed(app))),
+            Ok(true) => {
+                let in_headers = self.is_in_headers(request);
+                Ok(VerifiedRequest(Verified::Signed { app, in_headers }))
+            }
             Ok(false) => Ok(VerifiedRequest(Verified::Unsigned(app))),
             Err(rejection) => {
                 Err(self.explained(rejection, request, headers, || self.may_search(request)))
@@ -187,7 +252,12 @@ impl Verifier {
     /// Checks all that a request must have, and returns whether it is signed.
     fn check(&self, request: SignedRequest<'_, '_>) -> Result<bool, Rejection> {
         let SignedRequest { app, params, .. } = request;
-        if params.is_empty() {
+        let is_in_headers = self.is_in_headers(request);
+        let is_absent = match is_in_headers {
+            true => request.headers.fields.are_absent() && !request.headers.has_body(),
+            false => true,
+        };
+        if params.is_empty() && is_absent {
             let target = request.target.compared();
             return if self.config.is_always_signed(request.method, target) {
                 Err(Rejection::SignMissing(None))
@@ -195,11 +265,14 @@ impl Verifier {
                 Ok(false)
             };
         }
-        let (time, now) = (read_time(params)?, request.now);
+        let (time, now) = (self.time_of(request)?, request.now);
         // The window first: a request that is too old costs no hash.
         let given = self
             .check_window(time, now)
-            .and_then(|()| self.check_sign(request, || self.may_search(request)));
+            .and_then(|()| match is_in_headers {
+                false => self.check_sign(request, || self.may_search(request)),
+                true => self.check_head(request, || self.may_search(request)),
+            });
         // Also of a rejected request: the clocks that are wrong are the ones to see.
         if let Some(clock_skew) = &self.clock_skew {
             clock_skew.observe(time, now, given.is_ok());
@@ -219,18 +292,24 @@ impl Verifier {
         method: Method,
         target: Target<'_>,
         params: &Params<'_>,
-        headers: &(impl Headers + ?Sized),
+        (headers, in_headers): (&(impl Headers + ?Sized), HeaderSign<'_>),
         now: SignTime,
     ) -> [Result<(), Rejection>; 2] {
-        let time = read_time(params).and_then(|time| self.check_window(time, now));
         let request = SignedRequest {
             app,
             method,
             target,
             params,
+            headers: in_headers,
             now,
         };
-        [time, self.check_sign(request, || true).map(drop)].map(|checked| {
+        let time = self.time_of(request);
+        let time = time.and_then(|time| self.check_window(time, now));
+        let sign = match self.is_in_headers(request) {
+            false => self.check_sign(request, || true),
+            true => self.check_head(request, || true),
+        };
+        [time, sign.map(drop)].map(|checked| {
             checked.map_err(|rejection| self.explained(rejection, request, headers, || true))
         })
     }
@@ -238,6 +317,102 @@ impl Verifier {
     /// The application's sign profile, or the gateway's.
     pub fn profile_of<'a>(&'a self, app: &'a App) -> &'a SignProfile {
         app.profile.as_deref().unwrap_or(&self.config.profile)
+    }
+
+    /// Whether the request is judged by a signature in headers.
+    fn is_in_headers(&self, request: SignedRequest<'_, '_>) -> bool {
+        match self.profile_of(request.app).carrier {
+            SignCarrier::Parameters => false,
+            SignCarrier::Headers => true,
+            SignCarrier::Both => {
+                !request.headers.fields.are_absent()
+                    || matches!(request.headers.body, SignedBody::Hashed(_))
+            }
+        }
+    }
+
+    /// The time of a request, from where its signature is.
+    fn time_of(&self, request: SignedRequest<'_, '_>) -> Result<SignTime, Rejection> {
+        match self.is_in_headers(request) {
+            false => read_time(request.params),
+            true => read_head_time(request.headers.fields),
+        }
+    }
+
+    /// Checks what can be checked before a body that is no form is read: a stranger must not make the gateway receive and
+    /// keep large bodies.
+    ///
+    /// # Errors
+    ///
+    /// The application signs parameters alone, which do not cover the body; or the headers are missing or malformed, or the
+    /// time is outside the window.
+    pub(crate) fn check_before_body(
+        &self,
+        app: &App,
+        fields: SignFields<'_>,
+        now: SignTime,
+    ) -> Result<(), Rejection> {
+        if self.profile_of(app).carrier == SignCarrier::Parameters {
+            let hint = Box::new(Slip::BodyUnsigned.into());
+            return Err(Rejection::SignMissing(Some(hint)));
+        }
+        let time = read_head_time(fields)?;
+        self.check_window(time, now)?;
+        match fields.sign {
+            b"" => Err(Rejection::SignMissing(None)),
+            sign => match Sign::from_hex(sign) {
+                Some(_) => Ok(()),
+                None => Err(explain_form(self.profile_of(app)).into()),
+            },
+        }
+    }
+
+    /// Checks the signature in the headers, and returns it.
+    fn check_head(
+        &self,
+        request: SignedRequest<'_, '_>,
+        may_search: impl FnOnce() -> bool,
+    ) -> Result<Sign, Rejection> {
+        let (app, fields) = (request.app, request.headers.fields);
+        let algorithm = self.profile_of(app).header_algorithm();
+        if fields.sign.is_empty() {
+            return Err(Rejection::SignMissing(None));
+        }
+        let head = SignedHead {
+            method: request.method.as_str(),
+            target: request.target.sent,
+            time: fields.time,
+            nonce: fields.nonce,
+        };
+        let body = request.headers.hash();
+        let given = Sign::from_hex(fields.sign);
+        let matches = |key: &AppKey| {
+            given.is_some_and(|given| sign_head(algorithm, key, head, &body).matches(&given))
+        };
+        let previous = app.previous_key.as_ref();
+        let previous = previous.filter(|previous| previous.until >= request.now);
+        if matches(&app.key) || previous.is_some_and(|previous| matches(&previous.key)) {
+            // It was read, or nothing would match.
+            return given.ok_or(Rejection::SignMissing(None));
+        }
+        if !may_search() {
+            return Err(Explanation::from(Slip::NotSearched).into());
+        }
+        let bytes = match request.headers.body {
+            SignedBody::Bytes(bytes) => Some(bytes),
+            SignedBody::Hashed(_) => None,
+        };
+        let keys: Vec<_> = app.keys().collect();
+        let is_weak = keys.iter().any(|key| key.check_strength().is_err());
+        let canonical = (!is_weak).then(|| head.for_client(algorithm, &body, &keys));
+        if let Some(None) = canonical {
+            return Err(Explanation::from(Slip::KeySent).into());
+        }
+        let target = (head, request.target.host);
+        let explanation = explain_head(fields.sign, algorithm, &app.key, target, (&body, bytes));
+        let canonical = canonical.flatten().filter(|_| self.config.shows_canonical);
+        let canonical = canonical.map(|text| Box::new(Canonical(text)));
+        Err(Rejection::SignMismatch(explanation.into(), canonical))
     }
 
     fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {
@@ -328,8 +503,15 @@ impl Verifier {
         let Some((name, hint)) = rejection.missing() else {
             return rejection;
         };
+        let is_in_headers = self.is_in_headers(request);
         let mut params = request.params.iter();
         let misnamed = params.find(|param| means(name, param.key()));
+        if is_in_headers {
+            if hint.is_none() && misnamed.is_some() {
+                *hint = Some(Box::new(Slip::InParameters(name).into()));
+            }
+            return rejection;
+        }
         let is_header = |(field, _): NameAndValue<'_>| {
             let mut words = field.rsplit(|byte| *byte == b'-');
             words.next().is_some_and(|word| means(name, word))
@@ -380,6 +562,15 @@ impl Verifier {
                 quota: None,
             },
         })
+    }
+}
+
+fn read_head_time(fields: SignFields<'_>) -> Result<SignTime, Rejection> {
+    match fields.time {
+        b"" => Err(Rejection::TimeMissing(None)),
+        time => {
+            SignTime::try_from(time).map_err(|error| Rejection::TimeInvalid { slip: error.slip })
+        }
     }
 }
 

@@ -87,6 +87,23 @@ pub trait Client: Send {
         limits: BodyLimits,
     ) -> impl Future<Output = Result<Vec<u8>, Rejection>> + Send;
 
+    /// Reads the whole body piece by piece, as [`read_body`](Self::read_body). Called once, in its place.
+    ///
+    /// # Errors
+    ///
+    /// As there; or the sink's.
+    fn read_pieces(
+        &mut self,
+        expects_continue: bool,
+        limits: BodyLimits,
+        sink: &mut impl BodySink,
+    ) -> impl Future<Output = Result<(), Rejection>> + Send {
+        async move {
+            let body = self.read_body(expects_continue, limits).await?;
+            sink.take(&body).await
+        }
+    }
+
     /// Ready once the client has disconnected; must not be polled again after that.
     fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
@@ -117,13 +134,34 @@ pub trait Client: Send {
     ) -> impl Future<Output = Result<(), Disconnected>> + Send;
 }
 
+/// Bytes of a body that is no form, beyond which it does not stay in memory.
+pub(crate) const PIECE: usize = 64 * 1024;
+
+/// Takes the pieces of a body as they arrive.
+pub trait BodySink: Send {
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    ///
+    /// It has no room.
+    fn take(&mut self, piece: &[u8]) -> impl Future<Output = Result<(), Rejection>> + Send;
+}
+
+/// A body in memory, whose limit is the reader's.
+impl BodySink for Vec<u8> {
+    async fn take(&mut self, piece: &[u8]) -> Result<(), Rejection> {
+        self.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
 /// Limits of a request's body.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
     /// Bytes, once decoded.
     pub bytes: usize,
-    /// Timeout for the whole body.
-    pub timeout: Duration,
+    /// Timeout for the whole body; `None`: only the rate bounds it.
+    pub timeout: Option<Duration>,
     /// Smallest rate at which it must arrive, in bytes per second.
     pub(crate) min_rate: NonZeroU32,
 }

@@ -1,6 +1,6 @@
 //! The reasons to reject a request: one closed list, with whose error each is.
 
-use std::{borrow::Cow, error::Error as StdError, time::Duration};
+use std::{borrow::Cow, error::Error as StdError, io, time::Duration};
 
 use signpost_kit::limits::{Exceeded, Quota};
 use signpost_protocol::{
@@ -17,7 +17,7 @@ use signpost_protocol::{
     text::text,
 };
 
-use crate::request::quotas::RequestLimit;
+use crate::request::{Methods, quotas::RequestLimit};
 
 type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -198,7 +198,9 @@ rejections! {
     #[error("the method is none of {allowed}")]
     MethodNotAllowed {
         /// The methods that are.
-        allowed: &'static str,
+        allowed: Methods,
+        /// Whether other paths accept others.
+        is_of_path: bool,
     };
     /// Client error: a request by plain HTTP that shows a signature, a credential or a form to the network.
     #[error("a signature, a credential or a form by plain HTTP")]
@@ -215,9 +217,12 @@ rejections! {
     /// Client error: a GET with a body.
     #[error("a GET with a body")]
     BodyNotAllowed;
-    /// Client error: not a form, another charset, or a content encoding.
-    #[error("the body is not a UTF-8 form")]
-    ContentTypeUnsupported;
+    /// Client error: not a form, another charset, or a content encoding; or another kind than the path accepts.
+    #[error("the body is not of a kind that is accepted")]
+    ContentTypeUnsupported {
+        /// What is accepted beside forms.
+        beside: Option<&'static str>,
+    };
     /// Client error: the body is too large.
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge {
@@ -281,6 +286,12 @@ rejections! {
         /// What the limit leaves, if the response says so.
         quota: Option<Quota>,
     };
+    /// Client error: header, host and path name different versions.
+    #[error("the request names two versions")]
+    VersionContradictory {
+        /// The version that host or path names.
+        placed: Box<str>,
+    };
     /// Client error: an unknown version.
     #[error("unknown version")]
     VersionUnknown {
@@ -319,6 +330,9 @@ rejections! {
         /// The cause, for the log. It contains nothing of the request.
         why: String,
     };
+    /// The bodies of all requests, or of the client's network, have all the room that there is; or the folder's error.
+    #[error("there is no room for the body")]
+    SpoolFull(#[source] Option<Box<io::Error>>);
     /// Server error: every address of the backend is ejected or unhealthy, or none is known.
     #[error("no address of {backend} is healthy")]
     NoHealthyBackend {
@@ -438,7 +452,7 @@ impl Rejection {
                 Some(FailureKind::Backend)
             }
             Self::BackendTimeout => Some(FailureKind::BackendTimeout),
-            Self::Internal(_) => Some(FailureKind::Internal),
+            Self::Internal(_) | Self::SpoolFull(Some(_)) => Some(FailureKind::Internal),
             _ => None,
         }
     }

@@ -14,6 +14,8 @@ families! {
     KEYS = "signpost_rate_limit_keys", Gauge, ["limit"],
         "Keys that have used tokens: client networks, applications, or either on a path; up to 65,536 of each limit. \
          The replay memory has none.";
+    BODIES = "signpost_body_bytes", Gauge, ["where"],
+        "Room that bodies other than forms have taken: memory, in pieces of 64 KiB, and spool, in pieces of 1 MiB.";
 }
 
 /// Writes the families.
@@ -27,6 +29,8 @@ pub(super) fn write(gateway: &Gateway, scrape: &mut Scrape<'_>) -> fmt::Result {
         ([limit.as_str()], keys as u64)
     });
     scrape.numbers(KEYS, keys)?;
+    let [spool, memory] = gateway.policy.spool.taken();
+    scrape.numbers(BODIES, [(["memory"], memory), (["spool"], spool)])?;
     let applications = gateway.policy.apps.cache_status();
     let accounts = gateway.state.accounts.get();
     let accounts = accounts.map(|accounts| accounts.directory.cache_status());

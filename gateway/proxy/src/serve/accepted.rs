@@ -5,17 +5,18 @@ use std::sync::Arc;
 use signpost_protocol::request_id::RequestId;
 
 use crate::{
-    config::{AccountCheck, Changes},
+    config::{AccountCheck, Changes, SignConfig},
     directory::apps::App,
+    limits::spool::Body,
     observe::outcome::Learnt,
     phases::{
         admit::Admitted,
         backend_headers::{Identified, To, write_backend_headers, write_request_line},
-        bridge::BridgedRequest,
+        bridge::{Bridged, BridgedRequest, changed, without_signature},
         identify_account::RequestAccount,
         route::{Route, RoutedRequest},
     },
-    request::{Head, Method, ids::RequestIds, quotas::Quotas},
+    request::{Head, Method, Target, ids::RequestIds, quotas::Quotas, rejection::Rejection},
     upstream::backend::exchange::BackendRequest,
 };
 
@@ -30,34 +31,61 @@ pub struct Accepted<'h> {
     pub(super) quotas: Quotas,
 }
 
-/// What a backend gets of a request, beside its head: what was verified, or what a bridge made of that.
-pub(super) enum Outgoing {
-    /// The form as it was verified; the target is the head's.
-    Verified(Vec<u8>),
-    /// Another target and form.
-    Bridged(Box<BridgedRequest>),
+/// What a backend gets of a request, beside its head.
+pub(super) struct Outgoing {
+    /// The target, if it is another one than the client's.
+    target: Option<Box<str>>,
+    body: Body,
+    /// What a bridge changed.
+    bridged: Option<Bridged>,
 }
 
 impl Outgoing {
-    /// What a bridge made of a request, or the form of one that takes none.
-    pub(super) fn new(form: Vec<u8>, bridged: Option<Box<BridgedRequest>>) -> Self {
-        match bridged {
-            None => Self::Verified(form),
-            Some(bridged) => Self::Bridged(bridged),
+    /// What was verified, or what a bridge, the version's prefix and `strip_sign` make of that.
+    ///
+    /// # Errors
+    ///
+    /// As of [`changed`].
+    pub(super) fn new(
+        routed: &RoutedRequest,
+        method: Method,
+        target: Target<'_>,
+        body: Body,
+        sign: &SignConfig,
+    ) -> Result<Self, Rejection> {
+        if routed.route().is_bridged() {
+            let changed = changed(routed, method, target, body.form(), sign)?;
+            return Ok(Self::changed(changed, body));
         }
+        let strips = routed.strips_sign();
+        let (target, body) = match (strips, target.prefix) {
+            (false, 0) => (None, body),
+            (false, _) => (Some(target.at_backend(target.query)), body),
+            (true, _) => {
+                let (query, form) = without_signature(target.query, body.form());
+                let body = match body {
+                    Body::Form(_) => Body::Form(form),
+                    other => other,
+                };
+                (Some(target.at_backend(&query)), body)
+            }
+        };
+        Ok(Self {
+            target: target.map(Box::from),
+            body,
+            bridged: None,
+        })
     }
 
-    pub(super) fn form(&self) -> &[u8] {
-        match self {
-            Self::Verified(form) => form,
-            Self::Bridged(bridged) => &bridged.form,
-        }
-    }
-
-    fn bridged(&self) -> Option<&BridgedRequest> {
-        match self {
-            Self::Verified(_) => None,
-            Self::Bridged(bridged) => Some(bridged),
+    /// What a bridge made of a request. A body that is no form passes as it is.
+    fn changed(changed: BridgedRequest, body: Body) -> Self {
+        Self {
+            target: Some(changed.target.into()),
+            body: match body {
+                Body::Form(_) => Body::Form(changed.form),
+                other => other,
+            },
+            bridged: Some(changed.bridged),
         }
     }
 }
@@ -92,18 +120,25 @@ impl Accepted<'_> {
 
     /// The changes that its response may need, if it takes a bridge.
     pub(super) fn response_changes(&self) -> Option<&Arc<Changes>> {
-        let bridged = self.outgoing.bridged();
+        let bridged = self.outgoing.bridged.as_ref();
         // The version's changes alone do not decide: on a route of its own, no bridge touches request and response.
         let _ = bridged.filter(|bridged| bridged.changes_response)?;
         self.route().version.changes()
+    }
+
+    /// The body that its backend gets.
+    pub(super) const fn body(&self) -> &Body {
+        &self.outgoing.body
     }
 
     /// The request to its backend, with this head.
     pub(super) fn backend_request<'a>(&'a self, head: &'a [u8]) -> BackendRequest<'a> {
         BackendRequest {
             head,
-            form: self.outgoing.form(),
-            is_get: self.admitted.method == Method::Get,
+            body: self.body().in_memory(),
+            spooled: self.body().spooled(),
+            method: self.method(),
+            response: self.route().rules().response,
         }
     }
 
@@ -111,25 +146,34 @@ impl Accepted<'_> {
     #[must_use]
     pub fn backend_head(&self, id: &RequestId, ids: &RequestIds) -> Vec<u8> {
         let to = To::route(self.route());
-        let mut head = self.head_without_end(to, self.outgoing.bridged(), id, ids);
+        let mut head = self.head_without_end(to, None, id, ids);
         head.extend_from_slice(b"\r\n");
         head
     }
 
-    /// The head for a backend without its closing empty line, of the request as it is or as a bridge made it.
+    /// The head for a backend without its closing empty line, of the request as it is or as a bridge made it for a copy.
     pub(super) fn head_without_end(
         &self,
         to: To<'_>,
-        bridged: Option<&BridgedRequest>,
+        copy: Option<&BridgedRequest>,
         id: &RequestId,
         ids: &RequestIds,
     ) -> Vec<u8> {
         let mut out = Vec::new();
-        let target = bridged.map(|bridged| &*bridged.target);
-        let form = bridged.map_or(self.outgoing.form(), |bridged| &bridged.form);
-        write_request_line(self.head, target, form, &mut out);
+        let target = copy.map(|copy| &*copy.target);
+        let target = target.or(self.outgoing.target.as_deref());
+        let length = match (copy, self.body()) {
+            (Some(copy), Body::Form(_)) => copy.form.len() as u64,
+            (_, body) => body.length(),
+        };
+        write_request_line(self.head, target, (self.method(), length), &mut out);
         // A copy may go to a backend that asks for no account, and must not learn of one.
         let account = self.account.account();
+        let bridged = match copy {
+            Some(copy) => Some(&copy.bridged),
+            None if to.copy_of.is_none() => self.outgoing.bridged.as_ref(),
+            None => None,
+        };
         let identified = Identified {
             routed: &self.routed,
             to,

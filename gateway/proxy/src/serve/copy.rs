@@ -7,6 +7,7 @@ use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
     config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
+    limits::spool::Body,
     phases::{
         backend_headers::To,
         bridge::{BridgedRequest, changed},
@@ -38,8 +39,9 @@ pub(super) fn choose(gateway: &Gateway, accepted: &Accepted<'_>, path: &str) -> 
     let entry = shadow.entry(method, path)?;
     let changes = route.version.changes();
     let is_callback = accepted.routed.verified().callback().is_some();
+    let is_large = accepted.body().spooled().is_some();
     let is_beside = changes.is_some() && route.backend().name.kind() == BackendKind::Route;
-    if is_callback || is_beside || !is_chosen(shadow.per_million) {
+    if is_callback || is_large || is_beside || !is_chosen(shadow.per_million) {
         return None;
     }
     // Taken last: a request that chance leaves out must neither occupy a place nor count as dropped.
@@ -133,7 +135,7 @@ fn copy_to_other(
 ) -> Result<(CopyRequest, Option<GivenCredential>), NotCopied> {
     let (method, target) = (accepted.method(), request.target);
     let changes = accepted.route().version.changes();
-    let (form, sign) = (accepted.outgoing.form(), gateway.policy.verifier.config());
+    let (form, sign) = (accepted.body().form(), gateway.policy.verifier.config());
     let change = |_| changed(&accepted.routed, method, target, form, sign);
     // First: that a change does not apply to a request counts, whatever its response was.
     let bridged = changes.map(change).transpose()?;
@@ -202,14 +204,17 @@ fn copy_request(
         version: version.name(),
         copy_of: Some(accepted.route().version.name()),
     };
-    let form = bridged.map_or(accepted.outgoing.form(), |bridged| &bridged.form);
+    let body = match (bridged, accepted.body()) {
+        (Some(bridged), Body::Form(_)) => &bridged.form,
+        (_, body) => body.in_memory(),
+    };
     let target = gateway.policy.backends.target(backend);
     CopyRequest {
         // Without the empty line: an account that is still to be looked up is appended.
         headers: accepted.head_without_end(to, bridged, &request.id, &gateway.state.ids),
         id: request.id,
-        form: form.to_vec(),
-        is_get: accepted.method() == Method::Get,
+        body: body.to_vec(),
+        method: accepted.method(),
         backend: Arc::clone(backend),
         balancer: target.balancer.as_ref().map(Arc::clone),
         fixed: Arc::clone(&target.fixed),

@@ -4,26 +4,27 @@
 use std::{net::Ipv4Addr, sync::Arc};
 
 use serde::Serialize;
-use signpost_protocol::param::Params;
+use signpost_protocol::{param::Params, sign::BodyHash};
 
 use super::{
     Gateway,
-    receive::{choose_route, find_app, read_form, refuse_upgrade},
+    accepted::Outgoing,
+    receive::{choose_route, find_app, judge, read_form, refuse_upgrade, wanted},
     request::Received,
 };
 use crate::{
     config::AccountCheck,
     directory::apps::App,
+    limits::spool::Body,
     phases::{
-        admit::{Admitted, AppHeader, admit},
-        bridge::bridge,
+        admit::{Admitted, AppHeader, BodyKind, admit},
         callback::match_callback,
         cors::is_preflight,
         identify_account::identify_account,
         origin::Peer,
         own_page::match_own_page,
         read_params::read_params,
-        verify::{VerifiedRequest, Verifier},
+        verify::{HeaderSign, SignedBody, VerifiedRequest, Verifier},
     },
     request::{
         Head,
@@ -106,22 +107,23 @@ pub(crate) async fn examine<C: Client>(
         return examined.add(StepName::Request, Ok(()));
     }
     let admitted = admit_and_end(gateway, head, &peer, &mut request, client).await;
-    let admitted = examined.add(StepName::Request, admitted)?;
+    let mut admitted = examined.add(StepName::Request, admitted)?;
     let sign = policy.verifier.config();
     let verified = match match_callback(admitted.method, head.body(), target, head, sign) {
         Ok(None) => {
             let app = app_of(gateway, &admitted, assumed, &mut request, examined).await?;
-            let form = match admitted.must_be_empty {
-                true => Ok(Vec::new()),
-                false => read_form(gateway, &admitted, &mut request, client).await,
-            };
-            verify(gateway, app, &admitted, head, form, examined)?
+            let judged = judge(gateway, &app, &mut admitted, &request);
+            if let Err(rejection) = judged {
+                return examined.add(StepName::Request, Err(rejection));
+            }
+            let body = read(gateway, &admitted, &mut request, client).await;
+            verify(gateway, app, &admitted, head, body, examined)?
         }
         callback => policy
             .verifier
             .pass_callback(examined.add(StepName::Callback, callback)??),
     };
-    follow_route(gateway, verified, &admitted, head, examined).await
+    follow_route(gateway, verified, &admitted, &request, examined).await
 }
 
 /// The steps behind the verification.
@@ -129,12 +131,12 @@ async fn follow_route(
     gateway: &Gateway,
     verified: VerifiedRequest,
     admitted: &Admitted<'_>,
-    head: &Head,
+    request: &Received<'_, Head>,
     examined: &mut Examined,
 ) -> Option<()> {
-    let target = head.target();
+    let (head, target) = (request.headers, request.target);
     let now = || gateway.state.clock.now();
-    let routed = choose_route(gateway, verified, admitted, target, now);
+    let routed = choose_route(gateway, verified, wanted(admitted, request), now);
     let routed = routed.map_err(|rejected| rejected.rejection);
     let routed = examined.add(StepName::Route, routed)?;
     if routed.route().backend().account.check != AccountCheck::None {
@@ -144,16 +146,27 @@ async fn follow_route(
             examined.add(StepName::Account, account)?;
         }
     }
-    let form = examined.form.as_deref().unwrap_or_default();
-    match bridge(
-        &routed,
-        admitted.method,
-        target,
-        form,
-        gateway.policy.verifier.config(),
-    ) {
+    let form = examined.form.clone().unwrap_or_default();
+    let sign = gateway.policy.verifier.config();
+    match Outgoing::new(&routed, admitted.method, target, Body::Form(form), sign) {
         Ok(_) => Some(()),
         Err(rejection) => examined.add(StepName::Route, Err(rejection)),
+    }
+}
+
+/// Reads the body, of which a form is told apart.
+async fn read<C: Client>(
+    gateway: &Gateway,
+    admitted: &Admitted<'_>,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) -> Result<(Vec<u8>, bool), Rejection> {
+    match admitted.body {
+        BodyKind::Empty => Ok((Vec::new(), true)),
+        BodyKind::Other(_) => Ok((read_form(gateway, admitted, request, client).await?, false)),
+        BodyKind::None | BodyKind::Form | BodyKind::Unjudged(_) => {
+            Ok((read_form(gateway, admitted, request, client).await?, true))
+        }
     }
 }
 
@@ -168,7 +181,7 @@ async fn admit_and_end<'h, C: Client>(
     let rules = &gateway.policy.rules.admission;
     let admitted = admit(head.method(), head, head.body(), peer, rules)?;
     refuse_upgrade(&admitted, request.protocol)?;
-    if admitted.must_be_empty {
+    if admitted.body.must_be_empty() {
         read_form(gateway, &admitted, request, client).await?;
     }
     Ok(admitted)
@@ -197,12 +210,12 @@ fn verify(
     app: Arc<App>,
     admitted: &Admitted<'_>,
     head: &Head,
-    form: Result<Vec<u8>, Rejection>,
+    body: Result<(Vec<u8>, bool), Rejection>,
     examined: &mut Examined,
 ) -> Option<VerifiedRequest> {
     let (policy, method, target) = (&gateway.policy, admitted.method, head.target());
-    let form = match form {
-        Ok(form) => form,
+    let (body, is_form) = match body {
+        Ok(body) => body,
         // A client that waits for its response does not close the connection here.
         Err(Rejection::ClientDisconnected) => {
             let limit = policy.bounds.timeouts.body;
@@ -211,17 +224,33 @@ fn verify(
         Err(rejection) => return examined.add(StepName::Params, Err(rejection)),
     };
     let mut params = Params::default();
-    let filled = read_params(&mut params, target, &form, &policy.bounds.requests);
+    let form = if is_form { &body[..] } else { b"" };
+    let filled = read_params(&mut params, target, form, &policy.bounds.requests);
     examined.add(StepName::Params, filled)?;
-    examined.form = Some(form.clone());
+    examined.form = Some(form.to_vec());
     let now = gateway.state.clock.now().into();
     // With a memory of its own: the gateway's must not know a signature that was only examined.
     let verifier = Verifier::new(policy.verifier.config().clone());
-    if params.is_empty() {
-        let verified = verifier.verify(app, method, target, &params, head, now);
+    let hash = BodyHash::of(&body);
+    let in_headers = HeaderSign {
+        fields: admitted.signed,
+        body: match is_form {
+            true => SignedBody::Bytes(&body),
+            false => SignedBody::Hashed(&hash),
+        },
+    };
+    if !is_form
+        && let Err(rejection) = verifier.check_before_body(&app, admitted.signed, now)
+        && !matches!(rejection, Rejection::TimeOutOfWindow { .. })
+    {
+        return examined.add(StepName::Sign, Err(rejection));
+    }
+    let headers = (head, in_headers);
+    if params.is_empty() && is_form && body.is_empty() && admitted.signed.are_absent() {
+        let verified = verifier.verify(app, method, target, &params, headers, now);
         return examined.add(StepName::Sign, verified);
     }
-    let [time, sign] = verifier.examine(&app, method, target, &params, head, now);
+    let [time, sign] = verifier.examine(&app, method, target, &params, headers, now);
     // What follows does not depend on the request's age: it is verified at its own time.
     let at = match &time {
         Err(Rejection::TimeOutOfWindow { time, .. }) => *time,
@@ -229,5 +258,7 @@ fn verify(
     };
     examined.add(StepName::Time, time);
     examined.add(StepName::Sign, sign)?;
-    verifier.verify(app, method, target, &params, head, at).ok()
+    verifier
+        .verify(app, method, target, &params, headers, at)
+        .ok()
 }

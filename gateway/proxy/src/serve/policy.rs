@@ -21,6 +21,7 @@ use super::{
 use crate::{
     config::{Applications, Config, ConnectionLimits, Limits, ResponseHeaders, Timeouts},
     directory::apps::directory::AppDirectory,
+    limits::spool::Spool,
     phases::{
         admit::AdmissionRules, cors::CorsRules, error_format::ErrorFormatRules,
         limit::RequestLimiter, origin::Peer, verify::Verifier,
@@ -60,6 +61,8 @@ pub struct Policy {
     pub listeners: Vec<Arc<Listener>>,
     /// Limits and durations.
     pub bounds: Bounds,
+    /// Where large bodies wait.
+    pub(crate) spool: Arc<Spool>,
     /// What is recorded of requests.
     pub recording: Recording,
 }
@@ -127,6 +130,13 @@ impl Policy {
             tracer: Tracer::new(&config.tracing, SERVICE, &state.records.spans, tracer),
         };
         let rules = Rules::new(&config);
+        let (folder, bytes) = (&*config.spool.folder, config.spool.bytes);
+        let spool = before.map(|before| &before.spool);
+        // Its room outlives a configuration, unless that has another folder.
+        let spool = match spool.filter(|spool| spool.is(folder, bytes)) {
+            Some(spool) => Arc::clone(spool),
+            None => Arc::new(Spool::new(folder, bytes)),
+        };
         let before_backends = before.map(|before| &before.backends);
         let backends = Backends::new(config.versions, &config.timeouts, metrics, before_backends);
         // Balancers that are new know nothing of what operators have drained.
@@ -146,6 +156,7 @@ impl Policy {
                 timeouts: config.timeouts,
                 shutdown: config.shutdown,
             },
+            spool,
             recording,
         })
     }

@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Instant};
 
 use signpost_kit::clock::Timestamp;
-use signpost_protocol::param::Params;
+use signpost_protocol::{param::Params, sign::BodyHash};
 
 use super::{
     Gateway,
@@ -11,27 +11,27 @@ use super::{
     request::Received,
 };
 use crate::{
-    config::{AccountCheck, Backend},
+    config::{AccountCheck, Backend, Bodies},
     directory::apps::App,
+    limits::spool::Body,
     observe::{
         outcome::Learnt,
         spans::{RequestSpans, Step, samples},
     },
     phases::{
-        admit::{Admitted, AppHeader, admit, refused_body},
-        bridge::bridge,
+        admit::{Admitted, AppHeader, BodyKind, admit, check_body, refused_body},
         callback::match_callback,
         identify_account::{RequestAccount, identify_account},
         identify_app::identify_app,
         limit::is_unsigned,
         origin::{Peer, client_address},
         read_params::read_params,
-        route::{Route, RoutedRequest, Unrouted, Wanted, route},
-        verify::VerifiedRequest,
+        route::{Route, RoutedRequest, Unrouted, Wanted, route, rules_of},
+        verify::{HeaderSign, SignedBody, VerifiedRequest},
     },
     request::{
-        Head, Target,
-        client::{BodyLimits, Client},
+        Head,
+        client::{BodyLimits, Client, PIECE},
         quotas::Quotas,
         rejection::Rejection,
     },
@@ -55,18 +55,18 @@ pub async fn receive<'h, C: Client>(
     request.client = admitted.origin.client;
     refuse_upgrade(&admitted, request.protocol)?;
     // Here, not with the form below: CONTRACT 7 judges such a body in step 5, before the application.
-    if admitted.must_be_empty {
+    if admitted.body.must_be_empty() {
         // Boxed: a connection has no room for what it rarely needs.
         Box::pin(read_form(gateway, &admitted, request, client)).await?;
     }
     let sign = verifier.config();
     let callback = match_callback(admitted.method, head.body(), target, head, sign)?;
-    let (verified, form, now) = match callback {
-        Some(callback) => (verifier.pass_callback(callback), Vec::new(), None),
+    let (verified, body, now) = match callback {
+        Some(callback) => (verifier.pass_callback(callback), Body::default(), None),
         None => {
-            let (verified, form, now) =
-                find_and_verify(gateway, &admitted, request, client).await?;
-            (verified, form, Some(now))
+            let (verified, body, now) =
+                find_and_verify(gateway, &mut admitted, request, client).await?;
+            (verified, body, Some(now))
         }
     };
     // Not before the signature is verified: anyone could otherwise use up an application's limit.
@@ -74,48 +74,144 @@ pub async fn receive<'h, C: Client>(
     let quotas = quotas.map_err(|rejection| Rejected::verified(&verified, rejection))?;
     // A callback has read no clock so far, and needs one only if its version has a life cycle.
     let now = || now.unwrap_or_else(|| clock.now());
-    let routed = choose_route(gateway, verified, &admitted, target, now);
+    let wanted = wanted(&admitted, request);
+    let routed = choose_route(gateway, verified, wanted, now);
     let routed = routed.map_err(|rejected| rejected.with(quotas))?;
     let account = find_account(gateway, &routed, &admitted, now, request).await;
     let account = account.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     // Changes come last: signature, route and account are about the request as the client sent it.
-    let bridged = bridge(&routed, admitted.method, target, &form, sign);
-    let bridged = bridged.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
+    let outgoing = Outgoing::new(&routed, admitted.method, target, body, sign);
+    let outgoing =
+        outgoing.map_err(|rejection| Rejected::routed(&routed, rejection).with(quotas))?;
     Ok(Accepted {
         head,
         routed,
         account,
         admitted,
-        outgoing: Outgoing::new(form, bridged),
+        outgoing,
         quotas,
     })
 }
 
-/// Finds the application, reads the form and verifies the request. Also returns when it was verified.
-async fn find_and_verify<C: Client>(
+/// Finds the application, reads the body and verifies the request. Also returns when it was verified.
+async fn find_and_verify<'h, C: Client>(
     gateway: &Gateway,
-    admitted: &Admitted<'_>,
-    request: &mut Received<'_, Head>,
+    admitted: &mut Admitted<'h>,
+    request: &mut Received<'h, Head>,
     client: &mut C,
-) -> Result<(VerifiedRequest, Vec<u8>, Timestamp), Box<Rejected>> {
+) -> Result<(VerifiedRequest, Body, Timestamp), Box<Rejected>> {
     let app = find_app(gateway, admitted.app, request).await?;
     let claimed = |rejection| Rejected::by_claimed(&app, rejection);
-    // Also if the head announces no body: over HTTP/2, one may follow nevertheless, and is rejected.
-    let form = match admitted.must_be_empty {
-        true => Ok(Vec::new()),
-        false => read_form(gateway, admitted, request, client).await,
+    judge(gateway, &app, admitted, request).map_err(claimed)?;
+    let (body, hash) = match admitted.body {
+        BodyKind::Other(limit) => {
+            // Boxed, as above.
+            let body = read_other(gateway, &app, admitted, limit, request, client);
+            Box::pin(body).await.map_err(claimed)?
+        }
+        // Was read above.
+        BodyKind::Empty => (Body::default(), None),
+        // Also if the head announces no body: over HTTP/2, one may follow nevertheless, and is rejected.
+        BodyKind::None | BodyKind::Form | BodyKind::Unjudged(_) => {
+            let form = read_form(gateway, admitted, request, client).await;
+            (Body::Form(form.map_err(claimed)?), None)
+        }
     };
-    let form = form.map_err(claimed)?;
     // Read once: what verifies, routes and checks the account must not disagree about an edge.
     let now = gateway.state.clock.now();
-    match verify(gateway, admitted, &app, &form, now, request) {
-        Ok(verified) => Ok((verified, form, now)),
+    match verify(
+        gateway,
+        admitted,
+        &app,
+        (&body, hash.as_ref()),
+        now,
+        request,
+    ) {
+        Ok(verified) => Ok((verified, body, now)),
         Err(rejection) => {
             let mut rejected = claimed(rejection);
-            rejected.form = form;
+            if let Body::Form(form) = body {
+                rejected.form = form;
+            }
             Err(rejected)
         }
     }
+}
+
+/// Judges method and body by what the version and the path take, if these differ.
+///
+/// # Errors
+///
+/// They take another method, or another kind of body, or a smaller one.
+pub(super) fn judge<'h>(
+    gateway: &Gateway,
+    app: &Arc<App>,
+    admitted: &mut Admitted<'h>,
+    request: &Received<'h, Head>,
+) -> Result<(), Rejection> {
+    let policy = &gateway.policy;
+    if !policy.rules.admission.varies {
+        return Ok(());
+    }
+    let now = || gateway.state.clock.now();
+    let versions = &policy.backends.versions;
+    let rules = rules_of(app, wanted(admitted, request), versions, now);
+    if !rules.methods.has(admitted.method) {
+        return Err(Rejection::MethodNotAllowed {
+            allowed: rules.methods,
+            is_of_path: true,
+        });
+    }
+    if let BodyKind::Unjudged(body_type) = admitted.body {
+        let declared = (request.headers.body(), admitted.expects_continue);
+        let limits = (rules, policy.bounds.requests.body);
+        admitted.body = check_body(admitted.method, declared, body_type, limits)?;
+    }
+    Ok(())
+}
+
+/// What the route of a request depends on.
+pub(super) fn wanted<'r>(admitted: &Admitted<'r>, request: &Received<'r, Head>) -> Wanted<'r> {
+    Wanted {
+        version: admitted.version,
+        placed: request.placed,
+        method: admitted.method,
+        target: request.target,
+        client: admitted.origin.client,
+    }
+}
+
+/// Reads a body that is no form.
+async fn read_other<C: Client>(
+    gateway: &Gateway,
+    app: &App,
+    admitted: &Admitted<'_>,
+    limit: u64,
+    request: &mut Received<'_, Head>,
+    client: &mut C,
+) -> Result<(Body, Option<BodyHash>), Rejection> {
+    let policy = &gateway.policy;
+    let now = gateway.state.clock.now().into();
+    let verifier = &policy.verifier;
+    verifier.check_before_body(app, admitted.signed, now)?;
+    let limits = BodyLimits {
+        bytes: usize::try_from(limit).unwrap_or(usize::MAX),
+        // A large one takes as long as its rate needs.
+        timeout: (limit <= PIECE as u64).then_some(policy.bounds.timeouts.body),
+        min_rate: policy.bounds.connections.min_rate,
+    };
+    let body = async {
+        let mut receiving = policy.spool.begin(admitted.origin.client, true);
+        let expects_continue = admitted.expects_continue;
+        client
+            .read_pieces(expects_continue, limits, &mut receiving)
+            .await?;
+        receiving.finish().await
+    };
+    // As for a form.
+    let body = pin!(body);
+    let body = pin!(gateway.state.drain.cut_off(body));
+    request.timing.wait_for_form(body).await
 }
 
 /// Checks the limits of client addresses, then admits the request. CONTRACT 7: the limits come after the method, and before
@@ -188,39 +284,45 @@ pub(super) async fn read_form<C: Client>(
 ) -> Result<Vec<u8>, Rejection> {
     let bounds = &gateway.policy.bounds;
     let limits = BodyLimits {
-        bytes: if admitted.must_be_empty {
+        bytes: if admitted.body.must_be_empty() {
             0
         } else {
             bounds.requests.body
         },
-        timeout: bounds.timeouts.body,
+        timeout: Some(bounds.timeouts.body),
         min_rate: bounds.connections.min_rate,
     };
     let form = pin!(client.read_body(admitted.expects_continue, limits));
     // A stop does not wait for a form that arrives slowly: nothing of the request was forwarded.
     let form = pin!(gateway.state.drain.cut_off(form));
     match request.timing.wait_for_form(form).await {
-        Err(Rejection::BodyTooLarge { .. }) if admitted.must_be_empty => {
-            Err(refused_body(admitted.method))
+        Err(Rejection::BodyTooLarge { .. }) if admitted.body.must_be_empty() => {
+            Err(refused_body(admitted.method, Bodies::Form))
         }
         form => form,
     }
 }
 
-/// Verifies the parameters of target and form.
+/// Verifies the parameters of target and form, or headers and body.
 fn verify(
     gateway: &Gateway,
     admitted: &Admitted<'_>,
     app: &Arc<App>,
-    form: &[u8],
+    (body, hash): (&Body, Option<&BodyHash>),
     now: Timestamp,
     request: &mut Received<'_, Head>,
 ) -> Result<VerifiedRequest, Rejection> {
     let (policy, target) = (&gateway.policy, request.target);
     request.timing.begin_step(Step::Verify);
     let mut params = Params::default();
+    let form = body.form();
     read_params(&mut params, target, form, &policy.bounds.requests)?;
     let (app, method, headers) = (Arc::clone(app), admitted.method, request.headers);
+    let in_headers = HeaderSign {
+        fields: admitted.signed,
+        body: hash.map_or(SignedBody::Bytes(form), SignedBody::Hashed),
+    };
+    let headers = (headers, in_headers);
     let verifier = &policy.verifier;
     let verified = verifier.verify(app, method, target, &params, headers, now.into())?;
     request.timing.end_step();
@@ -245,16 +347,9 @@ fn count_app(
 pub(super) fn choose_route(
     gateway: &Gateway,
     verified: VerifiedRequest,
-    admitted: &Admitted<'_>,
-    target: Target<'_>,
+    wanted: Wanted<'_>,
     now: impl Fn() -> Timestamp,
 ) -> Result<RoutedRequest, Box<Rejected>> {
-    let wanted = Wanted {
-        version: admitted.version,
-        method: admitted.method,
-        target,
-        client: admitted.origin.client,
-    };
     let backends = &gateway.policy.backends;
     let is_available = |backend: &Backend| backends.target(backend).is_available();
     let routed = route(verified, wanted, &backends.versions, now, is_available);

@@ -50,9 +50,11 @@ pub(super) async fn relay_response<C: Client>(
         &response,
     )?;
     begin_response(gateway, request, accepted, &response, client, sent).map_err(failed)?;
-    let idle_seconds = accepted.route().backend().upstream.idle_seconds;
+    let route = accepted.route();
+    let idle_seconds = route.backend().upstream.idle_seconds;
+    let timeout = route.rules().stream.or(route.rules().response);
     let backends = &gateway.policy.backends.client;
-    let relayed = backends.relay(response, idle_seconds, client, &mut sent.size);
+    let relayed = backends.relay(response, (idle_seconds, timeout), client, &mut sent.size);
     relayed.await.map_err(failed)
 }
 

@@ -12,6 +12,7 @@ use signpost_protocol::request_id::RequestId;
 
 use super::Gateway;
 use crate::{
+    config::Placed,
     observe::{
         outcome::{Learnt, Outcome, Sent, Times},
         spans::{RequestSpans, Step},
@@ -24,6 +25,8 @@ use crate::{
 pub struct Received<'r, H> {
     pub(super) method: &'r [u8],
     pub(super) target: Target<'r>,
+    /// The versions that host and path name.
+    pub(super) placed: Placed,
     pub(super) headers: &'r H,
     /// The gateway's id, or a trusted proxy's.
     pub(super) id: RequestId,
@@ -55,9 +58,15 @@ impl<'r, H: Headers> Received<'r, H> {
         peer: &'r Peer,
         protocol: &'static str,
     ) -> Self {
+        let (mut target, places) = (target, &gateway.policy.backends.versions.places);
+        let placed = match places.is_empty() {
+            true => Placed::default(),
+            false => places.find(&mut target),
+        };
         Self {
             method,
             target,
+            placed,
             headers,
             id: gateway.state.ids.next(),
             client: peer.address(),

@@ -21,7 +21,7 @@ use crate::{
         route::Route,
     },
     request::{
-        BodyLength, Head, Headers, RawHeaders, Target,
+        BodyLength, Head, Headers, Method, Methods, RawHeaders, Target,
         client::{Client, ResponseHead},
         quotas::Quotas,
         rejection::Rejection,
@@ -41,8 +41,10 @@ pub(super) async fn serve_challenge<C: Client>(
     let content = async {
         count_unsigned(gateway, peer, request)?;
         if !matches!(request.method, b"GET" | b"HEAD") {
-            let allowed = "GET, HEAD";
-            return Err(Rejection::MethodNotAllowed { allowed });
+            return Err(Rejection::MethodNotAllowed {
+                allowed: Methods::of(&[Method::Get, Method::Head]),
+                is_of_path: true,
+            });
         }
         gateway.state.challenge_reads.read(webroot, name).await
     };

@@ -17,6 +17,7 @@ use crate::{
     config::{Backend, Timeouts},
     directory::apps::App,
     request::{
+        Method,
         client::{BodyLimits, Client, Disconnected, ResponseHead},
         recorder::{Keep, Recorder, WholeResponse},
         rejection::Rejection,
@@ -41,10 +42,10 @@ pub struct CopyRequest {
     pub headers: Vec<u8>,
     /// The request's id, which a response may have to echo.
     pub id: RequestId,
-    /// The form.
-    pub form: Vec<u8>,
-    /// Whether it is a GET.
-    pub is_get: bool,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Its method.
+    pub method: Method,
     /// The backend.
     pub backend: Arc<Backend>,
     /// Chooses among its addresses; `None` if it has one fixed address.
@@ -95,8 +96,8 @@ impl CopyClient {
         let CopyRequest {
             headers,
             id,
-            form,
-            is_get,
+            body,
+            method,
             backend,
             balancer,
             fixed,
@@ -107,8 +108,10 @@ impl CopyClient {
         let head = [headers, &b"\r\n"[..]].concat();
         let request = BackendRequest {
             head: &head,
-            form,
-            is_get: *is_get,
+            body,
+            spooled: None,
+            method: *method,
+            response: None,
         };
         let mut no_client = NoClient::default();
         let mut recorder = Recorder::new(
@@ -131,7 +134,7 @@ impl CopyClient {
         // A body that is too large is broken off: it is kept as such.
         let _ = self
             .client
-            .relay(response, idle_seconds, &mut recorder, &mut passed)
+            .relay(response, (idle_seconds, None), &mut recorder, &mut passed)
             .await;
         recorder.kept()
     }

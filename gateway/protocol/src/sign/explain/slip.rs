@@ -75,6 +75,12 @@ label_enum! {
         KeySent = "hint_key_sent",
         /// `time` or `sign` is missing, but was sent as a header. Needs no search.
         InHeader(&'static str = "") = "hint_in_header",
+        /// Signatures of parameters do not cover the body. Needs no search.
+        BodyUnsigned = "hint_body_unsigned",
+        /// The header is missing, but the parameter was sent. Needs no search.
+        InParameters(&'static str = "") = "hint_in_parameters",
+        /// A line of a signature in headers was written in another way.
+        Line(&'static str = "") = "hint_line",
         /// `time` or `sign` is missing, but was sent by this name. Needs no search.
         Misnamed(ShortText = ShortText::NONE) = "hint_misnamed",
         /// The previous key was used after its overlap.
@@ -102,7 +108,9 @@ impl Slip {
             | Self::KeyForm(form)
             | Self::Order(form)
             | Self::ValueChanged(form)
-            | Self::InHeader(form) => vec![("found", form.to_owned())],
+            | Self::InHeader(form)
+            | Self::InParameters(form)
+            | Self::Line(form) => vec![("found", form.to_owned())],
             Self::KeyLabelled(change)
             | Self::KeyNotLabelled(change)
             | Self::KeyInFront(change)

@@ -181,6 +181,7 @@ impl Random {
             cover: self.one_of(&[SignCover::Parameters, SignCover::Request]),
             algorithm: self.one_of(&[SignAlgorithm::Md5, SignAlgorithm::HmacSha256]),
             replay: ReplayPolicy::Allow,
+            ..SignProfile::default()
         }
     }
 }

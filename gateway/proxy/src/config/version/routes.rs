@@ -14,6 +14,7 @@ use signpost_protocol::version::Version;
 use super::{
     Reading,
     backend::{AccountRules, Backend, BackendName, Part},
+    request_rules::{OwnRules, RequestRules},
 };
 use crate::config::{
     path_pattern::PathPattern,
@@ -35,6 +36,8 @@ pub(super) struct Route {
     pub(super) secret: Option<Secret>,
     /// Its own rule.
     pub(super) unsigned: Option<Unsigned>,
+    /// Its own rules for requests.
+    pub(super) rules: OwnRules,
 }
 
 /// A route of several versions.
@@ -45,21 +48,29 @@ pub(super) struct CommonRoute {
     pub(super) backend: Arc<Backend>,
     /// Its own rule.
     pub(super) unsigned: Option<Unsigned>,
+    /// Its own rules for requests.
+    pub(super) rules: OwnRules,
 }
 
 impl Route {
-    fn read(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Self> {
+    fn read(
+        section: &mut Section<'_>,
+        around: &RequestRules,
+        reading: &mut Reading<'_>,
+    ) -> Read<Self> {
         let path = section.required("path", PathPattern::ALLOWED);
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
         let account = AccountRules::read(section);
         let secret = gateway_secret(section, GATEWAY_SECRET);
         let unsigned = Unsigned::read_optional(section);
+        let rules = OwnRules::read(section, around);
         Ok(Self {
             path: path?,
             upstream: upstream?,
             account: account?,
             secret: secret?,
             unsigned: unsigned?,
+            rules: rules?,
         })
     }
 }
@@ -75,9 +86,12 @@ impl CommonRoute {
 /// Reads the routes of a version, in the order of the file.
 pub(super) fn read_routes(
     section: &mut Section<'_>,
+    around: &RequestRules,
     reading: &mut Reading<'_>,
 ) -> Read<Vec<Route>> {
-    let routes = section.tables(KEY, MAX_ROUTES, |section| Route::read(section, reading))?;
+    let routes = section.tables(KEY, MAX_ROUTES, |section| {
+        Route::read(section, around, reading)
+    })?;
     let paths = routes.iter().map(|(value, route)| (value, &route.path));
     check_unique(paths, ALLOWED)?;
     Ok(routes.into_iter().map(|(_, route)| route).collect())
@@ -90,7 +104,7 @@ pub(super) fn read_common_routes(
     reading: &mut Reading<'_>,
 ) -> Read<Vec<CommonRoute>> {
     let routes = root.tables(KEY, MAX_ROUTES, |section| {
-        let route = Route::read(section, reading);
+        let route = Route::read(section, &RequestRules::USUAL, reading);
         let versions = read_versions(section, known);
         Ok((route?, versions?))
     })?;
@@ -119,6 +133,7 @@ pub(super) fn read_common_routes(
             versions,
             backend: reading.add(name, route.upstream, route.account, route.secret),
             unsigned: route.unsigned,
+            rules: route.rules,
         });
     }
     Ok(common)

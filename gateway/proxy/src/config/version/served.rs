@@ -19,6 +19,8 @@ use super::{
     canaries::{Canary, StickyBy, read_canaries},
     changes::Changes,
     life_cycle::{LifeCycle, Stage},
+    placed::OwnPlaces,
+    request_rules::{OwnRules, RequestRules},
     routes::{CommonRoute, Route, read_routes},
     shadow::{Shadow, read_shadow},
 };
@@ -54,6 +56,10 @@ pub struct ServedVersion {
     unsigned: Unsigned,
     /// Which paths it takes.
     paths: Paths,
+    /// What it takes of requests, where no route has another rule.
+    rules: RequestRules,
+    /// Where a request can name it, beside the header.
+    places: OwnPlaces,
 }
 
 /// Which paths a version takes. CONTRACT 2.
@@ -76,11 +82,12 @@ pub struct Bridge {
     routes: Vec<(PathPattern, BackendIndex)>,
 }
 
-/// A backend, and how it takes unsigned requests of the version.
+/// A backend, and what it takes of the version's requests.
 #[derive(Clone, Debug)]
 struct Destination {
     backend: Arc<Backend>,
     unsigned: Unsigned,
+    rules: RequestRules,
 }
 
 /// The index of a backend in its version. Small, since each request has one.
@@ -113,7 +120,12 @@ impl ServedVersion {
         let unsigned = Unsigned::read(section, reading.gateway.unsigned);
         let paths = [("canonical", Paths::Canonical), ("as_sent", Paths::AsSent)];
         let paths = section.choice("paths", &paths, Paths::Canonical);
-        let routes = read_routes(section, reading);
+        let own_rules = OwnRules::read(section, &RequestRules::USUAL);
+        let rules = own_rules.map(|own| own.within(&RequestRules::USUAL));
+        let places = OwnPlaces::read(section);
+        // What is invalid is reported; routes are read nevertheless.
+        let around = rules.as_ref().copied().unwrap_or(RequestRules::USUAL);
+        let routes = read_routes(section, &around, reading);
         let life_cycle = LifeCycle::read(section, reading);
         let names = reading.gateway.names;
         let response_headers =
@@ -124,6 +136,7 @@ impl ServedVersion {
         let changes = read_changes(section, is_used, reading);
         let (bridge, own, routes, life_cycle) = (bridge?, own?, routes?, life_cycle?);
         let (unsigned, shadow, changes) = (unsigned?, shadow?, changes?);
+        let (rules, places) = (rules?, places?);
         if let (Some(_), Some(_)) = (&bridge, &shadow) {
             let both = "it beside bridge";
             return Err(section.problem("shadow", both, "a version with a backend of its own"));
@@ -134,6 +147,7 @@ impl ServedVersion {
         let mut numbering = Numbering {
             version: Arc::clone(&name),
             reading,
+            rules,
             destinations: Vec::new(),
         };
         let sticky_by = own.as_ref().map_or(StickyBy::Client, |own| own.sticky_by);
@@ -157,6 +171,8 @@ impl ServedVersion {
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
             unsigned,
             paths: paths?,
+            rules,
+            places,
             changes: changes.map(Arc::new),
             bridge,
             shadow: shadow.map(Arc::new),
@@ -180,6 +196,7 @@ impl ServedVersion {
                 self.destinations.push(Destination {
                     backend: Arc::clone(&route.backend),
                     unsigned: route.unsigned.unwrap_or(of_routes),
+                    rules: route.rules.within(&self.rules),
                 });
                 self.routes.push((route.path.clone(), index));
             }
@@ -197,6 +214,8 @@ impl ServedVersion {
         let served = other.destinations.iter().map(|served| Destination {
             backend: Arc::clone(&served.backend),
             unsigned: served.unsigned.max(self.unsigned),
+            // What its own clients may send is for this version to say.
+            rules: self.rules,
         });
         // The other version's backends go first. So `BackendIndex::OWN` is its own backend, and a comparison of numbers
         // tells whether a request takes the bridge; the indices of this version's routes move up.
@@ -238,6 +257,23 @@ impl ServedVersion {
     #[must_use]
     pub fn unsigned(&self, index: BackendIndex) -> Unsigned {
         self.destinations[usize::from(index.0)].unsigned
+    }
+
+    /// What the backend of an index takes of this version's requests.
+    #[must_use]
+    pub(crate) fn rules(&self, index: BackendIndex) -> &RequestRules {
+        &self.destinations[usize::from(index.0)].rules
+    }
+
+    /// What each of its backends takes.
+    pub(super) fn all_rules(&self) -> impl Iterator<Item = &RequestRules> {
+        let destinations = self.destinations.iter();
+        destinations.map(|destination| &destination.rules)
+    }
+
+    /// Where a request can name it.
+    pub(super) const fn own_places(&self) -> &OwnPlaces {
+        &self.places
     }
 
     /// The backends that accept unsigned requests though no key says so.
@@ -401,6 +437,7 @@ fn routed(routes: &[(PathPattern, BackendIndex)], path: &str) -> Option<BackendI
 struct Numbering<'r, 'g> {
     version: Arc<Version>,
     reading: &'r mut Reading<'g>,
+    rules: RequestRules,
     destinations: Vec<Destination>,
 }
 
@@ -409,28 +446,33 @@ impl Numbering<'_, '_> {
         &mut self,
         part: Part,
         upstream: Upstream,
-        (account, unsigned): (AccountRules, Unsigned),
+        (account, unsigned, rules): (AccountRules, Unsigned, RequestRules),
         secret: Option<Secret>,
     ) -> BackendIndex {
         let index = BackendIndex::next(&self.destinations);
         let version = Some(Arc::clone(&self.version));
         let name = BackendName { version, part };
         let backend = self.reading.add(name, upstream, account, secret);
-        self.destinations.push(Destination { backend, unsigned });
+        self.destinations.push(Destination {
+            backend,
+            unsigned,
+            rules,
+        });
         index
     }
 
     /// Adds a route. `of_routes` is the rule for unsigned requests of a route that has none of its own.
     fn add_route(&mut self, route: Route, of_routes: Unsigned) -> (PathPattern, BackendIndex) {
         let part = Part::Route(route.path.clone());
-        let rules = (route.account, route.unsigned.unwrap_or(of_routes));
+        let unsigned = route.unsigned.unwrap_or(of_routes);
+        let rules = (route.account, unsigned, route.rules.within(&self.rules));
         let index = self.add(part, route.upstream, rules, route.secret);
         (route.path, index)
     }
 
     /// Adds the version's own backend, then its canaries. Returns these with the ends of their shares.
     fn add_own(&mut self, own: OwnBackends, unsigned: Unsigned) -> Vec<(u8, BackendIndex)> {
-        let rules = (AccountRules::LOGIN, unsigned);
+        let rules = (AccountRules::LOGIN, unsigned, self.rules);
         self.add(Part::Own, own.upstream, rules, own.secret.clone());
         let mut end = 0;
         let canaries = own.canaries.into_iter().map(|canary| {

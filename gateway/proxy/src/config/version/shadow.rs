@@ -36,7 +36,7 @@ pub struct Shadow {
     pub noise_per_million: u32,
     /// The paths of its GETs.
     gets: Box<[PathPattern]>,
-    /// The paths of its POSTs.
+    /// The paths of its requests that change something: POST, PUT, PATCH and DELETE.
     posts: Box<[PathPattern]>,
     /// What may differ in a body.
     pub ignore: Box<[JsonPath]>,
@@ -62,7 +62,9 @@ impl Shadow {
     fn of(&self, method: Method) -> &[PathPattern] {
         match method {
             Method::Get => &self.gets,
-            Method::Post => &self.posts,
+            // Its response has nothing to compare.
+            Method::Head => &[],
+            Method::Post | Method::Put | Method::Patch | Method::Delete => &self.posts,
         }
     }
 }
@@ -95,7 +97,7 @@ fn read_table(
     if let (Ok(to), Ok([_, ..])) = (&to, posts.as_deref()) {
         let table = section.table_path();
         reading.warnings.push(format!(
-            "{table}.post_paths: {to} executes a share of these POSTs a second time"
+            "{table}.post_paths: {to} executes a share of these requests a second time"
         ));
     }
     let ignore = section.list("ignore", &[], ParsePathError::ALLOWED, |text| {

@@ -4,7 +4,11 @@ use tokio::time::Instant;
 
 use super::stream::{ClientConnection, ReceiveOutcome};
 use crate::{
-    request::{BodyLength, client::BodyLimits, rejection::Rejection},
+    request::{
+        BodyLength,
+        client::{BodyLimits, BodySink},
+        rejection::Rejection,
+    },
     wire::{
         io::{Stream, arrival_deadline},
         syntax::chunked::{ChunkDecoder, MalformedChunks},
@@ -63,6 +67,66 @@ pub(crate) async fn read_body<S: Stream>(
     }
 }
 
+/// A read of a body that has proved to be large, in bytes.
+const LARGE_READ: usize = 32 * 1024;
+
+/// As [`read_body`], but each piece goes to `sink` as it arrives.
+///
+/// # Errors
+///
+/// As there; or the sink's.
+pub(crate) async fn read_pieces<S: Stream>(
+    connection: &mut ClientConnection<S>,
+    length: BodyLength,
+    expects_continue: bool,
+    limits: BodyLimits,
+    sink: &mut impl BodySink,
+) -> Result<(), Rejection> {
+    if length == BodyLength::None {
+        return Ok(());
+    }
+    let mut reader = BodyReader::start(connection, expects_continue, limits).await?;
+    let mut received = 0;
+    if let BodyLength::Known(length) = length {
+        let mut left = usize::try_from(length).unwrap_or(usize::MAX);
+        loop {
+            let now = connection.ahead().len().min(left);
+            if now > 0 {
+                sink.take(&connection.ahead()[..now]).await?;
+                connection.skip(now);
+                (left, received) = (left - now, received + now);
+            }
+            if left == 0 {
+                return Ok(());
+            }
+            // Not at once: who announces much and sends nothing holds no memory.
+            let expected = if received > LARGE_READ { LARGE_READ } else { 0 };
+            let expected = expected.min(left);
+            reader.receive(connection, expected, received).await?;
+        }
+    }
+    let (mut decoder, mut piece, mut decoded) = (ChunkDecoder::for_request(), Vec::new(), 0);
+    loop {
+        let used = decoder
+            .decode(connection.ahead(), &mut piece)
+            .map_err(|MalformedChunks| Rejection::NotHttp("malformed chunks"))?;
+        connection.skip(used);
+        received += used;
+        decoded += piece.len();
+        if decoded > limits.bytes {
+            return Err(Rejection::BodyTooLarge {
+                limit: limits.bytes,
+            });
+        }
+        sink.take(&piece).await?;
+        piece.clear();
+        if decoder.is_done() {
+            return Ok(());
+        }
+        reader.receive(connection, 0, received).await?;
+    }
+}
+
 /// Waits for bytes of the body.
 ///
 /// It reads the clock only when it has to wait, which is rare: most bodies arrive with their heads.
@@ -94,16 +158,16 @@ impl BodyReader {
         received: usize,
     ) -> Result<(), Rejection> {
         let BodyLimits {
-            timeout: limit,
-            min_rate,
-            ..
+            timeout, min_rate, ..
         } = self.limits;
         let started = *self.started.get_or_insert_with(Instant::now);
-        let deadline = arrival_deadline(started, limit, received, min_rate);
+        let deadline = arrival_deadline(started, timeout, received, min_rate);
         match connection.receive_large(expected, deadline).await {
             ReceiveOutcome::Received => Ok(()),
             ReceiveOutcome::Ended => Err(Rejection::ClientDisconnected),
-            ReceiveOutcome::TimedOut => Err(Rejection::RequestTimeout { limit }),
+            ReceiveOutcome::TimedOut => Err(Rejection::RequestTimeout {
+                limit: timeout.unwrap_or_else(|| started.elapsed()),
+            }),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 use super::{
-    body::read_body,
+    body::{read_body, read_pieces},
     response::{Framing, Recipient, write_chunk_size, write_head, write_length},
     stream::ClientConnection,
 };
 use crate::{
     request::{
         BodyLength,
-        client::{BodyLimits, Client, Disconnected, Progress, ResponseHead},
+        client::{BodyLimits, BodySink, Client, Disconnected, Progress, ResponseHead},
         drain::Drain,
         rejection::Rejection,
     },
@@ -154,6 +154,19 @@ impl<S: Stream> Client for Http1Exchange<'_, S> {
         let body = read_body(self.connection, self.body, expects_continue, limits).await?;
         self.body_is_read = true;
         Ok(body)
+    }
+
+    async fn read_pieces(
+        &mut self,
+        expects_continue: bool,
+        limits: BodyLimits,
+        sink: &mut impl BodySink,
+    ) -> Result<(), Rejection> {
+        // As above.
+        let expects_continue = expects_continue && !self.recipient.is_http_1_0;
+        read_pieces(self.connection, self.body, expects_continue, limits, sink).await?;
+        self.body_is_read = true;
+        Ok(())
     }
 
     fn poll_disconnected(&mut self, context: &mut Context<'_>) -> Poll<()> {

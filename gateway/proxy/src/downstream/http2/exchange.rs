@@ -14,7 +14,7 @@ use super::{meter::Meter, response::response_head};
 use crate::{
     request::{
         BodyLength,
-        client::{BodyLimits, Client, Disconnected, Progress, ResponseHead},
+        client::{BodyLimits, BodySink, Client, Disconnected, Progress, ResponseHead},
         rejection::Rejection,
     },
     wire::{
@@ -185,38 +185,52 @@ impl Client for Http2Exchange<'_> {
             }
             BodyLength::Unknown => Vec::new(),
         };
+        self.read_pieces(expects_continue, limits, &mut form)
+            .await?;
+        Ok(form)
+    }
+
+    async fn read_pieces(
+        &mut self,
+        expects_continue: bool,
+        limits: BodyLimits,
+        sink: &mut impl BodySink,
+    ) -> Result<(), Rejection> {
+        if self.length == BodyLength::None {
+            return Ok(());
+        }
         if expects_continue {
             self.send_continue()?;
         }
-        let limit = limits.timeout;
-        let mut started = None;
+        let (timeout, mut started, mut received) = (limits.timeout, None, 0);
         loop {
-            let received = form.len();
             let piece = poll_fn(|context| match self.body.poll_data(context) {
                 Poll::Ready(piece) => Poll::Ready(Ok(piece)),
                 Poll::Pending => {
                     let started = *started.get_or_insert_with(Instant::now);
-                    let deadline = arrival_deadline(started, limit, received, limits.min_rate);
+                    let deadline = arrival_deadline(started, timeout, received, limits.min_rate);
                     let expired = self.timer.poll_in_flight(context, deadline);
-                    expired.map(|()| Err(Rejection::RequestTimeout { limit }))
+                    let limit = || timeout.unwrap_or_else(|| started.elapsed());
+                    expired.map(|()| Err(Rejection::RequestTimeout { limit: limit() }))
                 }
             });
             let Some(piece) = piece.await? else {
                 return match self.length {
-                    BodyLength::Known(length) if length != form.len() as u64 => Err(BODY_LENGTH),
-                    _ => Ok(form),
+                    BodyLength::Known(length) if length != received as u64 => Err(BODY_LENGTH),
+                    _ => Ok(()),
                 };
             };
             let piece = piece.map_err(|_| Rejection::ClientDisconnected)?;
-            if form.len() + piece.len() > limits.bytes {
+            received += piece.len();
+            if received > limits.bytes {
                 return Err(Rejection::BodyTooLarge {
                     limit: limits.bytes,
                 });
             }
-            form.extend_from_slice(&piece);
-            if matches!(self.length, BodyLength::Known(length) if length < form.len() as u64) {
+            if matches!(self.length, BodyLength::Known(length) if length < received as u64) {
                 return Err(BODY_LENGTH);
             }
+            sink.take(&piece).await?;
             // Fails only if the stream was reset, which the next read notices.
             let _ = self.body.flow_control().release_capacity(piece.len());
         }

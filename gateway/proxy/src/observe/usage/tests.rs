@@ -423,7 +423,7 @@ fn a_flood_of_applications_is_counted_together_and_no_request_is_lost() {
             application: id + 1,
             ..key.clone()
         };
-        sum.add(key, &[1, 0, 0, 0, 0], client.clone());
+        sum.add(key, &[1, 0, 0, 0, 0, 0, 0], client.clone());
     }
     assert_eq!(sum.requests(), u64::try_from(MAX_BATCH_KEYS).unwrap() + 700);
     assert_eq!(sum.counts.len(), MAX_BATCH_KEYS + 1);

@@ -19,7 +19,9 @@ fn rules(trusted_proxies: &[&str]) -> AdmissionRules {
             .map(|net| net.parse().unwrap())
             .collect(),
         scheme: "http",
-        max_body: 100,
+        max_form: 100,
+        methods: Methods::USUAL,
+        varies: false,
         limits: HeadLimits {
             bytes: 32768,
             headers: 100,
@@ -129,7 +131,7 @@ fn a_body_without_a_declared_length_may_turn_out_to_be_empty() {
     let rules = rules(&[]);
     let admitted = |method, headers| {
         let admitted = admit_with(method, headers, BodyLength::Unknown, &rules);
-        admitted.map(|admitted| admitted.must_be_empty)
+        admitted.map(|admitted| admitted.body.must_be_empty())
     };
     for (method, headers, must_be_empty) in [
         ("GET", &[][..], true),
@@ -148,7 +150,10 @@ fn a_body_without_a_declared_length_may_turn_out_to_be_empty() {
     let rejection = admitted("GET", &expects).unwrap_err();
     assert!(matches!(rejection, Rejection::BodyNotAllowed));
     let rejection = admitted("POST", &expects).unwrap_err();
-    assert!(matches!(rejection, Rejection::ContentTypeUnsupported));
+    assert!(matches!(
+        rejection,
+        Rejection::ContentTypeUnsupported { .. }
+    ));
 }
 
 #[test]
@@ -196,7 +201,7 @@ fn a_body_must_be_a_utf8_form() {
     ] {
         let rejection = post(bad, BodyLength::Known(1)).unwrap_err();
         assert!(
-            matches!(rejection, Rejection::ContentTypeUnsupported),
+            matches!(rejection, Rejection::ContentTypeUnsupported { .. }),
             "{bad:?}"
         );
     }

@@ -6,11 +6,11 @@ use std::{
 };
 
 use signpost_bridge::apply;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use crate::{
     config::{Change, Changes},
-    limits::connections::{CountedClient, Max, Networks},
+    limits::places::{Place, Places},
     request::{
         Method,
         recorder::{WholeResponse, media_type},
@@ -31,56 +31,29 @@ const SMALL_BODY: usize = 64 * 1024;
 /// A body above this is changed on a thread of its own: it takes milliseconds, in which the thread serves others.
 const LARGE_BODY: usize = 16 * 1024;
 
-/// Places for responses. Each network may have its share of them.
-struct Places(Semaphore, LazyLock<Networks>);
-
-static HELD: Places = Places::new();
-static WAITING: Places = Places::new();
-
-impl Places {
-    const fn new() -> Self {
-        Self(
-            Semaphore::const_new(MAX_HELD),
-            LazyLock::new(Networks::default),
-        )
-    }
-
-    fn take(&'static self, client: IpAddr) -> Option<Held> {
-        let Self(places, networks) = self;
-        // Does not wait: a queue would hold the backend's connection and the client for as long as others are slow.
-        let permit = places.try_acquire().ok()?;
-        let client = networks.add(client, Max::share_of(MAX_HELD)).ok()?;
-        Some(Held {
-            of: (networks, client),
-            _permit: permit,
-        })
-    }
-}
+static HELD: LazyLock<Arc<Places>> = LazyLock::new(|| Places::new(MAX_HELD));
+static WAITING: LazyLock<Arc<Places>> = LazyLock::new(|| Places::new(MAX_HELD));
 
 /// The place of a response, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    of: (&'static Networks, CountedClient),
-    _permit: SemaphorePermit<'static>,
+    _place: Place,
 }
 
 impl Held {
     /// Begins to hold a response; `None` if too many are held, or too many of the client's network.
     pub(crate) fn begin(client: IpAddr) -> Option<Self> {
-        HELD.take(client)
+        let _place = HELD.take(client)?;
+        Some(Self { _place })
     }
 
     /// The response is changed, to a body of this length: the place is free, and a large body has one of those that wait. If
     /// the network has its share of these, the body keeps this place.
     pub(crate) fn changed(self, length: usize, client: IpAddr) -> Option<Self> {
-        (length > SMALL_BODY).then(|| WAITING.take(client).unwrap_or(self))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let (networks, client) = &self.of;
-        networks.remove(client);
+        (length > SMALL_BODY).then(|| match WAITING.take(client) {
+            Some(_place) => Self { _place },
+            None => self,
+        })
     }
 }
 

@@ -6,7 +6,10 @@ use signpost_protocol::{app::AppId, header::HeaderNames, param::Params, sign::Si
 
 use super::*;
 use crate::{
-    config::tests::{sign_config, versions},
+    config::{
+        Placed,
+        tests::{sign_config, versions},
+    },
     directory::{
         accounts::tests::{FakeStore, NOW, credential},
         apps::directory::AppDirectory,
@@ -15,9 +18,9 @@ use crate::{
         admit::{AdmissionRules, admit},
         origin::Peer,
         route::{Wanted, route},
-        verify::Verifier,
+        verify::{HeaderSign, Verifier},
     },
-    request::{BodyLength, HeadLimits, Method, Target, client::ConnectionInfo},
+    request::{BodyLength, HeadLimits, Method, Methods, Target, client::ConnectionInfo},
 };
 
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -88,10 +91,12 @@ impl Fixture {
         let verifier = Verifier::new(sign_config(""));
         let at = SignTime::from_millis(0);
         let params = Params::default();
-        let verified = verifier.verify(app, Method::Get, target, &params, headers, at);
+        let in_headers = (headers, HeaderSign::NONE);
+        let verified = verifier.verify(app, Method::Get, target, &params, in_headers, at);
         let wanted = Wanted {
             method: Method::Get,
             version: b"",
+            placed: Placed::default(),
             target,
             client: CLIENT,
         };
@@ -126,7 +131,9 @@ fn rules() -> AdmissionRules {
         names: Arc::new(names.unwrap()),
         trusted_proxies: Vec::new(),
         scheme: "http",
-        max_body: 100,
+        max_form: 100,
+        methods: Methods::USUAL,
+        varies: false,
         limits: HeadLimits {
             bytes: 32768,
             headers: 100,

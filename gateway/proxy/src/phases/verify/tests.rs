@@ -76,7 +76,7 @@ impl Case {
         let target = Target::parse(target.as_bytes()).unwrap();
         let params = Params::parse(target.query.as_bytes(), body.as_bytes(), 99).unwrap();
         let (app, now) = (Arc::new(self.app.clone()), SignTime::from_millis(NOW));
-        let headers = &headers[..];
+        let headers = (&headers[..], HeaderSign::NONE);
         self.verifier
             .verify(app, method, target, &params, headers, now)
     }

@@ -51,6 +51,13 @@ pub enum ResponseBody {
     UntilClose,
 }
 
+impl ResponseBody {
+    /// Whether it may have any bytes.
+    pub(crate) const fn has_bytes(self) -> bool {
+        !matches!(self, Self::None | Self::Length(0))
+    }
+}
+
 impl From<ResponseBody> for BodyLength {
     fn from(body: ResponseBody) -> Self {
         match body {

@@ -3,7 +3,9 @@
 use std::{
     future::poll_fn,
     io,
-    task::{Context, Poll},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -14,7 +16,8 @@ use super::{
     failure::BackendFailure,
 };
 use crate::{
-    request::client::Client,
+    limits::spool::{Piece, SpoolReader, SpooledBody},
+    request::{Method, client::Client},
     wire::io::{PartsWriter, Stream, poll_receive},
 };
 
@@ -30,15 +33,19 @@ pub(crate) struct ExchangeTimeouts {
     pub receive: Duration,
 }
 
-/// A request to a backend; head and form are sent in one write.
+/// A request to a backend; head and body are sent in one write, unless the body is in a file.
 #[derive(Clone, Copy)]
 pub struct BackendRequest<'r> {
     /// The head, with its closing empty line.
     pub head: &'r [u8],
-    /// The form; empty if the request has none.
-    pub form: &'r [u8],
-    /// Whether it is a GET.
-    pub is_get: bool,
+    /// The body, if it is in memory.
+    pub body: &'r [u8],
+    /// The body, if it is in a file.
+    pub(crate) spooled: Option<&'r Arc<SpooledBody>>,
+    /// Its method.
+    pub method: Method,
+    /// Timeout for the head of the response, if it has one of its own.
+    pub response: Option<Duration>,
 }
 
 /// The head of a response, and the bytes that arrived with it.
@@ -51,6 +58,8 @@ pub(crate) struct ReceivedHead {
     pub bytes: Vec<u8>,
     /// Whether the connection can be reused after the body: the request was sent whole, and the response allows it.
     pub keeps_alive: bool,
+    /// Whether no body follows, whatever the head announces: the request is a HEAD.
+    pub is_head: bool,
 }
 
 /// An exchange that failed before the head of a response was complete.
@@ -81,18 +90,30 @@ pub(crate) async fn exchange<S: Stream, C: Client>(
     let mut exchange = Exchange {
         stream,
         client,
-        writer: PartsWriter::new([request.head, request.form]),
+        writer: PartsWriter::new([request.head, request.body]),
+        // In a box: most requests have none.
+        spooled: request
+            .spooled
+            .map(|body| Box::new(SpooledPart::new(SpoolReader::new(Arc::clone(body))))),
         sending: SendState::InFlight,
         received: Vec::new(),
-        timeouts,
+        timeouts: ExchangeTimeouts {
+            receive: request.response.unwrap_or(timeouts.receive),
+            ..timeouts
+        },
         has_response: false,
         deadline: None,
     };
+    let is_head = request.method == Method::Head;
     let head = exchange.receive_head().await;
     match head {
         Ok((head, length)) => Ok(ReceivedHead {
-            // A connection with only a part of a request on it can carry no other.
-            keeps_alive: head.keeps_alive && matches!(exchange.sending, SendState::Done),
+            // A connection with only a part of a request on it can carry no other; nor can one on which a body may follow
+            // that no response to HEAD has.
+            keeps_alive: head.keeps_alive
+                && matches!(exchange.sending, SendState::Done)
+                && !(is_head && head.body.has_bytes()),
+            is_head,
             head,
             length,
             bytes: exchange.received,
@@ -108,6 +129,8 @@ struct Exchange<'e, S, C> {
     stream: &'e mut S,
     client: &'e mut C,
     writer: PartsWriter<'e, 2>,
+    /// What follows the writer's parts.
+    spooled: Option<Box<SpooledPart>>,
     sending: SendState,
     received: Vec<u8>,
     timeouts: ExchangeTimeouts,
@@ -115,6 +138,49 @@ struct Exchange<'e, S, C> {
     has_response: bool,
     /// For the current wait: until the backend accepts bytes, or until the head of a response is complete.
     deadline: Option<Instant>,
+}
+
+/// A body in a file, on its way.
+struct SpooledPart {
+    reader: SpoolReader,
+    /// The piece that is read.
+    reading: Option<Piece>,
+    /// The piece that is written, from `start` on.
+    piece: Vec<u8>,
+    start: usize,
+}
+
+impl SpooledPart {
+    const fn new(reader: SpoolReader) -> Self {
+        Self {
+            reader,
+            reading: None,
+            piece: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// As [`PartsWriter::poll_write`].
+    fn poll_write(
+        &mut self,
+        stream: &mut impl Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if self.start == self.piece.len() {
+            if self.reading.is_none() {
+                self.reading = self.reader.next();
+            }
+            let Some(reading) = &mut self.reading else {
+                return Pin::new(stream).poll_flush(context).map_ok(|()| 0);
+            };
+            self.piece = ready!(reading.as_mut().poll(context))?;
+            (self.reading, self.start) = (None, 0);
+        }
+        let mut writer = PartsWriter::new([&self.piece[self.start..]]);
+        let written = ready!(writer.poll_write(stream, context))?;
+        self.start += written;
+        Poll::Ready(Ok(written))
+    }
 }
 
 enum SendState {
@@ -152,7 +218,7 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
     /// Sends what the backend accepts, until bytes of a response arrive.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BackendFailure>> {
         while matches!(self.sending, SendState::InFlight) {
-            match self.writer.poll_write(self.stream, context) {
+            match self.poll_send(context) {
                 Poll::Ready(Ok(0)) => (self.sending, self.deadline) = (SendState::Done, None),
                 // Progress restarts the timeout: it bounds each wait, not the time of a large form.
                 Poll::Ready(Ok(_)) => self.deadline = None,
@@ -175,6 +241,15 @@ impl<S: Stream, C: Client> Exchange<'_, S, C> {
             return Poll::Ready(Err(BackendFailure::ClientDisconnected));
         }
         self.poll_timeout(context)
+    }
+
+    /// Writes once and returns the number of bytes written; 0 once the request is sent.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let written = ready!(self.writer.poll_write(self.stream, context))?;
+        match &mut self.spooled {
+            Some(spooled) if written == 0 => spooled.poll_write(self.stream, context),
+            _ => Poll::Ready(Ok(written)),
+        }
     }
 
     fn ended(&self) -> BackendFailure {

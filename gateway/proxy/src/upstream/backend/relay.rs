@@ -60,7 +60,10 @@ impl<S: Stream> Relay<S> {
     pub(crate) fn new(stream: S, head: ReceivedHead, timeout: Duration) -> Self {
         Self {
             stream,
-            body: Body::new(head.head.body),
+            body: match head.is_head {
+                true => Body::None,
+                false => Body::new(head.head.body),
+            },
             received: head.bytes,
             start: head.length,
             decoded: Vec::new(),

@@ -1,6 +1,6 @@
 //! Decides whether a failed request is retried, and where. CONTRACT 5.
 //!
-//! | failure | GET | POST |
+//! | failure | GET, HEAD, PUT, DELETE | POST, PATCH |
 //! | --- | --- | --- |
 //! | no connection could be established | another address | another address |
 //! | closed, reset or timed out before any byte of a response | another address | no retry |
@@ -12,8 +12,8 @@ use super::failure::BackendFailure;
 /// A failed attempt; with the failure, it decides on the retry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// Whether the request is a GET, which may safely be sent twice.
-    pub is_get: bool,
+    /// Whether the request may safely be sent twice.
+    pub is_idempotent: bool,
     /// Whether its connection came from the pool.
     pub is_reused: bool,
     /// Whether any byte of a response has arrived.
@@ -39,13 +39,13 @@ pub(crate) enum Retry {
 #[must_use]
 pub(crate) fn retry(failure: &BackendFailure, attempt: Attempt) -> Retry {
     let Attempt {
-        is_get,
+        is_idempotent,
         is_reused,
         has_response,
         has_another,
         was_repeated,
     } = attempt;
-    let may_be_repeated = is_get && !has_response;
+    let may_be_repeated = is_idempotent && !has_response;
     match failure {
         // No byte was sent, so this holds for a POST, too.
         BackendFailure::NotConnected { .. } if has_another => Retry::OtherAddress,
@@ -70,14 +70,14 @@ mod tests {
 
     /// A GET on an idle connection; nothing arrived, and there is no other address.
     const GET: Attempt = Attempt {
-        is_get: true,
+        is_idempotent: true,
         is_reused: true,
         has_response: false,
         has_another: false,
         was_repeated: false,
     };
     const POST: Attempt = Attempt {
-        is_get: false,
+        is_idempotent: false,
         ..GET
     };
 

@@ -1,6 +1,6 @@
 //! Sends one request, with retries on other addresses, and returns the head of its response.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use signpost_kit::{counted_label, label_enum, metrics::cells::LabelCounters};
 use signpost_protocol::request_id::RequestId;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     config::Timeouts,
-    request::{client::Client, rejection::Rejection},
+    request::{Method, client::Client, rejection::Rejection},
     tls::backend::Endpoint,
     upstream::routing::{destination::Destination, status::BackendEvent},
 };
@@ -94,7 +94,7 @@ impl BackendClient {
             let connected = self.connect(
                 &endpoint,
                 destination.idle_seconds(),
-                request.is_get,
+                request.method,
                 was_repeated,
             );
             let connected = connected.await;
@@ -127,7 +127,7 @@ impl BackendClient {
             // Before the retry is decided: other requests must stop choosing an address that no connection reaches.
             note_failure(destination, &failed.failure);
             let attempt = Attempt {
-                is_get: request.is_get,
+                is_idempotent: request.method.is_idempotent(),
                 is_reused,
                 has_response: failed.has_response,
                 has_another: destination.has_another(),
@@ -143,7 +143,7 @@ impl BackendClient {
     }
 
     /// Relays the body of a response to the client and counts its bytes in `passed`. If it was read to its end, its connection
-    /// can then be idle for `idle_seconds`.
+    /// can then be idle for `idle_seconds`. `timeout` limits each wait for a part, if the backend has one of its own.
     ///
     /// # Errors
     ///
@@ -151,14 +151,15 @@ impl BackendClient {
     pub fn relay<C: Client>(
         &self,
         response: Response,
-        idle_seconds: u16,
+        (idle_seconds, timeout): (u16, Option<Duration>),
         client: &mut C,
         passed: &mut u64,
     ) -> impl Future<Output = Result<(), BackendFailure>> {
         // Not async itself: the future of every request would have room for this response twice.
         let endpoint = response.endpoint;
         let release = move |stream| pool::put(endpoint, stream, idle_seconds);
-        let relay = Relay::new(response.stream, response.received, self.timeouts.receive);
+        let timeout = timeout.unwrap_or(self.timeouts.receive);
+        let relay = Relay::new(response.stream, response.received, timeout);
         relay.run(client, passed, BackendStream::piece_limit, release)
     }
 
@@ -169,10 +170,10 @@ impl BackendClient {
         &self,
         endpoint: &Endpoint,
         idle_seconds: u16,
-        is_get: bool,
+        method: Method,
         is_repeated: bool,
     ) -> Result<(BackendStream, bool), BackendFailure> {
-        let idle = match (is_repeated, is_get) {
+        let idle = match (is_repeated, method.is_idempotent()) {
             (true, _) => None,
             (false, true) => pool::take(endpoint, idle_seconds),
             // A POST is not repeated if its connection turns out to be closed, so it pays for a check.

@@ -19,8 +19,10 @@ async fn run(
 ) -> Result<ReceivedHead, ExchangeFailure> {
     let request = BackendRequest {
         head: HEAD,
-        form: FORM,
-        is_get: false,
+        body: FORM,
+        spooled: None,
+        method: Method::Post,
+        response: None,
     };
     exchange(stream, request, client, TIMEOUTS).await
 }

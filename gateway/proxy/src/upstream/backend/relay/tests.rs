@@ -29,6 +29,7 @@ fn received(head: &str, arrived: &[u8]) -> ReceivedHead {
     let length = length.unwrap().unwrap();
     let head_read = BackendHead::read(head.as_bytes()).unwrap();
     ReceivedHead {
+        is_head: false,
         keeps_alive: head_read.keeps_alive,
         head: head_read,
         length,

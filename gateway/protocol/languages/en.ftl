@@ -409,6 +409,7 @@ hint_value_changed = { $found ->
 hint_form_left_out = The parameters of the form were not signed; sign those of query and form together.
 hint_key_sent = The key itself was sent. Your key is in an address now, or in a form, and perhaps in logs: rotate it. The key only signs, and is never sent.
 hint_body_unsigned = Signed parameters do not cover this body. Sign it in headers: the time, the signature and, if you like, a nonce.
+hint_headers_missing = This request is signed in headers: the time in "…-X-Time", the signature in "…-X-Sign".
 hint_in_parameters = "{ $found }" was sent as a parameter. This application signs in headers.
 hint_line = { $found ->
     [method] The method was signed in another letter case.

@@ -407,6 +407,7 @@ hint_value_changed = { $found ->
 hint_form_left_out = 폼의 매개변수가 서명에서 빠졌습니다. 쿼리와 폼의 매개변수를 함께 서명하세요.
 hint_key_sent = 키 자체가 전송되었습니다. 키가 이제 주소나 폼에 있고 로그에도 남았을 수 있습니다. 키를 교체하세요. 키는 서명에만 쓰고 절대 전송하지 않습니다.
 hint_body_unsigned = 매개변수 서명은 이 본문을 포함하지 않습니다. 헤더로 서명하세요: 시각, 서명, 필요하면 논스.
+hint_headers_missing = 이 요청은 헤더로 서명합니다: 시각은 "…-X-Time", 서명은 "…-X-Sign"입니다.
 hint_in_parameters = "{ $found }" 항목이 매개변수로 전송되었습니다. 이 애플리케이션은 헤더로 서명합니다.
 hint_line = { $found ->
     [method] 메서드가 다른 대소문자로 서명되었습니다.

@@ -407,6 +407,7 @@ hint_value_changed = 请每个值只生成一次，并对实际发送的内容�
 hint_form_left_out = 表单中的参数没有参与签名；请把查询字符串和表单的参数一起签名。
 hint_key_sent = 密钥本身被发送了。您的密钥现在已出现在地址或表单中，也可能在日志中：请轮换它。密钥只用于签名，绝不发送。
 hint_body_unsigned = 参数签名不包含这种请求体。请在请求头中签名：时间、签名，以及可选的随机数。
+hint_headers_missing = 此请求在请求头中签名：时间在“…-X-Time”，签名在“…-X-Sign”。
 hint_in_parameters = “{ $found }”作为参数发送了。此应用在请求头中签名。
 hint_line = { $found ->
     [method] 签名时方法的大小写不同。

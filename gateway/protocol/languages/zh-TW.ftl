@@ -407,6 +407,7 @@ hint_value_changed = 請每個值只產生一次，並對實際傳送的內容�
 hint_form_left_out = 表單中的參數沒有參與簽章；請將查詢字串與表單的參數一併簽章。
 hint_key_sent = 金鑰本身被傳送了。您的金鑰現在已出現在位址或表單中，也可能在記錄檔中：請輪換它。金鑰只用於簽章，絕不傳送。
 hint_body_unsigned = 參數簽章不包含這種主體。請在標頭中簽章：時間、簽章，以及可選的隨機數。
+hint_headers_missing = 此請求在標頭中簽章：時間在「…-X-Time」，簽章在「…-X-Sign」。
 hint_in_parameters = 「{ $found }」作為參數傳送了。此應用程式在標頭中簽章。
 hint_line = { $found ->
     [method] 簽章時方法的大小寫不同。

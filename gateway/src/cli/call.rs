@@ -8,31 +8,39 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use reqwest::{Client, Error, RequestBuilder, Response, header};
+use reqwest::{Client, Error, Method, RequestBuilder, Response, header};
 use signpost_kit::secret::{Secret, SecretSource};
 use signpost_protocol::{
     header::HeaderNames,
-    sign::{AppKey, SignProfile, signed},
+    sign::{AppKey, SignCarrier, SignProfile, signed},
 };
 use url::Url;
 
 use super::{
     connect::{ConnectOptions, send},
     print_error, print_line,
-    sign::{AppOptions, KEY_VARIABLE, key_of_environment, with_time},
+    sign::{
+        AppOptions, BodyOptions, KEY_VARIABLE, carrier_for, encoded, key_of_environment,
+        sign_in_headers, with_time,
+    },
     source::read_secret,
     table::printable,
 };
 
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 #[derive(Debug, clap::Args)]
 pub(super) struct CallArguments {
-    /// GET or POST.
+    /// GET, HEAD, POST, PUT, PATCH or DELETE.
     method: String,
     /// The path, for example "/login".
     path: String,
-    /// Unencoded parameters: sent in the query of a GET, in the form of a POST.
+    /// Unencoded parameters: sent in the query, or in the form of a POST without another body.
     #[arg(value_name = "KEY=VALUE")]
     params: Vec<String>,
+    #[command(flatten)]
+    body: BodyOptions,
     #[command(flatten)]
     gateway: GatewayOptions,
     /// The language of error texts: en, zh-CN, zh-TW, ja or ko.
@@ -77,7 +85,8 @@ pub(super) struct CallTarget {
 pub(super) async fn run(arguments: CallArguments) -> anyhow::Result<ExitCode> {
     let (target, client) = arguments.gateway.target()?;
     let (method, path) = (&arguments.method, &arguments.path);
-    let mut request = target.request(&client, method, path, &arguments.params)?;
+    let body = arguments.body.read()?;
+    let mut request = target.request(&client, (method, path), &arguments.params, body)?;
     if let Some(language) = &arguments.language {
         request = request.header(&target.names.language, language);
     }
@@ -163,41 +172,33 @@ impl CallTarget {
         Ok(url)
     }
 
-    /// A request; signed, if it has parameters, is a POST, or the key is known.
+    /// A request; signed, if it has parameters or a body, is no GET, or the key is known.
     pub(super) fn request(
         &self,
         client: &Client,
-        method: &str,
-        path: &str,
+        (method, path): (&str, &str),
         params: &[String],
+        body: Option<(Vec<u8>, String)>,
     ) -> anyhow::Result<RequestBuilder> {
-        let mut url = self.url(path)?;
+        let url = self.url(path)?;
         let method = method.to_ascii_uppercase();
-        let must_sign = !params.is_empty() || method == "POST";
-        let read;
+        let method: Method = method.parse().with_context(|| format!("'{method}'"))?;
+        let must_sign = !params.is_empty() || body.is_some() || method != Method::GET;
         let key = match &self.key {
-            Some(key) => Some(key),
-            None if must_sign || env::var_os(KEY_VARIABLE).is_some() => {
-                read = key_of_environment()?;
-                Some(&read)
-            }
+            Some(key) => Some(key.clone()),
+            None if must_sign || env::var_os(KEY_VARIABLE).is_some() => Some(key_of_environment()?),
             None => None,
         };
-        let sign = |key| {
-            let (target, unsigned) = ((&*method, url.path()), with_time(params)?);
-            signed(&self.profile, key, target, &unsigned).context("the parameters")
-        };
-        let signed = key.map(sign).transpose()?;
-        let mut request = match method.as_str() {
-            "GET" => {
-                url.set_query(signed.as_deref());
-                client.get(url)
+        let profile = carrier_for(self.profile.clone(), method.as_str(), body.is_some())?;
+        let mut request = match key {
+            None => client.request(method, url),
+            Some(key) if profile.carrier == SignCarrier::Parameters => {
+                self.signed_in_parameters(client, &key, (method, url), params)?
             }
-            "POST" => client
-                .post(url)
-                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(signed.unwrap_or_default()),
-            other => bail!("'{other}': the method must be GET or POST"),
+            Some(key) => {
+                let signing = (&key, &profile);
+                self.signed_in_headers(client, signing, (method, url), params, body)?
+            }
         };
         let given = [
             (&self.names.app, &self.app),
@@ -207,6 +208,62 @@ impl CallTarget {
             if let Some(value) = value {
                 request = request.header(name, value);
             }
+        }
+        Ok(request)
+    }
+}
+
+impl CallTarget {
+    fn signed_in_parameters(
+        &self,
+        client: &Client,
+        key: &AppKey,
+        (method, mut url): (Method, Url),
+        params: &[String],
+    ) -> anyhow::Result<RequestBuilder> {
+        let target = (method.as_str(), url.path());
+        let signed = signed(&self.profile, key, target, &with_time(params)?);
+        let signed = signed.context("the parameters")?;
+        if method == Method::GET {
+            url.set_query(Some(&signed));
+            return Ok(client.get(url));
+        }
+        Ok(client
+            .post(url)
+            .header(header::CONTENT_TYPE, FORM)
+            .body(signed))
+    }
+
+    fn signed_in_headers(
+        &self,
+        client: &Client,
+        (key, profile): (&AppKey, &SignProfile),
+        (method, mut url): (Method, Url),
+        params: &[String],
+        body: Option<(Vec<u8>, String)>,
+    ) -> anyhow::Result<RequestBuilder> {
+        let pairs = encoded(params)?;
+        let body = match body {
+            None if method == Method::POST && !pairs.is_empty() => {
+                Some((pairs.into_bytes(), FORM.to_owned()))
+            }
+            body => {
+                url.set_query((!pairs.is_empty()).then_some(&pairs));
+                body
+            }
+        };
+        let bytes = body.as_ref().map_or(&b""[..], |(bytes, _)| bytes);
+        let target = &url[url::Position::BeforePath..];
+        let target = (method.as_str(), target);
+        let signed = sign_in_headers((&self.names, profile), key, target, bytes)?;
+        let mut request = client.request(method, url.clone());
+        for (name, value) in signed.headers {
+            request = request.header(name, value);
+        }
+        if let Some((bytes, content_type)) = body {
+            request = request
+                .header(header::CONTENT_TYPE, content_type)
+                .body(bytes);
         }
         Ok(request)
     }

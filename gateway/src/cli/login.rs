@@ -156,7 +156,7 @@ async fn post(
     path: &str,
     params: &[String],
 ) -> anyhow::Result<(StatusCode, String)> {
-    let request = target.request(client, "POST", path, params)?;
+    let request = target.request(client, ("POST", path), params, None)?;
     let response = send(request).await?;
     let status = response.status();
     let body = response.text().await.map_err(Error::without_url);

@@ -1,8 +1,9 @@
 //! `signpost sign`: signs parameters as a query or form body.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, anyhow};
+use http::HeaderName;
 use signpost_kit::{
     clock::{Clock, SystemClock},
     secret::SecretSource,
@@ -11,7 +12,10 @@ use signpost_management::administration::rules::ProfileChoice;
 use signpost_protocol::{
     header::{HeaderNames, HeaderOverrides, Prefix},
     param::Params,
-    sign::{AppKey, canonical_for_display, signed},
+    sign::{
+        AppKey, BodyHash, SignCarrier, SignProfile, SignedHead, TIME, canonical_for_display,
+        sign_head, signed,
+    },
 };
 use signpost_proxy::{Config, MultiApplications, program::Applications};
 
@@ -33,9 +37,104 @@ pub(super) struct SignArguments {
     /// Also print the canonical string, with <APP_KEY> in place of the key.
     #[arg(long)]
     canonical: bool,
+    #[command(flatten)]
+    body: BodyOptions,
     /// Unencoded parameters.
     #[arg(value_name = "KEY=VALUE")]
     params: Vec<String>,
+}
+
+/// A body that is no form.
+#[derive(Debug, clap::Args)]
+pub(super) struct BodyOptions {
+    /// A JSON body, signed in headers.
+    #[arg(long, value_name = "TEXT", conflicts_with = "body")]
+    json: Option<String>,
+    /// A file with a body, signed in headers.
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
+    /// The type of --body [default: application/octet-stream].
+    #[arg(long, value_name = "TYPE", requires = "body")]
+    content_type: Option<String>,
+}
+
+impl BodyOptions {
+    /// The body and its type, if there is one.
+    pub(super) fn read(&self) -> anyhow::Result<Option<(Vec<u8>, String)>> {
+        if let Some(json) = &self.json {
+            serde_json::from_str::<serde_json::Value>(json).context("--json is no JSON")?;
+            return Ok(Some((
+                json.clone().into_bytes(),
+                "application/json".to_owned(),
+            )));
+        }
+        let Some(file) = &self.body else {
+            return Ok(None);
+        };
+        let body = fs::read(file).with_context(|| format!("--body {}", file.display()))?;
+        let content_type = self.content_type.as_deref();
+        let content_type = content_type.unwrap_or("application/octet-stream");
+        Ok(Some((body, content_type.to_owned())))
+    }
+}
+
+/// A signature in headers.
+pub(super) struct SignedHeaders {
+    /// The headers, with their names.
+    pub headers: Vec<(HeaderName, String)>,
+    /// What was signed, with <APP_KEY> in place of the key.
+    text: String,
+}
+
+/// Signs a request in headers: method, target and body.
+pub(super) fn sign_in_headers(
+    (names, profile): (&HeaderNames, &SignProfile),
+    key: &AppKey,
+    (method, target): (&str, &str),
+    body: &[u8],
+) -> anyhow::Result<SignedHeaders> {
+    let time = SystemClock.now().as_millis().to_string();
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| anyhow!("no random bytes: {error}"))?;
+    let nonce = hex::encode(random);
+    let head = SignedHead {
+        method,
+        target,
+        time: time.as_bytes(),
+        nonce: nonce.as_bytes(),
+    };
+    let (algorithm, body) = (profile.header_algorithm(), BodyHash::of(body));
+    let sign = sign_head(algorithm, key, head, &body).to_hex();
+    let text = head.for_display(algorithm, &body);
+    let headers = [
+        (&names.time, time),
+        (&names.sign, sign),
+        (&names.nonce, nonce),
+    ];
+    let headers = headers.map(|(name, value)| (name.clone(), value));
+    Ok(SignedHeaders {
+        headers: headers.to_vec(),
+        text,
+    })
+}
+
+/// The profile of a request with this body and method: only headers sign what is no form.
+pub(super) fn carrier_for(
+    mut profile: SignProfile,
+    method: &str,
+    has_body: bool,
+) -> anyhow::Result<SignProfile> {
+    let needs_headers = has_body || !matches!(method, "GET" | "POST");
+    match profile.carrier {
+        SignCarrier::Parameters if needs_headers => Err(anyhow!(
+            "only headers sign a {method} or a body that is no form; give --carrier headers, or both"
+        )),
+        SignCarrier::Both if !needs_headers => {
+            profile.carrier = SignCarrier::Parameters;
+            Ok(profile)
+        }
+        _ => Ok(profile),
+    }
 }
 
 pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
@@ -45,6 +144,14 @@ pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
         Some(key) => key,
         None => key_of_environment()?,
     };
+    let (method, body) = (
+        arguments.method.to_ascii_uppercase(),
+        arguments.body.read()?,
+    );
+    let profile = carrier_for(profile, &method, body.is_some())?;
+    if profile.carrier != SignCarrier::Parameters {
+        return print_headers(arguments, (&config.headers, &profile), &key, (method, body));
+    }
     let unsigned = with_time(&arguments.params)?;
     if arguments.canonical {
         let params = Params::parse(unsigned.as_bytes(), b"", usize::MAX)?;
@@ -54,6 +161,29 @@ pub(super) fn run(arguments: &SignArguments) -> anyhow::Result<ExitCode> {
     }
     let target = (&*arguments.method, &*arguments.path);
     print_line(&signed(&profile, &key, target, &unsigned).context("the parameters")?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the headers that sign a request.
+fn print_headers(
+    arguments: &SignArguments,
+    (names, profile): (&HeaderNames, &SignProfile),
+    key: &AppKey,
+    (method, body): (String, Option<(Vec<u8>, String)>),
+) -> anyhow::Result<ExitCode> {
+    let query = encoded(&arguments.params)?;
+    let target = match &*query {
+        "" => arguments.path.clone(),
+        query => format!("{}?{query}", arguments.path),
+    };
+    let body = body.map_or_else(Vec::new, |(body, _)| body);
+    let signed = sign_in_headers((names, profile), key, (&method, &target), &body)?;
+    if arguments.canonical {
+        print_error(&signed.text);
+    }
+    for (name, value) in &signed.headers {
+        print_line(&format!("{}: {value}", names.spelled(name)));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,20 +244,20 @@ pub(super) fn key_of_environment() -> anyhow::Result<AppKey> {
 
 /// Encodes the parameters, and adds `time` unless present.
 pub(super) fn with_time(params: &[String]) -> anyhow::Result<String> {
+    let is_time = |param: &String| param.split('=').next() == Some(TIME);
+    let time = format!("{TIME}={}", SystemClock.now().as_millis());
+    let time = (!params.iter().any(is_time)).then_some(time);
+    encoded(&[params, time.as_slice()].concat())
+}
+
+/// Encodes the parameters.
+pub(super) fn encoded(params: &[String]) -> anyhow::Result<String> {
     let mut encoded = url::form_urlencoded::Serializer::new(String::new());
-    let mut has_time = false;
     for param in params {
         let (key, value) = param
             .split_once('=')
             .ok_or_else(|| anyhow!("'{param}': a parameter must be KEY=VALUE"))?;
-        has_time |= key == signpost_protocol::sign::TIME;
         encoded.append_pair(key, value);
-    }
-    if !has_time {
-        encoded.append_pair(
-            signpost_protocol::sign::TIME,
-            &SystemClock.now().as_millis().to_string(),
-        );
     }
     Ok(encoded.finish())
 }

@@ -11,7 +11,7 @@ use signpost_kit::clock::{Clock, SystemClock};
 pub use signpost_kit::config::origin::Origin;
 use signpost_protocol::{
     app::shown_name,
-    sign::{ReplayPolicy, SignAlgorithm, SignCover, SignProfile, TIME},
+    sign::{ReplayPolicy, SignAlgorithm, SignCarrier, SignCover, SignProfile, TIME},
     version::Version,
 };
 
@@ -86,17 +86,22 @@ pub struct ProfileChoice {
     #[schema(value_type = Option<String>, nullable = false)]
     pub preset: Option<SignProfile>,
     /// The hash algorithm, md5 or hmac-sha256; a preset does not change it.
-    #[arg(long, value_parser = word::<SignAlgorithm>(["md5", "hmac-sha256"]))]
+    #[arg(long, value_parser = word::<SignAlgorithm, 2>(["md5", "hmac-sha256"]))]
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub algorithm: Option<SignAlgorithm>,
     /// What is signed: the parameters, or the request, which is also method and path; a preset does not change it.
-    #[arg(long, value_parser = word::<SignCover>(["parameters", "request"]))]
+    #[arg(long, value_parser = word::<SignCover, 2>(["parameters", "request"]))]
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub cover: Option<SignCover>,
+    /// Where the signature is: parameters, headers, or both, as each request has it; headers sign bodies, too.
+    #[arg(long, value_parser = word::<SignCarrier, 3>(SignCarrier::ALL.map(|(word, _)| word)))]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, nullable = false)]
+    pub carrier: Option<SignCarrier>,
     /// Whether the gateway accepts a repeated request, allow or reject; does not change the signature.
-    #[arg(long, value_parser = word::<ReplayPolicy>(["allow", "reject"]))]
+    #[arg(long, value_parser = word::<ReplayPolicy, 2>(["allow", "reject"]))]
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub replay: Option<ReplayPolicy>,
@@ -131,7 +136,7 @@ fn preset() -> impl TypedValueParser<Value = SignProfile> {
 }
 
 /// Reads one of these words, as in a sign profile's file.
-fn word<T>(words: [&'static str; 2]) -> impl TypedValueParser<Value = T>
+fn word<T, const N: usize>(words: [&'static str; N]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
@@ -158,8 +163,17 @@ impl ProfileChoice {
     /// that make the base profile stronger.
     #[must_use]
     pub fn apply_to(&self, base: SignProfile) -> SignProfile {
+        let carrier = self.carrier.unwrap_or(base.carrier);
+        // A convention of its own, which no client is bound to sign by the weak hash.
+        let algorithm = match (carrier, base.carrier) {
+            (SignCarrier::Headers, SignCarrier::Parameters | SignCarrier::Both) => {
+                SignAlgorithm::HmacSha256
+            }
+            _ => base.algorithm,
+        };
         SignProfile {
-            algorithm: self.algorithm.unwrap_or(base.algorithm),
+            algorithm: self.algorithm.unwrap_or(algorithm),
+            carrier,
             cover: self.cover.unwrap_or(base.cover),
             replay: self.replay.unwrap_or(base.replay),
             ..self.preset.clone().unwrap_or(base)

@@ -5,7 +5,7 @@ pub(super) mod transfer;
 
 use axum::extract::{Path, RawQuery};
 use maud::{Markup, html};
-use signpost_protocol::sign::SignProfile;
+use signpost_protocol::sign::{SignCarrier, SignProfile};
 
 use super::{
     failure::Page,
@@ -184,6 +184,7 @@ fn profile(reader: &Reader, profile: Option<&SignProfile>) -> Markup {
         [
             ("algorithm", word_of(&profile.algorithm)),
             ("cover", word_of(&profile.cover)),
+            ("carrier", word_of(&profile.carrier)),
             ("replay", word_of(&profile.replay)),
         ]
     });
@@ -235,6 +236,7 @@ fn settings<'f>(
             (choice(reader, "preset", &presets, of("preset")))
             (choice(reader, "algorithm", &word(&["md5", "hmac-sha256"]), of("algorithm")))
             (choice(reader, "cover", &word(&["parameters", "request"]), of("cover")))
+            (choice(reader, "carrier", &word(&SignCarrier::ALL.map(|(word, _)| word)), of("carrier")))
             (choice(reader, "replay", &word(&["allow", "reject"]), of("replay")))
         }
     }
@@ -253,6 +255,7 @@ fn profile_of(fields: &Fields) -> Result<Option<Change<ProfileChoice>>, ApiError
         preset: preset.transpose()?,
         algorithm: fields.value("algorithm")?,
         cover: fields.value("cover")?,
+        carrier: fields.value("carrier")?,
         replay: fields.value("replay")?,
     };
     Ok(choice.is_any().then_some(Change::This(choice)))

@@ -507,9 +507,11 @@ impl Verifier {
         let mut params = request.params.iter();
         let misnamed = params.find(|param| means(name, param.key()));
         if is_in_headers {
-            if hint.is_none() && misnamed.is_some() {
-                *hint = Some(Box::new(Slip::InParameters(name).into()));
-            }
+            let slip = match misnamed {
+                Some(_) => Slip::InParameters(name),
+                None => Slip::HeadersMissing,
+            };
+            hint.get_or_insert_with(|| Box::new(slip.into()));
             return rejection;
         }
         let is_header = |(field, _): NameAndValue<'_>| {

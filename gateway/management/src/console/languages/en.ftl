@@ -122,6 +122,7 @@ console_field_return_to = Origins that a login may return to
 console_field_preset = Canonical string
 console_field_algorithm = Algorithm
 console_field_cover = What is signed
+console_field_carrier = Where the signature is
 console_field_replay = Repeated requests
 console_field_overlap_hours = Hours for which the old key stays valid
     .hint = 0 to 720.

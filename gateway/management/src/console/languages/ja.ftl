@@ -122,6 +122,7 @@ console_field_return_to = ログイン後の戻り先にできるオリジン
 console_field_preset = 正規化文字列
 console_field_algorithm = アルゴリズム
 console_field_cover = 署名の対象
+console_field_carrier = 署名の場所
 console_field_replay = 繰り返しのリクエスト
 console_field_overlap_hours = 前の鍵を有効にしておく時間（単位: 時間）
     .hint = 0～720。

@@ -122,6 +122,7 @@ console_field_return_to = 로그인 후 돌아갈 수 있는 출처
 console_field_preset = 정규화 문자열
 console_field_algorithm = 알고리즘
 console_field_cover = 서명 대상
+console_field_carrier = 서명 위치
 console_field_replay = 반복된 요청
 console_field_overlap_hours = 이전 키를 유지할 시간(시간 단위)
     .hint = 0~720.

@@ -122,6 +122,7 @@ console_field_return_to = 登录可返回的来源
 console_field_preset = 规范化字符串
 console_field_algorithm = 算法
 console_field_cover = 签名范围
+console_field_carrier = 签名的位置
 console_field_replay = 重复的请求
 console_field_overlap_hours = 旧密钥继续有效的小时数
     .hint = 0 到 720。

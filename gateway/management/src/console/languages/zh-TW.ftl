@@ -122,6 +122,7 @@ console_field_return_to = 登入可返回的來源
 console_field_preset = 正規化字串
 console_field_algorithm = 演算法
 console_field_cover = 簽章範圍
+console_field_carrier = 簽章的位置
 console_field_replay = 重複的請求
 console_field_overlap_hours = 舊金鑰繼續有效的小時數
     .hint = 0 到 720。

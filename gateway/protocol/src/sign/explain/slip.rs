@@ -77,6 +77,8 @@ label_enum! {
         InHeader(&'static str = "") = "hint_in_header",
         /// Signatures of parameters do not cover the body. Needs no search.
         BodyUnsigned = "hint_body_unsigned",
+        /// The headers of the signature are missing. Needs no search.
+        HeadersMissing = "hint_headers_missing",
         /// The header is missing, but the parameter was sent. Needs no search.
         InParameters(&'static str = "") = "hint_in_parameters",
         /// A line of a signature in headers was written in another way.

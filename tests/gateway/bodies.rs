@@ -5,7 +5,7 @@ use std::time::Duration;
 use end_to_end::{
     metrics::Scrape,
     raw_connection::request,
-    recording_backend::{RecordedRequest, RecordingBackend},
+    recording_backend::{Behaviour, Delivery, RecordedRequest, RecordingBackend},
     response::Response,
     signer::sha256_hex,
     stack::{Stack, StackBuilder},
@@ -322,4 +322,26 @@ async fn a_body_that_breaks_off_or_stalls_leaves_nothing() {
     let response = tokio::time::timeout(Duration::from_secs(30), slow.response()).await;
     assert_eq!(response.unwrap().unwrap().status, 408);
     assert_eq!((room().await, backend.bytes()), (0.0, 0));
+}
+
+#[tokio::test]
+async fn a_route_has_timeouts_of_its_own() {
+    let backend = RecordingBackend::start().await;
+    backend.behave(Behaviour::responding(Delivery::Never));
+    let settings = format!(
+        "[timeouts]\nresponse_seconds = 600\n[shutdown]\ngrace_seconds = 602\n[versions.v1]\nresponse_seconds = 600\n\
+         routes = [{{ path = '/fast', backend = '{}', response_seconds = 1 }}]",
+        backend.address()
+    );
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(&settings)
+        .start()
+        .await;
+    let client = stack.client();
+    client
+        .get("/fast")
+        .send()
+        .await
+        .problem(504, "backend_timeout");
 }

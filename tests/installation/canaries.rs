@@ -202,3 +202,68 @@ async fn a_login_that_began_before_a_canary_finishes_on_it() {
         "{checked}"
     );
 }
+
+#[tokio::test]
+async fn a_route_has_canaries_of_its_own_and_testers_reach_them() {
+    let (own, next) = two().await;
+    let toml = format!(
+        "[[versions.v1.routes]]\npath = '/orders/**'\nbackend = '{}'\nsticky_by = 'client'\n\
+         canaries = [{{ name = 'next', percent = 0, header = 'X-Canary: next', backend = '{}' }}]\n",
+        own.address(),
+        next.address()
+    );
+    let stack = gateway(&own, &toml).start().await;
+    let client = stack.client();
+    let ask = |path: &str, header: &str, value: &str| {
+        let call = client.get(path).header(header, value);
+        async move { assert_eq!(call.send().await.status, 200) }
+    };
+    for (path, header, value, is_next) in [
+        ("/orders/1", "X-Canary", "next", true),
+        ("/orders/1", "x-canary", "other", false),
+        ("/orders/1", "Cookie", "a=b; canary=next", false),
+        ("/x", "X-Canary", "next", false),
+    ] {
+        let before = (own.requests().len(), next.requests().len());
+        ask(path, header, value).await;
+        let after = (own.requests().len(), next.requests().len());
+        let expected = match is_next {
+            true => (before.0, before.1 + 1),
+            false => (before.0 + 1, before.1),
+        };
+        assert_eq!(after, expected, "{path} {header}: {value}");
+    }
+    reload(&stack, &toml.replace("percent = 0", "percent = 100")).await;
+    let before = next.requests().len();
+    ask("/orders/2", "X-A", "b").await;
+    ask("/x", "X-A", "b").await;
+    assert_eq!(next.requests().len(), before + 1);
+    let listed = stack.command(&["versions", "list", "--json"]);
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(text.contains("v1 /orders/** (canary next)"), "{text}");
+}
+
+#[tokio::test]
+async fn a_version_is_tried_with_a_share_of_the_requests_that_name_none() {
+    let (own, next) = two().await;
+    let toml = format!(
+        "[default_canary]\nversion = 'v3'\npercent = 20\n[versions.v3]\nbackend = '{}'\n",
+        next.address()
+    );
+    let stack = gateway(&own, &toml).start().await;
+    send_of(&stack, 0..2_000).await;
+    let tried = next.requests().len();
+    assert!(tried.abs_diff(400) <= 80, "{tried} of 2000");
+    assert!(next.requests().iter().all(|request| {
+        request.value("x-gateway-version") == Some("v3")
+            && request.value("x-gateway-version-source") == Some("default")
+    }));
+    // The same clients again.
+    send_of(&stack, 0..2_000).await;
+    assert!(clients(&next.requests()).values().all(|count| *count == 2));
+    let client = stack.client();
+    for _ in 0..20 {
+        assert_eq!(client.get("/x").version("v1").send().await.status, 200);
+    }
+    assert_eq!(next.requests().len(), 2 * tried);
+}

@@ -129,6 +129,7 @@ fn the_route(bencher: Bencher<'_, '_>) {
                 method: Method::Get,
                 version: black_box(b"v2"),
                 placed: Placed::default(),
+                headers: None,
                 target: Target {
                     path: "/orders",
                     ..Target::default()

@@ -134,9 +134,9 @@ impl ListedBackend {
         let status = known.iter().find(|status| status.backend == name);
         let (part, path) = match &backend.name.part {
             Part::Own => ("own", None),
-            Part::Canary(_) => ("canary", None),
+            Part::Canary { of, .. } => ("canary", path_of(of)),
             Part::Shadow => ("shadow", None),
-            Part::Route(path) | Part::CommonRoute { path, .. } => ("route", Some(path.to_string())),
+            part @ (Part::Route(_) | Part::CommonRoute { .. }) => ("route", path_of(part)),
         };
         Self {
             backend: name,
@@ -149,6 +149,14 @@ impl ListedBackend {
             },
             responses: status.map_or_else(BTreeMap::new, |status| status.responses.clone()),
         }
+    }
+}
+
+/// The path of a route, or of what a canary has a share of.
+fn path_of(part: &Part) -> Option<String> {
+    match part {
+        Part::Route(path) | Part::CommonRoute { path, .. } => Some(path.to_string()),
+        Part::Own | Part::Canary { .. } | Part::Shadow => None,
     }
 }
 

@@ -57,6 +57,7 @@ pub struct Versions {
     /// The backends of all versions, by their numbers.
     backends: Vec<Arc<Backend>>,
     default: usize,
+    default_canary: Option<DefaultCanary>,
     /// How requests for an unknown version are handled.
     pub unknown: UnknownVersion,
     /// Where requests can name a version, beside the header.
@@ -67,6 +68,17 @@ pub struct Versions {
     pub(crate) has_own_rules: bool,
     /// Warnings about keys without effect, and keys that other users may read.
     pub(super) warnings: Vec<String>,
+}
+
+/// A version that gets a share of the requests that name none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DefaultCanary {
+    /// Its number.
+    pub version: usize,
+    /// Its share, in percent.
+    pub percent: u8,
+    /// Who keeps to a version.
+    pub sticky_by: StickyBy,
 }
 
 /// How requests for an unknown version are handled.
@@ -211,7 +223,9 @@ impl Versions {
         let named = names(&tables, root);
         // After all names are known: a common route may name versions.
         let common = read_common_routes(root, &named, &mut reading);
-        let default = default.and_then(|default| check_default(default, &named, root))?;
+        let default = default.and_then(|default| check_default(default, &named, root));
+        let default_canary = read_default_canary(root, &named);
+        let default = default?;
         let all: Option<Vec<_>> = tables.into_iter().map(|(_, version)| version).collect();
         let mut all = all.ok_or(Invalid)?;
         all.sort_by(|version, other| version.name().cmp(other.name()));
@@ -224,6 +238,15 @@ impl Versions {
         // Last: a bridge takes over the other version's routes, common ones included.
         let all = bridged(complete.collect(), root)?;
         let places = Places::of(&all, root)?;
+        let default_canary = default_canary?;
+        let default_canary = default_canary.and_then(|(name, percent, sticky_by)| {
+            let found = all.iter().find(|version| **version.name() == name)?;
+            Some(DefaultCanary {
+                version: found.number,
+                percent,
+                sticky_by,
+            })
+        });
         let rules = || all.iter().flat_map(|version| version.all_rules());
         let methods = rules().fold(Methods::USUAL, |all, rules| all.and(rules.methods));
         let has_own_rules = rules().any(|rules| !rules.takes_usual());
@@ -237,6 +260,7 @@ impl Versions {
             all,
             backends: reading.backends,
             default: default.ok_or(Invalid)?,
+            default_canary,
             unknown: unknown?,
             places,
             methods,
@@ -249,6 +273,11 @@ impl Versions {
     #[must_use]
     pub fn default(&self) -> &Arc<ServedVersion> {
         &self.all[self.default]
+    }
+
+    /// The version that gets a share of the requests that name none.
+    pub(crate) const fn default_canary(&self) -> Option<&DefaultCanary> {
+        self.default_canary.as_ref()
     }
 
     /// The version that `name` names. Versions are few: no map is faster than this loop.
@@ -309,8 +338,12 @@ impl Versions {
             .iter()
             .flat_map(|version| version.accepting_by_default());
         let open = accepting.filter(|backend| {
-            let paths = match &backend.name.part {
-                Part::Own | Part::Canary(_) | Part::Shadow => &PathPattern::all(),
+            let part = match &backend.name.part {
+                Part::Canary { of, .. } => of,
+                part => part,
+            };
+            let paths = match part {
+                Part::Own | Part::Canary { .. } | Part::Shadow => &PathPattern::all(),
                 Part::Route(path) | Part::CommonRoute { path, .. } => path,
             };
             backend.account.check != AccountCheck::Required && !sign.signs_posts(paths)
@@ -362,6 +395,23 @@ fn check_default(default: Version, named: &[Version], root: &Section<'_>) -> Rea
     };
     let unknown = format!("\"{default}\", which has no [versions.{default}]");
     Err(root.problem("default_version", &unknown, &allowed))
+}
+
+/// Reads `default_canary`.
+fn read_default_canary(
+    root: &mut Section<'_>,
+    named: &[Version],
+) -> Read<Option<(Version, u8, StickyBy)>> {
+    root.optional_section("default_canary", |section| {
+        let names: Vec<_> = named.iter().map(Version::as_str).collect();
+        let allowed = format!("a version with a table: {}", names.join(", "));
+        let known = |text: &str| text.parse().ok().filter(|version| named.contains(version));
+        let version = section.optional_by("version", &allowed, known)?;
+        let version = version.ok_or_else(|| section.missing("version", &allowed));
+        let percent = section.required_number("percent", &(0..=100));
+        let sticky_by = canaries::read_sticky_by(section);
+        Ok((version?, percent?, sticky_by?))
+    })
 }
 
 /// Joins each version with a bridge, or with a shadow, to the other one, which must have a backend of its own.

@@ -37,7 +37,11 @@ pub(crate) async fn identify_account(
     accounts: Option<&AccountDirectory>,
     now: impl FnOnce() -> Timestamp,
 ) -> Result<RequestAccount, Rejection> {
-    let check = routed.route().backend().account.check;
+    // A callback has no application, and its login no account yet.
+    let check = match routed.verified().callback() {
+        Some(_) => AccountCheck::None,
+        None => routed.route().backend().account.check,
+    };
     let index = match (check, admitted.authorization) {
         (AccountCheck::None, _) | (AccountCheck::Optional, None) => {
             return Ok(RequestAccount(None));
@@ -48,7 +52,6 @@ pub(crate) async fn identify_account(
     let accounts = accounts.ok_or(Rejection::Internal("the store is not open".into()))?;
     let sent = headers.each().nth(usize::from(index));
     let sent = sent.map_or(&b""[..], |(_, value)| value);
-    // A callback has no application. It takes no route, so its credential is not checked.
     let app = routed.app().map(|app| app.id);
     let claims = check_credential(sent, app, admitted.origin.client, accounts, now()).await?;
     Ok(RequestAccount(Some(claims)))

@@ -17,7 +17,7 @@ use crate::{
     },
     directory::apps::App,
     request::{
-        Method, Methods, Target,
+        Head, Method, Methods, Target,
         rejection::{Migration, Rejection},
     },
 };
@@ -127,6 +127,8 @@ pub struct Wanted<'r> {
     pub target: Target<'r>,
     /// The client's address.
     pub client: IpAddr,
+    /// The headers, which can name a canary.
+    pub headers: Option<&'r Head>,
 }
 
 /// A verified request without a backend.
@@ -258,9 +260,23 @@ fn choose_version<'v>(
         match own.and_then(|version| versions.named(version.as_str().as_bytes())) {
             Some(version) => (version, VersionSource::App),
             // Also if the application names a version that this configuration does not have.
-            None => (versions.default(), VersionSource::Default),
+            None => (
+                default_of(versions, app, wanted.client),
+                VersionSource::Default,
+            ),
         },
     )
+}
+
+/// The version of a request that names none: the default one, or the one that is tried with a share of these.
+fn default_of<'v>(
+    versions: &'v Versions,
+    app: Option<&Arc<App>>,
+    client: IpAddr,
+) -> &'v Arc<ServedVersion> {
+    let canary = versions.default_canary();
+    let canary = canary.filter(|canary| place(canary.sticky_by, app, client) < canary.percent);
+    canary.map_or(versions.default(), |canary| versions.at(canary.version))
 }
 
 /// Whether a version serves at this time.
@@ -310,20 +326,18 @@ fn choose_backend(
     wanted: Wanted<'_>,
     is_available: impl Fn(&Backend) -> bool,
 ) -> BackendIndex {
-    if verified.callback().is_none()
-        && let Some(routed) = routed(version, wanted)
-    {
-        return routed;
-    }
-    if version.has_canaries() {
-        let place = place(version.sticky_by(), verified.app(), wanted.client);
-        let canary = version.canary_at(place);
-        // A canary that is down fails no request: its share goes to the version's own backend.
-        if let Some(canary) = canary.filter(|canary| is_available(version.backend(*canary))) {
-            return canary;
-        }
-    }
-    BackendIndex::OWN
+    let is_callback = verified.callback().is_some();
+    let routed = (!is_callback).then(|| routed(version, wanted)).flatten();
+    let index = routed.unwrap_or(BackendIndex::OWN);
+    let Some(split) = version.split(index) else {
+        return index;
+    };
+    let tested = wanted.headers.and_then(|headers| split.tested(headers));
+    let canary =
+        tested.or_else(|| split.at(place(split.sticky_by(), verified.app(), wanted.client)));
+    // A canary that is down fails no request: its share goes to the backend that it is a canary of.
+    let canary = canary.filter(|canary| is_available(version.backend(*canary)));
+    canary.unwrap_or(index)
 }
 
 /// The backend of the route that takes the path.
@@ -404,6 +418,7 @@ mod tests {
             method: Method::Get,
             target: Target::parse(path.as_bytes()).unwrap(),
             client: IpAddr::from([192, 0, 2, 1]),
+            headers: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod clock_skew;
 mod explanation;
+mod in_headers;
 mod transition;
 
 use std::{sync::Arc, time::Duration};
@@ -10,15 +11,16 @@ use signpost_protocol::{
     app::AppId,
     param::{DuplicatedParam, Param, Params},
     sign::{
-        AppKey, BodyHash, ReplayPolicy, SIGN, Sign, SignCarrier, SignProfile, SignTime, SignedHead,
-        TIME, canonical_for_client,
-        explain::{Explanation, GivenSign, ShortText, Slip, explain_form, explain_head},
-        sign, sign_head,
+        AppKey, ReplayPolicy, SIGN, Sign, SignProfile, SignTime, TIME, canonical_for_client,
+        explain::{Explanation, GivenSign, ShortText, Slip, explain_form},
+        sign,
     },
 };
 
+pub use self::in_headers::HeaderSign;
+pub(crate) use self::in_headers::SignedBody;
 use self::{clock_skew::ClockSkew, explanation::SearchLimit, transition::Transition};
-use super::{admit::SignFields, callback::Callback};
+use super::callback::Callback;
 use crate::{
     config::SignConfig,
     directory::apps::App,
@@ -112,50 +114,6 @@ struct SignedRequest<'r, 'p> {
     params: &'r Params<'p>,
     headers: HeaderSign<'r>,
     now: SignTime,
-}
-
-/// The headers of a signature, and the body that they sign.
-#[derive(Clone, Copy)]
-pub struct HeaderSign<'r> {
-    /// The headers.
-    pub(crate) fields: SignFields<'r>,
-    /// The body.
-    pub(crate) body: SignedBody<'r>,
-}
-
-/// A body, as a signature in headers covers it.
-#[derive(Clone, Copy)]
-pub(crate) enum SignedBody<'r> {
-    /// In memory; it may be empty.
-    Bytes(&'r [u8]),
-    /// Hashed as it arrived; it is no form.
-    Hashed(&'r BodyHash),
-}
-
-impl HeaderSign<'_> {
-    /// Without headers and body.
-    pub const NONE: Self = Self {
-        fields: SignFields {
-            time: b"",
-            sign: b"",
-            nonce: b"",
-        },
-        body: SignedBody::Bytes(b""),
-    };
-
-    const fn has_body(&self) -> bool {
-        match self.body {
-            SignedBody::Bytes(bytes) => !bytes.is_empty(),
-            SignedBody::Hashed(_) => true,
-        }
-    }
-
-    fn hash(&self) -> BodyHash {
-        match self.body {
-            SignedBody::Bytes(bytes) => BodyHash::of(bytes),
-            SignedBody::Hashed(hash) => hash.clone(),
-        }
-    }
 }
 
 /// State that requests share, and that survives a reload.
@@ -319,102 +277,6 @@ impl Verifier {
         app.profile.as_deref().unwrap_or(&self.config.profile)
     }
 
-    /// Whether the request is judged by a signature in headers.
-    fn is_in_headers(&self, request: SignedRequest<'_, '_>) -> bool {
-        match self.profile_of(request.app).carrier {
-            SignCarrier::Parameters => false,
-            SignCarrier::Headers => true,
-            SignCarrier::Both => {
-                !request.headers.fields.are_absent()
-                    || matches!(request.headers.body, SignedBody::Hashed(_))
-            }
-        }
-    }
-
-    /// The time of a request, from where its signature is.
-    fn time_of(&self, request: SignedRequest<'_, '_>) -> Result<SignTime, Rejection> {
-        match self.is_in_headers(request) {
-            false => read_time(request.params),
-            true => read_head_time(request.headers.fields),
-        }
-    }
-
-    /// Checks what can be checked before a body that is no form is read: a stranger must not make the gateway receive and
-    /// keep large bodies.
-    ///
-    /// # Errors
-    ///
-    /// The application signs parameters alone, which do not cover the body; or the headers are missing or malformed, or the
-    /// time is outside the window.
-    pub(crate) fn check_before_body(
-        &self,
-        app: &App,
-        fields: SignFields<'_>,
-        now: SignTime,
-    ) -> Result<(), Rejection> {
-        if self.profile_of(app).carrier == SignCarrier::Parameters {
-            let hint = Box::new(Slip::BodyUnsigned.into());
-            return Err(Rejection::SignMissing(Some(hint)));
-        }
-        let time = read_head_time(fields)?;
-        self.check_window(time, now)?;
-        match fields.sign {
-            b"" => Err(Rejection::SignMissing(None)),
-            sign => match Sign::from_hex(sign) {
-                Some(_) => Ok(()),
-                None => Err(explain_form(self.profile_of(app)).into()),
-            },
-        }
-    }
-
-    /// Checks the signature in the headers, and returns it.
-    fn check_head(
-        &self,
-        request: SignedRequest<'_, '_>,
-        may_search: impl FnOnce() -> bool,
-    ) -> Result<Sign, Rejection> {
-        let (app, fields) = (request.app, request.headers.fields);
-        let algorithm = self.profile_of(app).header_algorithm();
-        if fields.sign.is_empty() {
-            return Err(Rejection::SignMissing(None));
-        }
-        let head = SignedHead {
-            method: request.method.as_str(),
-            target: request.target.sent,
-            time: fields.time,
-            nonce: fields.nonce,
-        };
-        let body = request.headers.hash();
-        let given = Sign::from_hex(fields.sign);
-        let matches = |key: &AppKey| {
-            given.is_some_and(|given| sign_head(algorithm, key, head, &body).matches(&given))
-        };
-        let previous = app.previous_key.as_ref();
-        let previous = previous.filter(|previous| previous.until >= request.now);
-        if matches(&app.key) || previous.is_some_and(|previous| matches(&previous.key)) {
-            // It was read, or nothing would match.
-            return given.ok_or(Rejection::SignMissing(None));
-        }
-        if !may_search() {
-            return Err(Explanation::from(Slip::NotSearched).into());
-        }
-        let bytes = match request.headers.body {
-            SignedBody::Bytes(bytes) => Some(bytes),
-            SignedBody::Hashed(_) => None,
-        };
-        let keys: Vec<_> = app.keys().collect();
-        let is_weak = keys.iter().any(|key| key.check_strength().is_err());
-        let canonical = (!is_weak).then(|| head.for_client(algorithm, &body, &keys));
-        if let Some(None) = canonical {
-            return Err(Explanation::from(Slip::KeySent).into());
-        }
-        let target = (head, request.target.host);
-        let explanation = explain_head(fields.sign, algorithm, &app.key, target, (&body, bytes));
-        let canonical = canonical.flatten().filter(|_| self.config.shows_canonical);
-        let canonical = canonical.map(|text| Box::new(Canonical(text)));
-        Err(Rejection::SignMismatch(explanation.into(), canonical))
-    }
-
     fn check_window(&self, time: SignTime, now: SignTime) -> Result<(), Rejection> {
         let window = self.config.window;
         if window.contains(time, now) {
@@ -564,15 +426,6 @@ impl Verifier {
                 quota: None,
             },
         })
-    }
-}
-
-fn read_head_time(fields: SignFields<'_>) -> Result<SignTime, Rejection> {
-    match fields.time {
-        b"" => Err(Rejection::TimeMissing(None)),
-        time => {
-            SignTime::try_from(time).map_err(|error| Rejection::TimeInvalid { slip: error.slip })
-        }
     }
 }
 

@@ -178,6 +178,7 @@ pub(super) fn wanted<'r>(admitted: &Admitted<'r>, request: &Received<'r, Head>) 
         method: admitted.method,
         target: request.target,
         client: admitted.origin.client,
+        headers: Some(request.headers),
     }
 }
 

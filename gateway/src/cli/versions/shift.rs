@@ -3,7 +3,7 @@
 mod edit;
 mod file;
 
-use std::{future::Future, path::PathBuf, process::ExitCode, time::Duration};
+use std::{future::Future, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use signpost_kit::{
@@ -13,7 +13,7 @@ use signpost_kit::{
 };
 use signpost_protocol::version::Version;
 use signpost_proxy::{
-    AddressHealth, BackendStatus, Config, Upstream,
+    AddressHealth, Backend, BackendStatus, Config, Part, ServedVersion, Upstream,
     program::{BackendAddress, HostPort, probe_address as probe},
 };
 use tokio::{
@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use self::{
-    edit::{only_address, with_address},
+    edit::{Moved, only_address, with_address},
     file::EditedFile,
 };
 use super::{configured, list::running};
@@ -41,6 +41,9 @@ pub(in crate::cli) struct ShiftArguments {
     version: Version,
     /// Its new address: an IP address and a port, for example 127.0.0.1:7013; with https:// in front if the old one has it.
     address: String,
+    /// Move this route of the version alone: its path, as the file has it.
+    #[arg(long, value_name = "PATH")]
+    route: Option<String>,
     /// The configuration file.
     #[arg(long, value_name = "FILE", default_value = "conf/gateway.toml")]
     config: PathBuf,
@@ -171,7 +174,7 @@ async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyh
     let path = arguments.config.display();
     let config = Config::load(&arguments.config)?;
     let served = configured(&config, &arguments.config, version)?;
-    let upstream = &served.own().upstream;
+    let upstream = &arguments.backend_of(served)?.upstream;
     let host_port = host_port(new)?;
     if upstream
         .addresses
@@ -194,14 +197,11 @@ async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyh
         .map(|one| one.host_port.to_string())
         .collect();
     let old = old.join(", ");
-    let both = with_address(file.original(), version, new)?;
+    let both = with_address(file.original(), arguments.moved(), new)?;
     let next = file.check(&both)?;
     let served = next.versions.iter().find(|one| **one.name() == *version);
-    let next = served
-        .context("the changed file has the version")?
-        .own()
-        .upstream
-        .clone();
+    let served = served.context("the changed file has the version")?;
+    let next = arguments.backend_of(served)?.upstream.clone();
     let within = Duration::from_secs(arguments.timeout);
     wait(within, "does not answer its health check", || {
         is_up(&next, &host_port)
@@ -225,7 +225,7 @@ async fn move_version(arguments: &ShiftArguments, file: &mut EditedFile) -> anyh
     .await
     .with_context(|| new.clone())?;
     arguments.say(&format!("{new} is healthy"));
-    let only = only_address(file.original(), version, new)?;
+    let only = only_address(file.original(), arguments.moved(), new)?;
     let left = Left::new(&upstream.addresses, &file.check(&only)?);
     file.write(&only)?;
     reload(arguments)?;
@@ -253,6 +253,24 @@ impl ShiftArguments {
             Some(user) => send_to_user(&self.config, verb, user),
             None => send(&self.config, verb),
         }
+    }
+
+    fn moved(&self) -> Moved<'_> {
+        Moved {
+            version: &self.version,
+            route: self.route.as_deref(),
+        }
+    }
+
+    /// The backend that moves.
+    fn backend_of<'v>(&self, version: &'v ServedVersion) -> anyhow::Result<&'v Arc<Backend>> {
+        let Some(path) = &self.route else {
+            return Ok(version.own());
+        };
+        let mut backends = version.backends();
+        let found = backends
+            .find(|one| matches!(&one.name.part, Part::Route(own) if own.to_string() == *path));
+        found.with_context(|| format!("{} has no route {path} of its own", self.version))
     }
 
     fn say(&self, step: &str) {
@@ -303,10 +321,13 @@ async fn is_up(upstream: &Upstream, host_port: &HostPort) -> anyhow::Result<bool
 fn status(arguments: &ShiftArguments) -> anyhow::Result<BackendStatus> {
     let status = running(arguments.send(Verb::Status)).map_err(|error| anyhow!(error))?;
     let status = status.context("the gateway has ended")?;
-    let name = arguments.version.as_str();
+    let name = match &arguments.route {
+        Some(path) => format!("{} {path}", arguments.version),
+        None => arguments.version.to_string(),
+    };
     let mut backends = status.backends.into_iter();
     let found = backends.find(|backend| backend.backend == name);
-    found.with_context(|| format!("the gateway has no version {name}"))
+    found.with_context(|| format!("the gateway has no backend {name}"))
 }
 
 fn reload(arguments: &ShiftArguments) -> anyhow::Result<()> {

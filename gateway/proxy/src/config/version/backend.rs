@@ -51,8 +51,13 @@ pub struct BackendName {
 pub enum Part {
     /// Requests that neither a route nor a canary takes.
     Own,
-    /// The share of the canary of this name.
-    Canary(Box<str>),
+    /// The share of a canary.
+    Canary {
+        /// Its name.
+        name: Box<str>,
+        /// The requests that it has a share of.
+        of: Box<Part>,
+    },
     /// Copies of requests.
     Shadow,
     /// Requests on the paths of a route.
@@ -102,10 +107,14 @@ impl Backend {
 impl BackendName {
     /// Whether it can be a login service, or is the backend of a route or a shadow.
     #[must_use]
-    pub const fn kind(&self) -> BackendKind {
-        match self.part {
-            Part::Own | Part::Canary(_) => BackendKind::LoginService,
-            Part::Shadow | Part::Route(_) | Part::CommonRoute { .. } => BackendKind::Route,
+    pub fn kind(&self) -> BackendKind {
+        let part = match &self.part {
+            Part::Canary { of, .. } => of,
+            part => part,
+        };
+        match part {
+            Part::Own => BackendKind::LoginService,
+            _ => BackendKind::Route,
         }
     }
 
@@ -126,24 +135,30 @@ impl BackendName {
 }
 
 impl AccountRules {
-    /// The rules of a version's own backend, a login service: it checks credentials itself.
+    /// The rules of a version's own backend without keys, a login service: it checks credentials itself.
     pub(super) const LOGIN: Self = Self {
         check: AccountCheck::None,
         passes_authorization: true,
         passes_profile: false,
     };
 
-    /// Reads the keys of a backend that is no login service.
-    pub(super) fn read(section: &mut Section<'_>) -> Read<Self> {
+    /// The rules of a route without keys.
+    pub(super) const ROUTE: Self = Self {
+        passes_authorization: false,
+        ..Self::LOGIN
+    };
+
+    /// Reads the keys of a backend.
+    pub(super) fn read(section: &mut Section<'_>, default: Self) -> Read<Self> {
         let checks = [
             ("none", AccountCheck::None),
             ("optional", AccountCheck::Optional),
             ("required", AccountCheck::Required),
         ];
         read_all!(Self {
-            check: section.choice("account", &checks, AccountCheck::None),
-            passes_authorization: section.flag("pass_authorization", false),
-            passes_profile: section.flag("pass_profile", false),
+            check: section.choice("account", &checks, default.check),
+            passes_authorization: section.flag("pass_authorization", default.passes_authorization),
+            passes_profile: section.flag("pass_profile", default.passes_profile),
         })
     }
 }
@@ -155,12 +170,19 @@ impl fmt::Display for BackendName {
         if let Some(version) = &self.version {
             version.fmt(formatter)?;
         }
-        match &self.part {
-            Part::Own => Ok(()),
-            Part::Canary(name) => write!(formatter, " (canary {name})"),
-            Part::Shadow => formatter.write_str(" (shadow)"),
-            Part::Route(path) => write!(formatter, " {path}"),
-            Part::CommonRoute { path, versions } => {
+        self.part.fmt(formatter)
+    }
+}
+
+/// What follows the version.
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => Ok(()),
+            Self::Canary { name, of } => write!(formatter, "{of} (canary {name})"),
+            Self::Shadow => formatter.write_str(" (shadow)"),
+            Self::Route(path) => write!(formatter, " {path}"),
+            Self::CommonRoute { path, versions } => {
                 path.fmt(formatter)?;
                 let names: Vec<_> = versions.iter().map(Version::as_str).collect();
                 match &*names {

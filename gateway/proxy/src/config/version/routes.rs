@@ -14,6 +14,7 @@ use signpost_protocol::version::Version;
 use super::{
     Reading,
     backend::{AccountRules, Backend, BackendName, Part},
+    canaries::{OwnCanaries, StickyBy, Tester, read_canaries},
     request_rules::{OwnRules, RequestRules},
 };
 use crate::config::{
@@ -38,6 +39,7 @@ pub(super) struct Route {
     pub(super) unsigned: Option<Unsigned>,
     /// Its own rules for requests.
     pub(super) rules: OwnRules,
+    pub(super) canaries: OwnCanaries,
 }
 
 /// A route of several versions.
@@ -50,6 +52,9 @@ pub(super) struct CommonRoute {
     pub(super) unsigned: Option<Unsigned>,
     /// Its own rules for requests.
     pub(super) rules: OwnRules,
+    pub(super) sticky_by: StickyBy,
+    /// Its canaries, with their shares.
+    pub(super) canaries: Vec<(u8, Option<Tester>, Arc<Backend>)>,
 }
 
 impl Route {
@@ -60,10 +65,11 @@ impl Route {
     ) -> Read<Self> {
         let path = section.required("path", PathPattern::ALLOWED);
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
-        let account = AccountRules::read(section);
+        let account = AccountRules::read(section, AccountRules::ROUTE);
         let secret = gateway_secret(section, GATEWAY_SECRET);
         let unsigned = Unsigned::read_optional(section);
         let rules = OwnRules::read(section, around);
+        let canaries = read_canaries(section, reading);
         Ok(Self {
             path: path?,
             upstream: upstream?,
@@ -71,6 +77,7 @@ impl Route {
             secret: secret?,
             unsigned: unsigned?,
             rules: rules?,
+            canaries: canaries?,
         })
     }
 }
@@ -124,16 +131,29 @@ pub(super) fn read_common_routes(
             path: route.path.clone(),
             versions: versions.clone().unwrap_or_default().into(),
         };
-        let name = BackendName {
+        let named = |part| BackendName {
             version: None,
             part,
         };
+        let (account, secret) = (route.account, route.secret);
+        let backend = reading.add(named(part.clone()), route.upstream, account, secret.clone());
+        let canaries = route.canaries.canaries.into_iter().map(|canary| {
+            let name = named(Part::Canary {
+                name: canary.name,
+                of: Box::new(part.clone()),
+            });
+            let secret = canary.secret.or_else(|| secret.clone());
+            let backend = reading.add(name, canary.upstream, account, secret);
+            (canary.percent, canary.tester, backend)
+        });
         common.push(CommonRoute {
             path: route.path,
             versions,
-            backend: reading.add(name, route.upstream, route.account, route.secret),
+            backend,
             unsigned: route.unsigned,
             rules: route.rules,
+            sticky_by: route.canaries.sticky_by,
+            canaries: canaries.collect(),
         });
     }
     Ok(common)

@@ -16,7 +16,7 @@ use super::{
     Reading,
     backend::{AccountCheck, AccountRules, Backend, BackendName, Part},
     bridge::{check_no_backend, read_bridge, read_changes},
-    canaries::{Canary, StickyBy, read_canaries},
+    canaries::{OwnCanaries, Split, StickyBy, Tester, read_canaries},
     changes::Changes,
     life_cycle::{LifeCycle, Stage},
     placed::OwnPlaces,
@@ -42,9 +42,6 @@ pub struct ServedVersion {
     destinations: Vec<Destination>,
     /// The paths with a backend of their own, by [`PathPattern::precedence`].
     routes: Vec<(PathPattern, BackendIndex)>,
-    /// Each canary, and the end of its share of the requests: 0 to 100, ascending.
-    canaries: Vec<(u8, BackendIndex)>,
-    sticky_by: StickyBy,
     response_headers: ResponseHeaders,
     /// Changes that turn its requests and responses into another version's.
     changes: Option<Arc<Changes>>,
@@ -88,6 +85,8 @@ struct Destination {
     backend: Arc<Backend>,
     unsigned: Unsigned,
     rules: RequestRules,
+    /// How its requests are split, if it has canaries.
+    split: Option<Arc<Split>>,
 }
 
 /// The index of a backend in its version. Small, since each request has one.
@@ -97,6 +96,11 @@ pub struct BackendIndex(u16);
 impl BackendIndex {
     /// The index of the version's own backend.
     pub(crate) const OWN: Self = Self(0);
+
+    /// Moves it, as others stand before it now.
+    pub(super) const fn move_up(&mut self, by: u16) {
+        self.0 += by;
+    }
 
     /// The index of the next destination. A version has far fewer than 65,536.
     fn next(destinations: &[Destination]) -> Self {
@@ -150,8 +154,9 @@ impl ServedVersion {
             rules,
             destinations: Vec::new(),
         };
-        let sticky_by = own.as_ref().map_or(StickyBy::Client, |own| own.sticky_by);
-        let canaries = own.map(|own| numbering.add_own(own, unsigned));
+        if let Some(own) = own {
+            numbering.add_own(own, unsigned);
+        }
         let routes = routes.into_iter();
         let routes = routes.map(|route| numbering.add_route(route, of_routes));
         let routes = routes.collect();
@@ -166,8 +171,6 @@ impl ServedVersion {
             life_cycle,
             destinations: numbering.destinations,
             routes,
-            canaries: canaries.unwrap_or_default(),
-            sticky_by,
             response_headers: response_headers?.beside(&reading.gateway.response_headers),
             unsigned,
             paths: paths?,
@@ -191,15 +194,27 @@ impl ServedVersion {
         let of_routes = self.unsigned.of_routes(unsigned);
         for route in common.iter().filter(|route| route.is_of(&self.name)) {
             // A version's own route is an exception from a common one.
-            if self.routes.iter().all(|(path, _)| *path != route.path) {
-                let index = BackendIndex::next(&self.destinations);
-                self.destinations.push(Destination {
-                    backend: Arc::clone(&route.backend),
+            if self.routes.iter().any(|(path, _)| *path == route.path) {
+                continue;
+            }
+            let add = |destinations: &mut Vec<_>, backend: &Arc<Backend>| {
+                let index = BackendIndex::next(destinations);
+                destinations.push(Destination {
+                    backend: Arc::clone(backend),
                     unsigned: route.unsigned.unwrap_or(of_routes),
                     rules: route.rules.within(&self.rules),
+                    split: None,
                 });
-                self.routes.push((route.path.clone(), index));
-            }
+                index
+            };
+            let index = add(&mut self.destinations, &route.backend);
+            let canaries = route.canaries.iter().map(|(percent, tester, backend)| {
+                let index = add(&mut self.destinations, backend);
+                (*percent, tester.clone(), index)
+            });
+            let split = split(route.sticky_by, canaries.collect());
+            self.destinations[usize::from(index.0)].split = split;
+            self.routes.push((route.path.clone(), index));
         }
         self.routes.sort_by_key(|(path, _)| path.precedence());
         self
@@ -216,22 +231,29 @@ impl ServedVersion {
             unsigned: served.unsigned.max(self.unsigned),
             // What its own clients may send is for this version to say.
             rules: self.rules,
+            split: served.split.clone(),
         });
         // The other version's backends go first. So `BackendIndex::OWN` is its own backend, and a comparison of numbers
         // tells whether a request takes the bridge; the indices of this version's routes move up.
-        let own = std::mem::take(&mut self.destinations);
-        self.destinations = served.chain(own).collect();
+        let mut own = std::mem::take(&mut self.destinations);
         bridge.backends = BackendIndex::next(&other.destinations).0;
+        for destination in &mut own {
+            let moved = destination.split.as_deref().map(|split| {
+                let mut split = split.clone();
+                split.move_up(bridge.backends);
+                Arc::new(split)
+            });
+            destination.split = moved;
+        }
+        self.destinations = served.chain(own).collect();
         bridge.routes.clone_from(&other.routes);
-        for (_, BackendIndex(index)) in &mut self.routes {
-            *index += bridge.backends;
+        for (_, index) in &mut self.routes {
+            index.move_up(bridge.backends);
         }
         // The backends of the other version rely on its rule, whoever's clients call them.
         if other.paths == Paths::Canonical {
             self.paths = Paths::Canonical;
         }
-        self.canaries.clone_from(&other.canaries);
-        self.sticky_by = other.sticky_by;
     }
 
     /// Its name; the same object for all of its requests.
@@ -342,20 +364,30 @@ impl ServedVersion {
             .map(|destination| &destination.backend)
     }
 
-    /// The share of the requests without a route that a backend serves, in percent; `None` for the backend of a route.
+    /// The share of the version's or a route's requests that a backend serves, in percent; `None` if it serves all of them.
     #[must_use]
     pub fn share(&self, backend: &Backend) -> Option<u8> {
-        match backend.name.part {
-            Part::Route(_) | Part::CommonRoute { .. } | Part::Shadow => None,
-            Part::Own => Some(100 - self.canaries.last().map_or(0, |(end, _)| *end)),
-            Part::Canary(_) => {
-                let ends = self.canaries.iter().map(|(end, _)| *end);
-                let mut canaries = self.canaries.iter().zip(std::iter::once(0).chain(ends));
-                let share =
-                    canaries.find(|((_, canary), _)| self.backend(*canary).name == backend.name);
-                share.map(|((end, _), start)| end - start)
+        let mut indices = (0..=u16::MAX).zip(&self.destinations);
+        let (index, found) = indices.find(|(_, one)| one.backend.number == backend.number)?;
+        match (&found.split, &backend.name.part) {
+            (Some(split), _) => Some(split.share(None)),
+            (None, Part::Own) => Some(100),
+            (None, _) => {
+                let splits = self
+                    .destinations
+                    .iter()
+                    .filter_map(|one| one.split.as_deref());
+                let mut splits = splits.filter(|split| split.has(BackendIndex(index)));
+                splits
+                    .next()
+                    .map(|split| split.share(Some(BackendIndex(index))))
             }
         }
+    }
+
+    /// How the requests of a backend are split, if it has canaries.
+    pub(crate) fn split(&self, index: BackendIndex) -> Option<&Split> {
+        self.destinations[usize::from(index.0)].split.as_deref()
     }
 
     /// Which paths it takes.
@@ -389,32 +421,14 @@ impl ServedVersion {
         self.routes.iter().any(|(route, _)| route.includes(paths))
     }
 
-    /// Whether a share of its requests goes to a canary.
-    #[must_use]
-    pub(crate) fn has_canaries(&self) -> bool {
-        !self.canaries.is_empty()
-    }
-
-    /// Who keeps to a backend, if there are canaries.
-    #[must_use]
-    pub(crate) const fn sticky_by(&self) -> StickyBy {
-        self.sticky_by
-    }
-
     /// Whether each application keeps to a canary.
     #[must_use]
     pub(crate) fn splits_by_app(&self) -> bool {
-        self.has_canaries() && self.sticky_by == StickyBy::App
-    }
-
-    /// The canary whose share has this place, from 0 to 99. A share that grows keeps the places that it had, as long as
-    /// those before it in the file do not change.
-    #[must_use]
-    pub(crate) fn canary_at(&self, place: u8) -> Option<BackendIndex> {
-        let mut canaries = self.canaries.iter();
-        canaries
-            .find(|(end, _)| place < *end)
-            .map(|(_, index)| *index)
+        let mut splits = self
+            .destinations
+            .iter()
+            .filter_map(|one| one.split.as_deref());
+        splits.any(|split| split.sticky_by() == StickyBy::App)
     }
 }
 
@@ -457,54 +471,90 @@ impl Numbering<'_, '_> {
             backend,
             unsigned,
             rules,
+            split: None,
         });
         index
     }
 
-    /// Adds a route. `of_routes` is the rule for unsigned requests of a route that has none of its own.
+    /// Adds a route and its canaries. `of_routes` is the rule for unsigned requests of a route that has none of its own.
     fn add_route(&mut self, route: Route, of_routes: Unsigned) -> (PathPattern, BackendIndex) {
         let part = Part::Route(route.path.clone());
         let unsigned = route.unsigned.unwrap_or(of_routes);
         let rules = (route.account, unsigned, route.rules.within(&self.rules));
-        let index = self.add(part, route.upstream, rules, route.secret);
+        let index = self.add(part, route.upstream, rules, route.secret.clone());
+        self.add_canaries(index, route.canaries, rules, route.secret.as_ref());
         (route.path, index)
     }
 
-    /// Adds the version's own backend, then its canaries. Returns these with the ends of their shares.
-    fn add_own(&mut self, own: OwnBackends, unsigned: Unsigned) -> Vec<(u8, BackendIndex)> {
-        let rules = (AccountRules::LOGIN, unsigned, self.rules);
-        self.add(Part::Own, own.upstream, rules, own.secret.clone());
-        let mut end = 0;
-        let canaries = own.canaries.into_iter().map(|canary| {
-            // At most 100: `read_canaries` has checked the sum.
-            end += canary.percent;
-            let secret = canary.secret.or_else(|| own.secret.clone());
-            let part = Part::Canary(canary.name);
-            (end, self.add(part, canary.upstream, rules, secret))
-        });
-        canaries.collect()
+    /// Adds the version's own backend, then its canaries.
+    fn add_own(&mut self, own: OwnBackends, unsigned: Unsigned) {
+        let rules = (own.account, unsigned, self.rules);
+        let index = self.add(Part::Own, own.upstream, rules, own.secret.clone());
+        self.add_canaries(index, own.canaries, rules, own.secret.as_ref());
     }
+
+    /// Adds the canaries of a backend.
+    fn add_canaries(
+        &mut self,
+        of: BackendIndex,
+        own: OwnCanaries,
+        rules: (AccountRules, Unsigned, RequestRules),
+        secret: Option<&Secret>,
+    ) {
+        let of = usize::from(of.0);
+        let canaries = own.canaries.into_iter().map(|canary| {
+            let secret = canary.secret.or_else(|| secret.cloned());
+            let part = Part::Canary {
+                name: canary.name,
+                of: Box::new(self.destinations[of].backend.name.part.clone()),
+            };
+            let index = self.add(part, canary.upstream, rules, secret);
+            (canary.percent, canary.tester, index)
+        });
+        let split = split(own.sticky_by, canaries.collect());
+        self.destinations[of].split = split;
+    }
+}
+
+/// How requests are split among canaries with these shares, at most 100 percent together; `None` without canaries.
+fn split(
+    sticky_by: StickyBy,
+    canaries: Vec<(u8, Option<Tester>, BackendIndex)>,
+) -> Option<Arc<Split>> {
+    let (mut end, mut shares, mut testers) = (0, Vec::new(), Vec::new());
+    for (percent, tester, index) in canaries {
+        end += percent;
+        shares.push((end, index));
+        testers.extend(tester.map(|tester| (tester, index)));
+    }
+    let split = Split {
+        sticky_by,
+        canaries: shares,
+        testers,
+    };
+    (!split.canaries.is_empty()).then(|| Arc::new(split))
 }
 
 /// A version's own backend, and its canaries.
 struct OwnBackends {
     upstream: Upstream,
+    account: AccountRules,
     secret: Option<Secret>,
-    sticky_by: StickyBy,
-    canaries: Vec<Canary>,
+    canaries: OwnCanaries,
 }
 
 impl OwnBackends {
     fn read(section: &mut Section<'_>, reading: &mut Reading<'_>) -> Read<Self> {
         let upstream = Upstream::read(section, DefaultChecks::IfSeveral, reading);
+        let account = AccountRules::read(section, AccountRules::LOGIN);
         let secret = gateway_secret(section, GATEWAY_SECRET);
         let canaries = read_canaries(section, reading);
-        let (upstream, secret, (sticky_by, canaries)) = (upstream?, secret?, canaries?);
+        let (upstream, account, secret) = (upstream?, account?, secret?);
         Ok(Self {
             upstream,
+            account,
             secret,
-            sticky_by,
-            canaries,
+            canaries: canaries?,
         })
     }
 }

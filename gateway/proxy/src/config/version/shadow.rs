@@ -140,7 +140,7 @@ fn read_backend(
 ) -> Read<Option<Arc<Backend>>> {
     let has_backend = section.has("backend") || section.has("backends");
     let upstream = has_backend.then(|| Upstream::read(section, DefaultChecks::IfSeveral, reading));
-    let account = AccountRules::read(section);
+    let account = AccountRules::read(section, AccountRules::ROUTE);
     let secret = gateway_secret(section, GATEWAY_SECRET);
     let (upstream, account, secret) = (upstream.transpose()?, account?, secret?);
     for key in [

@@ -98,6 +98,7 @@ impl Fixture {
             version: b"",
             placed: Placed::default(),
             target,
+            headers: None,
             client: CLIENT,
         };
         let routed = route(

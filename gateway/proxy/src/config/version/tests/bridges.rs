@@ -38,7 +38,7 @@ fn a_bridge_has_the_backends_of_the_other_version_and_routes_of_its_own() {
     let bridge = v3.bridge().unwrap();
     let routed = bridge.routed("/new/1").unwrap();
     assert_eq!(v3.backend(routed).name.to_string(), "v2 /new/");
-    let canary = v3.canary_at(0).unwrap();
+    let canary = v3.split(BackendIndex::OWN).unwrap().at(0).unwrap();
     assert_eq!(v3.backend(canary).name.to_string(), "v2 (canary next)");
     for index in [routed, canary, BackendIndex::OWN] {
         assert_eq!(
@@ -48,7 +48,10 @@ fn a_bridge_has_the_backends_of_the_other_version_and_routes_of_its_own() {
         assert_eq!(v3.unsigned(index), Unsigned::Reject);
     }
     assert_eq!(v3.own().number, v2.own().number);
-    assert_eq!(v3.sticky_by(), StickyBy::App);
+    assert_eq!(
+        v3.split(BackendIndex::OWN).unwrap().sticky_by(),
+        StickyBy::App
+    );
     // Each backend is counted once.
     assert_eq!(config.versions.backends().len(), 6);
     assert!(!v2.is_bridged(BackendIndex::OWN));

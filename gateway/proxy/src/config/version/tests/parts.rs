@@ -273,7 +273,9 @@ fn canaries_share_the_places_in_the_order_of_the_file() {
         let versions = with(&toml);
         let at = |place| {
             let version = versions.default();
-            let canary = version.canary_at(place);
+            let canary = version
+                .split(BackendIndex::OWN)
+                .and_then(|split| split.at(place));
             canary.map(|index| version.backend(index).name.to_string())
         };
         let name = format!("v1 (canary {name})");

@@ -345,3 +345,53 @@ async fn a_route_has_timeouts_of_its_own() {
         .await
         .problem(504, "backend_timeout");
 }
+
+#[tokio::test]
+async fn a_bridge_changes_the_json_of_requests() {
+    let backend = RecordingBackend::start().await;
+    let settings = settings(&backend)
+        + "[versions.v9]\nbridge = 'v2'\nbodies = 'json'\nmethods = ['POST', 'PUT']\nmax_body = 1000000\n\
+           [[versions.v9.changes]]\nname = 'nick'\npaths = ['/people/**']\n\
+           request_body = [{ rename = '$.nick', to = 'name' }, { default = '$.lang', value = 'en' }]\n\
+           [[versions.v9.changes]]\nname = 'number'\npaths = ['/people/**']\n\
+           request_body = [{ to_text = '$.id' }]\nrequest = [{ rename = 'a', to = 'b' }]\n";
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(&settings)
+        .start()
+        .await;
+    let client = stack.client();
+    let put = |json| {
+        client
+            .call(Method::PUT, "/people/5")
+            .version("v9")
+            .query("a", "1")
+            .json(&json)
+    };
+    let seen = arrived(
+        &backend,
+        put(json!({ "nick": "ada", "id": 5 })).send().await,
+    )
+    .await;
+    let json: serde_json::Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!(json, json!({ "name": "ada", "id": "5", "lang": "en" }));
+    assert_eq!(seen.target, "/people/5?b=1");
+    assert_eq!(
+        seen.value("content-length"),
+        Some(&*seen.body.len().to_string())
+    );
+    assert_eq!(seen.value("x-gateway-bridge"), Some("v9"));
+    let before = backend.requests().len();
+    let twice = put(json!({ "nick": "ada", "name": "x" })).send().await;
+    let problem = twice.problem(502, "bridge_failed");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("nick"),
+        "{problem}"
+    );
+    let large = put(json!({ "nick": "a".repeat(70_000) })).send().await;
+    large.problem(502, "bridge_failed");
+    assert_eq!(backend.requests().len(), before);
+    // Without a body there is nothing to change.
+    let call = client.post("/people/5").version("v9").body("", "");
+    arrived(&backend, call.send().await).await;
+}

@@ -250,6 +250,16 @@ impl Requests {
         self.sources[source as usize]
     }
 
+    /// The requests that name the version: in the header, by host or by path.
+    pub fn named(&self) -> u64 {
+        let sources = [
+            VersionSource::Header,
+            VersionSource::Host,
+            VersionSource::Prefix,
+        ];
+        sources.map(|source| self.of(source)).iter().sum()
+    }
+
     fn add(&mut self, count: &StoredCount) {
         self.requests += count.requests;
         let source = VersionSource::from_word(&count.source);
@@ -342,7 +352,7 @@ impl Retiring {
             noticing.filter_map(|app| app.ident.clone()).collect()
         };
         Self {
-            named_by: with(|of| of.of(VersionSource::Header) > 0),
+            named_by: with(|of| of.named() > 0),
             pinned: pinned.map(|app| app.ident.clone()).collect(),
             by_default: with(|of| of.of(VersionSource::Default) > 0),
             by_unknown: with(|of| of.of(VersionSource::Unknown) > 0),

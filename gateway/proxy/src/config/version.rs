@@ -26,13 +26,13 @@ use signpost_protocol::{header::HeaderNames, version::Version};
 
 use self::routes::{CommonRoute, read_common_routes};
 pub(crate) use self::{
-    backend::{AccountCheck, AccountRules, BackendName, Balance, HealthChecks},
+    backend::{AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
     changes::{Change, ParamEffect, RequestChange},
     life_cycle::LifeCycle,
     placed::Places,
     request_rules::{Bodies, RequestRules},
-    served::{BackendIndex, Paths},
+    served::Paths,
 };
 pub use self::{
     backend::{Backend, BackendAddress, HostPort, Part, Upstream},
@@ -237,7 +237,10 @@ impl Versions {
             numbered.map(|(number, version)| version.complete(number, &common, of_gateway));
         // Last: a bridge takes over the other version's routes, common ones included.
         let all = bridged(complete.collect(), root)?;
-        let places = Places::of(&all, root)?;
+        let own = all
+            .iter()
+            .map(|one| (one.number, &**one.name(), one.own_places()));
+        let places = Places::of(own, root)?;
         let default_canary = default_canary?;
         let default_canary = default_canary.and_then(|(name, percent, sticky_by)| {
             let found = all.iter().find(|version| **version.name() == name)?;

@@ -126,6 +126,18 @@ impl Body {
         }
     }
 
+    /// A body of the same kind with other bytes.
+    pub(crate) fn with(self, bytes: Vec<u8>) -> Self {
+        match self {
+            Self::Form(_) => Self::Form(bytes),
+            Self::Memory { _place, .. } => Self::Memory { bytes, _place },
+            Self::Spooled(_) => Self::Memory {
+                bytes,
+                _place: None,
+            },
+        }
+    }
+
     /// The number of its bytes.
     pub(crate) fn length(&self) -> u64 {
         match self {

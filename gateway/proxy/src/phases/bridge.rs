@@ -10,13 +10,15 @@ pub(crate) mod response;
 
 use std::sync::Arc;
 
+use signpost_bridge::apply;
 use signpost_protocol::version::Version;
 
-use self::params::Pairs;
+use self::{params::Pairs, response::MAX_CHANGED};
 use super::route::RoutedRequest;
 use crate::{
     config::{Change, SignConfig},
-    request::{Method, Target, rejection::Rejection},
+    limits::spool::Body,
+    request::{Method, Target, client::PIECE, rejection::Rejection},
 };
 
 /// A request as the other version gets it, with the parameters that were verified and changed; only [`changed`] creates
@@ -24,8 +26,8 @@ use crate::{
 pub(crate) struct BridgedRequest {
     /// The target: path and query.
     pub target: String,
-    /// The form.
-    pub form: Vec<u8>,
+    /// The form, or the JSON that was changed; `None`: the body as it was.
+    pub body: Option<Vec<u8>>,
     /// What its backend and its response need.
     pub bridged: Bridged,
 }
@@ -59,7 +61,7 @@ pub(crate) fn changed(
     routed: &RoutedRequest,
     method: Method,
     target: Target<'_>,
-    form: &[u8],
+    body: &Body,
     sign: &SignConfig,
 ) -> Result<BridgedRequest, Rejection> {
     let version = &routed.route().version;
@@ -68,7 +70,8 @@ pub(crate) fn changed(
     let changes = version.changes().map(|changes| &**changes);
     let compared = target.compared();
     let mut path = None;
-    let mut pairs = Pairs::read(target.query, form);
+    let mut pairs = Pairs::read(target.query, body.form());
+    let mut json = None;
     // Of a request that is signed in headers, a parameter of this name is its API's own.
     if !routed.verified().is_signed_in_headers() {
         pairs.remove_signature();
@@ -78,6 +81,9 @@ pub(crate) fn changed(
         for change in changes.of(method, compared) {
             for step in &change.request {
                 pairs.apply(step).map_err(|why| failed(change, why))?;
+            }
+            if let Some(changed) = changed_body(change, json.as_deref(), body)? {
+                json = Some(changed);
             }
         }
     }
@@ -99,12 +105,41 @@ pub(crate) fn changed(
     }
     Ok(BridgedRequest {
         target: changed,
-        form: form.into_bytes(),
+        body: match body {
+            Body::Form(_) => Some(form.into_bytes()),
+            Body::Memory { .. } | Body::Spooled(_) => json,
+        },
         bridged: Bridged {
             from: Arc::clone(version.name()),
             changes_response: changes.is_some_and(|all| all.change_responses(method, compared)),
         },
     })
+}
+
+/// The JSON body after a change, if that has steps for it; `before` is what the changes before it have made of the body.
+fn changed_body(
+    change: &Change,
+    before: Option<&[u8]>,
+    body: &Body,
+) -> Result<Option<Vec<u8>>, Rejection> {
+    if change.request_body.is_empty() || body.length() == 0 {
+        return Ok(None);
+    }
+    let bytes = match body {
+        Body::Memory { bytes, .. } => before.unwrap_or(bytes),
+        Body::Form(_) => return Err(failed(change, "the body is a form".to_owned())),
+        Body::Spooled(_) => {
+            let why = format!("the body is larger than {PIECE} bytes");
+            return Err(failed(change, why));
+        }
+    };
+    let changed = apply(&change.request_body, bytes);
+    let changed = changed.map_err(|not_applied| failed(change, not_applied.to_string()))?;
+    if changed.len() > MAX_CHANGED {
+        let why = format!("the changed body is larger than {MAX_CHANGED} bytes");
+        return Err(failed(change, why));
+    }
+    Ok(Some(changed))
 }
 
 /// A change that does not apply. The cause has nothing of the request.

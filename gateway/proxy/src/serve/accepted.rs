@@ -54,7 +54,7 @@ impl Outgoing {
         sign: &SignConfig,
     ) -> Result<Self, Rejection> {
         if routed.route().is_bridged() {
-            let changed = changed(routed, method, target, body.form(), sign)?;
+            let changed = changed(routed, method, target, &body, sign)?;
             return Ok(Self::changed(changed, body));
         }
         let strips = routed.strips_sign();
@@ -64,8 +64,8 @@ impl Outgoing {
             (true, _) => {
                 let (query, form) = without_signature(target.query, body.form());
                 let body = match body {
-                    Body::Form(_) => Body::Form(form),
-                    other => other,
+                    Body::Form(_) => body.with(form),
+                    body => body,
                 };
                 (Some(target.at_backend(&query)), body)
             }
@@ -81,9 +81,9 @@ impl Outgoing {
     fn changed(changed: BridgedRequest, body: Body) -> Self {
         Self {
             target: Some(changed.target.into()),
-            body: match body {
-                Body::Form(_) => Body::Form(changed.form),
-                other => other,
+            body: match changed.body {
+                Some(bytes) => body.with(bytes),
+                None => body,
             },
             bridged: Some(changed.bridged),
         }
@@ -162,10 +162,8 @@ impl Accepted<'_> {
         let mut out = Vec::new();
         let target = copy.map(|copy| &*copy.target);
         let target = target.or(self.outgoing.target.as_deref());
-        let length = match (copy, self.body()) {
-            (Some(copy), Body::Form(_)) => copy.form.len() as u64,
-            (_, body) => body.length(),
-        };
+        let changed = copy.and_then(|copy| copy.body.as_ref());
+        let length = changed.map_or(self.body().length(), |body| body.len() as u64);
         write_request_line(self.head, target, (self.method(), length), &mut out);
         // A copy may go to a backend that asks for no account, and must not learn of one.
         let account = self.account.account();

@@ -7,7 +7,6 @@ use signpost_protocol::{cookies::BackendKind, problem::ProblemCode};
 use super::{Gateway, accepted::Accepted, request::Received};
 use crate::{
     config::{AccountCheck, Backend, BackendIndex, ServedVersion, Shadow, Unsigned},
-    limits::spool::Body,
     phases::{
         backend_headers::To,
         bridge::{BridgedRequest, changed},
@@ -135,8 +134,8 @@ fn copy_to_other(
 ) -> Result<(CopyRequest, Option<GivenCredential>), NotCopied> {
     let (method, target) = (accepted.method(), request.target);
     let changes = accepted.route().version.changes();
-    let (form, sign) = (accepted.body().form(), gateway.policy.verifier.config());
-    let change = |_| changed(&accepted.routed, method, target, form, sign);
+    let (body, sign) = (accepted.body(), gateway.policy.verifier.config());
+    let change = |_| changed(&accepted.routed, method, target, body, sign);
     // First: that a change does not apply to a request counts, whatever its response was.
     let bridged = changes.map(change).transpose()?;
     if response.is_too_large {
@@ -204,10 +203,8 @@ fn copy_request(
         version: version.name(),
         copy_of: Some(accepted.route().version.name()),
     };
-    let body = match (bridged, accepted.body()) {
-        (Some(bridged), Body::Form(_)) => &bridged.form,
-        (_, body) => body.in_memory(),
-    };
+    let changed = bridged.and_then(|bridged| bridged.body.as_deref());
+    let body = changed.unwrap_or(accepted.body().in_memory());
     let target = gateway.policy.backends.target(backend);
     CopyRequest {
         // Without the empty line: an account that is still to be looked up is appended.

@@ -128,7 +128,7 @@ fn row(app: &AppUsage) -> [String; HEADS.len()] {
         app.state.clone().unwrap_or_default(),
         all.requests.to_string(),
         of_all(all.signed),
-        of_all(all.of(VersionSource::Header)),
+        of_all(all.named()),
         of_all(all.of(VersionSource::App)),
         of_all(all.of(VersionSource::Default)),
         of_all(all.of(VersionSource::Unknown)),

@@ -37,6 +37,29 @@ pub struct Backend {
     pub secret: Option<Secret>,
 }
 
+/// The index of a backend in its version. Small, since each request has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendIndex(u16);
+
+impl BackendIndex {
+    /// The index of the version's own backend.
+    pub(crate) const OWN: Self = Self(0);
+
+    /// The index at this position. A version has far fewer than 65,536.
+    pub(super) fn nth(position: usize) -> Self {
+        Self(u16::try_from(position).unwrap_or_default())
+    }
+
+    pub(super) fn position(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Moves it, as others stand before it now.
+    pub(super) fn move_up(&mut self, by: usize) {
+        *self = Self::nth(self.position() + by);
+    }
+}
+
 /// A version, and a part of its requests. It identifies a backend, also after a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendName {

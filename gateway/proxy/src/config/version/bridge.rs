@@ -72,8 +72,9 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
     let statuses = section.list("status", &["2xx"], STATUS, statuses);
     let pass_types = section.list("pass_types", &[], TYPES, content_type);
     let request = section.tables("request", MAX_STEPS, read_request_step);
+    let body = section.tables("request_body", MAX_STEPS, read_body_step);
     let response = section.tables("response", MAX_STEPS, read_response_step);
-    let (request, response) = (request?, response?);
+    let (request, body, response) = (request?, body?, response?);
     let is_copy = |step: &RequestChange| {
         matches!(
             step,
@@ -84,15 +85,9 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
         )
     };
     check_copies(section, "request", &request, is_copy)?;
-    let is_copy = |step: &ResponseStep| {
-        matches!(
-            step,
-            ResponseStep::Body(Operation {
-                effect: Effect::Copy { .. },
-                ..
-            })
-        )
-    };
+    let is_copy = |step: &Operation| matches!(step.effect, Effect::Copy { .. });
+    check_copies(section, "request_body", &body, is_copy)?;
+    let is_copy = |step: &ResponseStep| matches!(step, ResponseStep::Body(step) if is_copy(step));
     check_copies(section, "response", &response, is_copy)?;
     let (operations, status) = split_response(response)?;
     let change = Change {
@@ -102,11 +97,14 @@ fn read_change(section: &mut Section<'_>) -> Read<Change> {
         statuses: statuses?.into(),
         pass_types: pass_types?.into(),
         request: request.into_iter().map(|(_, step)| step).collect(),
+        request_body: body.into_iter().map(|(_, step)| step).collect(),
         response: operations,
         status,
     };
-    if change.request.is_empty() && change.response.is_empty() && change.status.is_none() {
-        return Err(section.missing("response", "steps of request, of response, or of both"));
+    let of_request = change.request.len() + change.request_body.len();
+    if of_request == 0 && change.response.is_empty() && change.status.is_none() {
+        let allowed = "steps of request, request_body or response";
+        return Err(section.missing("response", allowed));
     }
     Ok(change)
 }
@@ -216,8 +214,8 @@ const REQUEST_STEPS: [StepKind<ParamEffect>; 6] = [
     }),
 ];
 
-/// The closed list of steps of a response's body.
-const RESPONSE_STEPS: [StepKind<Effect>; 11] = [
+/// The closed list of steps of a body.
+const BODY_STEPS: [StepKind<Effect>; 11] = [
     ("rename", &["to"], |beside| {
         let to = beside.to()?.to_owned();
         Ok(Effect::Rename { to })
@@ -365,7 +363,22 @@ fn read_request_step(section: &mut Section<'_>) -> Read<RequestChange> {
 
 fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
     let status = section.optional_number("status", &(200..=599));
-    let step = read_step(section, &RESPONSE_STEPS, |section, key| {
+    if !matches!(status, Ok(Some(_))) {
+        return read_body_step(section).map(ResponseStep::Body);
+    }
+    let beside = BODY_STEPS.into_iter().find(|(key, ..)| section.has(key));
+    if let Some((key, ..)) = beside {
+        // Looked for, the key counts as known.
+        let _ = section.find(key, "");
+        return Err(section.problem("status", "it beside another one", ONE_KEY));
+    }
+    check_companions(section, "status", &[])?;
+    status.map(|status| ResponseStep::Status(status.unwrap_or_default()))
+}
+
+/// Reads a step of the body of a request or a response.
+fn read_body_step(section: &mut Section<'_>) -> Read<Operation> {
+    let step = read_step(section, &BODY_STEPS, |section, key| {
         section.optional::<JsonPath>(key, ParsePathError::ALLOWED)
     });
     let allowed = "a name in the same object; of move and copy a path";
@@ -376,7 +389,7 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
     section.describe("value", VALUE, types);
     let value = read_value(section, VALUE, json_value);
     let values = section.list("values", &[], VALUES, pair);
-    let (status, step) = (status?, step?);
+    let step = step?;
     let beside = Beside {
         to: to?,
         within: within?,
@@ -385,21 +398,14 @@ fn read_response_step(section: &mut Section<'_>) -> Read<ResponseStep> {
         allowed: ["what the step needs"; 2],
         section,
     };
-    if let Some(status) = status {
-        if step.is_some() {
-            return Err(section.problem("status", "it beside another one", ONE_KEY));
-        }
-        check_companions(section, "status", &[])?;
-        return Ok(ResponseStep::Status(status));
-    }
     let ((key, companions, effect), path) =
-        step.ok_or_else(|| no_step(section, &RESPONSE_STEPS, ""))?;
+        step.ok_or_else(|| no_step(section, &BODY_STEPS, ""))?;
     check_companions(section, key, companions)?;
     let shown = path.to_string();
     let effect = effect(&beside)?;
     let operation = Operation { path, effect };
     match operation.check() {
-        Ok(()) => Ok(ResponseStep::Body(operation)),
+        Ok(()) => Ok(operation),
         Err(why) => Err(section.problem(key, &shown, why)),
     }
 }
@@ -451,7 +457,7 @@ fn parameter(text: &str) -> Option<Box<str>> {
 }
 
 /// The keys of a version with a backend, which one with a bridge cannot have.
-const OF_BACKENDS: [&str; 9] = [
+const OF_BACKENDS: [&str; 12] = [
     "backend",
     "backends",
     "balance",
@@ -461,6 +467,9 @@ const OF_BACKENDS: [&str; 9] = [
     "health",
     "tls",
     "canaries",
+    "account",
+    "pass_authorization",
+    "pass_profile",
 ];
 
 /// Reports the keys that a version with a bridge has no backend for.

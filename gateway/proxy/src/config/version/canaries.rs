@@ -10,7 +10,7 @@ use signpost_kit::{
 };
 use signpost_protocol::version::Version;
 
-use super::{BackendIndex, Reading};
+use super::{Reading, backend::BackendIndex};
 use crate::{
     config::{
         readers::check_unique,
@@ -131,7 +131,7 @@ impl Split {
     }
 
     /// Moves the indices of its canaries.
-    pub(super) fn move_up(&mut self, by: u16) {
+    pub(super) fn move_up(&mut self, by: usize) {
         let shares = self.canaries.iter_mut().map(|(_, index)| index);
         let testers = self.testers.iter_mut().map(|(_, index)| index);
         for index in shares.chain(testers) {

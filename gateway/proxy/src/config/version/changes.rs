@@ -30,6 +30,8 @@ pub struct Change {
     pub(super) pass_types: Box<[Box<str>]>,
     /// What it does with a request.
     pub request: Box<[RequestChange]>,
+    /// What it does with the body of a request, which is JSON.
+    pub request_body: Box<[Operation]>,
     /// What it does with the body of a response, which is JSON.
     pub response: Box<[Operation]>,
     /// The status that a response gets.

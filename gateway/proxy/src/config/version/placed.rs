@@ -1,10 +1,8 @@
 //! Where a request names its version, beside the header: the host, and the beginning of the path. CONTRACT 5.
 
-use std::sync::Arc;
-
 use signpost_kit::config::{Read, Section};
+use signpost_protocol::version::Version;
 
-use super::ServedVersion;
 use crate::{config::readers::path, request::Target};
 
 /// Limit of `hosts`.
@@ -67,11 +65,13 @@ pub struct Placed {
 }
 
 impl Places {
-    /// The places of all versions, each of one version.
-    pub(super) fn of(all: &[Arc<ServedVersion>], root: &Section<'_>) -> Read<Self> {
+    /// The places of all versions, with their numbers and names; each is of one version.
+    pub(super) fn of<'v>(
+        all: impl Iterator<Item = (usize, &'v Version, &'v OwnPlaces)>,
+        root: &Section<'_>,
+    ) -> Read<Self> {
         let (mut places, mut result) = (Self::default(), Ok(()));
-        for version in all {
-            let own = version.own_places();
+        for (number, name, own) in all {
             let prefixes = own.prefix.iter();
             let prefixes = prefixes.map(|text| (text, "path_prefix", true));
             let hosts = own.hosts.iter().map(|text| (text, "hosts", false));
@@ -81,10 +81,10 @@ impl Places {
                     false => &mut places.hosts,
                 };
                 if taken.iter().any(|(known, _)| known == text) {
-                    let key = format!("versions.{}.{key}", version.name());
+                    let key = format!("versions.{name}.{key}");
                     result = Err(root.problem(&key, &format!("\"{text}\" twice"), "each once"));
                 }
-                taken.push((text.clone(), version.number));
+                taken.push((text.clone(), number));
             }
         }
         places

@@ -14,7 +14,7 @@ use signpost_protocol::version::Version;
 
 use super::{
     Reading,
-    backend::{AccountCheck, AccountRules, Backend, BackendName, Part},
+    backend::{AccountCheck, AccountRules, Backend, BackendIndex, BackendName, Part},
     bridge::{check_no_backend, read_bridge, read_changes},
     canaries::{OwnCanaries, Split, StickyBy, Tester, read_canaries},
     changes::Changes,
@@ -74,7 +74,7 @@ pub struct Bridge {
     /// Its name.
     pub to: Arc<Version>,
     /// The number of its backends, which are the first of the bridged version.
-    backends: u16,
+    backends: usize,
     /// Routes of the target version, by path.
     routes: Vec<(PathPattern, BackendIndex)>,
 }
@@ -87,25 +87,6 @@ struct Destination {
     rules: RequestRules,
     /// How its requests are split, if it has canaries.
     split: Option<Arc<Split>>,
-}
-
-/// The index of a backend in its version. Small, since each request has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackendIndex(u16);
-
-impl BackendIndex {
-    /// The index of the version's own backend.
-    pub(crate) const OWN: Self = Self(0);
-
-    /// Moves it, as others stand before it now.
-    pub(super) const fn move_up(&mut self, by: u16) {
-        self.0 += by;
-    }
-
-    /// The index of the next destination. A version has far fewer than 65,536.
-    fn next(destinations: &[Destination]) -> Self {
-        Self(u16::try_from(destinations.len()).unwrap_or_default())
-    }
 }
 
 impl ServedVersion {
@@ -198,7 +179,7 @@ impl ServedVersion {
                 continue;
             }
             let add = |destinations: &mut Vec<_>, backend: &Arc<Backend>| {
-                let index = BackendIndex::next(destinations);
+                let index = BackendIndex::nth(destinations.len());
                 destinations.push(Destination {
                     backend: Arc::clone(backend),
                     unsigned: route.unsigned.unwrap_or(of_routes),
@@ -213,7 +194,7 @@ impl ServedVersion {
                 (*percent, tester.clone(), index)
             });
             let split = split(route.sticky_by, canaries.collect());
-            self.destinations[usize::from(index.0)].split = split;
+            self.destinations[index.position()].split = split;
             self.routes.push((route.path.clone(), index));
         }
         self.routes.sort_by_key(|(path, _)| path.precedence());
@@ -236,7 +217,7 @@ impl ServedVersion {
         // The other version's backends go first. So `BackendIndex::OWN` is its own backend, and a comparison of numbers
         // tells whether a request takes the bridge; the indices of this version's routes move up.
         let mut own = std::mem::take(&mut self.destinations);
-        bridge.backends = BackendIndex::next(&other.destinations).0;
+        bridge.backends = other.destinations.len();
         for destination in &mut own {
             let moved = destination.split.as_deref().map(|split| {
                 let mut split = split.clone();
@@ -271,20 +252,20 @@ impl ServedVersion {
     /// The backend of an index, which is one of this version's.
     #[must_use]
     pub fn backend(&self, index: BackendIndex) -> &Arc<Backend> {
-        &self.destinations[usize::from(index.0)].backend
+        &self.destinations[index.position()].backend
     }
 
     /// How the backend of an index takes unsigned requests of this version. A route without a rule of its own is at least
     /// as strict as its version and as the gateway.
     #[must_use]
     pub fn unsigned(&self, index: BackendIndex) -> Unsigned {
-        self.destinations[usize::from(index.0)].unsigned
+        self.destinations[index.position()].unsigned
     }
 
     /// What the backend of an index takes of this version's requests.
     #[must_use]
     pub(crate) fn rules(&self, index: BackendIndex) -> &RequestRules {
-        &self.destinations[usize::from(index.0)].rules
+        &self.destinations[index.position()].rules
     }
 
     /// What each of its backends takes.
@@ -315,7 +296,7 @@ impl ServedVersion {
     #[must_use]
     pub(crate) fn serving(&self, index: BackendIndex) -> &Arc<Version> {
         let bridge = self.bridge.as_ref();
-        let bridge = bridge.filter(|bridge| index.0 < bridge.backends);
+        let bridge = bridge.filter(|bridge| index.position() < bridge.backends);
         bridge.map_or(&self.name, |bridge| &bridge.to)
     }
 
@@ -323,7 +304,7 @@ impl ServedVersion {
     #[must_use]
     pub fn is_bridged(&self, index: BackendIndex) -> bool {
         let bridge = self.bridge.as_ref();
-        bridge.is_some_and(|bridge| index.0 < bridge.backends)
+        bridge.is_some_and(|bridge| index.position() < bridge.backends)
     }
 
     /// The bridge to the backends of another version.
@@ -367,7 +348,7 @@ impl ServedVersion {
     /// The share of the version's or a route's requests that a backend serves, in percent; `None` if it serves all of them.
     #[must_use]
     pub fn share(&self, backend: &Backend) -> Option<u8> {
-        let mut indices = (0..=u16::MAX).zip(&self.destinations);
+        let mut indices = (0..).map(BackendIndex::nth).zip(&self.destinations);
         let (index, found) = indices.find(|(_, one)| one.backend.number == backend.number)?;
         match (&found.split, &backend.name.part) {
             (Some(split), _) => Some(split.share(None)),
@@ -377,17 +358,15 @@ impl ServedVersion {
                     .destinations
                     .iter()
                     .filter_map(|one| one.split.as_deref());
-                let mut splits = splits.filter(|split| split.has(BackendIndex(index)));
-                splits
-                    .next()
-                    .map(|split| split.share(Some(BackendIndex(index))))
+                let mut splits = splits.filter(|split| split.has(index));
+                splits.next().map(|split| split.share(Some(index)))
             }
         }
     }
 
     /// How the requests of a backend are split, if it has canaries.
     pub(crate) fn split(&self, index: BackendIndex) -> Option<&Split> {
-        self.destinations[usize::from(index.0)].split.as_deref()
+        self.destinations[index.position()].split.as_deref()
     }
 
     /// Which paths it takes.
@@ -463,7 +442,7 @@ impl Numbering<'_, '_> {
         (account, unsigned, rules): (AccountRules, Unsigned, RequestRules),
         secret: Option<Secret>,
     ) -> BackendIndex {
-        let index = BackendIndex::next(&self.destinations);
+        let index = BackendIndex::nth(self.destinations.len());
         let version = Some(Arc::clone(&self.version));
         let name = BackendName { version, part };
         let backend = self.reading.add(name, upstream, account, secret);
@@ -501,7 +480,7 @@ impl Numbering<'_, '_> {
         rules: (AccountRules, Unsigned, RequestRules),
         secret: Option<&Secret>,
     ) {
-        let of = usize::from(of.0);
+        let of = of.position();
         let canaries = own.canaries.into_iter().map(|canary| {
             let secret = canary.secret.or_else(|| secret.cloned());
             let part = Part::Canary {

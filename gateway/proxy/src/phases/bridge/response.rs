@@ -85,7 +85,7 @@ pub(crate) async fn change_held(
 }
 
 /// Limit of a changed body, in bytes: copies can make it larger.
-const MAX_CHANGED: usize = 4 * MAX_BODY;
+pub(super) const MAX_CHANGED: usize = 4 * MAX_BODY;
 
 /// Fields that are about the body as it was.
 const OF_BODY: [&str; 7] = [

@@ -108,11 +108,11 @@ fn numbers_are_summed_by_version_and_application() {
     assert_eq!(names, ["v0", "v1", "v2"]);
     let v1 = &value["versions"][1];
     assert_eq!((&v1["requests"], &v1["signed"]), (&json!(112), &json!(93)));
-    let sources = json!({"header": 13, "app": 0, "default": 90, "unknown": 7, "state": 2});
+    let sources = json!({"header": 13, "host": 0, "prefix": 0, "app": 0, "default": 90, "unknown": 7, "state": 2});
     assert_eq!(v1["sources"], sources);
     let shop = json!({
         "kind": "application", "ident": "shop", "name": "Name of shop", "state": "active", "requests": 100, "signed": 90,
-        "sources": {"header": 10, "app": 0, "default": 90, "unknown": 0, "state": 0},
+        "sources": {"header": 10, "host": 0, "prefix": 0, "app": 0, "default": 90, "unknown": 0, "state": 0},
         "last_seen": rfc3339(TODAY),
         "client": {"address": "192.0.2.1", "user_agent": "app/1.0 ?[2J?", "is_signed": true},
     });

@@ -130,7 +130,7 @@ fn each_invalid_change_is_reported() {
         ("name = 'a'\npaths = ['a']", "changes[0].paths"),
         (
             "name = 'a'\npaths = ['/a']",
-            "changes[0].response: missing; allowed: steps of request, of response, or of both",
+            "changes[0].response: missing; allowed: steps of request, request_body or response",
         ),
         (
             "name = 'a'\npaths = ['/a']\nstatus = ['1xx']\nresponse = [{ status = 200 }]",

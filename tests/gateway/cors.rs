@@ -85,7 +85,8 @@ async fn the_gateway_responds_to_preflights() {
         ("access-control-allow-methods", "GET, POST"),
         (
             "access-control-allow-headers",
-            "Acme-X-App, Acme-X-Version, Acme-X-Language, Acme-X-Authorization, Content-Type",
+            "Acme-X-App, Acme-X-Version, Acme-X-Language, Acme-X-Authorization, Acme-X-Time, Acme-X-Sign, Acme-X-Nonce, \
+             Content-Type",
         ),
         ("access-control-max-age", "600"),
         (

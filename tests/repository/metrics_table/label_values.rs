@@ -24,11 +24,14 @@ const CACHES: &[&str] = &["applications", "accounts", "credentials"];
 const MODES: &[&str] = &["polling", "redirect"];
 
 /// All other labels of each metric, with their values; those of problem codes and hints have more.
-const VALUES: [(&str, &str, &[&str]); 31] = [
+const VALUES: [(&str, &str, &[&str]); 32] = [
+    ("signpost_body_bytes", "where", &["memory", "spool"]),
     (
         "signpost_requests_total",
         "version_source",
-        &["", "header", "app", "default", "unknown", "state"],
+        &[
+            "", "header", "host", "prefix", "app", "default", "unknown", "state",
+        ],
     ),
     ("signpost_requests_total", "status_class", CLASSES_OR_NONE),
     ("signpost_requests_total", "problem_code", &["", "other"]),

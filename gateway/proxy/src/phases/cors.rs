@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::{
     config::{AllowedOrigins, Cors, OriginPattern},
-    request::{BodyLength, Headers, is_named},
+    request::{BodyLength, Headers, Methods, is_named},
     wire::syntax::field::NameAndValue,
 };
 
@@ -36,6 +36,8 @@ pub struct CorsRules {
     credentials: bool,
     expose_headers: String,
     allow_headers: String,
+    /// The methods that any version accepts.
+    allow_methods: String,
 }
 
 /// The header fields that CORS adds to a response.
@@ -45,11 +47,12 @@ impl CorsRules {
     /// Creates the rules; `names`: the names of the convention headers. `further`: the names of other headers that the
     /// gateway adds to responses.
     #[must_use]
-    pub fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName]) -> Self {
+    pub fn new(cors: Cors, names: &HeaderNames, further: &[HeaderName], methods: Methods) -> Self {
         let spelled = |name: &HeaderName| names.spelled(name);
         let convention = names.convention().into_iter();
         let allowed = convention
             .map(|(_, name)| name)
+            .chain(names.of_signature())
             .chain(&ALLOWED)
             .chain(&cors.allow_headers);
         let allowed: Vec<_> = allowed.map(spelled).collect();
@@ -64,6 +67,7 @@ impl CorsRules {
             credentials: cors.credentials,
             expose_headers: exposed.join(", "),
             allow_headers: allowed.join(", "),
+            allow_methods: methods.to_string(),
         }
     }
 
@@ -100,7 +104,10 @@ impl CorsRules {
         if let Some(origin) = self.allowed_origin(headers) {
             self.push_allowed(origin, &mut fields);
             fields.extend([
-                field("access-control-allow-methods", b"GET, POST"),
+                field(
+                    "access-control-allow-methods",
+                    self.allow_methods.as_bytes(),
+                ),
                 field(
                     "access-control-allow-headers",
                     self.allow_headers.as_bytes(),
@@ -205,7 +212,7 @@ mod tests {
             expose_headers: vec![HeaderName::from_static("x-more")],
             allow_headers: vec![HeaderName::from_static("x-trace")],
         };
-        CorsRules::new(cors, &names, &[])
+        CorsRules::new(cors, &names, &[], Methods::USUAL)
     }
 
     fn listed() -> AllowedOrigins {
@@ -303,7 +310,7 @@ mod tests {
             [
                 "access-control-allow-origin: https://a.example.org",
                 "access-control-allow-methods: GET, POST",
-                "access-control-allow-headers: Acme-X-App, Acme-X-Version, X-Language, Acme-X-Authorization, \
+                "access-control-allow-headers: Acme-X-App, Acme-X-Version, X-Language, Acme-X-Authorization, Acme-X-Time, Acme-X-Sign, Acme-X-Nonce, \
                  Content-Type, X-Trace",
                 "access-control-max-age: 600",
                 "vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers",

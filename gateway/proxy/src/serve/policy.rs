@@ -193,7 +193,10 @@ impl Rules {
                 page_paths: [&sign.browser_paths[..], &sign.callback_paths].concat(),
             },
             admission: AdmissionRules::new(config, &names),
-            cors: cors.map(|cors| CorsRules::new(cors, &names, &life_cycle)),
+            cors: cors.map(|cors| {
+                let methods = config.versions.methods;
+                CorsRules::new(cors, &names, &life_cycle, methods)
+            }),
             response_headers: config.response_headers.clone(),
             https_port: https_port(config),
             public_url: config.public_url.clone(),

@@ -4,6 +4,7 @@
 //! the recording backend, itself a strict reader, must be a prefix of those: the gateway may reject more than it must,
 //! but never find more. `/smuggled` needs no signature, so it passes if it is ever taken for a request.
 
+mod bodies;
 pub(crate) mod cases;
 
 use std::{net::SocketAddr, time::Duration};

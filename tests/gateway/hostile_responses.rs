@@ -15,6 +15,7 @@ use end_to_end::{
     stack::Stack,
     waiting::until,
 };
+use reqwest::Method;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::cases::{Case, Expected, Reuse, cases};
@@ -28,6 +29,10 @@ enum RequestKind {
     OldGet,
     /// A small form, or one of 60 KiB if the backend does not read it.
     Form,
+    /// A HEAD, which has no body in its response.
+    Head,
+    /// A PUT whose body is in a file; larger than the buffers of sockets if the backend does not read it.
+    Upload,
 }
 
 /// A gateway that reuses connections, in front of a backend that tracks them.
@@ -58,6 +63,17 @@ async fn no_response_to_a_get_is_taken_for_another() {
 #[tokio::test]
 async fn no_response_to_a_form_is_taken_for_another() {
     judge_all(cases(), RequestKind::Form, Pace::AtOnce, 1).await;
+}
+
+#[tokio::test]
+async fn no_response_to_a_head_is_taken_for_another() {
+    let cases = cases().into_iter().filter(is_after_the_request).collect();
+    judge_all(cases, RequestKind::Head, Pace::AtOnce, 1).await;
+}
+
+#[tokio::test]
+async fn no_response_to_an_upload_is_taken_for_another() {
+    judge_all(cases(), RequestKind::Upload, Pace::AtOnce, 2).await;
 }
 
 #[tokio::test]
@@ -272,6 +288,10 @@ impl Setup {
         let stack = Stack::builder()
             .in_front_of_address(backend.address())
             .gateway("threads = 1\n[timeouts]\nresponse_seconds = 3")
+            .gateway(
+                "[sign]\ncarrier = 'both'\n[versions.v1]\nmethods = ['GET', 'HEAD', 'POST', 'PUT']",
+            )
+            .gateway("versions.v1 = { bodies = 'any', max_body = 8388608 }")
             .start()
             .await;
         let client = stack.client();
@@ -302,7 +322,10 @@ impl Setup {
         connection
             .send(&self.request(kind, &target, case.start == Start::AfterHead))
             .await;
-        let response = connection.response().await;
+        let response = match kind {
+            RequestKind::Head => connection.response_to_head().await,
+            _ => connection.response().await,
+        };
         judge_response(case, kind, response.as_ref(), connection.unread())?;
         if response.is_none() {
             connection = self.stack.raw().await;
@@ -358,6 +381,10 @@ impl Setup {
             return Err(format!("sent {} times", sent.len()));
         }
         let used: BTreeSet<_> = sent.iter().map(|arrival| arrival.connection).collect();
+        // A HEAD has no body whose framing could be in doubt.
+        if kind == RequestKind::Head {
+            return Ok(());
+        }
         let is_reused = |next: &String| {
             let arrivals = self.arrivals(next);
             arrivals
@@ -406,6 +433,20 @@ impl Setup {
                 let value = "y".repeat(if is_large { 60 * 1024 } else { 1 });
                 self.client.post(target).param("a", &value).bytes(&[])
             }
+            RequestKind::Head => request("HEAD", target, &[], b""),
+            RequestKind::Upload => {
+                let body = vec![b'y'; if is_large { 8 * 1024 * 1024 } else { 70_000 }];
+                let call = self.client.call(Method::PUT, target);
+                let (target, headers) = call.signed_head(&body);
+                let mut lines = vec![format!("Content-Length: {}", body.len())];
+                lines.extend(
+                    headers
+                        .iter()
+                        .map(|(name, value)| format!("{name}: {value}")),
+                );
+                let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+                request("PUT", &target, &lines, &body)
+            }
         }
     }
 }
@@ -421,6 +462,12 @@ fn judge_response(
         response.status == 502 && response.code().as_deref() == Some("backend_unreachable")
     });
     let is_right = match (&case.expected, response) {
+        // The head alone decides, and the problem of a 502 is not sent.
+        (expected, Some(response)) if kind == RequestKind::Head => match expected {
+            Expected::Unreachable => response.status == 502,
+            Expected::Truncated => matches!(response.status, 200 | 502),
+            Expected::Passed { status, .. } => response.status == *status,
+        },
         (Expected::Unreachable, _) => is_unreachable,
         (Expected::Truncated, Some(_)) => is_unreachable,
         // It began, and the connection was closed before its end.
@@ -474,7 +521,7 @@ fn is_framed_for(kind: RequestKind, response: &RawResponse) -> bool {
     let encoding = response.header("transfer-encoding");
     let is_known = match kind {
         RequestKind::OldGet => encoding.is_none(),
-        RequestKind::Get | RequestKind::Form => {
+        RequestKind::Get | RequestKind::Form | RequestKind::Head | RequestKind::Upload => {
             encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case("chunked"))
         }
     };

@@ -19,6 +19,8 @@ mod verification;
 mod forwarding;
 // Bodies that are no forms, further methods, signatures in headers, versions by path or host.
 mod bodies;
+// Bodies that strangers send: memory, room, and what comes back of both.
+mod upload_floods;
 // Strict HTTP parsing, limits and timeouts.
 mod strictness;
 // Responses of backends, as clients receive them.

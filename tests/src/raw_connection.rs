@@ -180,6 +180,23 @@ impl RawConnection {
         }
     }
 
+    /// The next answer's head, behind which no body follows: the answer to a HEAD.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::response`].
+    pub async fn response_to_head(&mut self) -> Option<RawResponse> {
+        loop {
+            if let Some((response, length)) = parse_head(&self.read) {
+                self.read.drain(..length);
+                return Some(response);
+            }
+            if !self.read_more().await {
+                return None;
+            }
+        }
+    }
+
     /// All further answers, until the peer closes the connection.
     ///
     /// # Panics
@@ -191,6 +208,16 @@ impl RawConnection {
             responses.push(response);
         }
         responses
+    }
+
+    /// All further bytes, until the peer closes the connection.
+    ///
+    /// # Panics
+    ///
+    /// When the peer does not close it in time.
+    pub async fn bytes_until_close(&mut self) -> Vec<u8> {
+        while self.read_more().await {}
+        std::mem::take(&mut self.read)
     }
 
     /// The received bytes that are not a complete response yet; after the last response, an incomplete one.
@@ -276,19 +303,8 @@ pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec
 
 /// Parses the response at the start of the bytes, and returns it with its length; `None` when more bytes are needed.
 fn parse(bytes: &[u8], is_end: bool) -> Option<(RawResponse, usize)> {
-    let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let head = text(&bytes[..head_length]);
-    let status: u16 = head
-        .strip_prefix("HTTP/1.")
-        .and_then(|rest| rest.get(2..5))
-        .and_then(|status| status.parse().ok())
-        .unwrap_or_else(|| panic!("not a response: {head}"));
-    let mut response = RawResponse {
-        status,
-        head,
-        body: Vec::new(),
-    };
-    let rest = &bytes[head_length..];
+    let (mut response, head_length) = parse_head(bytes)?;
+    let (status, rest) = (response.status, &bytes[head_length..]);
     if status < 200 || status == 204 || status == 304 {
         return Some((response, head_length));
     }
@@ -316,6 +332,23 @@ fn parse(bytes: &[u8], is_end: bool) -> Option<(RawResponse, usize)> {
         }
     };
     Some((response, head_length + used))
+}
+
+/// Parses the head of the response at the start of the bytes.
+fn parse_head(bytes: &[u8]) -> Option<(RawResponse, usize)> {
+    let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let head = text(&bytes[..head_length]);
+    let status: u16 = head
+        .strip_prefix("HTTP/1.")
+        .and_then(|rest| rest.get(2..5))
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_else(|| panic!("not a response: {head}"));
+    let response = RawResponse {
+        status,
+        head,
+        body: Vec::new(),
+    };
+    Some((response, head_length))
 }
 
 /// Decodes UTF-8, or else ISO-8859-1, where each byte is a character (RFC 9110 section 5.5).

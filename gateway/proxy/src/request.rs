@@ -201,7 +201,8 @@ impl<'a> Target<'a> {
     pub(crate) fn at_backend(&self, query: &str) -> String {
         let path = self.path_at_backend();
         match query {
-            "" => path.to_owned(),
+            // An empty query is the client's, too; one that `strip_sign` left is none.
+            "" if !self.sent.ends_with('?') => path.to_owned(),
             query => format!("{path}?{query}"),
         }
     }

@@ -101,6 +101,14 @@ impl Window {
         time.distance(now) <= self.0
     }
 
+    /// For how long `time` will be in the window.
+    #[must_use]
+    pub const fn left(self, time: SignTime, now: SignTime) -> Duration {
+        let ahead = Duration::from_millis(time.0.saturating_sub(now.0));
+        let behind = Duration::from_millis(now.0.saturating_sub(time.0));
+        self.0.saturating_add(ahead).saturating_sub(behind)
+    }
+
     /// Maximum deviation in either direction.
     #[must_use]
     pub fn duration(self) -> Duration {

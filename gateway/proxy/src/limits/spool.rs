@@ -82,7 +82,6 @@ impl Spool {
 }
 
 /// A whole body.
-#[derive(Debug)]
 pub(crate) enum Body {
     /// A form, which may be empty.
     Form(Vec<u8>),
@@ -94,6 +93,9 @@ pub(crate) enum Body {
     /// Another one, in a file.
     Spooled(Arc<SpooledBody>),
 }
+
+// Prints no content, which may include credentials.
+signpost_protocol::hide_in_debug!(Body);
 
 impl Default for Body {
     fn default() -> Self {

@@ -160,8 +160,8 @@ impl BodySink for Vec<u8> {
 pub struct BodyLimits {
     /// Bytes, once decoded.
     pub bytes: usize,
-    /// Timeout for the whole body; `None`: only the rate bounds it.
-    pub timeout: Option<Duration>,
+    /// Timeout for the whole body.
+    pub timeout: Duration,
     /// Smallest rate at which it must arrive, in bytes per second.
     pub(crate) min_rate: NonZeroU32,
 }

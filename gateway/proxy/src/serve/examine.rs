@@ -96,11 +96,14 @@ pub(crate) async fn examine<C: Client>(
     client: &mut C,
     examined: &mut Examined,
 ) -> Option<()> {
-    let (policy, target) = (&gateway.policy, head.target());
+    let policy = &gateway.policy;
     // No proxy is trusted: the headers of a request prove nothing about its way.
     let peer = Peer::new(&ConnectionInfo::plain(Ipv4Addr::LOCALHOST.into()), &[]);
     let protocol = client.protocol();
+    let target = head.target();
     let mut request = Received::new(gateway, head.method(), target, head, &peer, protocol);
+    // Without the version's prefix.
+    let target = request.target;
     let is_preflight =
         policy.rules.cors.is_some() && is_preflight(head.method(), head.body(), head);
     if is_preflight || match_own_page(head, target).is_some() {
@@ -108,6 +111,7 @@ pub(crate) async fn examine<C: Client>(
     }
     let admitted = admit_and_end(gateway, head, &peer, &mut request, client).await;
     let mut admitted = examined.add(StepName::Request, admitted)?;
+    let is_read = admitted.body.must_be_empty();
     let sign = policy.verifier.config();
     let verified = match match_callback(admitted.method, head.body(), target, head, sign) {
         Ok(None) => {
@@ -116,8 +120,8 @@ pub(crate) async fn examine<C: Client>(
             if let Err(rejection) = judged {
                 return examined.add(StepName::Request, Err(rejection));
             }
-            let body = read(gateway, &admitted, &mut request, client).await;
-            verify(gateway, app, &admitted, head, body, examined)?
+            let body = read(gateway, &admitted, is_read, &mut request, client).await;
+            verify(gateway, app, &admitted, &request, body, examined)?
         }
         callback => policy
             .verifier
@@ -158,16 +162,18 @@ async fn follow_route(
 async fn read<C: Client>(
     gateway: &Gateway,
     admitted: &Admitted<'_>,
+    is_read: bool,
     request: &mut Received<'_, Head>,
     client: &mut C,
 ) -> Result<(Vec<u8>, bool), Rejection> {
-    match admitted.body {
-        BodyKind::Empty => Ok((Vec::new(), true)),
-        BodyKind::Other(_) => Ok((read_form(gateway, admitted, request, client).await?, false)),
-        BodyKind::None | BodyKind::Form | BodyKind::Unjudged(_) => {
-            Ok((read_form(gateway, admitted, request, client).await?, true))
-        }
+    if is_read {
+        return Ok((Vec::new(), true));
     }
+    let is_form = !matches!(admitted.body, BodyKind::Other(_));
+    Ok((
+        read_form(gateway, admitted, request, client).await?,
+        is_form,
+    ))
 }
 
 /// What `receive` judges before it looks for the application.
@@ -209,11 +215,11 @@ fn verify(
     gateway: &Gateway,
     app: Arc<App>,
     admitted: &Admitted<'_>,
-    head: &Head,
+    request: &Received<'_, Head>,
     body: Result<(Vec<u8>, bool), Rejection>,
     examined: &mut Examined,
 ) -> Option<VerifiedRequest> {
-    let (policy, method, target) = (&gateway.policy, admitted.method, head.target());
+    let (policy, method, target) = (&gateway.policy, admitted.method, request.target);
     let (body, is_form) = match body {
         Ok(body) => body,
         // A client that waits for its response does not close the connection here.
@@ -245,7 +251,7 @@ fn verify(
     {
         return examined.add(StepName::Sign, Err(rejection));
     }
-    let headers = (head, in_headers);
+    let headers = (request.headers, in_headers);
     if params.is_empty() && is_form && body.is_empty() && admitted.signed.are_absent() {
         let verified = verifier.verify(app, method, target, &params, headers, now);
         return examined.add(StepName::Sign, verified);

@@ -1,6 +1,10 @@
 //! Receives a request: runs the phases from the limits to the bridge.
 
-use std::{pin::pin, sync::Arc, time::Instant};
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use signpost_kit::clock::Timestamp;
 use signpost_protocol::{param::Params, sign::BodyHash};
@@ -30,7 +34,7 @@ use crate::{
         verify::{HeaderSign, SignedBody, VerifiedRequest},
     },
     request::{
-        Head,
+        BodyLength, Head,
         client::{BodyLimits, Client, PIECE},
         quotas::Quotas,
         rejection::Rejection,
@@ -102,19 +106,20 @@ async fn find_and_verify<'h, C: Client>(
 ) -> Result<(VerifiedRequest, Body, Timestamp), Box<Rejected>> {
     let app = find_app(gateway, admitted.app, request).await?;
     let claimed = |rejection| Rejected::by_claimed(&app, rejection);
+    // Was read in step 5.
+    let is_read = admitted.body.must_be_empty();
     judge(gateway, &app, admitted, request).map_err(claimed)?;
-    let (body, hash) = match admitted.body {
+    let (body, hash, arrived) = match admitted.body {
         BodyKind::Other(limit) => {
             // Boxed, as above.
             let body = read_other(gateway, &app, admitted, limit, request, client);
             Box::pin(body).await.map_err(claimed)?
         }
-        // Was read above.
-        BodyKind::Empty => (Body::default(), None),
+        BodyKind::Empty if is_read => (Body::default(), None, None),
         // Also if the head announces no body: over HTTP/2, one may follow nevertheless, and is rejected.
-        BodyKind::None | BodyKind::Form | BodyKind::Unjudged(_) => {
+        BodyKind::None | BodyKind::Empty | BodyKind::Form | BodyKind::Unjudged(_) => {
             let form = read_form(gateway, admitted, request, client).await;
-            (Body::Form(form.map_err(claimed)?), None)
+            (Body::Form(form.map_err(claimed)?), None, None)
         }
     };
     // Read once: what verifies, routes and checks the account must not disagree about an edge.
@@ -182,7 +187,10 @@ pub(super) fn wanted<'r>(admitted: &Admitted<'r>, request: &Received<'r, Head>) 
     }
 }
 
-/// Reads a body that is no form.
+/// The rate that a large body needs on average, in bytes per second, beside the timeout of small ones.
+const UPLOAD_RATE: u64 = 32 * 1024;
+
+/// Reads a body that is no form. Also returns when its head arrived.
 async fn read_other<C: Client>(
     gateway: &Gateway,
     app: &App,
@@ -190,15 +198,23 @@ async fn read_other<C: Client>(
     limit: u64,
     request: &mut Received<'_, Head>,
     client: &mut C,
-) -> Result<(Body, Option<BodyHash>), Rejection> {
+) -> Result<(Body, Option<BodyHash>, Option<Timestamp>), Rejection> {
     let policy = &gateway.policy;
-    let now = gateway.state.clock.now().into();
-    let verifier = &policy.verifier;
-    verifier.check_before_body(app, admitted.signed, now)?;
+    let arrived = gateway.state.clock.now();
+    let left = policy
+        .verifier
+        .check_before_body(app, admitted.signed, arrived.into())?;
+    let most = match request.headers.body() {
+        BodyLength::Known(length) => length,
+        BodyLength::None | BodyLength::Unknown => limit,
+    };
+    let timeout = policy.bounds.timeouts.body;
     let limits = BodyLimits {
         bytes: usize::try_from(limit).unwrap_or(usize::MAX),
-        // A large one takes as long as its rate needs.
-        timeout: (limit <= PIECE as u64).then_some(policy.bounds.timeouts.body),
+        timeout: match most <= PIECE as u64 {
+            true => timeout,
+            false => left.unwrap_or(timeout + Duration::from_secs(most / UPLOAD_RATE)),
+        },
         min_rate: policy.bounds.connections.min_rate,
     };
     let body = async {
@@ -207,7 +223,8 @@ async fn read_other<C: Client>(
         client
             .read_pieces(expects_continue, limits, &mut receiving)
             .await?;
-        receiving.finish().await
+        let (body, hash) = receiving.finish().await?;
+        Ok((body, hash, Some(arrived)))
     };
     // As for a form.
     let body = pin!(body);
@@ -290,7 +307,7 @@ pub(super) async fn read_form<C: Client>(
         } else {
             bounds.requests.body
         },
-        timeout: Some(bounds.timeouts.body),
+        timeout: bounds.timeouts.body,
         min_rate: bounds.connections.min_rate,
     };
     let form = pin!(client.read_body(admitted.expects_continue, limits));

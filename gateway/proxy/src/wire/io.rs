@@ -23,19 +23,18 @@ const RATE_GRACE: Duration = Duration::from_secs(5);
 /// How often a request in flight checks whether a stop cuts it off.
 const WAKE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// When the rest of a head or body must have arrived, if `received` bytes are there: within `timeout` in all, if there is
-/// one, and at `min_rate` bytes per second or more.
+/// When the rest of a head or body must have arrived, if `received` bytes are there: within `timeout` in all, and at
+/// `min_rate` bytes per second or more.
 pub(crate) fn arrival_deadline(
     started: Instant,
-    timeout: Option<Duration>,
+    timeout: Duration,
     received: usize,
     min_rate: NonZeroU32,
 ) -> Instant {
     // Each byte that arrives moves the deadline, so a client that stalls is cut off long before `timeout`. One that
     // trickles on at the smallest rate still ends with `timeout`.
     let millis = (received as u64).saturating_mul(1000) / u64::from(min_rate.get());
-    let by_rate = RATE_GRACE + Duration::from_millis(millis);
-    started + timeout.map_or(by_rate, |timeout| timeout.min(by_rate))
+    started + timeout.min(RATE_GRACE + Duration::from_millis(millis))
 }
 
 /// How a client must take a response: some bytes within `timeout`, and all of them at `min_rate` or more, apart from that

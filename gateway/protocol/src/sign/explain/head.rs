@@ -1,6 +1,6 @@
 //! Explaining a signature in headers that does not match. CONTRACT 3.
 
-use super::{Explanation, Slip, algorithm_name, other_hash_of};
+use super::{Explanation, MAX_CANONICAL_BYTES, Slip, algorithm_name, other_hash_of};
 use crate::sign::{AppKey, BodyHash, Sign, SignAlgorithm, SignedHead, digest};
 
 /// Limit on a body that a client may have signed itself, in bytes.
@@ -43,6 +43,16 @@ pub fn explain_head(
     let Some(given) = Sign::from_hex(sent) else {
         return Slip::SignForm(other_hash_of(algorithm, "none")).into();
     };
+    // The host is in some of the texts.
+    let lines = [
+        head.target.as_bytes(),
+        head.time,
+        head.nonce,
+        host.as_bytes(),
+    ];
+    if lines.map(<[u8]>::len).iter().sum::<usize>() > MAX_CANONICAL_BYTES {
+        return Slip::TooLarge.into();
+    }
     let (own, other) = match algorithm {
         SignAlgorithm::Md5 => (SignAlgorithm::Md5, SignAlgorithm::HmacSha256),
         SignAlgorithm::HmacSha256 => (SignAlgorithm::HmacSha256, SignAlgorithm::Md5),

@@ -165,9 +165,7 @@ impl BodyReader {
         match connection.receive_large(expected, deadline).await {
             ReceiveOutcome::Received => Ok(()),
             ReceiveOutcome::Ended => Err(Rejection::ClientDisconnected),
-            ReceiveOutcome::TimedOut => Err(Rejection::RequestTimeout {
-                limit: timeout.unwrap_or_else(|| started.elapsed()),
-            }),
+            ReceiveOutcome::TimedOut => Err(Rejection::RequestTimeout { limit: timeout }),
         }
     }
 }

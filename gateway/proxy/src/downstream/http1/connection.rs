@@ -122,8 +122,7 @@ async fn read<'r, S: Stream>(
     let started = Instant::now();
     loop {
         let received = connection.ahead().len();
-        let deadline =
-            arrival_deadline(started, Some(limit), received, bounds.connections.min_rate);
+        let deadline = arrival_deadline(started, limit, received, bounds.connections.min_rate);
         match connection.receive(deadline).await {
             ReceiveOutcome::Received => {}
             ReceiveOutcome::TimedOut if !connection.ahead().is_empty() => {

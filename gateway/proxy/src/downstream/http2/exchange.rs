@@ -210,8 +210,7 @@ impl Client for Http2Exchange<'_> {
                     let started = *started.get_or_insert_with(Instant::now);
                     let deadline = arrival_deadline(started, timeout, received, limits.min_rate);
                     let expired = self.timer.poll_in_flight(context, deadline);
-                    let limit = || timeout.unwrap_or_else(|| started.elapsed());
-                    expired.map(|()| Err(Rejection::RequestTimeout { limit: limit() }))
+                    expired.map(|()| Err(Rejection::RequestTimeout { limit: timeout }))
                 }
             });
             let Some(piece) = piece.await? else {

@@ -1,7 +1,9 @@
 //! Signatures in headers: they sign method, target and body. CONTRACT 3.
 
+use std::time::Duration;
+
 use signpost_protocol::sign::{
-    AppKey, BodyHash, Sign, SignCarrier, SignTime, SignedHead,
+    AppKey, BodyHash, ReplayPolicy, Sign, SignCarrier, SignTime, SignedHead,
     explain::{Explanation, Slip, explain_form, explain_head},
     sign_head,
 };
@@ -79,7 +81,8 @@ impl Verifier {
     }
 
     /// Checks what can be checked before a body that is no form is read: a stranger must not make the gateway receive and
-    /// keep large bodies.
+    /// keep large bodies. Returns how long such a body may take, if its time matters when it is whole: until then its
+    /// signature can be remembered.
     ///
     /// # Errors
     ///
@@ -90,8 +93,9 @@ impl Verifier {
         app: &App,
         fields: SignFields<'_>,
         now: SignTime,
-    ) -> Result<(), Rejection> {
-        if self.profile_of(app).carrier == SignCarrier::Parameters {
+    ) -> Result<Option<Duration>, Rejection> {
+        let profile = self.profile_of(app);
+        if profile.carrier == SignCarrier::Parameters {
             let hint = Box::new(Slip::BodyUnsigned.into());
             return Err(Rejection::SignMissing(Some(hint)));
         }
@@ -100,8 +104,11 @@ impl Verifier {
         match fields.sign {
             b"" => Err(Rejection::SignMissing(None)),
             sign => match Sign::from_hex(sign) {
-                Some(_) => Ok(()),
-                None => Err(explain_form(self.profile_of(app)).into()),
+                Some(_) => {
+                    let is_remembered = profile.replay == ReplayPolicy::Reject;
+                    Ok(is_remembered.then(|| self.config.window.left(time, now)))
+                }
+                None => Err(explain_form(profile).into()),
             },
         }
     }
@@ -149,7 +156,9 @@ impl Verifier {
         }
         let target = (head, request.target.host);
         let explanation = explain_head(fields.sign, algorithm, &app.key, target, (&body, bytes));
-        let canonical = canonical.flatten().filter(|_| self.config.shows_canonical);
+        let is_searched = explanation.slip != Slip::TooLarge;
+        let canonical = canonical.flatten();
+        let canonical = canonical.filter(|_| is_searched && self.config.shows_canonical);
         let canonical = canonical.map(|text| Box::new(Canonical(text)));
         Err(Rejection::SignMismatch(explanation.into(), canonical))
     }

@@ -111,12 +111,7 @@ impl<'d, S: Stream, F: Future<Output = Served<'d>>> Serving<'d, S, F> {
         }
         self.deadlines.head = self.meter.unfinished_head().map(|head| {
             let UnfinishedHead { since, received } = head;
-            arrival_deadline(
-                since,
-                Some(self.timeouts.head),
-                received,
-                self.limits.min_rate,
-            )
+            arrival_deadline(since, self.timeouts.head, received, self.limits.min_rate)
         });
         if self.deadlines.linger.is_none() && self.meter.is_shutting_down() {
             self.deadlines.linger = Some(Instant::now() + LINGER_TIMEOUT);

@@ -253,14 +253,19 @@ pub mod measured {
             },
             listeners::proxy_protocol::{ProxyHeader, ProxyHeaderError, read_header},
         },
-        limits::replay::{ReplayLimits, ReplayMemory},
+        limits::{
+            replay::{ReplayLimits, ReplayMemory},
+            spool::{Spool, SpoolReader},
+        },
         phases::{
             origin::Peer,
             route::{Wanted, route},
             verify::{HeaderSign, VerifiedRequest, Verifier},
         },
         request::{
-            BodyLength, HeadLimits, Headers, Method, RawHeaders, Target, client::ConnectionInfo,
+            BodyLength, Head, HeadLimits, Headers, Method, RawHeaders, Target,
+            client::{BodyLimits, Client, ConnectionInfo},
+            drain::Drain,
         },
         serve::{Gateway, State, receive::receive, request::Received},
         upstream::{
@@ -269,6 +274,6 @@ pub mod measured {
             },
             routing::{Balancer, attempts::Attempts},
         },
-        wire::syntax::chunked::ChunkDecoder,
+        wire::{io::SendLimits, syntax::chunked::ChunkDecoder},
     };
 }

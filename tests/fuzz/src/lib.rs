@@ -16,6 +16,9 @@
 //! | [`http2()`] | `gateway`: frames and heads of HTTP/2 | frames of a client, behind its preface |
 //! | [`proxy()`] | `gateway`: headers of the PROXY protocol | a header, and what follows it |
 //! | [`pasted()`] | `signpost_management`: requests for Sign Doctor | a request as it is sent, or any text |
+//! | [`signed()`] | `gateway`: signatures in headers | a line with settings, then a request |
+//! | [`placed()`] | `gateway`: versions by path and host | a line with the host, then the target |
+//! | [`spooled()`] | `gateway`: bodies in pieces | two bytes for their number and size, then chunks |
 
 mod bridge;
 mod canonical;
@@ -26,19 +29,23 @@ pub mod naive;
 mod openid;
 mod params;
 mod pasted;
+mod placed;
 mod proxy;
 mod response;
+mod signed;
+mod spooled;
 
 pub use self::{
     bridge::bridge, canonical::canonical, chunked::chunked, head::head, http2::http2,
-    openid::openid, params::params, pasted::pasted, proxy::proxy, response::response,
+    openid::openid, params::params, pasted::pasted, placed::placed, proxy::proxy,
+    response::response, signed::signed, spooled::spooled,
 };
 
 /// Parses an input with both parsers, panics if the results differ, and returns whether the input is valid.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Every target by name. Its corpus folder has the same name, its program is `fuzz-NAME`.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("head", head),
     ("chunked", chunked),
     ("params", params),
@@ -49,6 +56,9 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("http2", http2),
     ("proxy", proxy),
     ("pasted", pasted),
+    ("signed", signed),
+    ("placed", placed),
+    ("spooled", spooled),
 ];
 
 /// Splits an input into its first line, often a query, and the rest, often a body.

@@ -24,13 +24,11 @@ use signpost_kit::{
 };
 use signpost_protocol::{header::HeaderNames, version::Version};
 
-use self::routes::{CommonRoute, read_common_routes};
 pub(crate) use self::{
     backend::{AccountCheck, AccountRules, BackendIndex, BackendName, Balance, HealthChecks},
     canaries::StickyBy,
     changes::{Change, ParamEffect, RequestChange},
     life_cycle::LifeCycle,
-    placed::Places,
     request_rules::{Bodies, RequestRules},
     served::Paths,
 };
@@ -42,12 +40,16 @@ pub use self::{
     served::ServedVersion,
     shadow::Shadow,
 };
+use self::{
+    placed::Places,
+    routes::{CommonRoute, read_common_routes},
+};
 use super::{
     path_pattern::PathPattern,
     response_headers::ResponseHeaders,
     sign::{SignConfig, Unsigned},
 };
-use crate::request::Methods;
+use crate::request::{Methods, Target};
 
 /// The configured versions, and the routing of requests that name none of them.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ pub struct Versions {
     /// How requests for an unknown version are handled.
     pub unknown: UnknownVersion,
     /// Where requests can name a version, beside the header.
-    pub(crate) places: Places,
+    places: Places,
     /// The methods that any of its backends accepts.
     pub(crate) methods: Methods,
     /// Whether any of them takes more than GET, and POST with a form.
@@ -294,6 +296,14 @@ impl Versions {
         let rules = self.iter().flat_map(|version| version.all_rules());
         let others = rules.filter(|rules| rules.bodies != Bodies::Form);
         others.map(|rules| rules.max_body).max().unwrap_or_default()
+    }
+
+    /// The versions that host and path name. Takes the prefix off the target's compared path.
+    pub fn place(&self, target: &mut Target<'_>) -> Placed {
+        match self.places.is_empty() {
+            true => Placed::default(),
+            false => self.places.find(target),
+        }
     }
 
     /// The version of a number.

@@ -54,7 +54,7 @@ impl Places {
 
 /// A place, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     places: Arc<Places>,
     client: CountedClient,
 }

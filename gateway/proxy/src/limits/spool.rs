@@ -37,7 +37,7 @@ static TURNS: Semaphore = Semaphore::const_new(THREADS);
 
 /// Where bodies wait that are too large for memory.
 #[derive(Debug)]
-pub(crate) struct Spool {
+pub struct Spool {
     folder: PathBuf,
     bytes: u64,
     room: Arc<Places>,
@@ -46,7 +46,8 @@ pub(crate) struct Spool {
 
 impl Spool {
     /// A spool in `folder` for `bytes` in all.
-    pub(crate) fn new(folder: &Path, bytes: u64) -> Self {
+    #[must_use]
+    pub fn new(folder: &Path, bytes: u64) -> Self {
         let units = usize::try_from(bytes / UNIT).unwrap_or(usize::MAX);
         Self {
             folder: folder.to_owned(),
@@ -62,13 +63,15 @@ impl Spool {
     }
 
     /// The bytes of the folder and of the memory that are taken.
-    pub(crate) fn taken(&self) -> [u64; 2] {
+    #[must_use]
+    pub fn taken(&self) -> [u64; 2] {
         let [room, memory] = [&self.room, &self.memory].map(|places| places.taken() as u64);
         [room * UNIT, memory * PIECE as u64]
     }
 
     /// Begins to receive a body of a client. With `is_signed`, it is hashed.
-    pub(crate) fn begin(&self, client: IpAddr, is_signed: bool) -> Receiving<'_> {
+    #[must_use]
+    pub fn begin(&self, client: IpAddr, is_signed: bool) -> Receiving<'_> {
         Receiving {
             spool: self,
             client,
@@ -82,7 +85,7 @@ impl Spool {
 }
 
 /// A whole body.
-pub(crate) enum Body {
+pub enum Body {
     /// A form, which may be empty.
     Form(Vec<u8>),
     /// Another one, in memory.
@@ -105,7 +108,8 @@ impl Default for Body {
 
 impl Body {
     /// The bytes, if they are in memory; otherwise none.
-    pub(crate) fn in_memory(&self) -> &[u8] {
+    #[must_use]
+    pub fn in_memory(&self) -> &[u8] {
         match self {
             Self::Form(bytes) | Self::Memory { bytes, .. } => bytes,
             Self::Spooled(_) => b"",
@@ -121,7 +125,8 @@ impl Body {
     }
 
     /// The file, if it is in one.
-    pub(crate) const fn spooled(&self) -> Option<&Arc<SpooledBody>> {
+    #[must_use]
+    pub const fn spooled(&self) -> Option<&Arc<SpooledBody>> {
         match self {
             Self::Form(_) | Self::Memory { .. } => None,
             Self::Spooled(body) => Some(body),
@@ -151,7 +156,7 @@ impl Body {
 
 /// A body in a file without a name: nothing is left of it, however the process ends.
 #[derive(Debug)]
-pub(crate) struct SpooledBody {
+pub struct SpooledBody {
     file: Arc<SpoolFile>,
     length: u64,
 }
@@ -164,7 +169,7 @@ struct SpoolFile {
 }
 
 /// A body that arrives.
-pub(crate) struct Receiving<'s> {
+pub struct Receiving<'s> {
     spool: &'s Spool,
     client: IpAddr,
     hash: Option<digest::Context>,
@@ -192,7 +197,11 @@ impl BodySink for Receiving<'_> {
 
 impl Receiving<'_> {
     /// The whole body, and its hash.
-    pub(crate) async fn finish(mut self) -> Result<(Body, Option<BodyHash>), Rejection> {
+    ///
+    /// # Errors
+    ///
+    /// There is no room for its end.
+    pub async fn finish(mut self) -> Result<(Body, Option<BodyHash>), Rejection> {
         let body = if self.file.is_none() {
             Body::Memory {
                 bytes: std::mem::take(&mut self.buffer),
@@ -286,19 +295,21 @@ async fn blocking<T: Send + 'static>(
 pub(crate) type Piece = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
 /// Reads a body in a file from its beginning, piece by piece.
-pub(crate) struct SpoolReader {
+pub struct SpoolReader {
     body: Arc<SpooledBody>,
     at: u64,
 }
 
 impl SpoolReader {
     /// From the beginning.
-    pub(crate) const fn new(body: Arc<SpooledBody>) -> Self {
+    #[must_use]
+    pub const fn new(body: Arc<SpooledBody>) -> Self {
         Self { body, at: 0 }
     }
 
     /// Reads the next piece; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<Piece> {
+    #[must_use]
+    pub fn next(&mut self) -> Option<Piece> {
         let left = self.body.length - self.at;
         let length = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
         if length == 0 {

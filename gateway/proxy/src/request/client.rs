@@ -163,7 +163,7 @@ pub struct BodyLimits {
     /// Timeout for the whole body.
     pub timeout: Duration,
     /// Smallest rate at which it must arrive, in bytes per second.
-    pub(crate) min_rate: NonZeroU32,
+    pub min_rate: NonZeroU32,
 }
 
 /// The status line of a response, and the length of its body.

@@ -58,11 +58,8 @@ impl<'r, H: Headers> Received<'r, H> {
         peer: &'r Peer,
         protocol: &'static str,
     ) -> Self {
-        let (mut target, places) = (target, &gateway.policy.backends.versions.places);
-        let placed = match places.is_empty() {
-            true => Placed::default(),
-            false => places.find(&mut target),
-        };
+        let mut target = target;
+        let placed = gateway.policy.backends.versions.place(&mut target);
         Self {
             method,
             target,

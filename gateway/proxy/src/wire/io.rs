@@ -44,7 +44,7 @@ pub struct SendLimits {
     /// Timeout of a wait; also the time by which all waits may exceed what the smallest rate needs.
     pub timeout: Duration,
     /// Smallest rate, in bytes per second.
-    pub(crate) min_rate: NonZeroU32,
+    pub min_rate: NonZeroU32,
 }
 
 /// How long a client has made the gateway wait.

@@ -1,11 +1,10 @@
 //! The example backends, each by its framework: behind the gateway, and called without it. CONTRACT 9.
 
 use std::{
-    env, fs,
+    fs,
     net::SocketAddr,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,6 +14,7 @@ use std::{
 use end_to_end::{
     documents::root,
     folder::Folder,
+    framework::{self, Server},
     logins::{credential, log_in_by_redirect},
     port::free_address,
     program::{Program, output_text},
@@ -33,68 +33,13 @@ const NEXT: &str = "-1f3870be274f6c49b3e31a0c6728957f";
 /// The examples; each has its name in its path.
 const NAMES: [&str; 4] = ["flask", "django", "fastapi", "express"];
 
-/// A running example. When dropped, it is killed.
+/// A running example. When dropped, it is ended.
 struct Example {
     name: &'static str,
     address: SocketAddr,
     /// The file with its valid secrets.
     secrets: PathBuf,
-    child: Child,
-}
-
-/// The command that starts an example as its documentation tells. `None` if `scripts/test` has reported that the frameworks
-/// cannot be installed here.
-fn command(name: &str, address: SocketAddr, folder: &Path) -> Option<Command> {
-    if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
-        return None;
-    }
-    let frameworks = root().join("target/examples").canonicalize();
-    let frameworks = frameworks.expect("run scripts/prerequisites examples");
-    let (python, module) = (frameworks.join("python/bin"), format!("orders_{name}:app"));
-    let (host, port) = (address.ip().to_string(), address.port().to_string());
-    let mut command = match name {
-        "express" => {
-            // Modules are searched beside the program.
-            let own: PathBuf = folder.join(format!("{}", address.port()));
-            fs::create_dir_all(&own).unwrap();
-            for file in ["gateway.mjs", "orders.mjs"] {
-                fs::copy(
-                    root().join("backends/examples/node").join(file),
-                    own.join(file),
-                )
-                .unwrap();
-            }
-            symlink(
-                frameworks.join("node/node_modules"),
-                own.join("node_modules"),
-            )
-            .unwrap();
-            let mut command = Command::new("node");
-            command.current_dir(own).args(["orders.mjs", &host, &port]);
-            command
-        }
-        "fastapi" => {
-            let mut command = Command::new(python.join("uvicorn"));
-            command.args(["--timeout-keep-alive", "120", "--host", &host]);
-            command.args(["--port", &port, &module]);
-            command
-        }
-        _ => {
-            let mut command = Command::new(python.join("gunicorn"));
-            command.args(["--bind", &address.to_string(), &module]);
-            command
-        }
-    };
-    if name != "express" {
-        command
-            .current_dir(root().join("backends/examples/python"))
-            .env("PYTHONDONTWRITEBYTECODE", "1");
-    }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    Some(command)
+    _server: Server,
 }
 
 impl Example {
@@ -102,31 +47,14 @@ impl Example {
     async fn start(name: &'static str, folder: &Path) -> Option<Self> {
         let (address, secrets) = (free_address(), folder.join(format!("{name}.secrets")));
         write_secrets(&secrets, &[&format!("{name}{FIRST}")]);
-        let mut command = command(name, address, folder)?;
-        let child = command.env("GATEWAY_SECRETS", &secrets).spawn().unwrap();
-        let mut example = Self {
+        let mut command = framework::example("orders", name, address, folder)?;
+        command.env("GATEWAY_SECRETS", &secrets);
+        Some(Self {
             name,
             address,
             secrets,
-            child,
-        };
-        until(&format!("{name} to be healthy"), || {
-            assert!(
-                example.child.try_wait().unwrap().is_none(),
-                "{name} has exited"
-            );
-            let health = http_client()
-                .get(format!("http://{address}/healthz"))
-                .send();
-            async move {
-                health
-                    .await
-                    .is_ok_and(|health| health.status() == 200)
-                    .then_some(())
-            }
+            _server: Server::start(command, address, "/healthz").await,
         })
-        .await;
-        Some(example)
     }
 
     fn path(&self) -> String {
@@ -291,15 +219,6 @@ async fn found(call: Call<'_>) -> Value {
     response.json()
 }
 
-impl Drop for Example {
-    fn drop(&mut self) {
-        // It may have exited. gunicorn ends its workers by SIGTERM only.
-        let id = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &id]).status();
-        let _ = self.child.wait();
-    }
-}
-
 #[tokio::test]
 async fn the_examples_serve_the_accounts_that_the_gateway_has_checked() {
     let folder = Folder::create();
@@ -333,11 +252,12 @@ async fn an_example_does_not_start_without_a_secret() {
     let (absent, empty) = (folder.path().join("absent"), folder.write("empty", "\n \n"));
     for name in NAMES {
         for secrets in [Path::new(""), &absent, &empty] {
-            let Some(mut command) = command(name, free_address(), folder.path()) else {
+            let command = framework::example("orders", name, free_address(), folder.path());
+            let Some(mut command) = command else {
                 return;
             };
             command.env("GATEWAY_SECRETS", secrets);
-            let output = command.stderr(Stdio::piped()).output().unwrap();
+            let output = command.stdin(Stdio::null()).output().unwrap();
             let printed = String::from_utf8_lossy(&output.stderr);
             assert!(!output.status.success(), "{name}: {printed}");
             let expected = "GATEWAY_SECRETS must name a file";
@@ -438,16 +358,14 @@ for length in ['', '0', '7', '65536', '65537', '-1']:
     gateway.Wsgi(None)({'CONTENT_LENGTH': length, 'wsgi.input': body}, lambda status, headers: statuses.append(status))
     print(*statuses, body.tell())
 ";
-    if env::var_os("SIGNPOST_TEST_WITHOUT_FRAMEWORKS").is_some() {
+    let Some(frameworks) = framework::frameworks() else {
         return;
-    }
+    };
     let folder = Folder::create();
-    let python = root().join("target/examples/python/bin/python3");
-    let mut command = Command::new(python);
+    let examples = root().join("backends/examples/python");
+    let mut command = framework::python(&frameworks, "python3", &examples);
     command
         .args(["-c", READ])
-        .current_dir(root().join("backends/examples/python"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("GATEWAY_SECRETS", folder.write("secrets", FIRST));
     let output = command.output().unwrap();
     let expected = [0, 0, 7, 65_536, 0, 0].map(|read| format!("403 Gateway {read}\n"));

@@ -34,6 +34,8 @@ mod forward_proxy;
 mod openid;
 // The example backends in other languages.
 mod examples;
+// The example APIs of JSON, whose programs know nothing of Signpost.
+mod json_apis;
 // Every problem code in every language.
 mod codes;
 // The client libraries: vectors, calls, logins, the first call.

@@ -108,18 +108,28 @@ impl Http2Client {
     ///
     /// The connection ended, or the stream was reset.
     pub async fn send(&self, call: &Call<'_>) -> Result<Http2Response, h2::Error> {
-        let (target, form) = call.parts();
+        read(self.begin_call(call).await?).await
+    }
+
+    /// Sends a call, and reads the head of its response. The body can be read piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// The connection ended, or the stream was reset.
+    ///
+    /// # Panics
+    ///
+    /// When the call is no valid request.
+    pub async fn begin_call(&self, call: &Call<'_>) -> Result<Response<h2::RecvStream>, h2::Error> {
+        let (target, headers, body) = call.message();
         let mut request = Request::builder()
             .method(call.method())
             .uri(format!("http://gateway.example{target}"));
-        for (name, value) in call.headers() {
+        for (name, value) in headers {
             request = request.header(name, value);
         }
-        if !form.is_empty() {
-            request = request.header("content-type", "application/x-www-form-urlencoded");
-        }
         let request = request.body(()).expect("a call is a valid request");
-        self.send_request(request, form.into_bytes()).await
+        self.begin_request(request, body).await
     }
 
     /// Sends a request with this body, and reads its response.
@@ -132,13 +142,21 @@ impl Http2Client {
         request: Request<()>,
         body: Vec<u8>,
     ) -> Result<Http2Response, h2::Error> {
+        read(self.begin_request(request, body).await?).await
+    }
+
+    async fn begin_request(
+        &self,
+        request: Request<()>,
+        body: Vec<u8>,
+    ) -> Result<Response<h2::RecvStream>, h2::Error> {
         let mut sender = self.sender.clone().ready().await?;
         let (response, mut stream) = sender.send_request(request, body.is_empty())?;
         if !body.is_empty() {
             // Fails if the response came first.
             let _ = stream.send_data(Body::new(body), true);
         }
-        read(response.await?).await
+        response.await
     }
 
     /// Whether the server has closed the connection, or asked for that.

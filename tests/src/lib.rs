@@ -23,6 +23,7 @@
 //! - `listener` accepts the connections of such a server within a test
 //! - [`otlp_collector`] stands in for a collector of traces, and keeps every span
 //! - [`forward_proxy`] is the only way to servers that it alone knows
+//! - [`framework`] is a server of another language, such as the examples in `backends/examples`
 //! - [`faulty_backend`] is a backend process that is killed or frozen in the middle of an exchange
 //! - [`examples`] reads the files in `conf/`; [`documents`] reads the Markdown files; [`versions`] lists `backends/`
 //! - [`observe`] reads the files in `conf/observe`: the table of metrics, the dashboard, the rules;
@@ -43,6 +44,7 @@ pub mod examples;
 pub mod faulty_backend;
 pub mod folder;
 pub mod forward_proxy;
+pub mod framework;
 pub mod html;
 pub mod http2_client;
 pub mod kept;

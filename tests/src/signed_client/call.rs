@@ -240,12 +240,6 @@ impl<'c> Call<'c> {
         &self.method
     }
 
-    /// The headers that the test has set. The form adds its own.
-    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let headers = self.headers.iter();
-        headers.map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
     /// The URL, for a browser.
     #[must_use]
     pub fn url(&self) -> String {
@@ -285,30 +279,42 @@ impl<'c> Call<'c> {
     ///
     /// When no response comes, or an incomplete one.
     pub async fn try_send(&self) -> reqwest::Result<Response> {
-        let (target, form, signed) = match &self.body {
-            None => {
-                let (target, form) = self.parts();
-                (target, form, Vec::new())
+        Response::try_read(self.begin().await?).await
+    }
+
+    /// Target, headers and body, as they are sent.
+    #[must_use]
+    pub fn message(&self) -> (String, Vec<(String, String)>, Vec<u8>) {
+        let mut headers = self.headers.clone();
+        let Some(body) = &self.body else {
+            let (target, form) = self.parts();
+            if !form.is_empty() {
+                let media_type = "application/x-www-form-urlencoded".to_owned();
+                headers.push(("content-type".to_owned(), media_type));
             }
-            Some(body) => {
-                let (target, signed) = self.signed_head(body);
-                (target, String::new(), signed)
-            }
+            return (target, headers, form.into_bytes());
         };
+        let (target, signed) = self.signed_head(body);
+        headers.extend(signed);
+        (target, headers, body.clone())
+    }
+
+    /// Sends it, and reads the head of the response. The body can be read piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// When no response comes.
+    pub async fn begin(&self) -> reqwest::Result<reqwest::Response> {
+        let (target, headers, body) = self.message();
         let url = format!("{}{target}", self.client.base);
         let mut request = self.client.http.request(self.method.clone(), url);
-        for (name, value) in self.headers.iter().chain(&signed) {
+        for (name, value) in headers {
             request = request.header(name, value);
         }
-        if let Some(body) = self.body.clone().filter(|body| !body.is_empty()) {
+        if !body.is_empty() {
             request = request.body(body);
         }
-        if !form.is_empty() {
-            request = request
-                .header("content-type", "application/x-www-form-urlencoded")
-                .body(form);
-        }
-        Response::try_read(request.send().await?).await
+        request.send().await
     }
 }
 

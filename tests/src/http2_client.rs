@@ -64,7 +64,9 @@ impl Http2Client {
     ///
     /// The connection is refused or ends.
     pub async fn try_open(address: SocketAddr) -> io::Result<Self> {
-        Self::begin(TcpStream::connect(address).await?).await
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Self::begin(stream).await
     }
 
     /// Connects by TLS, and verifies the server as `name`. `tls` offers `h2` by ALPN.
@@ -83,6 +85,7 @@ impl Http2Client {
     ) -> io::Result<Self> {
         let name = ServerName::try_from(name).expect("a host name");
         let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
         let stream = TlsConnector::from(tls).connect(name, stream).await?;
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(io::Error::other("the server did not choose h2"));

@@ -37,6 +37,8 @@ mod backend_tls;
 mod backend_faults;
 // Request smuggling: bytes that two readers might parse differently.
 mod desync;
+// Generated requests: Node, uvicorn, Go, nginx and hyper read them as the gateway does.
+mod read_alike;
 // HTTP/2 at the gateway: good requests, malformed frames and heads, floods.
 mod http2;
 // Only the provider's callback passes unsigned.

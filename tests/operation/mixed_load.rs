@@ -15,6 +15,7 @@ use std::{
 use end_to_end::{
     port::free_address,
     program::Program,
+    random::Random,
     raw_connection::{RawConnection, request},
     scripted_backend::{Ending, Pace, Script, ScriptedBackend, Start},
     signed_client::SignedClient,
@@ -314,18 +315,5 @@ impl Client {
             }
         }
         self.record.aborted[kind] += 1;
-    }
-}
-
-/// Pseudorandom numbers (xorshift64), the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let limit = u64::try_from(limit).expect("a usize fits");
-        usize::try_from(self.0 % limit).expect("it is below a usize")
     }
 }

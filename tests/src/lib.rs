@@ -31,6 +31,7 @@
 //! - [`project_copy`] is a copy of the project that a test may change, tag and build
 //! - [`namespaces`] of the kernel, for a test that has processes or disks of its own; [`machine`] is a systemd in them
 //! - [`metrics`] scrapes a program, and parses what it shows
+//! - [`random`] are numbers for generated requests and loads
 //! - [`kept`] is what each release leaves behind: a store and example files, which later programs must open
 //! - [`waiting`] waits for a condition, never for a fixed time; [`clock`] is the only clock
 
@@ -61,6 +62,7 @@ pub mod postgres;
 pub mod program;
 pub mod project_copy;
 pub mod prometheus;
+pub mod random;
 pub mod raw_connection;
 pub mod raw_http2;
 pub mod real_browser;

@@ -167,13 +167,23 @@ impl RawConnection {
     ///
     /// When neither happens in time, or the bytes are not HTTP.
     pub async fn response(&mut self) -> Option<RawResponse> {
+        self.response_to("GET").await
+    }
+
+    /// The next answer to a request of this method: to a HEAD it has no body.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::response`].
+    pub async fn response_to(&mut self, method: &str) -> Option<RawResponse> {
+        let has_body = method != "HEAD";
         loop {
-            if let Some((response, length)) = parse(&self.read, false) {
+            if let Some((response, length)) = parse(&self.read, has_body, false) {
                 self.read.drain(..length);
                 return Some(response);
             }
             if !self.read_more().await {
-                let (response, length) = parse(&self.read, true)?;
+                let (response, length) = parse(&self.read, has_body, true)?;
                 self.read.drain(..length);
                 return Some(response);
             }
@@ -302,10 +312,10 @@ pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec
 }
 
 /// Parses the response at the start of the bytes, and returns it with its length; `None` when more bytes are needed.
-fn parse(bytes: &[u8], is_end: bool) -> Option<(RawResponse, usize)> {
+fn parse(bytes: &[u8], has_body: bool, is_end: bool) -> Option<(RawResponse, usize)> {
     let (mut response, head_length) = parse_head(bytes)?;
     let (status, rest) = (response.status, &bytes[head_length..]);
-    if status < 200 || status == 204 || status == 304 {
+    if !has_body || status < 200 || status == 204 || status == 304 {
         return Some((response, head_length));
     }
     let encoding = response.header("transfer-encoding");

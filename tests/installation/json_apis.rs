@@ -1,4 +1,4 @@
-//! The example APIs of JSON, as they are, behind the gateway: FastAPI, Django, Express, Go's net/http. CONTRACT 2, 3, 5.
+//! The example APIs of JSON, as they are, behind the gateway: `FastAPI`, Django, Express, Go's net/http. CONTRACT 2, 3, 5.
 
 use std::{fs, net::SocketAddr};
 

@@ -95,25 +95,11 @@ pub(crate) fn generate(random: &mut Random, number: usize) -> Generated {
         }
     }
     add_content_type(random, &mut draft);
-    add_signature(random, &mut draft, number);
-    // Each at most once: nginx refuses some of them twice.
-    for (name, value) in FURTHER {
-        if random.percent(8) {
-            let line = header(random, name, value);
-            draft.lines.push(line);
-        }
-    }
-    if !draft.body.is_empty() && random.percent(3) {
-        let line = header(random, "Expect", b"100-continue");
-        draft.lines.push(line);
-    }
-    if random.percent(2) {
-        let line = header(random, "Connection", b"close");
-        draft.lines.push(line);
-    }
+    add_further(random, &mut draft);
     if random.percent(4) {
-        return damaged(random, draft);
+        return damaged(random, draft, number);
     }
+    add_signature(random, &mut draft, number);
     let framing = framing_line(random, &draft);
     draft.lines.extend(framing);
     shuffle(random, &mut draft.lines);
@@ -355,6 +341,24 @@ const FURTHER: [(&str, &[u8]); 34] = [
     ("Upgrade", b"websocket"),
 ];
 
+fn add_further(random: &mut Random, draft: &mut Draft) {
+    // Each at most once: nginx refuses some of them twice.
+    for (name, value) in FURTHER {
+        if random.percent(8) {
+            let line = header(random, name, value);
+            draft.lines.push(line);
+        }
+    }
+    if !draft.body.is_empty() && random.percent(3) {
+        let line = header(random, "Expect", b"100-continue");
+        draft.lines.push(line);
+    }
+    if random.percent(2) {
+        let line = header(random, "Connection", b"close");
+        draft.lines.push(line);
+    }
+}
+
 /// A header line, its name in a letter case of its own, white space around its value.
 fn header(random: &mut Random, name: &str, value: &[u8]) -> Vec<u8> {
     let name = match random.below(4) {
@@ -455,124 +459,123 @@ fn shuffle(random: &mut Random, lines: &mut [Vec<u8>]) {
 /// Needs no signature, so that it arrives if it is ever taken for a request.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// With a fault in its head or its framing, which the gateway must refuse before a backend gets a byte.
-fn damaged(random: &mut Random, mut draft: Draft) -> Generated {
-    let length = draft.body.len();
-    let mut smuggled = SMUGGLED;
-    draft.expected = Expected::Refused;
+/// Signed, but with a fault in its head or its framing: the gateway must refuse it before a backend gets a byte.
+fn damaged(random: &mut Random, mut draft: Draft, number: usize) -> Generated {
+    let (mut sent, mut behind) = (draft.body.clone(), SMUGGLED);
     if random.percent(35) {
-        return damaged_chunks(random, draft);
-    }
-    let lines: Vec<String> = match random.below(16) {
-        0 => vec![format!("Content-Length: {length}"); 2],
-        1 => vec![
-            format!("Content-Length: {length}"),
-            format!("Content-Length: {}", length + 1),
-        ],
-        2 => vec![
-            format!("Content-Length: {length}"),
-            "Transfer-Encoding: chunked".to_owned(),
-        ],
-        3 => vec!["Transfer-Encoding: chunked".to_owned(); 2],
-        4 => {
-            let coding = random.choose(&[
-                "gzip, chunked",
-                "chunked, chunked",
-                "identity",
-                "xchunked",
-                "chunked;a=b",
-                "",
-                "\"chunked\"",
-            ]);
-            vec![format!("Transfer-Encoding: {coding}")]
+        let (chunks, body) = damaged_chunks(random);
+        (draft.method, draft.body) = ("POST", body.into());
+        sent = chunks.into_bytes();
+        draft.lines.push(b"Transfer-Encoding: chunked".to_vec());
+    } else {
+        let fault = random.below(16);
+        let lines = damaged_lines(random, fault, draft.body.len());
+        match fault {
+            0..3 => sent = chunks(random, &draft.body),
+            12 => {
+                draft.method = random.choose(&METHODS_REFUSED);
+                // Its end is clear, so that the connection may stay open.
+                behind = "";
+            }
+            13 => draft.version = random.choose(&VERSIONS_REFUSED),
+            14 => draft.target = random.choose(&TARGETS_REFUSED).to_owned(),
+            _ => {}
         }
+        draft
+            .lines
+            .extend(lines.into_iter().map(String::into_bytes));
+    }
+    add_signature(random, &mut draft, number);
+    draft.expected = Expected::Refused;
+    sent.extend_from_slice(behind.as_bytes());
+    draft.finish(&sent)
+}
+
+/// The lines of a damaged head that frame its body. The first three numbers have a body in chunks.
+fn damaged_lines(random: &mut Random, fault: usize, length: usize) -> Vec<String> {
+    let right = format!("Content-Length: {length}");
+    let chunked = "Transfer-Encoding: chunked".to_owned();
+    match fault {
+        0 => vec![right, chunked],
+        1 => vec![chunked.clone(), chunked],
+        2 => vec![format!(
+            "Transfer-Encoding: {}",
+            random.choose(&CODINGS_REFUSED)
+        )],
+        3 => vec![right.clone(), right],
+        4 => vec![right, format!("Content-Length: {}", length + 1)],
         5 => {
-            let value = random.choose(&[
-                "+5",
-                "-1",
-                "0x5",
-                "5 5",
-                "5,5",
-                "",
-                "5.0",
-                "9999999999999999999",
-            ]);
+            let spelling = random.below(6);
+            let values = ["+N", "-N", "0xN", "N N", "N,N", "N.0"];
+            let value = values[spelling].replace('N', &length.to_string());
             vec![format!("Content-Length: {value}")]
         }
         6 => vec![format!("Content-Length : {length}")],
-        7 => vec![format!("Content-Length: {length}\n")],
-        8 => vec![format!("Content-Length: {length}"), " folded: 1".to_owned()],
-        9 => vec![format!("Content-Length: {length}\r")],
-        10 => vec![format!("X-Nul: a\0b\r\nContent-Length: {length}")],
-        11 => vec![
-            "Host: other.example".to_owned(),
-            format!("Content-Length: {length}"),
-        ],
-        12 => {
-            // Its end is clear, so that the connection may stay open.
-            smuggled = "";
-            draft.method =
-                random.choose(&["OPTIONS", "TRACE", "CONNECT", "get", "Post", "QUERY", "G:T"]);
-            vec![format!("Content-Length: {length}")]
-        }
-        13 => {
-            draft.version = random.choose(&[
-                "HTTP/2.0",
-                "HTTP/1.2",
-                "http/1.1",
-                "HTTP/1.1 ",
-                "HTTP/01.1",
-                "",
-                "HTTP/0.9",
-            ]);
-            vec![format!("Content-Length: {length}")]
-        }
-        14 => {
-            let target = random.choose(&[
-                "http://gateway.example/a",
-                "*",
-                "gateway.example:80",
-                "a",
-                "/a b",
-                "/a\x01",
-                "/\u{e9}",
-            ]);
-            draft.target = target.to_owned();
-            vec![format!("Content-Length: {length}")]
-        }
-        _ => vec!["no colon".to_owned(), format!("Content-Length: {length}")],
-    };
-    draft
-        .lines
-        .extend(lines.into_iter().map(String::into_bytes));
-    let body = [&*draft.body, smuggled.as_bytes()].concat();
-    draft.finish(&body)
+        7 => vec![format!("{right}\n")],
+        8 => vec![right, " folded: 1".to_owned()],
+        9 => vec![format!("{right}\r")],
+        10 => vec!["X-Nul: a\0b".to_owned(), right],
+        11 => vec!["Host: other.example".to_owned(), right],
+        15 => vec!["no colon".to_owned(), right],
+        _ => vec![right],
+    }
 }
 
-/// Chunks that some readers take for others.
-fn damaged_chunks(random: &mut Random, mut draft: Draft) -> Generated {
-    draft.version = random.choose(&["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0"]);
-    draft.lines.push(b"Transfer-Encoding: chunked".to_vec());
-    let trailers = format!("0\r\n{}\r\n", "X: 1\r\n".repeat(17));
-    let chunks = random.choose(&[
-        "0x1\r\na\r\n0\r\n\r\n",
-        "+1\r\na\r\n0\r\n\r\n",
-        "-1\r\na\r\n0\r\n\r\n",
-        " 1\r\na\r\n0\r\n\r\n",
-        "1 \r\na\r\n0\r\n\r\n",
-        "000000001\r\na\r\n0\r\n\r\n",
-        "100000001\r\na\r\n0\r\n\r\n",
-        "1\na\n0\n\n",
-        "1\r\na\n0\r\n\r\n",
-        "1\r\nab\r\n0\r\n\r\n",
-        "2\r\na\r\n0\r\n\r\n",
-        "\r\n0\r\n\r\n",
-        "g\r\n0\r\n\r\n",
-        "1;a\nb\r\na\r\n0\r\n\r\n",
-        "1;a\rb\r\na\r\n0\r\n\r\n",
-        "0\r\nno colon\r\n\r\n",
-        "0\r\nX : 1\r\n\r\n",
-        &trailers,
-    ]);
-    draft.finish(format!("{chunks}{SMUGGLED}").as_bytes())
+const CODINGS_REFUSED: [&str; 7] = [
+    "gzip, chunked",
+    "chunked, chunked",
+    "identity",
+    "xchunked",
+    "chunked;a=b",
+    "",
+    "\"chunked\"",
+];
+
+const METHODS_REFUSED: [&str; 7] = ["OPTIONS", "TRACE", "CONNECT", "get", "Post", "QUERY", "G:T"];
+
+const VERSIONS_REFUSED: [&str; 7] = [
+    "HTTP/2.0",
+    "HTTP/1.2",
+    "http/1.1",
+    "HTTP/1.1 ",
+    "HTTP/01.1",
+    "",
+    "HTTP/0.9",
+];
+
+const TARGETS_REFUSED: [&str; 7] = [
+    "http://gateway.example/a",
+    "*",
+    "gateway.example:80",
+    "a",
+    "/a b",
+    "/a\x01",
+    "/\u{e9}",
+];
+
+/// Chunks that some readers take for others, and the body that they find.
+fn damaged_chunks(random: &mut Random) -> (String, &'static str) {
+    const CHUNKS: [(&str, &str); 17] = [
+        ("0x1\r\na\r\n0\r\n\r\n", "a"),
+        ("+1\r\na\r\n0\r\n\r\n", "a"),
+        ("-1\r\na\r\n0\r\n\r\n", "a"),
+        (" 1\r\na\r\n0\r\n\r\n", "a"),
+        ("1 \r\na\r\n0\r\n\r\n", "a"),
+        ("000000001\r\na\r\n0\r\n\r\n", "a"),
+        ("100000001\r\na\r\n0\r\n\r\n", "a"),
+        ("1\na\n0\n\n", "a"),
+        ("1\r\na\n0\r\n\r\n", "a"),
+        ("1\r\nab\r\n0\r\n\r\n", "a"),
+        ("2\r\na\r\n0\r\n\r\n", "a\r"),
+        ("\r\n0\r\n\r\n", ""),
+        ("g\r\n0\r\n\r\n", ""),
+        ("1;a\nb\r\na\r\n0\r\n\r\n", "a"),
+        ("1;a\rb\r\na\r\n0\r\n\r\n", "a"),
+        ("1\r\na\r\n0\r\nno colon\r\n\r\n", "a"),
+        ("1\r\na\r\n0\r\nX : 1\r\n\r\n", "a"),
+    ];
+    match CHUNKS.get(random.below(CHUNKS.len() + 1)) {
+        Some((chunks, body)) => ((*chunks).to_owned(), body),
+        None => (format!("1\r\na\r\n0\r\n{}\r\n", "X: 1\r\n".repeat(17)), "a"),
+    }
 }

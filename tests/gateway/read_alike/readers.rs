@@ -174,7 +174,7 @@ async fn read(
     let path = head
         .headers
         .get("x-path")
-        .map_or("-".to_owned(), |path| hex::encode(path));
+        .map_or("-".to_owned(), hex::encode);
     let (method, target) = (head.method, head.uri);
     let read = format!(
         "{method} {target} {} {} {path}",

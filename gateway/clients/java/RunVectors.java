@@ -1,6 +1,8 @@
-// Conformance of Signpost.java: run-vectors sign FILE, run-vectors text FILE, run-vectors drive.
+// Conformance of the library: run-vectors sign FILE | text FILE | head FILE | drive.
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
+
+package signpost;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
@@ -8,16 +10,21 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.DigestInputStream;
 import java.time.Duration;
-import java.util.AbstractMap.SimpleEntry;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 
 final class RunVectors {
     private static final PrintStream OUT = new PrintStream(System.out, true, US_ASCII);
@@ -31,10 +38,12 @@ final class RunVectors {
             runSign(arguments[1]);
         } else if (arguments.length == 2 && arguments[0].equals("text")) {
             runText(arguments[1]);
+        } else if (arguments.length == 2 && arguments[0].equals("head")) {
+            runHead(arguments[1]);
         } else if (arguments.length == 1 && arguments[0].equals("drive")) {
             drive();
         } else {
-            System.err.println("usage: run-vectors sign FILE | text FILE | drive");
+            System.err.println("usage: run-vectors sign FILE | text FILE | head FILE | drive");
             System.exit(1);
         }
     }
@@ -67,74 +76,207 @@ final class RunVectors {
         }
     }
 
+    private static void runHead(String file) throws IOException {
+        for (var one : cases(file)) {
+            var profile = new SignProfile(Map.of("carrier", "headers", "algorithm", text(one, "algorithm")));
+            var hash = SignProfile.hex(SignProfile.digest("SHA-256").digest(text(one, "body").getBytes(UTF_8)));
+            var lines = List.of(text(one, "method"), text(one, "target"), text(one, "time"), text(one, "nonce"), hash);
+            write(answer("text", profile.headText(lines, "<APP_KEY>"), "sign", profile.headSignature(lines, text(one, "app_key"))));
+        }
+    }
+
     private static void drive() throws Exception {
         var lines = new BufferedReader(new InputStreamReader(System.in, UTF_8));
         for (var line = lines.readLine(); line != null; line = lines.readLine()) {
-            var command = object(new Signpost.Json(line).document()).entrySet().iterator().next();
+            var command = object(new Json(line).document()).entrySet().iterator().next();
+            var arguments = object(command.getValue());
             Map<String, Object> answer;
+            var main = Thread.currentThread();
+            var timer = Executors.newSingleThreadScheduledExecutor();
+            if (arguments.containsKey("cancel_after_ms")) {
+                timer.schedule(main::interrupt, ((Number) arguments.get("cancel_after_ms")).longValue(), TimeUnit.MILLISECONDS);
+            }
             try {
-                answer = run(command.getKey(), object(command.getValue()));
-            } catch (Signpost.Problem problem) {
+                answer = run(command.getKey(), arguments);
+            } catch (InterruptedException error) {
+                answer = answer("cancelled", true);
+            } catch (StatusException problem) {
                 answer = answer("problem", answer("status", problem.status, "code", problem.code, "title", problem.title,
-                        "hint", problem.hint, "canonical", problem.canonical, "request_id", problem.requestId, "message", problem.getMessage()));
-            } catch (IOException error) {
+                        "hint", problem.hint, "canonical", problem.canonical, "request_id", problem.requestId, "message", problem.getMessage(),
+                        "body", problem.response.body(), "headers", headers(problem.response)));
+            } catch (IOException | UncheckedIOException error) {
                 answer = answer("transport", error.toString());
             } catch (IllegalArgumentException error) {
                 answer = answer("argument", error.getMessage());
             }
-            answer.put("warnings", new ArrayList<>(warnings));
-            warnings.clear();
+            timer.shutdownNow();
+            timer.awaitTermination(1, TimeUnit.SECONDS);
+            Thread.interrupted();
+            synchronized (warnings) {
+                answer.put("warnings", new ArrayList<>(warnings));
+                warnings.clear();
+            }
             write(answer);
         }
     }
 
     private static Map<String, Object> run(String command, Map<String, Object> arguments) throws Exception {
+        var timeout = arguments.containsKey("timeout") ? seconds(arguments.get("timeout")) : null;
         switch (command) {
             case "new":
                 connect(arguments);
                 return answer("ok", true);
             case "call":
-                var method = text(arguments, "method");
-                var repeatable = (boolean) arguments.getOrDefault("repeatable", "GET".equals(method));
-                var pairs = pairs(arguments.get("pairs"));
-                var response = arguments.containsKey("repeatable")
-                        ? client.call(method, text(arguments, "path"), pairs, repeatable, Duration.ofSeconds(65))
-                        : client.call(method, text(arguments, "path"), pairs);
-                return answer("status", response.status(), "body", response.body());
+                return answer(call(arguments).send());
+            case "upload":
+                return answer(request(arguments).body(Path.of(text(arguments, "file")), text(arguments, "content_type")).send());
+            case "download":
+                var digest = SignProfile.digest("SHA-256");
+                try (var response = request(arguments).limit(((Number) arguments.get("limit")).longValue()).stream()) {
+                    var bytes = new DigestInputStream(response.stream(), digest).transferTo(OutputStream.nullOutputStream());
+                    return answer("status", response.status(), "bytes", bytes, "sha256", SignProfile.hex(digest.digest()));
+                }
+            case "events_stream":
+                var events = new ArrayList<Object>();
+                try (var stream = request(arguments).events()) {
+                    stream.forEach(event -> events.add(answer("event", event.event, "data", event.data, "id", event.id)));
+                }
+                return answer("events", events);
+            case "mixed":
+                return mixed(arguments);
             case "login":
-                var result = client.login((address, code) -> write(answer("open", address, "user_code", code)), text(arguments, "provider"));
-                return answer("login", answer("authorization", result.authorization(), "expires_in", result.expiresIn(),
-                        "created", result.created(), "account", result.account()));
+                return login(client.login((address, code) -> write(answer("open", address, "user_code", code)), text(arguments, "provider"), timeout));
+            case "login_url":
+                var address = client.loginUrl(text(arguments, "return_to"), text(arguments, "provider"));
+                return answer("url", address.url, "code_verifier", address.codeVerifier);
+            case "exchange":
+                return login(client.exchange(text(arguments, "ticket"), text(arguments, "code_verifier")));
+            case "renew":
+                return login(client.renew());
             case "user":
-                return answer("user", client.user());
+                return answer("user", client.user().members);
             case "send_event":
-                return answer("event", client.sendEvent(text(arguments, "event"), text(arguments, "data"), text(arguments, "idempotency_key")));
+                return answer("event", event(client.sendEvent(text(arguments, "event"), text(arguments, "data"), text(arguments, "idempotency_key"))));
+            case "events":
+                var page = client.events(((Number) arguments.getOrDefault("limit", 20)).intValue(), text(arguments, "before"));
+                var list = new ArrayList<Object>();
+                page.events.forEach(event -> list.add(event(event)));
+                return answer("events", list, "next", page.next);
             case "logout":
                 client.logout();
+                client = client.withCredential(null);
                 return answer("ok", true);
             default:
                 throw new IllegalStateException("no such command: " + command);
         }
     }
 
+    private static Call request(Map<String, Object> arguments) {
+        return client.request((String) arguments.getOrDefault("method", "GET"), text(arguments, "path"));
+    }
+
+    private static Call call(Map<String, Object> arguments) {
+        var call = request(arguments).pairs(pairs(arguments.getOrDefault("pairs", List.of())));
+        arguments.forEach((name, value) -> {
+            switch (name) {
+                case "json":
+                    call.json(value);
+                    break;
+                case "body":
+                    call.body(((String) value).getBytes(UTF_8), (String) arguments.getOrDefault("content_type", "application/octet-stream"));
+                    break;
+                case "headers":
+                    object(value).forEach((header, content) -> call.header(header, (String) content));
+                    break;
+                case "credential":
+                    call.credential((String) value);
+                    break;
+                case "version":
+                    call.version((String) value);
+                    break;
+                case "language":
+                    call.language((String) value);
+                    break;
+                case "timeout":
+                    call.timeout(seconds(value));
+                    break;
+                case "idempotency_key":
+                    call.idempotencyKey((String) value);
+                    break;
+                case "repeatable":
+                    call.repeatable((boolean) value);
+                    break;
+                default:
+            }
+        });
+        return call;
+    }
+
+    private static Map<String, Object> mixed(Map<String, Object> arguments) throws Exception {
+        var credentials = (List<?>) arguments.get("credentials");
+        var calls = ((Number) arguments.getOrDefault("calls", 200)).intValue();
+        var threads = Executors.newFixedThreadPool(((Number) arguments.getOrDefault("threads", 8)).intValue());
+        var results = new ArrayList<Future<Boolean>>();
+        for (var number = 0; number < calls; number++) {
+            var credential = (String) credentials.get(number % credentials.size());
+            results.add(threads.submit(() -> {
+                var response = client.withCredential(credential).call("GET", text(arguments, "path"), List.of());
+                return !response.body().contains(credential);
+            }));
+        }
+        var mixed = 0;
+        for (var result : results) {
+            mixed += result.get() ? 1 : 0;
+        }
+        threads.shutdown();
+        return answer("mixed", mixed, "calls", calls);
+    }
+
+    private static Map<String, Object> login(Login login) {
+        client = client.withCredential(login.authorization);
+        return answer("login", answer("authorization", login.authorization, "expires_in", login.expiresIn,
+                "created", login.isCreated, "account", login.account == null ? null : login.account.members));
+    }
+
+    private static Map<String, Object> event(Login.Event event) {
+        return answer("id", event.id, "event", event.event, "data", event.data, "received_at", event.receivedAt);
+    }
+
     private static void connect(Map<String, Object> settings) {
         var builder = Signpost.builder(text(settings, "url"), text(settings, "key"));
         builder.app(text(settings, "app")).version(text(settings, "version")).language(text(settings, "language"));
-        builder.authorization(text(settings, "authorization")).prefix((String) settings.getOrDefault("prefix", "Acme"));
+        builder.prefix((String) settings.getOrDefault("prefix", "Acme"));
         builder.profile(object(settings.getOrDefault("profile", Map.of())));
         builder.retries(((Number) settings.getOrDefault("retries", 3)).intValue());
-        builder.maxWait(Duration.ofMillis((long) (1000 * ((Number) settings.getOrDefault("max_wait", 30)).doubleValue())));
+        builder.maxWait(seconds(settings.getOrDefault("max_wait", 30)));
+        builder.proxy(text(settings, "proxy"));
+        if (settings.containsKey("ca_file")) {
+            builder.caFile(Path.of(text(settings, "ca_file")));
+        }
+        if (settings.containsKey("client_cert_file")) {
+            builder.clientCertificate(Path.of(text(settings, "client_cert_file")), Path.of(text(settings, "client_key_file")));
+        }
         var offset = ((Number) settings.getOrDefault("clock_offset_ms", 0)).longValue();
         builder.clock(() -> System.currentTimeMillis() + offset);
         if (!"default".equals(settings.get("warnings"))) {
-            builder.onWarning("off".equals(settings.get("warnings")) ? (name, value) -> {} : (name, value) -> warnings.add(List.of(name, value)));
+            builder.onWarning("off".equals(settings.get("warnings")) ? (name, value) -> {} : RunVectors::warned);
         }
-        client = builder.build();
+        client = builder.build().withCredential(text(settings, "credential"));
+    }
+
+    private static void warned(String name, String value) {
+        synchronized (warnings) {
+            warnings.add(List.of(name, value));
+        }
+    }
+
+    private static Duration seconds(Object number) {
+        return Duration.ofNanos((long) (1e9 * ((Number) number).doubleValue()));
     }
 
     private static List<Map<String, Object>> cases(String file) throws IOException {
         var cases = new ArrayList<Map<String, Object>>();
-        ((List<?>) object(new Signpost.Json(Files.readString(Path.of(file))).document()).get("cases")).forEach(one -> cases.add(object(one)));
+        ((List<?>) object(new Json(Files.readString(Path.of(file))).document()).get("cases")).forEach(one -> cases.add(object(one)));
         return cases;
     }
 
@@ -147,12 +289,22 @@ final class RunVectors {
         return (String) object.get(name);
     }
 
-    private static List<Map.Entry<String, String>> pairs(Object list) {
-        var pairs = new ArrayList<Map.Entry<String, String>>();
+    private static List<Map.Entry<String, Object>> pairs(Object list) {
+        var pairs = new ArrayList<Map.Entry<String, Object>>();
         for (var pair : (List<?>) list) {
-            pairs.add(new SimpleEntry<>((String) ((List<?>) pair).get(0), (String) ((List<?>) pair).get(1)));
+            pairs.add(Signpost.pair((String) ((List<?>) pair).get(0), ((List<?>) pair).get(1)));
         }
         return pairs;
+    }
+
+    private static Map<String, Object> answer(Response response) {
+        return answer("status", response.status(), "body", response.body(), "headers", headers(response));
+    }
+
+    private static Map<String, Object> headers(Response response) {
+        var headers = new LinkedHashMap<String, Object>();
+        response.headers().forEach((name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT), String.join(", ", values)));
+        return headers;
     }
 
     private static Map<String, Object> answer(Object... members) {
@@ -163,38 +315,10 @@ final class RunVectors {
         return answer;
     }
 
-    private static void write(Object answer) {
-        var json = new StringBuilder();
-        write(answer, json);
-        OUT.println(json);
-    }
-
-    private static void write(Object value, StringBuilder json) {
-        if (value instanceof String) {
-            json.append('"');
-            ((String) value).chars().forEach(one ->
-                    json.append(one < ' ' || one > '~' || one == '"' || one == '\\' ? String.format("\\u%04x", one) : String.valueOf((char) one)));
-            json.append('"');
-        } else if (value instanceof List) {
-            var separator = "[";
-            for (var one : (List<?>) value) {
-                json.append(separator);
-                write(one, json);
-                separator = ",";
-            }
-            json.append(((List<?>) value).isEmpty() ? "[]" : "]");
-        } else if (value instanceof Map) {
-            var separator = "{";
-            for (var member : ((Map<?, ?>) value).entrySet()) {
-                json.append(separator);
-                write(member.getKey(), json);
-                json.append(':');
-                write(member.getValue(), json);
-                separator = ",";
-            }
-            json.append(((Map<?, ?>) value).isEmpty() ? "{}" : "}");
-        } else {
-            json.append(value);
-        }
+    private static synchronized void write(Object answer) {
+        // In ASCII, as a lone surrogate of a server could otherwise not be written.
+        var line = new StringBuilder();
+        Json.write(answer).chars().forEach(one -> line.append(one > '~' ? String.format("\\u%04x", one) : String.valueOf((char) one)));
+        OUT.println(line);
     }
 }

@@ -183,6 +183,7 @@ public final class Signpost {
         }
 
         public Signpost build() {
+            values.values().removeIf(value -> value == null || value.isEmpty());
             values.forEach(Text::checkHeader);
             return new Signpost(new Shared(this), Map.copyOf(values), timeout, null);
         }

@@ -3,6 +3,7 @@
 
 package signpost;
 
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InterruptedIOException;
@@ -42,9 +43,9 @@ final class UrlTransport implements Transport {
 
     private static Reply exchange(HttpURLConnection connection, Request request) throws IOException {
         var isRead = request.method.equals("GET") || request.method.equals("HEAD");
-        if (request.body != null || !isRead && !request.method.equals("DELETE")) {
+        if (!isRead) {
             connection.setDoOutput(true);
-            connection.setFixedLengthStreamingMode(request.length); // Otherwise it would repeat a POST.
+            connection.setFixedLengthStreamingMode(request.length); // Otherwise it would repeat a POST itself, as it does a GET.
         }
         try {
             connection.connect();
@@ -61,7 +62,8 @@ final class UrlTransport implements Transport {
         try {
             status = connection.getResponseCode();
             var stream = status >= 400 ? connection.getErrorStream() : connection.getInputStream();
-            body = stream == null ? body : new Body(connection, stream, request);
+            var length = request.method.equals("HEAD") || status == 204 || status == 304 ? -1 : connection.getContentLengthLong();
+            body = stream == null ? body : new Body(connection, stream, request, length);
         } catch (HttpRetryException error) {
             status = error.responseCode(); // The JDK, unlike Android, withholds the body of a 401.
         }
@@ -87,12 +89,15 @@ final class UrlTransport implements Transport {
         private final HttpURLConnection connection;
         private final InputStream stream;
         private final Request request;
+        /** Bytes that are missing, below 0 if the head does not say it. */
+        private long left;
         private boolean isWhole;
 
-        Body(HttpURLConnection connection, InputStream stream, Request request) {
+        Body(HttpURLConnection connection, InputStream stream, Request request, long length) {
             this.connection = connection;
             this.stream = stream;
             this.request = request;
+            left = length;
         }
 
         @Override
@@ -106,6 +111,10 @@ final class UrlTransport implements Transport {
             try {
                 var count = await(connection, request.nanosToRead(), () -> stream.read(bytes, offset, length));
                 isWhole = count < 0;
+                if (isWhole && left > 0) {
+                    throw new EOFException("the response was cut off");
+                }
+                left -= left < 0 ? 0 : count;
                 return count;
             } catch (InterruptedException error) {
                 Thread.currentThread().interrupt();

@@ -82,10 +82,7 @@ public final class Call {
     }
 
     /** Adds a pair: a text, number or boolean, or a list of these, which repeats the name. */
-    public Call pair(String name, Object value) {
-        pairs.add(Signpost.pair(name, value));
-        return this;
-    }
+    public Call pair(String name, Object value) { pairs.add(Signpost.pair(name, value)); return this; }
 
     /** Adds pairs: of a GET, a HEAD, a DELETE or beside another body, they are the query; otherwise the form. */
     public Call pairs(Collection<? extends Map.Entry<String, ?>> pairs) {
@@ -95,18 +92,10 @@ public final class Call {
     }
 
     /** A body of maps, collections, texts, numbers, booleans or null. As any body that is no form, it needs a signature in headers. */
-    public Call json(Object value) {
-        return body(Text.utf8(Json.write(value), "json"), "application/json");
-    }
-
-    public Call body(byte[] bytes, String contentType) {
-        return body(() -> new ByteArrayInputStream(bytes), contentType);
-    }
-
+    public Call json(Object value) { return body(Text.utf8(Json.write(value), "json"), "application/json"); }
+    public Call body(byte[] bytes, String contentType) { return body(() -> new ByteArrayInputStream(bytes), contentType); }
     /** A file, which is read twice: to be hashed, and to be sent. */
-    public Call body(Path file, String contentType) {
-        return body(() -> Files.newInputStream(file), contentType);
-    }
+    public Call body(Path file, String contentType) { return body(() -> Files.newInputStream(file), contentType); }
 
     public Call body(Transport.Source body, String contentType) {
         check(contentType != null && !contentType.isEmpty(), "the body has no content type");
@@ -125,55 +114,26 @@ public final class Call {
     }
 
     /** The user's credential; null for none. */
-    public Call credential(String credential) {
-        return value("authorization", credential);
-    }
-
-    public Call version(String version) {
-        return value("version", version);
-    }
-
-    public Call language(String language) {
-        return value("language", language);
-    }
-
-    private Call value(String name, String value) {
-        values.put(name, Text.checkHeader(name, value));
-        return this;
-    }
+    public Call credential(String credential) { return value("authorization", credential); }
+    public Call version(String version) { return value("version", version); }
+    public Call language(String language) { return value("language", language); }
+    private Call value(String name, String value) { values.put(name, Text.checkHeader(name, value)); return this; }
 
     /** For the whole call, with repetitions and pauses. Of a stream: until its head, and then for each read. */
-    public Call timeout(Duration timeout) {
-        check(timeout != null && !timeout.isNegative() && !timeout.isZero(), "timeout must be above 0");
-        this.timeout = timeout;
-        return this;
-    }
-
+    public Call timeout(Duration timeout) { this.timeout = timeout; return this; }
     /** Whether a repetition does no harm: of a GET or HEAD it does none, unless you say so. */
-    public Call repeatable(boolean isRepeatable) {
-        this.isRepeatable = isRepeatable;
-        return this;
-    }
-
+    public Call repeatable(boolean isRepeatable) { this.isRepeatable = isRepeatable; return this; }
     /** Sent as Idempotency-Key, by which the API tells a repetition. So the call is repeatable. */
-    public Call idempotencyKey(String key) {
-        return key == null ? this : header("Idempotency-Key", key).repeatable(true);
-    }
-
+    public Call idempotencyKey(String key) { return key == null ? this : header("Idempotency-Key", key).repeatable(true); }
     /** The most bytes of a response's body: 16 MiB if it is not set, without a limit of a stream. */
-    public Call limit(long bytes) {
-        limit = bytes;
-        return this;
-    }
+    public Call limit(long bytes) { limit = bytes; return this; }
 
     /**
      * Sends the call, and returns the whole response. Redirects are not followed. Interrupting the thread ends it.
      *
      * @throws StatusException for a status of 400 or more. Any other IOException: no usable response. The call was repeated by CONTRACT 10 before.
      */
-    public Response send() throws IOException, InterruptedException {
-        return run(false);
-    }
+    public Response send() throws IOException, InterruptedException { return run(false); }
 
     /** The same in a thread of its own. Cancelling the future ends the call. */
     public CompletableFuture<Response> sendAsync() {
@@ -185,14 +145,16 @@ public final class Call {
                 future.completeExceptionally(error);
             }
         });
-        future.whenComplete((response, error) -> task.cancel(true));
+        future.whenComplete((response, error) -> {
+            if (future.isCancelled()) {
+                task.cancel(true);
+            }
+        });
         return future;
     }
 
     /** Sends the call, and returns the response once its head has arrived: read {@link Response#stream}, and close it. */
-    public Response stream() throws IOException, InterruptedException {
-        return run(true);
-    }
+    public Response stream() throws IOException, InterruptedException { return run(true); }
 
     /** Sends the call, and returns server-sent events as they arrive. */
     public ServerEvents events() throws IOException, InterruptedException {
@@ -200,13 +162,12 @@ public final class Call {
         return new ServerEvents(stream());
     }
 
-    private boolean isRead() {
-        return method.equals("GET") || method.equals("HEAD");
-    }
+    private boolean isRead() { return method.equals("GET") || method.equals("HEAD"); }
 
     private Response run(boolean isStream) throws IOException, InterruptedException {
         var draft = new Draft();
-        var nanos = Math.min(TimeUnit.NANOSECONDS.convert(timeout), 1L << 60);
+        check(!timeout.isNegative() && !timeout.isZero() && timeout.toDays() < 36_500, "timeout must be above 0, and below 100 years");
+        var nanos = timeout.toNanos();
         var end = System.nanoTime() + nanos;
         var offset = shared.clockOffset;
         var isCorrected = false;
@@ -256,7 +217,7 @@ public final class Call {
         try {
             var uri = URI.create(shared.origin + draft.target);
             var reply = shared.transport.send(
-                    new Transport.Request(method, uri, draft.headers, draft.body, draft.length, isRepeatable, end, readNanos));
+                    new Transport.Request(method, uri, new TreeMap<>(draft.headers), draft.body, draft.length, isRepeatable, end, readNanos));
             var isWhole = readNanos == 0 || reply.status >= 400;
             var response = new Response(reply, limit != null && reply.status < 400 ? limit : isWhole ? 16 << 20 : Long.MAX_VALUE);
             shared.warn(response, values.get("version"));
@@ -273,14 +234,15 @@ public final class Call {
             if (Thread.interrupted()) {
                 throw new InterruptedException();
             }
-            var message = error.getMessage() != null ? error.getMessage() : error.getClass().getSimpleName();
+            var otherwise = error instanceof ConnectException ? "no connection could be established" : error.getClass().getSimpleName();
+            var message = error.getMessage() != null ? error.getMessage() : otherwise;
             throw new IOException(method + " " + path + ": " + message, error);
         }
     }
 
     /** What is sent. Time and signature are new for each attempt. */
     private final class Draft {
-        final Map<String, String> headers = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        final TreeMap<String, String> headers = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         Transport.Source body = Call.this.body;
         long length;
         String target = path;
@@ -324,15 +286,16 @@ public final class Call {
                 headers.put(shared.prefix + "-X-Time", lines.get(2));
                 headers.put(shared.prefix + "-X-Nonce", lines.get(3));
                 headers.put(shared.prefix + "-X-Sign", shared.profile.headSignature(lines, shared.key));
-                signed = SECRET.matcher(shared.profile.headText(lines, "<APP_KEY>")).replaceAll("$1***").replace(SignProfile.encode(shared.key), "***");
+                signed = masked(shared.profile.headText(lines, "<APP_KEY>"));
             } else {
                 var text = shared.profile.sign(pairs, shared.key, method, path, time);
                 place(text);
-                var masked = SECRET.matcher(text).replaceAll("$1***").replace(SignProfile.encode(shared.key), "***");
-                signed = shared.profile.canonical("", masked, "<APP_KEY>", method, path);
+                signed = shared.profile.canonical("", masked(text), "<APP_KEY>", method, path);
             }
             return String.format("%.2048s", signed);
         }
+
+        private String masked(String text) { return SECRET.matcher(text).replaceAll("$1***").replace(SignProfile.encode(shared.key), "***"); }
 
         /** Puts pairs into the query or the form. */
         private void place(String text) {

@@ -104,10 +104,7 @@ final class HttpTransport implements Transport {
             return 0;
         }
 
-        @Override
-        public void subscribe(Flow.Subscriber<? super ByteBuffer> subscriber) {
-            BodyPublishers.noBody().subscribe(subscriber);
-        }
+        @Override public void subscribe(Flow.Subscriber<? super ByteBuffer> subscriber) { BodyPublishers.noBody().subscribe(subscriber); }
     }
 
     /** The body as a stream, whose reads have a timeout and can be interrupted. */
@@ -121,14 +118,8 @@ final class HttpTransport implements Transport {
         private ByteBuffer part = ByteBuffer.allocate(0);
         private boolean isWhole;
 
-        Body(Request request) {
-            this.request = request;
-        }
-
-        @Override
-        public CompletionStage<InputStream> getBody() {
-            return CompletableFuture.completedFuture(this);
-        }
+        Body(Request request) { this.request = request; }
+        @Override public CompletionStage<InputStream> getBody() { return CompletableFuture.completedFuture(this); }
 
         @Override
         public void onSubscribe(Flow.Subscription subscription) {
@@ -136,10 +127,7 @@ final class HttpTransport implements Transport {
             subscription.request(1);
         }
 
-        @Override
-        public void onNext(List<ByteBuffer> parts) {
-            arrived.add(parts);
-        }
+        @Override public void onNext(List<ByteBuffer> parts) { arrived.add(parts); }
 
         @Override
         public void onError(Throwable error) {
@@ -147,10 +135,7 @@ final class HttpTransport implements Transport {
             arrived.add(END);
         }
 
-        @Override
-        public void onComplete() {
-            arrived.add(END);
-        }
+        @Override public void onComplete() { arrived.add(END); }
 
         @Override
         public int read() throws IOException {

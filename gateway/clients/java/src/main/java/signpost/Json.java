@@ -17,9 +17,7 @@ final class Json {
     private final String text;
     private int at;
 
-    Json(String text) {
-        this.text = text;
-    }
+    Json(String text) { this.text = text; }
 
     Object document() throws IOException {
         var value = value(0);
@@ -110,9 +108,7 @@ final class Json {
         return peek();
     }
 
-    private char peek() {
-        return at < text.length() ? text.charAt(at) : 0;
-    }
+    private char peek() { return at < text.length() ? text.charAt(at) : 0; }
 
     private boolean take(char expected) {
         var isTaken = peek() == expected;

@@ -35,14 +35,9 @@ public final class Response implements AutoCloseable {
         stream = new Limited(reply.body, limit);
     }
 
-    public int status() {
-        return status;
-    }
-
+    public int status() { return status; }
     /** The headers, by names in any letter case. */
-    public Map<String, List<String>> headers() {
-        return headers;
-    }
+    public Map<String, List<String>> headers() { return headers; }
 
     /** The first header of a name, or null. */
     public String header(String name) {
@@ -51,29 +46,14 @@ public final class Response implements AutoCloseable {
     }
 
     /** The body while it arrives. */
-    public InputStream stream() {
-        return stream;
-    }
-
-    @Override
-    public void close() throws IOException {
-        stream.close();
-    }
-
-    /** The body; that of a stream only once it was read by this. */
-    public byte[] bytes() {
-        return bytes;
-    }
-
+    public InputStream stream() { return stream; }
+    @Override public void close() throws IOException { stream.close(); }
+    /** The body; null of a stream. */
+    public byte[] bytes() { return bytes; }
     /** The body as UTF-8. */
-    public String body() {
-        return new String(bytes, UTF_8);
-    }
-
+    public String body() { return new String(bytes, UTF_8); }
     /** The body as JSON: Map, List, String, Long, Double, Boolean or null. Throws IOException if it is none. */
-    public Object json() throws IOException {
-        return new Json(body()).document();
-    }
+    public Object json() throws IOException { return new Json(body()).document(); }
 
     @SuppressWarnings("unchecked")
     Map<String, Object> object() throws IOException {
@@ -106,17 +86,13 @@ public final class Response implements AutoCloseable {
         }
     }
 
-    private static long seconds(String date) {
-        return ZonedDateTime.parse(date, DateTimeFormatter.RFC_1123_DATE_TIME).toEpochSecond();
-    }
+    private static long seconds(String date) { return ZonedDateTime.parse(date, DateTimeFormatter.RFC_1123_DATE_TIME).toEpochSecond(); }
 
     /** A response has more bytes than the call allows. */
     static final class LimitException extends IOException {
         private static final long serialVersionUID = 1;
 
-        LimitException(long limit) {
-            super("the response has more than " + limit + " bytes");
-        }
+        LimitException(long limit) { super("the response has more than " + limit + " bytes"); }
     }
 
     private static final class Limited extends FilterInputStream {

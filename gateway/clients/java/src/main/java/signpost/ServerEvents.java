@@ -37,10 +37,7 @@ public final class ServerEvents implements Iterable<ServerEvents.Event>, Iterato
         }
     }
 
-    @Override
-    public Iterator<Event> iterator() {
-        return this;
-    }
+    @Override public Iterator<Event> iterator() { return this; }
 
     @Override
     public boolean hasNext() {
@@ -62,10 +59,7 @@ public final class ServerEvents implements Iterable<ServerEvents.Event>, Iterato
         return event;
     }
 
-    @Override
-    public void close() throws IOException {
-        response.close();
-    }
+    @Override public void close() throws IOException { response.close(); }
 
     /** An event whose empty line is missing is none. */
     private Event read() throws IOException {

@@ -159,13 +159,8 @@ final class SignProfile {
     }
 
     /** The text of a signature in headers: method, target, time, nonce, SHA-256 of the body; with MD5 also the key. */
-    String headText(List<String> lines, String key) {
-        return String.join("\n", lines) + (isHeadMd5 ? "\n" + key : "");
-    }
-
-    String headSignature(List<String> lines, String key) {
-        return hash(headText(lines, key), isHeadMd5 ? null : key);
-    }
+    String headText(List<String> lines, String key) { return String.join("\n", lines) + (isHeadMd5 ? "\n" + key : ""); }
+    String headSignature(List<String> lines, String key) { return hash(headText(lines, key), isHeadMd5 ? null : key); }
 
     private static String decode(String sent) {
         var bytes = Text.utf8(sent, "query or form");

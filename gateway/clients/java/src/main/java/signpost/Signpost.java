@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.AbstractMap.SimpleImmutableEntry;
+import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
 import java.util.HashMap;
@@ -48,9 +49,7 @@ public final class Signpost {
     }
 
     /** A client of the gateway at an origin, with the application's key, which has no white space around it. */
-    public static Builder builder(String url, String key) {
-        return new Builder(url, key);
-    }
+    public static Builder builder(String url, String key) { return new Builder(url, key); }
 
     /** Keeps one user's credential. */
     public interface CredentialStore {
@@ -88,86 +87,31 @@ public final class Signpost {
         }
 
         /** The application's ident, required in multi-application mode. */
-        public Builder app(String app) {
-            values.put("app", app);
-            return this;
-        }
-
+        public Builder app(String app) { values.put("app", app); return this; }
         /** The prefix of the convention headers: Acme if it is not set. */
-        public Builder prefix(String prefix) {
-            this.prefix = prefix;
-            return this;
-        }
-
-        public Builder version(String version) {
-            values.put("version", version);
-            return this;
-        }
-
-        public Builder language(String language) {
-            values.put("language", language);
-            return this;
-        }
-
+        public Builder prefix(String prefix) { this.prefix = prefix; return this; }
+        public Builder version(String version) { values.put("version", version); return this; }
+        public Builder language(String language) { values.put("language", language); return this; }
         /** The sign profile: preset, carrier, values, layout, empty, leave_out (a list), cover, algorithm. The others override the preset. */
-        public Builder profile(Map<String, ?> profile) {
-            this.profile = new HashMap<>(profile);
-            return this;
-        }
-
+        public Builder profile(Map<String, ?> profile) { this.profile = new HashMap<>(profile); return this; }
         /** Names of the convention headers app, version, language, authorization, in place of those with the prefix. */
-        public Builder headerNames(Map<String, String> names) {
-            headerNames = Map.copyOf(names);
-            return this;
-        }
-
+        public Builder headerNames(Map<String, String> names) { headerNames = Map.copyOf(names); return this; }
         /** 5 s if it is not set. */
-        public Builder connectTimeout(Duration timeout) {
-            connectTimeout = timeout;
-            return this;
-        }
-
+        public Builder connectTimeout(Duration timeout) { connectTimeout = timeout; return this; }
         /** For a whole call, with repetitions and pauses: 65 s if it is not set. */
-        public Builder timeout(Duration timeout) {
-            this.timeout = timeout;
-            return this;
-        }
-
+        public Builder timeout(Duration timeout) { this.timeout = timeout; return this; }
         /** How often a call is repeated at most: 3 if it is not set. */
-        public Builder retries(int retries) {
-            this.retries = retries;
-            return this;
-        }
-
+        public Builder retries(int retries) { this.retries = retries; return this; }
         /** The longest pause before a repetition: 30 s if it is not set. */
-        public Builder maxWait(Duration maxWait) {
-            this.maxWait = maxWait;
-            return this;
-        }
-
+        public Builder maxWait(Duration maxWait) { this.maxWait = maxWait; return this; }
         /** Gets version_unknown, deprecated, sunset or clock_off, and a value: each once. The logger signpost if it is not set. */
-        public Builder onWarning(BiConsumer<String, String> onWarning) {
-            this.onWarning = onWarning;
-            return this;
-        }
-
+        public Builder onWarning(BiConsumer<String, String> onWarning) { this.onWarning = onWarning; return this; }
         /** Milliseconds since 1970. */
-        public Builder clock(LongSupplier clock) {
-            this.clock = clock;
-            return this;
-        }
-
+        public Builder clock(LongSupplier clock) { this.clock = clock; return this; }
         /** For example http://127.0.0.1:3128, or an empty text for none. HTTPS_PROXY, HTTP_PROXY and NO_PROXY if it is not set. */
-        public Builder proxy(String proxy) {
-            this.proxy = proxy;
-            return this;
-        }
-
+        public Builder proxy(String proxy) { this.proxy = proxy; return this; }
         /** PEM: the only authorities that are trusted. Those of the JVM if it is not set. */
-        public Builder caFile(Path file) {
-            caFile = file;
-            return this;
-        }
+        public Builder caFile(Path file) { caFile = file; return this; }
 
         /** PEM: the client's certificate with its chain, and its key (PKCS #8). */
         public Builder clientCertificate(Path certificateFile, Path keyFile) {
@@ -177,10 +121,7 @@ public final class Signpost {
         }
 
         /** Your own, in place of proxy, TLS and timeout to connect. */
-        public Builder transport(Transport transport) {
-            this.transport = transport;
-            return this;
-        }
+        public Builder transport(Transport transport) { this.transport = transport; return this; }
 
         public Signpost build() {
             values.values().removeIf(value -> value == null || value.isEmpty());
@@ -301,9 +242,7 @@ public final class Signpost {
     }
 
     /** Encodes a name or a value by RFC 3986. */
-    public static String encode(String text) {
-        return SignProfile.encode(text);
-    }
+    public static String encode(String text) { return SignProfile.encode(text); }
 
     /**
      * The canonical string of pairs as they are sent, with &lt;APP_KEY&gt; in the key's place. CONTRACT 3. Method and path count only with
@@ -328,26 +267,12 @@ public final class Signpost {
     }
 
     /** The same client for one user: it shares connections, clock and warnings. Null for none. */
-    public Signpost withCredential(String credential) {
-        return with("authorization", credential, timeout, null);
-    }
-
+    public Signpost withCredential(String credential) { return with("authorization", credential, timeout, null); }
     /** The same client for a user whose credential a store has. Logins save it there, and a logout clears it. */
-    public Signpost withStore(CredentialStore store) {
-        return with("authorization", null, timeout, store);
-    }
-
-    public Signpost withVersion(String version) {
-        return with("version", version, timeout, store);
-    }
-
-    public Signpost withLanguage(String language) {
-        return with("language", language, timeout, store);
-    }
-
-    public Signpost withTimeout(Duration timeout) {
-        return with("", null, timeout, store);
-    }
+    public Signpost withStore(CredentialStore store) { return with("authorization", null, timeout, store); }
+    public Signpost withVersion(String version) { return with("version", version, timeout, store); }
+    public Signpost withLanguage(String language) { return with("language", language, timeout, store); }
+    public Signpost withTimeout(Duration timeout) { return with("", null, timeout, store); }
 
     private Signpost with(String name, String value, Duration timeout, CredentialStore store) {
         var changed = new HashMap<>(values);
@@ -359,9 +284,7 @@ public final class Signpost {
     }
 
     /** A call by GET, HEAD, POST, PUT, PATCH or DELETE. The path is encoded, and has no query. */
-    public Call request(String method, String path) {
-        return new Call(this, method, path);
-    }
+    public Call request(String method, String path) { return new Call(this, method, path); }
 
     /** Calls with pairs, and nothing else. */
     public Response call(String method, String path, Collection<? extends Map.Entry<String, ?>> pairs) throws IOException, InterruptedException {
@@ -378,7 +301,8 @@ public final class Signpost {
      */
     public Login login(BiConsumer<String, String> show, String provider, Duration timeout) throws IOException, InterruptedException {
         var end = System.nanoTime() + (timeout == null ? TimeUnit.HOURS.toNanos(2) : timeout.toNanos());
-        var begun = post("/login", "provider", provider).timeout(left(end, this.timeout)).send().object();
+        var anyone = withCredential(null);
+        var begun = anyone.post("/login", "provider", provider).timeout(left(end, this.timeout)).send().object();
         var token = Text.member(begun, "token");
         var authorizeUrl = Text.member(begun, "authorize_url");
         if (token == null || authorizeUrl == null) {
@@ -393,7 +317,7 @@ public final class Signpost {
         var expiry = System.nanoTime() + nanoseconds(begun, "expires_in", 600, 3600);
         while (System.nanoTime() - expiry < 0) {
             var start = System.nanoTime();
-            var check = post("/check", "token", token).pair("wait", CHECK_WAIT_SECONDS).repeatable(true);
+            var check = anyone.post("/check", "token", token).pair("wait", CHECK_WAIT_SECONDS).repeatable(true);
             var checked = check.timeout(left(end, Duration.ofSeconds(CHECK_WAIT_SECONDS + 10))).send().object();
             if (!"pending".equals(checked.get("status"))) {
                 break;
@@ -402,7 +326,7 @@ public final class Signpost {
                 TimeUnit.NANOSECONDS.sleep(Math.min(interval, Math.min(expiry, end) - System.nanoTime()));
             }
         }
-        return kept(post("/user/login", "token", token).repeatable(true).timeout(left(end, this.timeout)));
+        return kept(anyone.post("/user/login", "token", token).repeatable(true).timeout(left(end, this.timeout)));
     }
 
     private static Duration left(long end, Duration most) throws IOException {
@@ -425,26 +349,25 @@ public final class Signpost {
         new SecureRandom().nextBytes(random);
         var base64 = Base64.getUrlEncoder().withoutPadding();
         var verifier = base64.encodeToString(random);
-        var pairs = new java.util.ArrayList<>(List.of(pair("return_to", returnTo)));
-        pairs.add(pair("code_challenge", base64.encodeToString(SignProfile.digest("SHA-256").digest(verifier.getBytes(US_ASCII)))));
-        Map.of("provider", provider == null ? "" : provider, "app", values.getOrDefault("app", "")).forEach((name, value) -> {
-            if (!value.isEmpty()) {
-                pairs.add(pair(name, value));
-            }
-        });
+        var challenge = base64.encodeToString(SignProfile.digest("SHA-256").digest(verifier.getBytes(US_ASCII)));
+        var pairs = new ArrayList<>(List.of(pair("return_to", returnTo), pair("code_challenge", challenge)));
+        if (provider != null) {
+            pairs.add(pair("provider", provider));
+        }
+        if (values.containsKey("app")) {
+            pairs.add(pair("app", values.get("app")));
+        }
         var query = shared.profile.sign(pairs, shared.key, "GET", "/login", shared.nextTime() + shared.clockOffset);
         return new Login.Address(shared.origin + "/login?" + query, verifier);
     }
 
     /** Exchanges the ticket of a login in a browser. It serves once. */
     public Login exchange(String ticket, String codeVerifier) throws IOException, InterruptedException {
-        return kept(post("/user/login", "ticket", ticket).pair("code_verifier", codeVerifier));
+        return kept(withCredential(null).post("/user/login", "ticket", ticket).pair("code_verifier", codeVerifier));
     }
 
     /** Renews the credential. The old one ends a minute later. */
-    public Login renew() throws IOException, InterruptedException {
-        return kept(request("POST", "/user/renew").repeatable(true));
-    }
+    public Login renew() throws IOException, InterruptedException { return kept(request("POST", "/user/renew").repeatable(true)); }
 
     /** Ends the login. */
     public void logout() throws IOException, InterruptedException {

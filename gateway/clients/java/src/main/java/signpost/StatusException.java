@@ -30,9 +30,7 @@ public final class StatusException extends IOException {
     /** Milliseconds since 1970, or null. */
     public final Long serverTime;
 
-    StatusException(Response response, String signed) {
-        this(response, document(response), signed);
-    }
+    StatusException(Response response, String signed) { this(response, document(response), signed); }
 
     private StatusException(Response response, Map<String, Object> document, String signed) {
         super(describe(response, document, signed));
@@ -74,7 +72,5 @@ public final class StatusException extends IOException {
                 + part("\nthe gateway signed: ", member(document, "canonical"), "\nthis client signed: " + printable(signed));
     }
 
-    private static String part(String before, String text, String after) {
-        return text == null ? "" : before + printable(text) + after;
-    }
+    private static String part(String before, String text, String after) { return text == null ? "" : before + printable(text) + after; }
 }

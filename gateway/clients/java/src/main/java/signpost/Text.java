@@ -58,9 +58,7 @@ final class Text {
     }
 
     /** With spaces for control and format characters and separators of lines: it can reach a terminal or a log. CONTRACT 7. */
-    static String printable(String text) {
-        return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}&&[^\\u200C\\u200D]]", " ");
-    }
+    static String printable(String text) { return text.replaceAll("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}&&[^\\u200C\\u200D]]", " "); }
 
     /** A member of a JSON object if it is a text, otherwise null. */
     static String member(Map<String, Object> object, String name) {

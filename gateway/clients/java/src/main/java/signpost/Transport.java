@@ -49,14 +49,9 @@ public interface Transport {
         }
 
         /** Nanoseconds until the head must have arrived. */
-        public long nanosLeft() {
-            return Math.max(0, end - System.nanoTime());
-        }
-
+        public long nanosLeft() { return Math.max(0, end - System.nanoTime()); }
         /** Nanoseconds that the next read of the response's body may take. */
-        public long nanosToRead() {
-            return readNanos > 0 ? readNanos : nanosLeft();
-        }
+        public long nanosToRead() { return readNanos > 0 ? readNanos : nanosLeft(); }
     }
 
     /** A response whose body has not been read. Closing the body early ends the connection. */

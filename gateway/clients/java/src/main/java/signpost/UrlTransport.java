@@ -22,9 +22,7 @@ import javax.net.ssl.HttpsURLConnection;
 final class UrlTransport implements Transport {
     private final Network network;
 
-    UrlTransport(Network network) {
-        this.network = network;
-    }
+    UrlTransport(Network network) { this.network = network; }
 
     @Override
     public Reply send(Request request) throws IOException, InterruptedException {

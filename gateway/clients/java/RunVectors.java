@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -129,16 +130,16 @@ final class RunVectors {
             case "call":
                 return answer(call(arguments).send());
             case "upload":
-                return answer(request(arguments).body(Path.of(text(arguments, "file")), text(arguments, "content_type")).send());
+                return answer(call(arguments).body(Path.of(text(arguments, "file")), text(arguments, "content_type")).send());
             case "download":
                 var digest = SignProfile.digest("SHA-256");
-                try (var response = request(arguments).limit(((Number) arguments.get("limit")).longValue()).stream()) {
+                try (var response = call(arguments).stream()) {
                     var bytes = new DigestInputStream(response.stream(), digest).transferTo(OutputStream.nullOutputStream());
                     return answer("status", response.status(), "bytes", bytes, "sha256", SignProfile.hex(digest.digest()));
                 }
             case "events_stream":
                 var events = new ArrayList<Object>();
-                try (var stream = request(arguments).events()) {
+                try (var stream = call(arguments).events()) {
                     stream.forEach(event -> events.add(answer("event", event.event, "data", event.data, "id", event.id)));
                 }
                 return answer("events", events);
@@ -171,14 +172,16 @@ final class RunVectors {
         }
     }
 
-    private static Call request(Map<String, Object> arguments) {
-        return client.request((String) arguments.getOrDefault("method", "GET"), text(arguments, "path"));
-    }
-
     private static Call call(Map<String, Object> arguments) {
-        var call = request(arguments).pairs(pairs(arguments.getOrDefault("pairs", List.of())));
+        var call = client.request((String) arguments.getOrDefault("method", "GET"), text(arguments, "path"));
         arguments.forEach((name, value) -> {
-            switch (name) {
+            switch (value == null && !name.equals("json") ? "" : name) {
+                case "pairs":
+                    call.pairs(pairs(value));
+                    break;
+                case "limit":
+                    call.limit(((Number) value).longValue());
+                    break;
                 case "json":
                     call.json(value);
                     break;
@@ -303,7 +306,7 @@ final class RunVectors {
 
     private static Map<String, Object> headers(Response response) {
         var headers = new LinkedHashMap<String, Object>();
-        response.headers().forEach((name, values) -> headers.put(name.toLowerCase(java.util.Locale.ROOT), String.join(", ", values)));
+        response.headers().forEach((name, values) -> headers.put(name.toLowerCase(Locale.ROOT), String.join(", ", values)));
         return headers;
     }
 

@@ -137,11 +137,7 @@ final class HttpTransport implements Transport {
 
         @Override public void onComplete() { arrived.add(END); }
 
-        @Override
-        public int read() throws IOException {
-            var one = new byte[1];
-            return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-        }
+        @Override public int read() throws IOException { return Response.readOne(this); }
 
         @Override
         public int read(byte[] bytes, int offset, int length) throws IOException {

@@ -26,10 +26,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
-import javax.net.ssl.KeyManager;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
 /** How connections are made: proxy, TLS, timeout. */
@@ -48,10 +46,7 @@ final class Network {
         this.connectTimeout = connectTimeout;
         check((certificateFile == null) == (keyFile == null), "a client certificate needs two files: certificate and key");
         try {
-            tls = caFile == null && certificateFile == null ? null : SSLContext.getInstance("TLS");
-            if (tls != null) {
-                tls.init(keyManagers(certificateFile, keyFile), trustManagers(caFile), null);
-            }
+            tls = caFile == null && certificateFile == null ? null : context(caFile, certificateFile, keyFile);
         } catch (IOException | GeneralSecurityException error) {
             throw new IllegalArgumentException("CA file or client certificate cannot be used: " + error.getMessage(), error);
         }
@@ -85,30 +80,30 @@ final class Network {
         return new InetSocketAddress(parts.group(1), port);
     }
 
-    private static TrustManager[] trustManagers(Path caFile) throws IOException, GeneralSecurityException {
-        if (caFile == null) {
-            return null;
+    private static SSLContext context(Path caFile, Path certificateFile, Path keyFile) throws IOException, GeneralSecurityException {
+        var authorities = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        if (caFile != null) {
+            var store = store();
+            for (var certificate : certificates(caFile)) {
+                store.setCertificateEntry("ca-" + store.size(), certificate);
+            }
+            authorities.init(store);
         }
-        var store = KeyStore.getInstance(KeyStore.getDefaultType());
-        store.load(null, null);
-        for (var certificate : certificates(caFile)) {
-            store.setCertificateEntry("ca-" + store.size(), certificate);
+        var own = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        if (certificateFile != null) {
+            var store = store();
+            store.setKeyEntry("client", privateKey(keyFile), new char[0], certificates(certificateFile));
+            own.init(store, new char[0]);
         }
-        var factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
-        factory.init(store);
-        return factory.getTrustManagers();
+        var context = SSLContext.getInstance("TLS");
+        context.init(certificateFile == null ? null : own.getKeyManagers(), caFile == null ? null : authorities.getTrustManagers(), null);
+        return context;
     }
 
-    private static KeyManager[] keyManagers(Path certificateFile, Path keyFile) throws IOException, GeneralSecurityException {
-        if (certificateFile == null) {
-            return null;
-        }
+    private static KeyStore store() throws IOException, GeneralSecurityException {
         var store = KeyStore.getInstance(KeyStore.getDefaultType());
         store.load(null, null);
-        store.setKeyEntry("client", privateKey(keyFile), new char[0], certificates(certificateFile));
-        var factory = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
-        factory.init(store, new char[0]);
-        return factory.getKeyManagers();
+        return store;
     }
 
     private static Certificate[] certificates(Path file) throws IOException, GeneralSecurityException {

@@ -32,7 +32,7 @@ final class Text {
     }
 
     static void checkHeaderName(String name) {
-        check(name != null && name.matches("[A-Za-z0-9!#$%&'*+.^_`|~-]+"), "the name of a header is null, empty, or has a character that it cannot have");
+        check(name != null && name.matches("[A-Za-z0-9!#$%&'*+.^_`|~-]+"), "a header has no name, or one with a wrong character");
     }
 
     /** Without a group that is repeated: its recursion would exhaust the stack. */

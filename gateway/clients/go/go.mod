@@ -1,3 +1,3 @@
-module signpost
+module signpost.example/signpost
 
 go 1.19

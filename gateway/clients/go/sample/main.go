@@ -7,17 +7,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
 	"strings"
 
-	"signpost"
+	"signpost.example/signpost"
 )
 
 func main() {
 	// sample: begin
-	// It imports fmt, log, os, strings, and the folder of signpost.go.
+	// It imports context, fmt, log, os, strings, and signpost.example/signpost.
 	key, err := os.ReadFile("data/app.key")
 	if err != nil {
 		log.Fatal(err)
@@ -27,7 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	response, err := client.Call("POST", "/login", signpost.Pairs{{"provider", "sandbox"}})
+	response, err := client.Call(context.Background(), "POST", "/login", signpost.Pairs{{"provider", "sandbox"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (c *Client) run(ctx context.Context, method, path string, o call, isStream 
 		isOutOfWindow := isProblem && problem.Code == "time_out_of_window"
 		if isCorrected && !isOutOfWindow && (err == nil || isProblem) {
 			c.offset.Store(offset) // The gateway took the time of the request.
-			c.warn("clock_off", fmt.Sprintf("%d ms are added to this system's clock", offset))
+			c.warn("clock_off", strconv.FormatInt(offset, 10))
 		}
 		if err == nil {
 			return stream, nil
@@ -114,7 +114,8 @@ func (c *Client) run(ctx context.Context, method, path string, o call, isStream 
 			}
 		}
 		var network *net.OpError
-		wait, isRepeated := pause(repetitions), *r.isRepeatable && !errors.Is(err, errTooLong)
+		var argument ArgumentError
+		wait, isRepeated := pause(repetitions), *r.isRepeatable && !errors.Is(err, errTooLong) && !errors.As(err, &argument)
 		if isProblem {
 			isRepeated = problem.isRepeated(*r.isRepeatable)
 			if problem.RetryAfter > 0 {

@@ -4,6 +4,7 @@
 package signpost
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -86,15 +87,11 @@ func (c *Client) Login(ctx context.Context, provider string, show func(authorize
 		defer cancel()
 		o.timeout = 0
 	}
-	begin := o.anonymous(nil)
-	begin.pairs = o.pairs
-	if provider != "" {
-		Pairs{{"provider", provider}}.apply(&begin)
-	}
-	var begun map[string]any
-	if err := c.read(ctx, "POST", "/login", begin, &begun); err != nil {
+	answer, err := read[map[string]any](ctx, c, "POST", "/login", o.anonymous(append(o.pairs, Pairs{{"provider", provider}}...), nil))
+	if err != nil {
 		return nil, err
 	}
+	begun := *answer
 	token, _ := begun["token"].(string)
 	authorizeURL, _ := begun["authorize_url"].(string)
 	userCode, _ := begun["user_code"].(string)
@@ -106,16 +103,17 @@ func (c *Client) Login(ctx context.Context, provider string, show func(authorize
 		return nil, errors.New("signpost: POST /login: malformed response: authorize_url is no address")
 	}
 	show(authorizeURL, printable(userCode))
-	check := o.anonymous(Pairs{{"token", token}, {"wait", checkWait.Seconds()}})
+	isRepeatable := true
+	check := o.anonymous(Pairs{{"token", token}, {"wait", checkWait.Seconds()}}, &isRepeatable)
 	check.requestTimeout = checkWait + 10*time.Second
 	interval := seconds(begun["interval"], 2, 60)
 	for end := time.Now().Add(seconds(begun["expires_in"], 600, 3600)); time.Now().Before(end); {
 		start := time.Now()
-		var checked map[string]any
-		if err := c.read(ctx, "POST", "/check", check, &checked); err != nil {
+		checked, err := read[map[string]any](ctx, c, "POST", "/check", check)
+		if err != nil {
 			return nil, err
 		}
-		if checked["status"] != "pending" {
+		if (*checked)["status"] != "pending" {
 			break
 		}
 		wait := interval
@@ -128,7 +126,7 @@ func (c *Client) Login(ctx context.Context, provider string, show func(authorize
 			}
 		}
 	}
-	return c.collect(ctx, "/user/login", o.anonymous(Pairs{{"token", token}}), o.store)
+	return c.collect(ctx, "/user/login", o.anonymous(Pairs{{"token", token}}, &isRepeatable), o.store)
 }
 
 // LoginURL begins a redirect login, whose ticket only its CodeVerifier exchanges. Pairs can be prompt and login_hint. CONTRACT 10:
@@ -140,30 +138,23 @@ func (c *Client) LoginURL(returnTo, provider string, options ...Option) (*Redire
 	}
 	verifier := base64.RawURLEncoding.EncodeToString(random(32))
 	challenge := sha256.Sum256([]byte(verifier))
-	pairs := Pairs{{"return_to", returnTo}, {"code_challenge", base64.RawURLEncoding.EncodeToString(challenge[:])}, {"code_challenge_method", "S256"}}
-	for _, one := range [][2]string{{"provider", provider}, {"app", c.settings.App}} {
-		if one[1] != "" {
-			pairs = append(pairs, [2]any{one[0], one[1]})
-		}
-	}
-	text, err := Sign(append(pairs, o.pairs...), c.settings.Key, profile, "GET", "/login", c.nextTime()+c.offset.Load())
+	pairs := append(Pairs{
+		{"return_to", returnTo}, {"code_challenge", base64.RawURLEncoding.EncodeToString(challenge[:])}, {"code_challenge_method", "S256"},
+		{"provider", provider}, {"app", c.settings.App},
+	}, o.pairs...)
+	text, err := Sign(pairs.present(), c.settings.Key, profile, "GET", "/login", c.nextTime()+c.offset.Load())
 	return &RedirectLogin{c.settings.URL + "/login?" + text, verifier}, err
 }
 
 // Exchange exchanges the ticket of a redirect login, which serves once. Without a challenge the verifier is empty.
 func (c *Client) Exchange(ctx context.Context, ticket, codeVerifier string, options ...Option) (*LoginResult, error) {
 	o := c.with(options)
-	exchange := o.anonymous(Pairs{{"ticket", ticket}})
-	if exchange.isRepeatable = nil; codeVerifier != "" {
-		exchange.pairs = append(exchange.pairs, [2]any{"code_verifier", codeVerifier})
-	}
-	return c.collect(ctx, "/user/login", exchange, o.store)
+	return c.collect(ctx, "/user/login", o.anonymous(Pairs{{"ticket", ticket}, {"code_verifier", codeVerifier}}, nil), o.store)
 }
 
 // Renew exchanges the credential for a new one, which expires later. The old one ends 60 s later.
 func (c *Client) Renew(ctx context.Context, options ...Option) (*LoginResult, error) {
-	o := c.with(options)
-	Repeatable(true).apply(&o)
+	o := c.with(append([]Option{Repeatable(true)}, options...))
 	return c.collect(ctx, "/user/renew", o, o.store)
 }
 
@@ -177,69 +168,70 @@ func (c *Client) Logout(ctx context.Context, options ...Option) error {
 }
 
 // User returns the account of the user.
-func (c *Client) User(ctx context.Context, options ...Option) (account *Account, err error) {
-	err = c.read(ctx, "GET", "/user", c.with(options), &account)
-	return account, err
+func (c *Client) User(ctx context.Context, options ...Option) (*Account, error) {
+	return read[Account](ctx, c, "GET", "/user", c.with(options))
 }
 
 // SendEvent stores an event with the account. Empty data is not sent. With IdempotencyKey a repetition stores nothing.
-func (c *Client) SendEvent(ctx context.Context, event, data string, options ...Option) (stored *Event, err error) {
+func (c *Client) SendEvent(ctx context.Context, event, data string, options ...Option) (*Event, error) {
 	o := c.with(options)
-	Pairs{{"event", event}}.apply(&o)
-	if data != "" {
-		Pairs{{"data", data}}.apply(&o)
-	}
-	if o.idempotencyKey != "" {
-		Pairs{{"idempotency_key", o.idempotencyKey}}.apply(&o)
+	if o.idempotencyKey != "" && o.isRepeatable == nil {
 		Repeatable(true).apply(&o)
-		o.idempotencyKey = ""
 	}
-	err = c.read(ctx, "POST", "/event/send", o, &stored)
-	return stored, err
+	Pairs{{"event", event}, {"data", data}, {"idempotency_key", o.idempotencyKey}}.present().apply(&o)
+	o.idempotencyKey = ""
+	return read[Event](ctx, c, "POST", "/event/send", o)
 }
 
 // Events returns a page of the account's events: 0 is the default limit, and an empty before the newest event. Since v2.
-func (c *Client) Events(ctx context.Context, limit int, before string, options ...Option) (page *EventPage, err error) {
+func (c *Client) Events(ctx context.Context, limit int, before string, options ...Option) (*EventPage, error) {
 	o := c.with(options)
-	if limit != 0 {
-		Pairs{{"limit", limit}}.apply(&o)
-	}
-	if before != "" {
-		Pairs{{"before", before}}.apply(&o)
-	}
-	err = c.read(ctx, "GET", "/events", o, &page)
-	return page, err
+	Pairs{{"limit", limit}, {"before", before}}.present().apply(&o)
+	return read[EventPage](ctx, c, "GET", "/events", o)
 }
 
-// anonymous is a repeatable call with the options of another one, but without its credential.
-func (o call) anonymous(pairs Pairs) call {
-	Repeatable(true).apply(&o)
-	o.pairs, o.credential, o.store = pairs, "", nil
+// present leaves out what is empty.
+func (p Pairs) present() (present Pairs) {
+	for _, pair := range p {
+		if pair[1] != "" && pair[1] != 0 {
+			present = append(present, pair)
+		}
+	}
+	return present
+}
+
+// anonymous is a call with the options of another one, but without its credential.
+func (o call) anonymous(pairs Pairs, isRepeatable *bool) call {
+	o.pairs, o.isRepeatable, o.credential, o.store = pairs.present(), isRepeatable, "", nil
 	return o
 }
 
 // collect calls for a new credential, and stores it.
 func (c *Client) collect(ctx context.Context, path string, o call, store CredentialStore) (*LoginResult, error) {
-	result := &LoginResult{}
-	if err := c.read(ctx, "POST", path, o, result); err != nil {
+	result, err := read[LoginResult](ctx, c, "POST", path, o)
+	if err != nil {
 		return nil, err
 	}
 	if result.Authorization == "" || checkHeader("", result.Authorization) != nil {
 		return nil, fmt.Errorf("signpost: POST %s: the response is no login result", path)
 	}
 	if store != nil {
-		return result, store.Save(ctx, result.Authorization)
+		err = store.Save(ctx, result.Authorization)
 	}
-	return result, nil
+	return result, err
 }
 
 // read calls, and reads the JSON object of the response.
-func (c *Client) read(ctx context.Context, method, path string, o call, into any) error {
+func read[T any](ctx context.Context, c *Client, method, path string, o call) (*T, error) {
 	response, err := c.call(ctx, method, path, o)
-	if err == nil && (!strings.HasPrefix(strings.TrimSpace(string(response.Body)), "{") || response.JSON(into) != nil) {
-		err = fmt.Errorf("signpost: %s %s: the response is no JSON object of this kind", method, path)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	into := new(T)
+	if !bytes.HasPrefix(bytes.TrimSpace(response.Body), []byte("{")) || response.JSON(into) != nil {
+		return nil, fmt.Errorf("signpost: %s %s: the response is no JSON object of this kind", method, path)
+	}
+	return into, nil
 }
 
 // seconds reads a number of seconds, and takes at least 1 and at most max.

@@ -295,10 +295,10 @@ func (c *Client) warn(name, value string) {
 }
 
 func logWarning(name, value string) {
-	if name == "version_unknown" {
-		value += " served, not the version asked for"
+	explained := map[string]string{
+		"version_unknown": " served, not the version asked for", "clock_off": " ms from here on added to the time of this system",
 	}
-	log.Printf("signpost: %s: %s", name, printable(value))
+	log.Printf("signpost: %s: %s%s", name, printable(value), explained[name])
 }
 
 func isOrigin(text string, origin *url.URL) bool {

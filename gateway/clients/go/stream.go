@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -17,9 +16,9 @@ import (
 	"time"
 )
 
-const maxEventBytes = 1 << 20
+const maxMessageBytes = 1 << 20
 
-var errTooLong = errors.New("it has more bytes than the limit")
+var errTooLong = errors.New("the response has more bytes than the limit")
 
 // Stream is a response with a status below 400, to be read as it arrives, and closed.
 type Stream struct {
@@ -71,7 +70,7 @@ func (s *Stream) begin(response *http.Response) (err error) {
 	}
 	isError := s.Status >= 400
 	if !isError && s.request.method != "HEAD" && response.ContentLength > s.left {
-		return s.end("the response: ", errTooLong)
+		return s.end("", errTooLong)
 	}
 	if !isError && !s.isWhole {
 		s.timer.Stop()
@@ -128,6 +127,8 @@ func (s *Stream) end(what string, err error) error {
 		what, err = "", s.parent.Err()
 	} else if s.timedOut.Load() {
 		what, err = "", context.DeadlineExceeded
+	} else if err == errTooLong {
+		what = ""
 	}
 	s.cancel()
 	return s.request.failed(what, err)
@@ -138,13 +139,12 @@ type Message struct{ Name, Data, ID string }
 
 // Messages are the server-sent events of a response.
 type Messages struct {
-	stream  *Stream
-	lines   *bufio.Scanner
-	current Message
-	err     error
+	stream *Stream
+	lines  *bufio.Scanner
+	lastID string
 }
 
-// Listen calls, and reads server-sent events: while Next is true, Message is the next one. Err tells whether the response broke off.
+// Listen calls, and reads server-sent events.
 func (c *Client) Listen(ctx context.Context, path string, options ...Option) (*Messages, error) {
 	o := c.with(options)
 	o.accept = "text/event-stream"
@@ -153,66 +153,53 @@ func (c *Client) Listen(ctx context.Context, path string, options ...Option) (*M
 		return nil, err
 	}
 	isAfterReturn, lines := false, bufio.NewScanner(stream)
-	lines.Buffer(nil, maxEventBytes)
+	lines.Buffer(nil, maxMessageBytes)
 	lines.Split(func(data []byte, _ bool) (int, []byte, error) {
-		skipped := 0
-		if isAfterReturn && len(data) > 0 {
-			isAfterReturn = false
-			if data[0] == '\n' {
-				skipped = 1
-			}
+		start := 0
+		if isAfterReturn && bytes.HasPrefix(data, []byte("\n")) {
+			start = 1
 		}
-		end := bytes.IndexAny(data[skipped:], "\r\n")
+		end := bytes.IndexAny(data[start:], "\r\n")
 		if end < 0 {
-			return skipped, nil, nil // What has no line break at the end is not whole.
+			return 0, nil, nil // What has no line break at the end is not whole.
 		}
-		isAfterReturn = data[skipped+end] == '\r'
-		return skipped + end + 1, data[skipped : skipped+end], nil
+		end += start
+		isAfterReturn = data[end] == '\r'
+		return end + 1, data[start:end], nil
 	})
 	return &Messages{stream: stream, lines: lines}, nil
 }
 
-// Next waits for the next event.
-func (m *Messages) Next() bool {
-	m.current = Message{Name: "message", ID: m.current.ID}
+// Next waits for the next event. At the end of the response it returns io.EOF.
+func (m *Messages) Next() (Message, error) {
+	message := Message{Name: "message"}
 	var data []string
 	for size := 0; m.lines.Scan(); {
 		line := strings.TrimPrefix(m.lines.Text(), "\ufeff")
-		if line == "" && data != nil {
-			m.current.Data = strings.Join(data, "\n")
-			return true
-		}
-		if size += len(line); size > maxEventBytes {
-			m.err = bufio.ErrTooLong
-			return false
+		if size += len(line); size > maxMessageBytes {
+			return message, bufio.ErrTooLong
 		}
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
+		case line == "" && data != nil:
+			message.Data, message.ID = strings.Join(data, "\n"), m.lastID
+			return message, nil
 		case line == "":
-			m.current.Name, size = "message", 0
+			message.Name, size = "message", 0
 		case field == "data":
 			data = append(data, value)
 		case field == "event" && value != "":
-			m.current.Name = value
+			message.Name = value
 		case field == "id" && !strings.Contains(value, "\x00"):
-			m.current.ID = value
+			m.lastID = value
 		}
 	}
-	m.err = m.lines.Err()
-	return false
+	if err := m.lines.Err(); err != nil {
+		return message, err
+	}
+	return message, io.EOF
 }
-
-// Message is the event that Next has read.
-func (m *Messages) Message() Message { return m.current }
-
-// Err is the error that ended the events; nil at the response's end.
-func (m *Messages) Err() error { return m.err }
 
 // Close ends the response.
 func (m *Messages) Close() error { return m.stream.Close() }
-
-// Format writes no secret.
-func (m Message) Format(state fmt.State, _ rune) {
-	fmt.Fprintf(state, "signpost.Message(%s, %d bytes)", m.Name, len(m.Data))
-}

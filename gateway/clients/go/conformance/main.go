@@ -403,11 +403,16 @@ func (d *driver) listen(c *callCommand) (object, error) {
 	}
 	defer messages.Close()
 	events := []object{}
-	for messages.Next() {
-		one := messages.Message()
+	for {
+		one, err := messages.Next()
+		if err == io.EOF {
+			return object{"events": events}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 		events = append(events, object{"event": one.Name, "data": one.Data, "id": one.ID})
 	}
-	return object{"events": events}, messages.Err()
 }
 
 // keep goes on as the user of a login.

@@ -32,7 +32,8 @@ var (
 	pathGrammar = regexp.MustCompile(`^/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$`)
 	dotSegment  = regexp.MustCompile(`(?i)/(?:\.|%2e){1,2}(?:/|$)`)
 	// Headers that the client or net/http writes.
-	reserved = []string{"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect"}
+	reserved = strings.Fields("host content-length content-type transfer-encoding connection keep-alive te trailer upgrade expect " +
+		"proxy-authorization proxy-connection")
 )
 
 // Response is a response with a status below 400.
@@ -101,7 +102,7 @@ func (c *Client) run(ctx context.Context, method, path string, o call, isStream 
 		isOutOfWindow := isProblem && problem.Code == "time_out_of_window"
 		if isCorrected && !isOutOfWindow && (err == nil || isProblem) {
 			c.offset.Store(offset) // The gateway took the time of the request.
-			c.warn("clock_off", strconv.FormatInt(offset, 10))
+			c.warn("clock_off", apart(offset))
 		}
 		if err == nil {
 			return stream, nil
@@ -163,7 +164,10 @@ func (c *Client) prepare(ctx context.Context, method, path string, o call) (*req
 		is := method != "POST" && method != "PATCH" || r.idempotencyKey != ""
 		r.isRepeatable = &is
 	}
-	err := c.writeHeader(ctx, r)
+	err := checkHeader("content type", r.contentType)
+	if err == nil {
+		err = c.writeHeader(ctx, r)
+	}
 	text := ""
 	if r.inHeaders && err == nil {
 		text, err = o.pairs.encode()
@@ -241,7 +245,7 @@ func (c *Client) send(ctx context.Context, r *request, milliseconds int64, timeo
 			query, source, size, kind = "", strings.NewReader(text), int64(len(text)), formType
 		}
 	}
-	if kind != "" && header.Get("Content-Type") == "" {
+	if kind != "" {
 		header.Set("Content-Type", kind)
 	}
 	stream := newStream(ctx, r, timeout, isStream)
@@ -323,6 +327,13 @@ func pause(repetitions int) time.Duration {
 		repetitions = 20
 	}
 	return time.Duration(float64(500*time.Millisecond<<repetitions) * (0.5 + float64(random(1)[0])/256))
+}
+
+func apart(milliseconds int64) string {
+	if milliseconds < 0 {
+		return fmt.Sprintf("%d s ahead of", -milliseconds/1000)
+	}
+	return fmt.Sprintf("%d s behind", milliseconds/1000)
 }
 
 func random(bytes int) []byte {

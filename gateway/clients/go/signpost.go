@@ -295,10 +295,9 @@ func (c *Client) warn(name, value string) {
 }
 
 func logWarning(name, value string) {
-	explained := map[string]string{
-		"version_unknown": " served, not the version asked for", "clock_off": " ms from here on added to the time of this system",
-	}
-	log.Printf("signpost: %s: %s%s", name, printable(value), explained[name])
+	said := map[string]string{"version_unknown": "%s served, not the version asked for", "clock_off": "the clock is %s the gateway's"}[name]
+	setDefault(&said, "%s")
+	log.Printf("signpost: %s: "+said, name, printable(value))
 }
 
 func isOrigin(text string, origin *url.URL) bool {

@@ -122,7 +122,7 @@ func (c *Client) run(ctx context.Context, method, path string, o call, isStream 
 			if problem.RetryAfter > 0 {
 				wait = problem.RetryAfter
 			}
-		} else if errors.As(err, &network) && network.Op == "dial" {
+		} else if errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect") {
 			isRepeated = true // There was no connection, so nothing was sent.
 		}
 		if !isRepeated || repetitions >= c.settings.Retries || wait > c.settings.MaxWait || ctx.Err() != nil || hasEnd && time.Until(end) <= wait {
@@ -145,6 +145,9 @@ func (c *Client) prepare(ctx context.Context, method, path string, o call) (*req
 	}
 	if !pathGrammar.MatchString(path) || dotSegment.MatchString(path) {
 		return nil, argumentError("path must begin with /, be encoded, and have no query and no segment . or ..")
+	}
+	if o.limit < 0 {
+		return nil, argumentError("limit must not be negative")
 	}
 	hasBody, carrier := o.source != nil, c.settings.Profile.Carrier
 	if hasBody && (method == "GET" || method == "HEAD") {
@@ -207,16 +210,16 @@ func (c *Client) writeHeader(ctx context.Context, r *request) (err error) {
 	}
 	r.header = http.Header{"Accept": {r.accept}, "User-Agent": {userAgent}}
 	for _, one := range r.headers {
-		isOwn := contains(reserved, strings.ToLower(one[0])) || strings.HasPrefix(strings.ToLower(one[0]), strings.ToLower(c.settings.Prefix)+"-x-")
+		name := strings.ToLower(one[0])
+		isOwn := contains(reserved, name) || strings.HasPrefix(name, strings.ToLower(c.settings.Prefix)+"-x-")
 		for _, header := range own {
-			isOwn = isOwn || strings.EqualFold(one[0], header[0])
+			isOwn = isOwn || strings.EqualFold(name, header[0])
 		}
-		if isOwn || !headerNameGrammar.MatchString(one[0]) {
+		if isOwn || !headerNameGrammar.MatchString(name) {
 			return argumentError("header %q cannot be set: the client writes it, or it is no name", one[0])
 		}
-		own = append(own, one)
 	}
-	for _, one := range own {
+	for _, one := range append(own, r.headers...) {
 		if err := checkHeader(one[0], one[1]); err != nil {
 			return err
 		}
@@ -254,13 +257,13 @@ func (c *Client) send(ctx context.Context, r *request, milliseconds int64, timeo
 		return nil, argumentError("path cannot be sent")
 	}
 	request.Header, request.ContentLength = header, size
-	if source != nil {
+	if size > 0 {
 		// The transport uses it where the gateway has refused the connection or the stream, so that nothing was executed.
 		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(source, 0, size)), nil }
 		request.Body, _ = request.GetBody()
 	}
-	if !*r.isRepeatable && (source == nil || r.idempotencyKey != "") {
-		// The transport itself repeats such a request, unless it has a body that cannot be read again.
+	if !*r.isRepeatable && (r.method == "GET" || r.method == "HEAD" || r.idempotencyKey != "") {
+		// The transport repeats such a request by itself, unless it has a body that cannot be read again.
 		request.GetBody = nil
 		if request.Body == nil {
 			request.Body = struct{ io.ReadCloser }{http.NoBody}
@@ -329,6 +332,7 @@ func pause(repetitions int) time.Duration {
 	return time.Duration(float64(500*time.Millisecond<<repetitions) * (0.5 + float64(random(1)[0])/256))
 }
 
+// apart is how far this system's clock is from the gateway's, if so many milliseconds are added to it.
 func apart(milliseconds int64) string {
 	if milliseconds < 0 {
 		return fmt.Sprintf("%d s ahead of", -milliseconds/1000)

@@ -47,13 +47,14 @@ func (c *Client) Open(ctx context.Context, method, path string, options ...Optio
 }
 
 func newStream(ctx context.Context, r *request, timeout time.Duration, isStream bool) *Stream {
-	s := &Stream{request: r, isWhole: !isStream, parent: ctx, timeout: timeout, left: r.limit}
+	s := &Stream{request: r, isWhole: !isStream, parent: ctx, timeout: r.timeout, left: r.limit}
 	if s.left == 0 {
 		s.left = maxResponseBytes
 		if isStream {
 			s.left = math.MaxInt64 - 1
 		}
 	}
+	setDefault(&s.timeout, timeout)
 	s.context, s.cancel = context.WithCancel(ctx)
 	s.timer = time.AfterFunc(timeout, func() {
 		s.timedOut.Store(true)

@@ -87,7 +87,7 @@ func (c *Client) Login(ctx context.Context, provider string, show func(authorize
 		defer cancel()
 		o.timeout = 0
 	}
-	answer, err := read[map[string]any](ctx, c, "POST", "/login", o.anonymous(append(o.pairs, Pairs{{"provider", provider}}...), nil))
+	answer, err := read[map[string]any](ctx, c, "POST", "/login", o.anonymous(append(Pairs{{"provider", provider}}, o.pairs...), nil))
 	if err != nil {
 		return nil, err
 	}

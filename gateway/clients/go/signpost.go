@@ -138,12 +138,12 @@ func Repeatable(is bool) Option { return option(func(c *call) { c.isRepeatable =
 // IdempotencyKey is a key by which the API knows a repetition, so the call is repeatable. It is sent as the header Idempotency-Key.
 func IdempotencyKey(key string) Option { return option(func(c *call) { c.idempotencyKey = key }) }
 
-// Limit is how many bytes a response may have: by default 16 MiB, and as many as there are of Open.
+// Limit is how many bytes a response may have: by default 16 MiB; Open and Listen have no default.
 func Limit(bytes int64) Option { return option(func(c *call) { c.limit = bytes }) }
 
 // Body is a body, and its content type. The profile's carrier must be "headers" or "both".
 func Body(content []byte, contentType string) Option {
-	return Upload(bytes.NewReader(content), contentType)
+	return option(func(c *call) { c.source, c.contentType = bytes.NewReader(content), contentType })
 }
 
 // JSON is a body as json.Marshal makes it. The profile's carrier must be "headers" or "both".

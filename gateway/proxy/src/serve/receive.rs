@@ -124,14 +124,10 @@ async fn find_and_verify<'h, C: Client>(
     };
     // Read once: what verifies, routes and checks the account must not disagree about an edge.
     let now = gateway.state.clock.now();
-    match verify(
-        gateway,
-        admitted,
-        &app,
-        (&body, hash.as_ref()),
-        now,
-        request,
-    ) {
+    // An upload takes its time: the time of its signature is judged by when its head arrived.
+    let signed_at = arrived.unwrap_or(now);
+    let content = (&body, hash.as_ref());
+    match verify(gateway, admitted, &app, content, signed_at, request) {
         Ok(verified) => Ok((verified, body, now)),
         Err(rejection) => {
             let mut rejected = claimed(rejection);

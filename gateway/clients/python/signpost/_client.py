@@ -1,0 +1,54 @@
+"""The client whose calls block."""
+# Copyright the Signpost authors
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ._calls import Calls
+from ._http import Cancellation, T, connect_socket, run
+
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec, Self
+
+    P = ParamSpec("P")
+
+
+def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Client, P], T]:
+    @functools.wraps(method)
+    def blocking(client: Client, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return run(method(client, *arguments, **options))
+
+    return blocking
+
+
+class Client(Calls):
+    __doc__ = f"Calls a gateway. Threads can share a client.\n\n{Calls.__doc__}"
+    _connect = staticmethod(connect_socket)
+
+    call = _blocking(Calls._call)
+    stream = _blocking(Calls._stream)
+    server_sent_events = _blocking(Calls._server_sent_events)
+    login = _blocking(Calls._login)
+    exchange = _blocking(Calls._exchange_ticket)
+    renew = _blocking(Calls._renew)
+    logout = _blocking(Calls._logout)
+    user = _blocking(Calls._user)
+    send_event = _blocking(Calls._send_event)
+    events = _blocking(Calls._events)
+
+    async def _pause(self, seconds: float, cancel: Cancellation | None) -> None:
+        if cancel is None:
+            time.sleep(seconds)
+        else:
+            cancel.sleep(seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

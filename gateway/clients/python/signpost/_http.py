@@ -1,0 +1,526 @@
+"""HTTP/1.1 over connections that are kept. What is ``async`` here never suspends with the blocking streams: see ``run``."""
+# Copyright the Signpost authors
+# SPDX-License-Identifier: Apache-2.0
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+import unicodedata
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import Any, BinaryIO, Protocol, TypeVar, Union
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+T = TypeVar("T")
+# Looked up in any letter case: headers.get("x-request-id").
+Headers = Message
+
+TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")
+_FIELD = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,12})[ \t]*(?:;[^\r\n]*)?")
+_MAX_HEAD_BYTES = 65_536
+_MAX_IDLE_CONNECTIONS = 100
+# The gateway closes an idle connection after 60 s.
+_MAX_IDLE_SECONDS = 50.0
+_PIECE = 65_536
+# Control and format characters, separators of lines, and what is no text. CONTRACT 7.
+_UNPRINTABLE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+_JOINERS = "\u200c\u200d"
+
+
+class TransportError(OSError):
+    """There is no usable response: no connection, a lost one, a timeout, or a malformed response. ``__cause__`` says why.
+
+    ``sent`` is False if nothing was sent, so that the call surely had no effect.
+    """
+
+    # Whether a connection of the pool was closed before it brought a byte of the response.
+    is_stale = False
+
+    def __init__(self, message: str, sent: bool) -> None:
+        super().__init__(printable(message))
+        self.sent = sent
+
+
+class Cancelled(Exception):
+    """The call was cancelled by its ``Cancellation``. It may have been executed."""
+
+
+class Cancellation:
+    """Ends calls from another thread: each call that has it as ``cancel=`` raises Cancelled at once."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._event.set()
+            for one in self._sockets:
+                _wake(one)
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._event.is_set()
+
+    def check(self) -> None:
+        if self._event.is_set():
+            raise Cancelled("the call was cancelled")
+
+    def sleep(self, seconds: float) -> None:
+        self._event.wait(seconds)
+        self.check()
+
+    def watch(self, one: socket.socket) -> None:
+        with self._lock:
+            self.check()
+            self._sockets.add(one)
+
+    def forget(self, one: socket.socket) -> None:
+        with self._lock:
+            self._sockets.discard(one)
+
+
+class Body:
+    """A request's body: bytes, or a file from its position to its end, which is read once to hash it, and once to send it."""
+
+    def __init__(self, source: bytes | BinaryIO) -> None:
+        self._file = io.BytesIO(source) if isinstance(source, bytes) else source
+        self._start = self._file.tell()
+        self.length, digest = 0, hashlib.sha256()
+        while piece := self._file.read(_PIECE):
+            self.length += len(piece)
+            digest.update(piece)
+        self.sha256 = digest.hexdigest()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(self._start)
+        left = self.length
+        while left > 0:
+            piece = self._file.read(min(_PIECE, left))
+            if not piece:
+                raise OSError("the file has become shorter")
+            left -= len(piece)
+            yield piece
+
+
+@dataclass(frozen=True)
+class Request:
+    """A signed request, to be sent as it is. ``target`` is path and query; ``headers`` has all but Host and Content-Length.
+
+    By ``deadline``, a time of ``time.monotonic()``, the response is whole. If ``idle_timeout`` is not None, only its head is there by
+    then, and its body never pauses for longer than these seconds.
+    """
+
+    method: str
+    origin: str
+    target: str = field(repr=False)
+    headers: Headers = field(repr=False)
+    body: Body = field(repr=False)
+    deadline: float
+    idle_timeout: float | None = None
+    cancel: Cancellation | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return self.origin + self.target
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A transport's response: ``chunks`` is the body; its ``close`` or ``aclose``, if there is one, is called at the end."""
+
+    status: int
+    headers: Headers
+    chunks: Union[Iterable[bytes], AsyncIterable[bytes]] = field(default=(), repr=False)
+
+
+class Transport(Protocol):
+    """Sends requests, for example by another HTTP library. It follows no redirects, and raises TransportError or another OSError."""
+
+    def send(self, request: Request) -> Union[Reply, Awaitable[Reply]]: ...
+
+
+class Stream(Protocol):
+    """A connected socket. Each wait ends at a time of ``time.monotonic()`` with TimeoutError."""
+
+    async def read(self, deadline: float) -> bytes: ...
+    async def write(self, data: bytes, deadline: float) -> None: ...
+    async def start_tls(self, context: ssl.SSLContext, host: str, deadline: float) -> None: ...
+    def use(self, cancel: Cancellation | None) -> None: ...
+    def is_quiet(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+Connect = Callable[[str, int, float, Union[Cancellation, None]], Coroutine[Any, Any, Stream]]
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine that only waits by blocking."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise RuntimeError("the transport of a blocking client must not be async")
+
+
+class SocketStream:
+    def __init__(self, connected: socket.socket, cancel: Cancellation | None) -> None:
+        self._socket, self._process, self._cancel = connected, os.getpid(), cancel
+
+    async def read(self, deadline: float) -> bytes:
+        self._socket.settimeout(remaining(deadline))
+        return self._socket.recv(_PIECE)
+
+    async def write(self, data: bytes, deadline: float) -> None:
+        self._socket.settimeout(remaining(deadline))
+        self._socket.sendall(data)
+
+    async def start_tls(self, context: ssl.SSLContext, host: str, deadline: float) -> None:
+        plain, cancel = self._socket, self._cancel
+        self.use(None)
+        # A cut-off end is an error: it could be an attacker's.
+        wrapped = context.wrap_socket(plain, do_handshake_on_connect=False, suppress_ragged_eofs=False, server_hostname=host)
+        self._socket = wrapped
+        self.use(cancel)
+        wrapped.settimeout(remaining(deadline))
+        wrapped.do_handshake()
+
+    def use(self, cancel: Cancellation | None) -> None:
+        if self._cancel is not None:
+            self._cancel.forget(self._socket)
+        self._cancel = cancel
+        if cancel is not None:
+            cancel.watch(self._socket)
+
+    def is_quiet(self) -> bool:
+        """Whether it is open, nothing has arrived, and no fork shares it."""
+        if self._process != os.getpid() or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
+            return False
+        self._socket.settimeout(0)
+        try:
+            # Of the plain socket: TLS has no look ahead.
+            socket.socket.recv(self._socket, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def close(self) -> None:
+        self.use(None)
+        self._socket.close()
+
+
+async def connect_socket(host: str, port: int, deadline: float, cancel: Cancellation | None) -> SocketStream:
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for number, (family, kind, protocol, _, address) in enumerate(addresses, 1):
+        opened = socket.socket(family, kind, protocol)
+        try:
+            if cancel is not None:
+                cancel.watch(opened)
+            opened.settimeout(remaining(deadline) / (len(addresses) - number + 1))
+            opened.connect(address)
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return SocketStream(opened, cancel)
+        except BaseException as error:
+            if cancel is not None:
+                cancel.forget(opened)
+            opened.close()
+            if number == len(addresses) or not isinstance(error, OSError):
+                raise
+    raise OSError("the name has no address")
+
+
+class HttpTransport:
+    """Connections to one origin, perhaps through a proxy. Threads can share it."""
+
+    def __init__(self, connect: Connect, origin: str, tls: ssl.SSLContext | None, proxy: str | None, connect_timeout: float) -> None:
+        parts = urlsplit(origin)
+        self._connect, self._tls, self._connect_timeout = connect, tls, connect_timeout
+        self._host = parts.hostname or ""
+        self._port = parts.port or (80 if tls is None else 443)
+        self._address = parts.netloc
+        if proxy is None:
+            found = getproxies_environment()
+            proxy = "" if proxy_bypass_environment(self._address, found) else found.get(parts.scheme.lower(), "")
+        self._proxy = urlsplit(proxy) if proxy else None
+        if self._proxy is not None and (self._proxy.scheme.lower() != "http" or not self._proxy.hostname):
+            raise ValueError("proxy must be http://host:port, perhaps with user:password@ before the host")
+        self._lock = threading.Lock()
+        self._idle: list[_Connection] = []
+
+    async def send(self, request: Request) -> Reply:
+        connection, is_sent = None, False
+        try:
+            connection = self._take(request.cancel) or await self._open(request)
+            is_sent = True
+            head = await connection.exchange(request, self._head(request))
+            return Reply(head.status, head.headers, _Chunks(self, connection, request, head))
+        except BaseException as error:
+            if connection is not None:
+                connection.stream.close()
+            if isinstance(error, (OSError, ValueError)):
+                failure = self.error(request, error, is_sent)
+                is_unanswered = connection is not None and connection.was_used and not connection.is_answered
+                failure.is_stale = is_unanswered and not isinstance(error, (TimeoutError, socket.timeout))
+                raise failure from error
+            raise
+
+    def error(self, request: Request, error: Exception, is_sent: bool) -> TransportError:
+        path = request.target.partition("?")[0]
+        return TransportError(f"{request.method} {path} at {self._address}: {str(error) or type(error).__name__}", is_sent)
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        with self._lock:
+            closed, self._idle = self._idle, []
+        for connection in closed:
+            connection.stream.close()
+
+    def _take(self, cancel: Cancellation | None) -> _Connection | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if time.monotonic() - connection.idle_since < _MAX_IDLE_SECONDS and connection.stream.is_quiet():
+                connection.was_used, connection.is_answered = True, False
+                connection.stream.use(cancel)
+                return connection
+            connection.stream.close()
+
+    def give_back(self, connection: _Connection) -> None:
+        connection.stream.use(None)
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE_CONNECTIONS:
+                self._idle.append(connection)
+                return
+        connection.stream.close()
+
+    async def _open(self, request: Request) -> _Connection:
+        deadline = min(request.deadline, time.monotonic() + self._connect_timeout)
+        host, port = self._host, self._port
+        if self._proxy is not None:
+            host, port = self._proxy.hostname or "", self._proxy.port or 80
+        stream = await self._connect(host, port, deadline, request.cancel)
+        connection = _Connection(stream)
+        try:
+            if self._tls is not None and self._proxy is not None:
+                at = f"{self._host if ':' not in self._host else f'[{self._host}]'}:{self._port}"
+                await stream.write(f"CONNECT {at} HTTP/1.1\r\nHost: {at}\r\n{self._proxy_credential()}\r\n".encode(), deadline)
+                head = await connection.read_head(deadline)
+                if head.status != 200 or connection.received:
+                    raise OSError(f"the proxy refused the connection: {head.status}")
+            if self._tls is not None:
+                await stream.start_tls(self._tls, self._host, deadline)
+        except BaseException:
+            stream.close()
+            raise
+        return connection
+
+    def _proxy_credential(self) -> str:
+        if self._proxy is None or self._proxy.username is None:
+            return ""
+        pair = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
+        return f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+
+    def _head(self, request: Request) -> bytes:
+        is_forwarded = self._proxy is not None and self._tls is None
+        target = request.url if is_forwarded else request.target
+        lines = [f"{request.method} {target} HTTP/1.1\r\nHost: {self._address}\r\n", self._proxy_credential() if is_forwarded else ""]
+        lines += [f"{name}: {value}\r\n" for name, value in request.headers.items()]
+        if request.body.length or request.method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {request.body.length}\r\n")
+        return ("".join(lines) + "\r\n").encode("latin-1")
+
+
+class _Chunks:
+    """The body of a response. Once it is whole, its connection can be used again."""
+
+    def __init__(self, transport: HttpTransport, connection: _Connection, request: Request, head: _Head) -> None:
+        self._transport, self._connection, self._request, self._head = transport, connection, request, head
+        self._is_over = False
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        try:
+            async for chunk in self._connection.chunks(self._request, self._head):
+                yield chunk
+        except (OSError, ValueError) as error:
+            raise self._transport.error(self._request, error, True) from error
+        if self._head.is_kept and not self._connection.received:
+            self._is_over = True
+            self._transport.give_back(self._connection)
+
+    def close(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._connection.stream.close()
+
+
+@dataclass(frozen=True)
+class _Head:
+    status: int
+    headers: Headers
+    length: int | None = None
+    is_chunked: bool = False
+    is_kept: bool = False
+
+
+class _Connection:
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.received = bytearray()
+        self.idle_since = 0.0
+        self.was_used = self.is_answered = self._is_cut = False
+
+    async def exchange(self, request: Request, head: bytes) -> _Head:
+        """Sends the request, and receives the head of the response, which a server may send before it has the whole body."""
+        try:
+            data = bytearray(head)
+            for piece in request.body:
+                data += piece
+                if len(data) >= _PIECE:
+                    await self.stream.write(bytes(data), request.deadline)
+                    data.clear()
+                    if not self.stream.is_quiet():
+                        self._is_cut = True
+                        break
+            await self.stream.write(bytes(data), request.deadline)
+        except TimeoutError:
+            raise
+        except OSError:
+            self._is_cut = True
+        return await self.read_head(request.deadline, request.method)
+
+    async def read_head(self, deadline: float, method: str = "CONNECT") -> _Head:
+        left = _MAX_HEAD_BYTES
+        while True:
+            lines: list[bytes] = []
+            while not lines or lines[-1]:
+                lines.append(await self._line(deadline, left))
+                left -= len(lines[-1]) + 2
+            status = _STATUS.fullmatch(lines[0])
+            fields = [_FIELD.fullmatch(line) for line in lines[1:-1]]
+            if status is None or None in fields:
+                raise ValueError("malformed response: its head")
+            headers = Headers()
+            for one in fields:
+                if one is not None:
+                    headers[one[1].decode()] = one[2].decode("latin-1").strip()
+            code = int(status[2])
+            if code == 101:
+                raise ValueError("malformed response: 101 was not asked for")
+            if code >= 200:
+                return self._framed(code, headers, status[1] == b"1", method)
+
+    def _framed(self, status: int, headers: Headers, is_http11: bool, method: str) -> _Head:
+        lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
+        options = [one.strip().lower() for one in ",".join(headers.get_all("Connection", [])).split(",")]
+        is_kept = is_http11 and "close" not in options and not self._is_cut
+        if method in ("HEAD", "CONNECT") or status in (204, 304):
+            return _Head(status, headers, 0, False, is_kept)
+        if encodings:
+            if [one.lower() for one in encodings] != ["chunked"] or lengths or not is_http11:
+                raise ValueError("malformed response: Transfer-Encoding")
+            return _Head(status, headers, None, True, is_kept)
+        if lengths:
+            if len(set(lengths)) > 1 or not re.fullmatch("[0-9]{1,18}", lengths[0]):
+                raise ValueError("malformed response: Content-Length")
+            return _Head(status, headers, int(lengths[0]), False, is_kept)
+        return _Head(status, headers)
+
+    async def chunks(self, request: Request, head: _Head) -> AsyncGenerator[bytes, None]:
+        def deadline() -> float:
+            return request.deadline if request.idle_timeout is None else time.monotonic() + request.idle_timeout
+
+        if head.is_chunked:
+            while True:
+                size = _CHUNK.fullmatch(await self._line(deadline(), 1024))
+                if size is None:
+                    raise ValueError("malformed response: a chunk")
+                left = int(size[1], 16)
+                if left == 0:
+                    break
+                while left > 0:
+                    piece = await self._piece(left, deadline())
+                    left -= len(piece)
+                    yield piece
+                if await self._line(deadline(), 2):
+                    raise ValueError("malformed response: a chunk")
+            room = _MAX_HEAD_BYTES
+            while line := await self._line(deadline(), room):
+                room -= len(line) + 2
+        elif head.length is None:
+            while self.received or await self._receive(deadline()):
+                yield self._cut(len(self.received))
+        else:
+            left = head.length
+            while left > 0:
+                piece = await self._piece(left, deadline())
+                left -= len(piece)
+                yield piece
+
+    async def _line(self, deadline: float, limit: int) -> bytes:
+        end = self.received.find(b"\n")
+        while end < 0:
+            start = len(self.received)
+            if start > limit:
+                raise ValueError("the response is too long: a line of it")
+            if not await self._receive(deadline):
+                raise ConnectionResetError("the connection was closed before the response was whole")
+            end = self.received.find(b"\n", start)
+        if end > limit:
+            raise ValueError("the response is too long: a line of it")
+        line = self._cut(end + 1)[:-1]
+        return line[:-1] if line.endswith(b"\r") else line
+
+    async def _piece(self, limit: int, deadline: float) -> bytes:
+        if not self.received and not await self._receive(deadline):
+            raise ConnectionResetError("the connection was closed before the response was whole")
+        return self._cut(min(limit, len(self.received)))
+
+    def _cut(self, length: int) -> bytes:
+        piece = bytes(self.received[:length])
+        del self.received[:length]
+        return piece
+
+    async def _receive(self, deadline: float) -> bool:
+        data = await self.stream.read(deadline)
+        self.received += data
+        self.is_answered = self.is_answered or bool(data)
+        return bool(data)
+
+
+def remaining(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("timed out")
+    return seconds
+
+
+def _wake(blocked: socket.socket) -> None:
+    """Ends the waits of another thread for this socket."""
+    try:
+        # Of the plain socket: TLS would forget its state under the other thread.
+        socket.socket.shutdown(blocked, socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def printable(text: str) -> str:
+    return "".join(" " if unicodedata.category(one) in _UNPRINTABLE and one not in _JOINERS else one for one in text)

@@ -160,7 +160,7 @@ class Stream(Protocol):
     async def write(self, data: bytes, deadline: float) -> None: ...
     async def start_tls(self, context: ssl.SSLContext, host: str, deadline: float) -> None: ...
     def use(self, cancel: Cancellation | None) -> None: ...
-    def is_quiet(self) -> bool: ...
+    async def is_quiet(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -206,7 +206,7 @@ class SocketStream:
         if cancel is not None:
             cancel.watch(self._socket)
 
-    def is_quiet(self) -> bool:
+    async def is_quiet(self) -> bool:
         """Whether it is open, nothing has arrived, and no fork shares it."""
         if self._process != os.getpid() or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
             return False
@@ -222,6 +222,9 @@ class SocketStream:
 
     def close(self) -> None:
         self.use(None)
+        self._socket.close()
+
+    def __del__(self) -> None:
         self._socket.close()
 
 
@@ -266,7 +269,7 @@ class HttpTransport:
     async def send(self, request: Request) -> Reply:
         connection, is_sent = None, False
         try:
-            connection = self._take(request.cancel) or await self._open(request)
+            connection = await self._take(request.cancel) or await self._open(request)
             is_sent = True
             head = await connection.exchange(request, self._head(request))
             return Reply(head.status, head.headers, _Chunks(self, connection, request, head))
@@ -291,13 +294,13 @@ class HttpTransport:
         for connection in closed:
             connection.stream.close()
 
-    def _take(self, cancel: Cancellation | None) -> _Connection | None:
+    async def _take(self, cancel: Cancellation | None) -> _Connection | None:
         while True:
             with self._lock:
                 if not self._idle:
                     return None
                 connection = self._idle.pop()
-            if time.monotonic() - connection.idle_since < _MAX_IDLE_SECONDS and connection.stream.is_quiet():
+            if time.monotonic() - connection.idle_since < _MAX_IDLE_SECONDS and await connection.stream.is_quiet():
                 connection.was_used, connection.is_answered = True, False
                 connection.stream.use(cancel)
                 return connection
@@ -397,7 +400,7 @@ class _Connection:
                 if len(data) >= _PIECE:
                     await self.stream.write(bytes(data), request.deadline)
                     data.clear()
-                    if not self.stream.is_quiet():
+                    if not await self.stream.is_quiet():
                         self._is_cut = True
                         break
             await self.stream.write(bytes(data), request.deadline)

@@ -43,6 +43,9 @@ class _Stream(asyncio.Protocol):
         if sum(map(len, self._received)) > _MAX_RECEIVED_BYTES:
             self._transport.pause_reading()
 
+    def eof_received(self) -> None:
+        self.connection_lost(None)
+
     def connection_lost(self, failure: Exception | None) -> None:
         self._is_over, self._failure = True, self._failure or failure
         self._changed.set()
@@ -81,8 +84,13 @@ class _Stream(asyncio.Protocol):
     def use(self, cancel: Cancellation | None) -> None:
         pass
 
-    def is_quiet(self) -> bool:
-        return self._loop is asyncio.get_running_loop() and not (self._received or self._is_over or self._transport.is_closing())
+    async def is_quiet(self) -> bool:
+        if self._loop is not asyncio.get_running_loop():
+            return False
+        # The loop sees what has arrived, and then tells it.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return not (self._received or self._is_over or self._transport.is_closing())
 
     def close(self) -> None:
         if not self._loop.is_closed():

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ._calls import Calls
+from ._logins import Logins
 from ._http import Cancellation, T, connect_socket, run
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> 
     return blocking
 
 
-class Client(Calls):
-    __doc__ = f"Calls a gateway. Threads can share a client.\n\n{Calls.__doc__}"
+class Client(Logins):
+    __doc__ = f"Calls a gateway. Threads can share a client.\n\n{Logins.__doc__}"
     _connect = staticmethod(connect_socket)
 
-    call = _blocking(Calls._call)
-    stream = _blocking(Calls._stream)
-    server_sent_events = _blocking(Calls._server_sent_events)
-    login = _blocking(Calls._login)
-    exchange = _blocking(Calls._exchange_ticket)
-    renew = _blocking(Calls._renew)
-    logout = _blocking(Calls._logout)
-    user = _blocking(Calls._user)
-    send_event = _blocking(Calls._send_event)
-    events = _blocking(Calls._events)
+    call = _blocking(Logins._call)
+    stream = _blocking(Logins._stream)
+    server_sent_events = _blocking(Logins._server_sent_events)
+    login = _blocking(Logins._login)
+    exchange = _blocking(Logins._exchange_ticket)
+    renew = _blocking(Logins._renew)
+    logout = _blocking(Logins._logout)
+    user = _blocking(Logins._user)
+    send_event = _blocking(Logins._send_event)
+    events = _blocking(Logins._events)
 
     async def _pause(self, seconds: float, cancel: Cancellation | None) -> None:
         if cancel is None:

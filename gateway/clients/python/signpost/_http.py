@@ -1,4 +1,4 @@
-"""HTTP/1.1 over connections that are kept. What is ``async`` here never suspends with the blocking streams: see ``run``."""
+"""HTTP/1.1 over kept connections. With blocking streams, nothing that is ``async`` here suspends: ``run`` runs it."""
 # Copyright the Signpost authors
 # SPDX-License-Identifier: Apache-2.0
 
@@ -45,7 +45,7 @@ class TransportError(OSError):
     ``sent`` is False if nothing was sent, so that the call surely had no effect.
     """
 
-    # Whether a connection of the pool was closed before it brought a byte of the response.
+    # Whether the server closed a connection of the pool before it sent a byte of the response.
     is_stale = False
 
     def __init__(self, message: str, sent: bool) -> None:
@@ -58,22 +58,21 @@ class Cancelled(Exception):
 
 
 class Cancellation:
-    """Ends calls from another thread: each call that has it as ``cancel=`` raises Cancelled at once."""
+    """Ends calls from another thread: after ``cancel``, each call that has it raises Cancelled at once."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
+        self._event, self._lock = threading.Event(), threading.Lock()
         self._sockets: set[socket.socket] = set()
 
     def cancel(self) -> None:
         with self._lock:
             self._event.set()
-            for one in self._sockets:
-                _wake(one)
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self._event.is_set()
+            for watched in self._sockets:
+                try:
+                    # Of the plain socket: TLS would forget its state under the other thread.
+                    socket.socket.shutdown(watched, socket.SHUT_RDWR)
+                except OSError:
+                    pass
 
     def check(self) -> None:
         if self._event.is_set():
@@ -83,14 +82,14 @@ class Cancellation:
         self._event.wait(seconds)
         self.check()
 
-    def watch(self, one: socket.socket) -> None:
+    def watch(self, connected: socket.socket) -> None:
         with self._lock:
             self.check()
-            self._sockets.add(one)
+            self._sockets.add(connected)
 
-    def forget(self, one: socket.socket) -> None:
+    def forget(self, connected: socket.socket) -> None:
         with self._lock:
-            self._sockets.discard(one)
+            self._sockets.discard(connected)
 
 
 class Body:
@@ -120,8 +119,8 @@ class Body:
 class Request:
     """A signed request, to be sent as it is. ``target`` is path and query; ``headers`` has all but Host and Content-Length.
 
-    By ``deadline``, a time of ``time.monotonic()``, the response is whole. If ``idle_timeout`` is not None, only its head is there by
-    then, and its body never pauses for longer than these seconds.
+    By ``deadline``, a time of ``time.monotonic()``, the response is whole. If ``idle_timeout`` is not None, only its head is there
+    by then, and its body never pauses for longer than these seconds.
     """
 
     method: str
@@ -140,7 +139,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """A transport's response: ``chunks`` is the body; its ``close`` or ``aclose``, if there is one, is called at the end."""
+    """A transport's response. ``chunks`` is the body; if it has a ``close``, that is called at the end."""
 
     status: int
     headers: Headers
@@ -148,7 +147,7 @@ class Reply:
 
 
 class Transport(Protocol):
-    """Sends requests, for example by another HTTP library. It follows no redirects, and raises TransportError or another OSError."""
+    """Sends requests, for example by another HTTP library. It follows no redirects, and raises TransportError or an OSError."""
 
     def send(self, request: Request) -> Union[Reply, Awaitable[Reply]]: ...
 
@@ -159,8 +158,8 @@ class Stream(Protocol):
     async def read(self, deadline: float) -> bytes: ...
     async def write(self, data: bytes, deadline: float) -> None: ...
     async def start_tls(self, context: ssl.SSLContext, host: str, deadline: float) -> None: ...
-    def use(self, cancel: Cancellation | None) -> None: ...
     async def is_quiet(self) -> bool: ...
+    def use(self, cancel: Cancellation | None) -> None: ...
     def close(self) -> None: ...
 
 
@@ -171,15 +170,24 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine that only waits by blocking."""
     try:
         coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
+    except StopIteration as end:
+        result: T = end.value
         return result
     raise RuntimeError("the transport of a blocking client must not be async")
 
 
 class SocketStream:
-    def __init__(self, connected: socket.socket, cancel: Cancellation | None) -> None:
-        self._socket, self._process, self._cancel = connected, os.getpid(), cancel
+    """A stream whose calls block."""
+
+    def __init__(self, connected: socket.socket, cancel: Cancellation | None = None) -> None:
+        self._socket, self._process = connected, os.getpid()
+        self._cancel: Cancellation | None = None
+        self.use(cancel)
+
+    async def connect(self, address: Any, deadline: float) -> None:
+        self._socket.settimeout(remaining(deadline))
+        self._socket.connect(address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     async def read(self, deadline: float) -> bytes:
         self._socket.settimeout(remaining(deadline))
@@ -199,13 +207,6 @@ class SocketStream:
         wrapped.settimeout(remaining(deadline))
         wrapped.do_handshake()
 
-    def use(self, cancel: Cancellation | None) -> None:
-        if self._cancel is not None:
-            self._cancel.forget(self._socket)
-        self._cancel = cancel
-        if cancel is not None:
-            cancel.watch(self._socket)
-
     async def is_quiet(self) -> bool:
         """Whether it is open, nothing has arrived, and no fork shares it."""
         if self._process != os.getpid() or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
@@ -220,6 +221,13 @@ class SocketStream:
             pass
         return False
 
+    def use(self, cancel: Cancellation | None) -> None:
+        if self._cancel is not None:
+            self._cancel.forget(self._socket)
+        self._cancel = cancel
+        if cancel is not None:
+            cancel.watch(self._socket)
+
     def close(self) -> None:
         self.use(None)
         self._socket.close()
@@ -230,38 +238,32 @@ class SocketStream:
 
 async def connect_socket(host: str, port: int, deadline: float, cancel: Cancellation | None) -> SocketStream:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    for number, (family, kind, protocol, _, address) in enumerate(addresses, 1):
-        opened = socket.socket(family, kind, protocol)
+    failure = OSError("the name has no address")
+    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
+        stream = SocketStream(socket.socket(family, kind, protocol), cancel)
         try:
-            if cancel is not None:
-                cancel.watch(opened)
-            opened.settimeout(remaining(deadline) / (len(addresses) - number + 1))
-            opened.connect(address)
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return SocketStream(opened, cancel)
-        except BaseException as error:
-            if cancel is not None:
-                cancel.forget(opened)
-            opened.close()
-            if number == len(addresses) or not isinstance(error, OSError):
-                raise
-    raise OSError("the name has no address")
+            share = remaining(deadline) / (len(addresses) - tried)
+            await stream.connect(address, time.monotonic() + share)
+            return stream
+        except OSError as error:
+            stream.close()
+            failure = error
+    raise failure
 
 
 class HttpTransport:
     """Connections to one origin, perhaps through a proxy. Threads can share it."""
 
-    def __init__(self, connect: Connect, origin: str, tls: ssl.SSLContext | None, proxy: str | None, connect_timeout: float) -> None:
+    def __init__(self, connect: Connect, connect_timeout: float, origin: str, tls: ssl.SSLContext | None, proxy: str | None) -> None:
         parts = urlsplit(origin)
         self._connect, self._tls, self._connect_timeout = connect, tls, connect_timeout
-        self._host = parts.hostname or ""
-        self._port = parts.port or (80 if tls is None else 443)
+        self._host, self._port = parts.hostname or "", parts.port or (80 if tls is None else 443)
         self._address = parts.netloc
         if proxy is None:
-            found = getproxies_environment()
-            proxy = "" if proxy_bypass_environment(self._address, found) else found.get(parts.scheme.lower(), "")
+            environment = getproxies_environment()
+            proxy = "" if proxy_bypass_environment(self._address, environment) else environment.get(parts.scheme, "")
         self._proxy = urlsplit(proxy) if proxy else None
-        if self._proxy is not None and (self._proxy.scheme.lower() != "http" or not self._proxy.hostname):
+        if self._proxy is not None and (self._proxy.scheme != "http" or not self._proxy.hostname):
             raise ValueError("proxy must be http://host:port, perhaps with user:password@ before the host")
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
@@ -276,12 +278,12 @@ class HttpTransport:
         except BaseException as error:
             if connection is not None:
                 connection.stream.close()
-            if isinstance(error, (OSError, ValueError)):
-                failure = self.error(request, error, is_sent)
-                is_unanswered = connection is not None and connection.was_used and not connection.is_answered
-                failure.is_stale = is_unanswered and not isinstance(error, (TimeoutError, socket.timeout))
-                raise failure from error
-            raise
+            if not isinstance(error, (OSError, ValueError)):
+                raise
+            failure = self.error(request, error, is_sent)
+            is_closed = connection is not None and connection.was_used and not connection.is_answered
+            failure.is_stale = is_closed and not isinstance(error, (TimeoutError, socket.timeout))
+            raise failure from error
 
     def error(self, request: Request, error: Exception, is_sent: bool) -> TransportError:
         path = request.target.partition("?")[0]
@@ -320,19 +322,19 @@ class HttpTransport:
         host, port = self._host, self._port
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or 80
-        stream = await self._connect(host, port, deadline, request.cancel)
-        connection = _Connection(stream)
+        connection = _Connection(await self._connect(host, port, deadline, request.cancel))
         try:
-            if self._tls is not None and self._proxy is not None:
-                at = f"{self._host if ':' not in self._host else f'[{self._host}]'}:{self._port}"
-                await stream.write(f"CONNECT {at} HTTP/1.1\r\nHost: {at}\r\n{self._proxy_credential()}\r\n".encode(), deadline)
-                head = await connection.read_head(deadline)
-                if head.status != 200 or connection.received:
-                    raise OSError(f"the proxy refused the connection: {head.status}")
             if self._tls is not None:
-                await stream.start_tls(self._tls, self._host, deadline)
+                if self._proxy is not None:
+                    target = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+                    lines = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{self._proxy_credential()}\r\n"
+                    await connection.stream.write(lines.encode("latin-1"), deadline)
+                    head = await connection.read_head("CONNECT", deadline)
+                    if head.status != 200 or connection.received:
+                        raise OSError(f"the proxy refused the connection: {head.status}")
+                await connection.stream.start_tls(self._tls, self._host, deadline)
         except BaseException:
-            stream.close()
+            connection.stream.close()
             raise
         return connection
 
@@ -344,9 +346,10 @@ class HttpTransport:
 
     def _head(self, request: Request) -> bytes:
         is_forwarded = self._proxy is not None and self._tls is None
-        target = request.url if is_forwarded else request.target
-        lines = [f"{request.method} {target} HTTP/1.1\r\nHost: {self._address}\r\n", self._proxy_credential() if is_forwarded else ""]
+        lines = [f"{request.method} {request.url if is_forwarded else request.target} HTTP/1.1\r\nHost: {self._address}\r\n"]
         lines += [f"{name}: {value}\r\n" for name, value in request.headers.items()]
+        if is_forwarded:
+            lines.append(self._proxy_credential())
         if request.body.length or request.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {request.body.length}\r\n")
         return ("".join(lines) + "\r\n").encode("latin-1")
@@ -379,6 +382,7 @@ class _Chunks:
 class _Head:
     status: int
     headers: Headers
+    # Of the body; None if the connection's end is the body's.
     length: int | None = None
     is_chunked: bool = False
     is_kept: bool = False
@@ -386,116 +390,102 @@ class _Head:
 
 class _Connection:
     def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.received = bytearray()
-        self.idle_since = 0.0
+        self.stream, self.received, self.idle_since = stream, bytearray(), 0.0
         self.was_used = self.is_answered = self._is_cut = False
 
     async def exchange(self, request: Request, head: bytes) -> _Head:
         """Sends the request, and receives the head of the response, which a server may send before it has the whole body."""
         try:
-            data = bytearray(head)
+            data = head
             for piece in request.body:
-                data += piece
-                if len(data) >= _PIECE:
-                    await self.stream.write(bytes(data), request.deadline)
-                    data.clear()
-                    if not await self.stream.is_quiet():
-                        self._is_cut = True
-                        break
-            await self.stream.write(bytes(data), request.deadline)
+                await self.stream.write(data + piece, request.deadline)
+                data = b""
+                if request.body.length > _PIECE and not await self.stream.is_quiet():
+                    self._is_cut = True
+                    break
+            if data:
+                await self.stream.write(data, request.deadline)
         except TimeoutError:
             raise
         except OSError:
             self._is_cut = True
-        return await self.read_head(request.deadline, request.method)
+        return await self.read_head(request.method, request.deadline)
 
-    async def read_head(self, deadline: float, method: str = "CONNECT") -> _Head:
+    async def read_head(self, method: str, deadline: float) -> _Head:
         left = _MAX_HEAD_BYTES
         while True:
             lines: list[bytes] = []
             while not lines or lines[-1]:
                 lines.append(await self._line(deadline, left))
                 left -= len(lines[-1]) + 2
-            status = _STATUS.fullmatch(lines[0])
-            fields = [_FIELD.fullmatch(line) for line in lines[1:-1]]
-            if status is None or None in fields:
-                raise ValueError("malformed response: its head")
-            headers = Headers()
-            for one in fields:
-                if one is not None:
-                    headers[one[1].decode()] = one[2].decode("latin-1").strip()
-            code = int(status[2])
-            if code == 101:
-                raise ValueError("malformed response: 101 was not asked for")
-            if code >= 200:
-                return self._framed(code, headers, status[1] == b"1", method)
+            status, headers = _STATUS.fullmatch(lines[0]), Headers()
+            for line in lines[1:-1]:
+                member = _FIELD.fullmatch(line)
+                if member is None:
+                    raise ValueError("malformed response: a header")
+                headers[member[1].decode()] = member[2].decode("latin-1").strip()
+            if status is None or status[2] == b"101":
+                raise ValueError("malformed response: its status")
+            # The others are interim responses.
+            if status[2] >= b"200":
+                return self._framed(int(status[2]), headers, status[1] == b"1", method)
 
     def _framed(self, status: int, headers: Headers, is_http11: bool, method: str) -> _Head:
+        """RFC 9112, section 6.3, but for what is ambiguous: that is an error."""
         lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
-        options = [one.strip().lower() for one in ",".join(headers.get_all("Connection", [])).split(",")]
+        options = [option.strip().lower() for option in ",".join(headers.get_all("Connection", [])).split(",")]
         is_kept = is_http11 and "close" not in options and not self._is_cut
         if method in ("HEAD", "CONNECT") or status in (204, 304):
             return _Head(status, headers, 0, False, is_kept)
         if encodings:
-            if [one.lower() for one in encodings] != ["chunked"] or lengths or not is_http11:
+            if [encoding.lower() for encoding in encodings] != ["chunked"] or lengths or not is_http11:
                 raise ValueError("malformed response: Transfer-Encoding")
             return _Head(status, headers, None, True, is_kept)
-        if lengths:
-            if len(set(lengths)) > 1 or not re.fullmatch("[0-9]{1,18}", lengths[0]):
-                raise ValueError("malformed response: Content-Length")
-            return _Head(status, headers, int(lengths[0]), False, is_kept)
-        return _Head(status, headers)
+        if not lengths:
+            return _Head(status, headers)
+        if len(set(lengths)) > 1 or not re.fullmatch("[0-9]{1,18}", lengths[0]):
+            raise ValueError("malformed response: Content-Length")
+        return _Head(status, headers, int(lengths[0]), False, is_kept)
 
     async def chunks(self, request: Request, head: _Head) -> AsyncGenerator[bytes, None]:
         def deadline() -> float:
             return request.deadline if request.idle_timeout is None else time.monotonic() + request.idle_timeout
 
-        if head.is_chunked:
-            while True:
-                size = _CHUNK.fullmatch(await self._line(deadline(), 1024))
-                if size is None:
-                    raise ValueError("malformed response: a chunk")
-                left = int(size[1], 16)
-                if left == 0:
-                    break
-                while left > 0:
-                    piece = await self._piece(left, deadline())
-                    left -= len(piece)
-                    yield piece
-                if await self._line(deadline(), 2):
-                    raise ValueError("malformed response: a chunk")
-            room = _MAX_HEAD_BYTES
-            while line := await self._line(deadline(), room):
-                room -= len(line) + 2
-        elif head.length is None:
+        if head.length is None and not head.is_chunked:
             while self.received or await self._receive(deadline()):
                 yield self._cut(len(self.received))
-        else:
-            left = head.length
-            while left > 0:
-                piece = await self._piece(left, deadline())
-                left -= len(piece)
-                yield piece
+            return
+        left = await self._chunk_length(deadline()) if head.length is None else head.length
+        while left > 0:
+            if not self.received and not await self._receive(deadline()):
+                raise ConnectionResetError("the connection was closed before the response was whole")
+            piece = self._cut(min(left, len(self.received)))
+            left -= len(piece)
+            yield piece
+            if left == 0 and head.is_chunked:
+                if await self._line(deadline(), 2):
+                    raise ValueError("malformed response: a chunk")
+                left = await self._chunk_length(deadline())
+        trailers = _MAX_HEAD_BYTES
+        while head.is_chunked and (line := await self._line(deadline(), trailers)):
+            trailers -= len(line) + 2
+
+    async def _chunk_length(self, deadline: float) -> int:
+        length = _CHUNK.fullmatch(await self._line(deadline, 1024))
+        if length is None:
+            raise ValueError("malformed response: a chunk")
+        return int(length[1], 16)
 
     async def _line(self, deadline: float, limit: int) -> bytes:
-        end = self.received.find(b"\n")
-        while end < 0:
+        start = 0
+        while (end := self.received.find(b"\n", start)) < 0 and len(self.received) <= limit:
             start = len(self.received)
-            if start > limit:
-                raise ValueError("the response is too long: a line of it")
             if not await self._receive(deadline):
                 raise ConnectionResetError("the connection was closed before the response was whole")
-            end = self.received.find(b"\n", start)
-        if end > limit:
+        if not 0 <= end <= limit:
             raise ValueError("the response is too long: a line of it")
         line = self._cut(end + 1)[:-1]
         return line[:-1] if line.endswith(b"\r") else line
-
-    async def _piece(self, limit: int, deadline: float) -> bytes:
-        if not self.received and not await self._receive(deadline):
-            raise ConnectionResetError("the connection was closed before the response was whole")
-        return self._cut(min(limit, len(self.received)))
 
     def _cut(self, length: int) -> bytes:
         piece = bytes(self.received[:length])
@@ -516,14 +506,5 @@ def remaining(deadline: float) -> float:
     return seconds
 
 
-def _wake(blocked: socket.socket) -> None:
-    """Ends the waits of another thread for this socket."""
-    try:
-        # Of the plain socket: TLS would forget its state under the other thread.
-        socket.socket.shutdown(blocked, socket.SHUT_RDWR)
-    except OSError:
-        pass
-
-
 def printable(text: str) -> str:
-    return "".join(" " if unicodedata.category(one) in _UNPRINTABLE and one not in _JOINERS else one for one in text)
+    return "".join(" " if unicodedata.category(char) in _UNPRINTABLE and char not in _JOINERS else char for char in text)

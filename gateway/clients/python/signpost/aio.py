@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ._calls import Calls
+from ._logins import Logins
 from ._http import Cancellation, T
 
 if TYPE_CHECKING:
@@ -108,20 +108,20 @@ async def _connect(host: str, port: int, deadline: float, _: Cancellation | None
     return (await _until(deadline, asyncio.get_running_loop().create_connection(_Stream, host, port)))[1]
 
 
-class AsyncClient(Calls):
-    __doc__ = f"Calls a gateway in an event loop: cancel a call by its task.\n\n{Calls.__doc__}"
+class AsyncClient(Logins):
+    __doc__ = f"Calls a gateway in an event loop: cancel a call by its task.\n\n{Logins.__doc__}"
     _connect = staticmethod(_connect)
 
-    call = Calls._call
-    stream = Calls._stream
-    server_sent_events = Calls._server_sent_events
-    login = Calls._login
-    exchange = Calls._exchange_ticket
-    renew = Calls._renew
-    logout = Calls._logout
-    user = Calls._user
-    send_event = Calls._send_event
-    events = Calls._events
+    call = Logins._call
+    stream = Logins._stream
+    server_sent_events = Logins._server_sent_events
+    login = Logins._login
+    exchange = Logins._exchange_ticket
+    renew = Logins._renew
+    logout = Logins._logout
+    user = Logins._user
+    send_event = Logins._send_event
+    events = Logins._events
 
     async def _pause(self, seconds: float, cancel: Cancellation | None) -> None:
         await asyncio.sleep(seconds)

@@ -92,11 +92,12 @@ async def read_all(reply: Reply) -> bytes:
 
 async def events_of(chunks: AsyncIterable[bytes]) -> AsyncGenerator[ServerSentEvent, None]:
     """The events of a stream. HTML's standard, section 9.2.6: one that the end cuts off is none."""
-    name, data, last_id, received, is_first = "", "", "", bytearray(), True
+    name, data, last_id, received, is_first, ends_with_cr = "", "", "", bytearray(), True, False
     async for chunk in chunks:
-        received += chunk
-        # A CR at the end may be the first half of CR LF.
-        while end := re.search(rb"\r\n|\n|\r(?!\Z)", received):
+        # The second half of CR LF.
+        received += chunk[1:] if ends_with_cr and chunk.startswith(b"\n") else chunk
+        ends_with_cr = chunk.endswith(b"\r")
+        while end := re.search(rb"\r\n|\n|\r", received):
             line = received[: end.start()].decode("utf-8", "replace")
             del received[: end.end()]
             member, _, value = (line[1:] if is_first and line.startswith("\ufeff") else line).partition(":")

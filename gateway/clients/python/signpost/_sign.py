@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, Union, get_args, get_type_hints
 from urllib.parse import quote, unquote_to_bytes
 
-Scalar = Union[str, int, float]
-Pairs = Union[Mapping[str, Union[Scalar, Sequence[Scalar]]], Iterable[tuple[str, Union[Scalar, Sequence[Scalar]]]]]
+# Values are text, numbers, booleans, or lists of these.
+Pairs = Union[Mapping[str, Any], Iterable[tuple[str, Any]]]
 Wire = Union[str, bytes]
 
 

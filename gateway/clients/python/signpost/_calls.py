@@ -167,7 +167,8 @@ class Calls:
         if not re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,31}", prefix):
             raise ValueError("prefix must be a letter, then at most 31 letters, digits and -")
         _sign.key_as_bytes(key)
-        self._origin, self._key, self._prefix = f"{origin[1].lower()}://{origin[2]}", key, prefix
+        address = origin[2] if origin[2].isascii() else origin[2].encode("idna").decode()
+        self._origin, self._key, self._prefix = f"{origin[1].lower()}://{address}", key, prefix
         self._rules, self._profile = _sign.rules_of(profile), profile or {}
         self._header_names = {role: f"{prefix}-X-{role.capitalize()}" for role in _CONVENTION_HEADERS}
         for role, name in (header_names or {}).items():

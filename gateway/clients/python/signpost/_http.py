@@ -271,9 +271,10 @@ class HttpTransport:
     async def send(self, request: Request) -> Reply:
         connection, is_sent = None, False
         try:
+            sent = self._head(request)
             connection = await self._take(request.cancel) or await self._open(request)
             is_sent = True
-            head = await connection.exchange(request, self._head(request))
+            head = await connection.exchange(request, sent)
             return Reply(head.status, head.headers, _Chunks(self, connection, request, head))
         except BaseException as error:
             if connection is not None:
@@ -503,7 +504,8 @@ def remaining(deadline: float) -> float:
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError("timed out")
-    return seconds
+    # A socket takes no endless timeout but None.
+    return min(seconds, 86_400.0)
 
 
 def printable(text: str) -> str:

@@ -1,9 +1,82 @@
 // Signpost's client for Node.js 18.17 or later, and browsers: signs a request by the gateway's rules, sends the very text that it signed, and logs users in.
-// Copy this file into your project, and signpost.d.mts, which documents it. Nothing else is needed. CONTRACT is gateway/protocol/CONTRACT.md.
+// In Node it needs node.mjs beside it, in a browser nothing else. signpost.d.mts is generated from this file. CONTRACT is gateway/protocol/CONTRACT.md.
 //
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
+/** @typedef {string | number | bigint | boolean} PairValue A number must be one that has a plain decimal text. */
+/** @typedef {Iterable<readonly [name: string, value: PairValue | readonly PairValue[]]>} Pairs A list, a `Map` or `URLSearchParams`; a list of values repeats the name. */
+/**
+ * A sign profile. What it lacks is as in the preset. CONTRACT 3.
+ * @typedef {object} Profile
+ * @property {"plain" | "decoded" | "bilibili" | "alipay" | "wechat" | "top"} [preset]
+ * @property {"wire" | "decoded"} [values]
+ * @property {"pairs" | "pairs-key" | "concat" | "concat-both"} [layout]
+ * @property {"keep" | "drop"} [empty]
+ * @property {readonly string[]} [leave_out]
+ * @property {"parameters" | "request"} [cover]
+ * @property {"md5" | "hmac-sha256"} [algorithm] By default `md5`, with carrier `headers` `hmac-sha256`.
+ * @property {"parameters" | "headers" | "both"} [carrier] `both`: GET and POST with pairs sign in parameters, all else in headers.
+ */
+/** @typedef {"version_unknown" | "deprecated" | "sunset" | "clock_off"} WarningName */
+/**
+ * What `client` uses of `fetch`. A fake one for tests: `async () => Response.json({})`.
+ * @typedef {(address: string, init: RequestInit) => Promise<{ status: number, headers: Headers, body: any }>} Fetch
+ */
+/**
+ * Where a program keeps one user's credential.
+ * @typedef {object} CredentialStore
+ * @property {() => string | null | undefined | Promise<string | null | undefined>} load
+ * @property {(credential: string) => unknown} save
+ * @property {() => unknown} clear
+ */
+/**
+ * Durations are in seconds.
+ * @typedef {object} Settings
+ * @property {string} url The gateway's origin: http or https, host and perhaps a port.
+ * @property {string} key The application's key, without white space or a line break at its ends.
+ * @property {string | null} [app] The application's ident, for multi-application mode.
+ * @property {string} [prefix] The prefix of the convention headers: by default `Acme`.
+ * @property {string | null} [version]
+ * @property {string | null} [language]
+ * @property {Profile | null} [profile]
+ * @property {{ app?: string, version?: string, language?: string, authorization?: string } | null} [headerNames] Instead of the prefix's.
+ * @property {number} [timeout] Deadline of a call, repetitions and pauses included: by default 65.
+ * @property {number} [connectTimeout] Node only: by default 5.
+ * @property {number} [retries] Maximum of repetitions: by default 3.
+ * @property {number} [maxWait] The longest pause before a repetition: by default 30. A longer one fails the call at once.
+ * @property {((name: WarningName, value: string) => void) | null} [onWarning] Gets each warning once: by default `console.warn`, null for none.
+ * @property {() => number} [clock] Milliseconds since 1970: by default `Date.now`.
+ * @property {Fetch} [fetch] Sends each request, without the settings below. It must leave redirects alone.
+ * @property {string | null} [proxy] Node only: `http://` or `https://`, null for none. By default HTTPS_PROXY or HTTP_PROXY, and NO_PROXY.
+ * @property {string} [caFile] Node only: PEM file of the only trusted authorities.
+ * @property {string} [clientCertFile] Node only: PEM file, with clientKeyFile.
+ * @property {string} [clientKeyFile] Node only.
+ */
+/**
+ * What belongs to one call. What is absent is as in the client's settings.
+ * @typedef {object} CallOptions
+ * @property {unknown} [json] The body: any JSON value. The pairs are then the query.
+ * @property {string | Uint8Array | ArrayBuffer | Blob} [body] The body, of the type `contentType`.
+ * @property {string} [file] Node only: a file whose content is the body. It is read twice: to sign, and to send.
+ * @property {string} [contentType] By default `application/json` of `json`, otherwise `application/octet-stream`.
+ * @property {Record<string, string>} [headers] Further headers.
+ * @property {string | null} [credential] The user's credential.
+ * @property {string | null} [version]
+ * @property {string | null} [language]
+ * @property {number} [timeout] Seconds until the call's deadline, repetitions and pauses included.
+ * @property {AbortSignal | null} [signal] Cancels the call, which then rejects with the signal's reason.
+ * @property {string | null} [idempotencyKey] Header `Idempotency-Key`: the call is then repeatable.
+ * @property {boolean} [repeatable] A repetition does no harm: by default true for all methods but POST and PATCH.
+ */
+/** @typedef {CallOptions & { limit?: number }} StreamOptions `limit`: maximum of bytes. `timeout` counts until the head, then anew for each part. */
+/** @typedef {CallOptions & { provider?: string | null, prompt?: string | null, loginHint?: string | null }} LoginOptions */
+/** @typedef {{ username: string, display_name?: string, type?: string, provider?: string, created_at: number }} Account `type` is of v1, `provider` of v2. */
+/** @typedef {{ authorization: string, expires_in: number, created: boolean, account: Account }} LoginResult `expires_in`: seconds. */
+/** @typedef {{ id: number, event: string, received_at: number, data?: string }} StoredEvent `received_at`: milliseconds since 1970. */
+/** @typedef {{ events: StoredEvent[], next?: string }} EventPage `next`: `before` of the next page. */
+
+const VERSION = "0.9.0";
 const ALLOWED = {
   preset: ["plain", "decoded", "bilibili", "alipay", "wechat", "top"],
   values: ["wire", "decoded"],
@@ -11,8 +84,9 @@ const ALLOWED = {
   empty: ["keep", "drop"],
   cover: ["parameters", "request"],
   algorithm: ["md5", "hmac-sha256"],
+  carrier: ["parameters", "headers", "both"],
 };
-const DEFAULTS = { values: "wire", layout: "pairs", empty: "keep", leave_out: [], cover: "parameters", algorithm: "md5" };
+const DEFAULTS = { values: "wire", layout: "pairs", empty: "keep", leave_out: [], cover: "parameters", carrier: "parameters" };
 const PRESETS = {
   plain: {},
   decoded: { values: "decoded" },
@@ -21,12 +95,13 @@ const PRESETS = {
   wechat: { values: "decoded", empty: "drop", layout: "pairs-key" },
   top: { values: "decoded", empty: "drop", layout: "concat-both" },
 };
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 const CONVENTION_HEADERS = { app: "App", version: "Version", language: "Language", authorization: "Authorization" };
+const OWN_HEADERS = ["host", "content-type", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "expect", "te", "trailer"];
 // CONTRACT 7: nothing was forwarded, so any call can be repeated.
-const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "no_healthy_backend", "version_brownout"];
+const NOT_EXECUTED = ["request_timeout", "request_replayed", "rate_limited", "spool_full", "no_healthy_backend", "version_brownout"];
 // CONTRACT 7: the call may have been executed.
 const PERHAPS_EXECUTED = ["internal", "backend_unreachable", "store_unavailable", "backend_timeout", "gateway_stopping"];
-// Node's codes of connections that were never made. A browser tells none.
 const NOT_CONNECTED = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
 // Values of logins, and what else is secret: the gateway masks them in the text that it signed, too. CONTRACT 7.
 const SECRET =
@@ -34,12 +109,17 @@ const SECRET =
 const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
 const MAX_PROBLEM_BYTES = 65_536;
 const MAX_CORRECTION_MS = 24 * 3_600_000;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const CHECK_WAIT = 30;
 
 const utf8 = new TextEncoder();
+const isNode = Boolean(globalThis.process?.versions?.node);
 
-/** A response with a status of 400 or more. CONTRACT 7. */
+/** A response with a status of 400 or more. Decide by `code`, which never changes. CONTRACT 7. */
 export class Problem extends Error {
+  #response;
+
+  /** @param {ClientResponse} response @param {string} [signed] */
   constructor(response, signed) {
     const document = problemDocument(response);
     const text = (name) => (typeof document[name] === "string" ? document[name] : null);
@@ -51,36 +131,65 @@ export class Problem extends Error {
     if (canonical !== null) lines.push(`the gateway signed: ${canonical}`, `this client signed: ${signed}`);
     super(lines.map(printable).join("\n"));
     this.name = "Problem";
+    /** @readonly */
     this.status = response.status;
+    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */
     this.code = code;
+    /** @readonly @type {string | null} */
     this.title = text("title");
+    /** @readonly @type {string | null} */
     this.detail = text("detail");
+    /** The likely cause. @readonly @type {string | null} */
     this.hint = text("hint");
+    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */
     this.canonical = canonical;
+    /** @readonly @type {string | null} */
     this.requestId = requestId;
-    const retryAfter = response.headers.get("Retry-After") ?? "";
-    this.retryAfter = /^[0-9]{1,10}$/.test(retryAfter) ? Number(retryAfter) : null;
+    /** Seconds. @readonly @type {number | null} */
+    this.retryAfter = retryAfterOf(response.headers);
     const serverTime = document.server_time;
+    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */
     this.serverTime = Number.isSafeInteger(serverTime) && serverTime >= 0 ? serverTime : null;
+    this.#response = new ClientResponse(response.status, response.headers, response.bytes.slice(0, MAX_PROBLEM_BYTES));
+  }
+
+  get headers() {
+    return this.#response.headers;
+  }
+
+  /** The first 64 KiB of the body, as UTF-8. */
+  get body() {
+    return this.#response.body;
+  }
+
+  /** The body's JSON. Throws SyntaxError if it is none. @returns {any} */
+  json() {
+    return this.#response.json();
   }
 }
 
-/** There is no usable response. `sent` is false if the request was surely not sent. */
+/** There is no usable response: no connection, a lost one, the deadline, or a response that is malformed or too large. */
 export class TransportError extends Error {
+  /** @param {string} message */
   constructor(message, sent = true) {
     super(printable(message));
     this.name = "TransportError";
+    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */
     this.sent = sent;
   }
 }
 
-/** A response. Its body is not shown by console.log: it can have a credential. */
-class ClientResponse {
-  #bytes;
+/** A response with a status below 400. A redirect is one, too; a browser hides it: status 0. */
+export class ClientResponse {
+  /** @type {Uint8Array} */ #bytes;
 
+  /** @param {number} status @param {Headers} headers @param {Uint8Array} bytes */
   constructor(status, headers, bytes) {
+    /** @readonly */
     this.status = status;
+    /** @readonly */
     this.headers = headers;
+    // Private: console.log does not show it, and it can have a credential.
     this.#bytes = bytes;
   }
 
@@ -88,10 +197,12 @@ class ClientResponse {
     return this.#bytes;
   }
 
+  /** The body as UTF-8. */
   get body() {
     return new TextDecoder().decode(this.#bytes);
   }
 
+  /** The body's JSON. Throws SyntaxError if it is none. @returns {any} */
   json() {
     try {
       return JSON.parse(this.body);
@@ -102,141 +213,246 @@ class ClientResponse {
   }
 }
 
+/** A response that is read as it arrives: `for await` yields its bytes. It is read once; leaving the loop ends it. */
+export class StreamedResponse {
+  #parts;
+
+  /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts */
+  constructor(status, headers, parts) {
+    /** @readonly */
+    this.status = status;
+    /** @readonly */
+    this.headers = headers;
+    this.#parts = parts;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this.#parts[Symbol.asyncIterator]();
+  }
+
+  /** The server-sent events of the response, until it ends. `id` is the last one sent, `""` before the first. */
+  async *events() {
+    const decoder = new TextDecoder();
+    let [rest, event, id, length] = ["", "", "", 0];
+    let data = /** @type {string[]} */ ([]);
+    for await (const part of endedBy(this, utf8.encode("\n"), () => rest.endsWith("\r"))) {
+      rest += decoder.decode(part, { stream: true });
+      // A CR at the end can be the first half of a line break.
+      const lines = rest.split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop() ?? "";
+      if (rest.length + length > MAX_RESPONSE_BYTES) throw new TransportError("an event has more than 16 MiB");
+      for (const line of lines) {
+        const [, field, value] = /^([^:]*):? ?(.*)$/su.exec(line) ?? [];
+        length += line.length;
+        if (field === "data") data.push(value);
+        else if (field === "event") event = value;
+        else if (field === "id" && !value.includes("\0")) id = value;
+        if (line !== "") continue;
+        if (data.length > 0) yield { event: event || "message", data: data.join("\n"), id };
+        [data, event, length] = [[], "", 0];
+      }
+    }
+  }
+}
+
+/** Encodes a name or a value by RFC 3986. Throws TypeError if it is no text, or half of a surrogate pair is in it. @param {string} text */
 export function encode(text) {
   const encoded = encodeURIComponent(checkedText(text, "a name or a value"));
   return encoded.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
+/**
+ * The canonical string of pairs as they are sent, with `<APP_KEY>` in the key's place. CONTRACT 3.
+ *
+ * `method` and `path` count with `cover: "request"` only. Throws TypeError for broken escapes, and what is not UTF-8.
+ * @param {string} query @param {string} form @param {Profile | null} [profile] @param {string} [method] @param {string} [path]
+ */
 export function canonical(query, form, profile, method, path) {
   return canonicalText(query, form, "<APP_KEY>", rulesOf(profile), method, path);
 }
 
+/**
+ * The signature of pairs as they are sent, in lower-case hex. A `sign` among them is not signed. CONTRACT 3.
+ * @param {string} query @param {string} form @param {string} key @param {Profile | null} [profile] @param {string} [method] @param {string} [path]
+ */
 export async function signature(query, form, key, profile, method, path) {
   const rules = rulesOf(profile);
-  const bytes = utf8.encode(canonicalText(query, form, checkedKey(key), rules, method, path));
-  const hash = rules.algorithm === "md5" ? md5(bytes) : await hmacSha256(utf8.encode(key), bytes);
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return digest(canonicalText(query, form, checkedKey(key), rules, method, path), key, rules.algorithm);
 }
 
+/**
+ * The text to send, as query or as form: the pairs in their order, then `time` (unless a pair has that name), then `sign`.
+ *
+ * `time` is in milliseconds since 1970. Rejects with TypeError for pairs that cannot be sent.
+ * @param {Pairs} pairs @param {string} key @param {Profile | null} [profile] @param {string} [method] @param {string} [path] @param {number | string} [time]
+ */
 export async function sign(pairs, key, profile, method, path, time = Date.now()) {
   const list = checkedPairs(pairs);
+  if (list.some(([name]) => name === "sign")) throw new TypeError("sign is added, and must not be among the pairs");
   if (!list.some(([name]) => name === "time")) {
-    if (!/^[0-9]+$/.test(time)) throw new TypeError("time must be whole milliseconds since 1970");
+    if (!/^[0-9]+$/.test(String(time))) throw new TypeError("time must be whole milliseconds since 1970");
     list.push(["time", String(time)]);
   }
-  const text = list.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
+  const text = encodedPairs(list);
   return `${text}&sign=${await signature("", text, key, profile, method, path)}`;
 }
 
+/**
+ * What a signature in headers signs: `target` is path and query as sent, `time` the text of its header. CONTRACT 3.
+ * @typedef {{ method: string, target: string, time: string, nonce?: string, body?: string | Uint8Array | Blob }} Head
+ */
+
+/** The text of a signature in headers, with `<APP_KEY>` in the key's place. @param {Head} head @param {"md5" | "hmac-sha256"} [algorithm] */
+export async function headText({ method, target, time, nonce = "", body = "" }, algorithm = "hmac-sha256") {
+  const lines = [method, target, time, nonce, await sha256(bodyBytes(body))];
+  return [...lines, ...(algorithm === "md5" ? ["<APP_KEY>"] : [])].join("\n");
+}
+
+/** A signature in headers, in lower-case hex. @param {Head} head @param {string} key @param {"md5" | "hmac-sha256"} [algorithm] */
+export async function headSignature(head, key, algorithm = "hmac-sha256") {
+  const text = await headText(head);
+  return digest(algorithm === "md5" ? `${text}\n${checkedKey(key)}` : text, checkedKey(key), algorithm);
+}
+
+/** Calls a gateway. One client serves many users: `withCredential` makes each of them a light copy. */
 export class Client {
-  #origin;
-  #key;
-  #profile;
-  #names;
-  #sourceName;
-  #values = {};
-  #timeout;
-  #retries;
-  #maxWait;
-  #onWarning;
-  #clock;
-  #fetch;
-  #clockOffset = 0;
-  #lastNow = 0;
-  #warned = new Set();
+  #shared;
+  #store = constantStore(null);
 
+  /** @param {Settings} settings Throws TypeError for settings that cannot be right. */
   constructor(settings) {
-    const { url, key, app, prefix = "Acme", version, language, authorization, profile, headerNames, ...others } = settings;
-    const { timeout = 65, retries = 3, maxWait = 30, onWarning = logWarning, clock = Date.now, fetch, ...unknown } = others;
-    for (const name of Object.keys(unknown)) throw new TypeError(`there is no setting ${name}`);
-    this.#origin = originOf(url);
-    this.#key = checkedKey(key);
-    this.#profile = rulesOf(profile);
-    if (!/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(prefix)) throw new TypeError("prefix must be a letter, then at most 31 letters, digits and -");
-    this.#sourceName = `${prefix}-X-Version-Source`;
-    this.#names = namesOf(prefix, headerNames);
-    Object.entries({ app, version, language, authorization }).forEach(([header, value]) => this.#set(header, value));
-    if (!Number.isInteger(retries) || retries < 0) throw new TypeError("retries must be a whole number from 0 on");
-    if (!(maxWait >= 0)) throw new TypeError("maxWait must be seconds from 0 on");
-    this.#timeout = checkedTimeout(timeout);
-    this.#retries = retries;
-    this.#maxWait = maxWait;
-    this.#onWarning = onWarning ?? (() => {});
-    this.#clock = clock;
-    this.#fetch = fetch ?? ((address, init) => globalThis.fetch(address, init));
+    this.#shared = settings instanceof Shared ? settings : new Shared(settings);
   }
 
-  get authorization() {
-    return this.#values.authorization;
+  /**
+   * A copy that calls for one user. It shares connections, clock and warnings.
+   *
+   * With a store, the credential is loaded for each call, and logins, `renew` and `logout` keep it up to date.
+   * @param {string | CredentialStore | null} credential
+   */
+  withCredential(credential) {
+    const copy = new Client(/** @type {any} */ (this.#shared));
+    copy.#store = typeof credential === "object" && credential !== null ? credential : constantStore(credential);
+    return copy;
   }
 
-  set authorization(value) {
-    this.#set("authorization", value);
+  /**
+   * Signs a request, sends it, and returns the response. Redirects are not followed.
+   *
+   * The pairs are the query of GET, HEAD and DELETE, and of a call with a body, otherwise the form. Rejects with Problem from status 400
+   * on, TransportError without a usable response, TypeError if the call cannot be sent. Repeats by CONTRACT 10 before that.
+   * @param {"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"} method @param {string} path
+   * @param {Pairs | CallOptions | null} [pairs] @param {CallOptions} [options] The third argument, if there are no pairs.
+   * @returns {Promise<ClientResponse>}
+   */
+  async call(method, path, pairs, options) {
+    return this.#run(await this.#prepare(method, path, pairs, options));
   }
 
-  async call(method, path, pairs = [], { repeatable = method === "GET", timeout = this.#timeout } = {}) {
-    if (method !== "GET" && method !== "POST") throw new TypeError("method must be GET or POST");
-    const target = checkedPath(path);
-    const list = checkedPairs(pairs);
-    checkedTimeout(timeout);
-    let corrected = null;
-    for (let repetition = 0; ; ) {
-      const outcome = await this.#attempt(method, target, list, timeout, corrected);
-      const isOutside = outcome.code === "time_out_of_window";
-      if (isOutside && corrected === null) {
-        corrected = this.#correction(outcome.serverTime);
-        if (corrected !== null) continue;
-      }
-      // The corrected time was accepted.
-      if (corrected !== null && !isOutside && !(outcome instanceof TransportError)) this.#clockOffset = corrected;
-      if (outcome instanceof ClientResponse) return outcome;
-      const pause = outcome.retryAfter ?? 0.5 * 2 ** repetition * (0.5 + Math.random());
-      if (!mayRepeat(outcome, repeatable) || repetition >= this.#retries || pause > this.#maxWait) throw outcome;
-      await sleep(pause);
-      repetition++;
-    }
+  /**
+   * Calls, and returns the response as soon as its head has arrived: for downloads, and server-sent events.
+   * @param {"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"} method @param {string} path
+   * @param {Pairs | StreamOptions | null} [pairs] @param {StreamOptions} [options]
+   * @returns {Promise<StreamedResponse>}
+   */
+  async stream(method, path, pairs, options) {
+    const [list, { limit = Infinity, ...others }] = splitArguments(pairs, options);
+    if (!(limit >= 0)) throw new TypeError("limit must be a number of bytes");
+    const prepared = await this.#prepare(method, path, list, others);
+    return this.#run({ ...prepared, limit });
   }
 
-  async login(show, provider) {
-    const begun = await this.#object("POST", "/login", provider == null ? [] : [["provider", provider]]);
+  /**
+   * Logs a user in by polling. CONTRACT 8.
+   *
+   * Calls `show` with the address that the user must open, and the code that the user compares. Rejects with the Problem of a login that
+   * failed, for example `login_denied`. `timeout` is for all of it; without, the login's own.
+   * @param {(authorizeUrl: string, userCode: string) => void | Promise<void>} show @param {LoginOptions} [options]
+   * @returns {Promise<LoginResult>}
+   */
+  async login(show, { provider, prompt, loginHint, timeout = 7200, ...options } = {}) {
+    const deadline = performance.now() + 1000 * checkedTimeout(timeout);
+    const ask = (path, pairs, repeatable, most = this.#shared.timeout) => {
+      const left = (deadline - performance.now()) / 1000;
+      if (left <= 0) throw new TransportError(`the login was not completed within ${timeout} s`);
+      return this.#object("POST", path, pairs, { ...options, repeatable, timeout: Math.min(left, most) });
+    };
+    const begun = await ask("/login", presentPairs({ provider, prompt, login_hint: loginHint }), false);
     const token = member(begun, "token");
-    const end = performance.now() + 1000 * secondsOf(begun.expires_in, 600, 3600);
+    const end = Math.min(deadline, performance.now() + 1000 * secondsOf(begun.expires_in, 600, 3600));
     await show(member(begun, "authorize_url", /^https?:\/\//), member(begun, "user_code"));
-    const checkPairs = [["token", token], ["wait", String(CHECK_WAIT)]];
     while (performance.now() < end) {
       const start = performance.now();
-      const checked = await this.#object("POST", "/check", checkPairs, { repeatable: true, timeout: CHECK_WAIT + 10 });
+      const checked = await ask("/check", [["token", token], ["wait", CHECK_WAIT]], true, CHECK_WAIT + 10);
       if (checked.status !== "pending") break;
       const left = (end - performance.now()) / 1000;
-      if (performance.now() - start < 1000 * (CHECK_WAIT / 2)) await sleep(Math.min(secondsOf(begun.interval, 2, 60), left));
+      if (performance.now() - start < 1000 * (CHECK_WAIT / 2)) await sleep(Math.min(secondsOf(begun.interval, 2, 60), left), options.signal);
     }
-    const result = await this.#object("POST", "/user/login", [["token", token]], { repeatable: true });
-    this.authorization = member(result, "authorization", /^[ -~]+$/);
+    return this.#loggedIn(await ask("/user/login", [["token", token]], true));
+  }
+
+  /**
+   * The address that begins a redirect login, to be opened within a minute, and the verifier that `exchange` needs. CONTRACT 8.
+   *
+   * Keep `codeVerifier` in the visitor's session, and a random value there and in the query of `returnTo`. Compare that value before the
+   * exchange: otherwise a visitor can be logged in to another one's account. CONTRACT 10.
+   * @param {string} returnTo @param {{ provider?: string | null, prompt?: string | null, loginHint?: string | null }} [options]
+   */
+  async loginUrl(returnTo, { provider, prompt, loginHint } = {}) {
+    const { origin, key, rules, values } = this.#shared;
+    if (rules.carrier === "headers") throw new TypeError('an address has no headers: the profile\'s carrier must be "parameters" or "both"');
+    const codeVerifier = base64url((await webcrypto()).getRandomValues(new Uint8Array(32)));
+    const hash = await (await subtle()).digest("SHA-256", utf8.encode(codeVerifier));
+    const challenge = { code_challenge: base64url(new Uint8Array(hash)), code_challenge_method: "S256" };
+    const pairs = presentPairs({ return_to: returnTo, app: values.app, provider, prompt, login_hint: loginHint, ...challenge });
+    const query = await sign(pairs, key, rules, "GET", "/login", this.#nextNow() + this.#shared.clockOffset);
+    return { url: `${origin}/login?${query}`, codeVerifier };
+  }
+
+  /** Ends a redirect login: the ticket serves once. @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>} */
+  async exchange(ticket, codeVerifier, options) {
+    return this.#loggedIn(await this.#object("POST", "/user/login", presentPairs({ ticket, code_verifier: codeVerifier }), options));
+  }
+
+  /** A new credential; the old one ends a minute later. @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>} */
+  async renew(options) {
+    return this.#loggedIn(await this.#object("POST", "/user/renew", [], { repeatable: true, ...options }));
+  }
+
+  /** Ends the login with all its credentials. @param {CallOptions} [options] */
+  async logout(options) {
+    await this.call("POST", "/user/logout", [], options);
+    await this.#store.clear();
+  }
+
+  /** The user's account. @param {CallOptions} [options] @returns {Promise<Account>} */
+  user(options) {
+    return this.#object("GET", "/user", [], options);
+  }
+
+  /**
+   * Stores an event with the account. With an `idempotencyKey`, which is part of the event, it is repeated after a failure.
+   * @param {string} event @param {string | null} [data] @param {CallOptions} [options] @returns {Promise<StoredEvent>}
+   */
+  sendEvent(event, data, { idempotencyKey, ...options } = {}) {
+    const pairs = presentPairs({ event, data, idempotency_key: idempotencyKey });
+    return this.#object("POST", "/event/send", pairs, { repeatable: idempotencyKey != null, ...options });
+  }
+
+  /** A page of the account's events, newest first; since v2. @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>} */
+  events({ limit, before, ...options } = {}) {
+    return this.#object("GET", "/events", presentPairs({ limit, before }), options);
+  }
+
+  /** Closes idle connections. They keep no process running, and close by themselves after 50 s. */
+  async close() {
+    const { transport } = this.#shared;
+    (await transport)?.close?.();
+  }
+
+  async #loggedIn(result) {
+    await this.#store.save(member(result, "authorization", /^[ -~]+$/));
     return result;
-  }
-
-  async logout() {
-    await this.call("POST", "/user/logout");
-    this.authorization = undefined;
-  }
-
-  user() {
-    return this.#object("GET", "/user");
-  }
-
-  sendEvent(event, data, idempotencyKey) {
-    const pairs = [["event", event]];
-    if (data != null) pairs.push(["data", data]);
-    if (idempotencyKey != null) pairs.push(["idempotency_key", idempotencyKey]);
-    return this.#object("POST", "/event/send", pairs, { repeatable: idempotencyKey != null });
-  }
-
-  #set(header, value) {
-    // The value is not in the error: it can be a credential. Visible ASCII is what each header can have, and fetch can send.
-    if (value != null && !(typeof value === "string" && /^[ -~]*$/.test(value))) {
-      throw new TypeError(`${header} must be text of printable ASCII characters`);
-    }
-    this.#values[header] = value || undefined;
   }
 
   async #object(method, path, pairs, options) {
@@ -249,75 +465,311 @@ export class Client {
     return document;
   }
 
+  /** A call whose arguments are right. */
+  async #prepare(method, path, pairs, options) {
+    const shared = this.#shared;
+    const [given, all] = splitArguments(pairs, options);
+    const { json, body, file, contentType, headers = {}, credential, version, language, ...others } = all;
+    const { timeout = shared.timeout, signal, idempotencyKey, repeatable, ...unknown } = others;
+    for (const name of Object.keys(unknown)) throw new TypeError(`a call has no option ${name}`);
+    if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(", ")}`);
+    const start = performance.now();
+    const call = { method, path: checkedPath(path), list: checkedPairs(given), signal, timeout: checkedTimeout(timeout), end: start + 1000 * timeout };
+    signal?.throwIfAborted();
+    const bodies = [json, body, file].filter((value) => value != null || (value === null && value === json)).length;
+    const { carrier } = shared.rules;
+    if (bodies > 1) throw new TypeError("json, body and file exclude each other");
+    if (bodies && (method === "GET" || method === "HEAD")) throw new TypeError(`${method} has no body`);
+    if (bodies && carrier === "parameters") throw new TypeError('a body is signed in headers: set the profile\'s carrier to "headers" or "both"');
+    if (contentType != null && !bodies) throw new TypeError("contentType needs a body");
+    const isQuery = bodies > 0 || ["GET", "HEAD", "DELETE"].includes(method);
+    const inParameters = carrier === "both" && !bodies && call.list.length > 0 && (method === "GET" || method === "POST");
+    const values = { ...shared.values, ...present({ version, language }) };
+    values.authorization = credential === undefined ? await this.#store.load() : credential;
+    const further = Object.entries(present({ ...headers, "Idempotency-Key": idempotencyKey })).map(([name, value]) => checkedHeader(name, value, shared));
+    const content = bodies ? await contentOf({ json, body, file }) : undefined;
+    const type = contentType ?? (json === undefined ? "application/octet-stream" : "application/json");
+    return {
+      ...call,
+      isQuery,
+      content,
+      inHeaders: carrier === "headers" || (carrier === "both" && !inParameters),
+      version: values.version,
+      headers: Object.assign(conventionHeaders(values, shared.names), Object.fromEntries(further), bodies ? { "Content-Type": checkedValue(type, "contentType") } : {}),
+      repeatable: repeatable ?? (idempotencyKey != null || (method !== "POST" && method !== "PATCH")),
+    };
+  }
+
+  async #run(call) {
+    const shared = this.#shared;
+    let corrected = null;
+    for (let repetition = 0; ; ) {
+      const outcome = /** @type {any} */ (await this.#attempt(call, corrected ?? shared.clockOffset));
+      const isOutside = outcome.code === "time_out_of_window";
+      if (isOutside && corrected === null) {
+        corrected = this.#correction(outcome.serverTime);
+        if (corrected !== null && performance.now() < call.end) continue;
+      }
+      // The corrected time was accepted.
+      if (corrected !== null && !isOutside && !(outcome instanceof TransportError)) {
+        shared.clockOffset = corrected;
+        shared.warn("clock_off", `${corrected > 0 ? "+" : ""}${Math.round(corrected / 1000)} s`);
+      }
+      if (outcome.status < 400) return outcome;
+      const pause = outcome.retryAfter ?? (outcome.isStale ? 0 : 0.5 * 2 ** repetition * (0.5 + Math.random()));
+      const isTooLong = pause > shared.maxWait || performance.now() + 1000 * pause >= call.end;
+      if (!mayRepeat(outcome, call.repeatable) || repetition >= shared.retries || isTooLong) throw outcome;
+      await sleep(pause, call.signal);
+      repetition++;
+    }
+  }
+
   /** Resolves to the response, or to the Problem or TransportError in its place. */
-  async #attempt(method, path, pairs, timeout, clockOffset) {
-    const time = this.#nextNow() + (clockOffset ?? this.#clockOffset);
-    const text = await sign(pairs, this.#key, this.#profile, method, path, time);
-    const headers = { Accept: "application/json" };
-    // In a page it would need the permission of CORS.
-    if (globalThis.process?.versions?.node) headers["User-Agent"] = "signpost-javascript";
-    for (const [header, value] of Object.entries(this.#values)) {
-      if (value) headers[this.#names[header]] = value;
-    }
-    const init = { method, headers, redirect: "manual", signal: AbortSignal.timeout(Math.ceil(1000 * timeout)) };
-    let address = `${this.#origin}${path}?${text}`;
-    if (method === "POST") {
-      address = this.#origin + path;
-      headers["Content-Type"] = "application/x-www-form-urlencoded";
-      init.body = text;
-    }
+  async #attempt(call, clockOffset) {
+    const shared = this.#shared;
+    const { method, path, signal, limit } = call;
+    const request = await this.#signed(call, String(this.#nextNow() + clockOffset));
+    const send = await (shared.transport ??= transportOf(shared.settings));
+    const watch = new Watch(signal);
+    /** @type {RequestInit & { duplex?: "half" }} */
+    const init = { method, headers: request.headers, redirect: "manual", signal: watch.signal };
+    if (request.body !== undefined) init.body = request.body;
+    if (call.content?.isFile) init.duplex = "half";
+    const failed = (error) => {
+      if (signal?.aborted) throw signal.reason;
+      // The error itself is not passed on: Node's quotes a malformed response, those of other fetches the address with its query.
+      const { code, message, isConnected = !NOT_CONNECTED.includes(code), isStale } = error?.cause ?? {};
+      let reason = message || code || "no connection, or CORS forbids it";
+      if (watch.signal.aborted) reason = `no response within ${call.timeout} s`;
+      if (error instanceof TransportError) reason = error.message;
+      return Object.defineProperty(new TransportError(`${method} ${path} at ${shared.origin}: ${reason}`, isConnected), "isStale", { value: isStale });
+    };
     let response;
     try {
-      const fetch = this.#fetch;
-      const received = await fetch(address, init);
-      response = new ClientResponse(received.status, received.headers, await bytesOf(received.body));
+      watch.start(call.end - performance.now());
+      const received = await send(shared.origin + request.target, init);
+      if (limit !== undefined && received.status < 400) {
+        watch.pause();
+        this.#warn(call.version, received.headers);
+        return new StreamedResponse(received.status, received.headers, watchedParts(received.body, watch, call, failed));
+      }
+      response = new ClientResponse(received.status, received.headers, await wholeBody(received.body));
     } catch (error) {
-      // The error itself is not passed on: Node's quotes a malformed response, those of other fetches the address with its query.
-      const { code, message } = error?.cause ?? {};
-      let reason = message || code || "no connection, or CORS forbids it";
-      if (init.signal.aborted) reason = `no response within ${timeout} s`;
-      if (error instanceof TransportError) reason = error.message;
-      return new TransportError(`${method} ${path} at ${this.#origin}: ${reason}`, !NOT_CONNECTED.includes(code));
+      watch.end();
+      return failed(error);
     }
-    this.#warn(response.headers);
-    return response.status < 400 ? response : new Problem(response, this.#signed(method, path, text));
+    watch.end();
+    this.#warn(call.version, response.headers);
+    return response.status < 400 ? response : new Problem(response, request.shown().slice(0, 2048));
+  }
+
+  /** The request with its signature, and what was signed as the gateway shows it: without key and secret values. CONTRACT 7. */
+  async #signed(call, time) {
+    const { key, rules, names } = this.#shared;
+    const { method, path, list, content, isQuery } = call;
+    const mask = (text) => text.replace(SECRET, "$1***").replaceAll(encode(key), "***");
+    const text = call.inHeaders ? encodedPairs(list) : await sign(list, key, rules, method, path, time);
+    const target = isQuery && text ? `${path}?${text}` : path;
+    const headers = { ...call.headers };
+    if (!isQuery && text) headers["Content-Type"] = "application/x-www-form-urlencoded";
+    const body = content?.data ?? (isQuery ? undefined : text);
+    if (!call.inHeaders) return { target, headers, body, shown: () => canonicalText("", mask(text), "<APP_KEY>", rules, method, path) };
+    const nonce = hex((await webcrypto()).getRandomValues(new Uint8Array(16)));
+    const hash = content?.hash ?? (await sha256(utf8.encode(body ?? "")));
+    const algorithm = rules.carrier === "headers" ? rules.algorithm : "hmac-sha256";
+    const lines = (sent, last) => [method, sent, time, nonce, hash, ...(algorithm === "md5" ? [last] : [])].join("\n");
+    const shown = () => lines(isQuery && text ? `${path}?${mask(text)}` : path, "<APP_KEY>");
+    const signed = { [names.time]: time, [names.nonce]: nonce, [names.sign]: await digest(lines(target, key), key, algorithm) };
+    return { target, headers: Object.assign(headers, signed), body, shown };
   }
 
   /** The clock's time, but one that no other request of this client has: two equal requests with one time would have one signature. */
   #nextNow() {
-    this.#lastNow = Math.max(Math.floor(this.#clock()), this.#lastNow + 1);
-    return this.#lastNow;
+    const shared = this.#shared;
+    shared.lastNow = Math.max(Math.floor(shared.clock()), shared.lastNow + 1);
+    return shared.lastNow;
   }
 
   /** What must be added to the clock's time, or null: who could have any time signed could keep requests for later. */
   #correction(serverTime) {
+    const shared = this.#shared;
     if (serverTime === null) return null;
-    const now = Math.floor(this.#clock());
+    const now = Math.floor(shared.clock());
     // The clock was set back. Calls in flight are only a little ahead.
-    if (this.#lastNow > now + 1000) this.#lastNow = now;
+    if (shared.lastNow > now + 1000) shared.lastNow = now;
     return Math.abs(serverTime - now) <= MAX_CORRECTION_MS ? serverTime - now : null;
   }
 
-  /** What the client signed, as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7. */
-  #signed(method, path, text) {
-    const masked = text.replace(SECRET, "$1***").replaceAll(encode(this.#key), "***");
-    return canonicalText("", masked, "<APP_KEY>", this.#profile, method, path).slice(0, 2048);
+  #warn(version, headers) {
+    const { names, warn } = this.#shared;
+    const [asked, served] = [version?.trim(), headers.get(names.version)];
+    const isOther = headers.get(names.source) === "unknown" || (asked && served && asked.toLowerCase() !== served.toLowerCase());
+    warn("version_unknown", isOther ? served : null);
+    warn("deprecated", headers.get("Deprecation"));
+    warn("sunset", headers.get("Sunset"));
+  }
+}
+
+/** What all copies of a client share. */
+class Shared {
+  clockOffset = 0;
+  lastNow = 0;
+  /** @type {Promise<any> | undefined} */
+  transport;
+
+  /** @param {Settings} settings */
+  constructor(settings) {
+    const { url, key, app, prefix = "Acme", version, language, profile, headerNames, ...others } = settings;
+    const { timeout = 65, retries = 3, maxWait = 30, onWarning = logWarning, clock = Date.now, fetch, ...ofNode } = others;
+    for (const name of Object.keys(ofNode)) {
+      if (!["connectTimeout", "proxy", "caFile", "clientCertFile", "clientKeyFile"].includes(name)) throw new TypeError(`there is no setting ${name}`);
+      if (ofNode[name] !== undefined && (fetch || !isNode)) throw new TypeError(`${name} is for Node's own connections: not for fetch`);
+    }
+    this.origin = originOf(url);
+    this.key = checkedKey(key);
+    this.rules = rulesOf(profile);
+    if (!/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(prefix)) throw new TypeError("prefix must be a letter, then at most 31 letters, digits and -");
+    this.names = namesOf(prefix, headerNames);
+    this.values = { app, version, language, authorization: /** @type {string | null | undefined} */ (null) };
+    conventionHeaders(this.values, this.names);
+    if (!Number.isInteger(retries) || retries < 0) throw new TypeError("retries must be a whole number from 0 on");
+    if (!(maxWait >= 0)) throw new TypeError("maxWait must be seconds from 0 on");
+    this.timeout = checkedTimeout(timeout);
+    checkedTimeout(ofNode.connectTimeout ?? 5);
+    this.retries = retries;
+    this.maxWait = maxWait;
+    this.clock = clock;
+    this.settings = { ...ofNode, fetch };
+    const warned = new Set();
+    this.warn = (name, value) => {
+      if (value === null || warned.has(name)) return;
+      warned.add(name);
+      onWarning?.(name, value);
+    };
+  }
+}
+
+/** Aborts a request when its time is over, or its caller cancels it. */
+class Watch {
+  #controller = new AbortController();
+  #abort = () => this.#controller.abort();
+  #timer;
+  #cancel;
+
+  constructor(cancel) {
+    this.#cancel = cancel;
+    cancel?.addEventListener("abort", this.#abort);
   }
 
-  #warn(headers) {
-    const [asked, served] = [this.#values.version?.trim(), headers.get(this.#names.version)];
-    const isOther = headers.get(this.#sourceName) === "unknown" || (asked && served && asked.toLowerCase() !== served.toLowerCase());
-    const found = [
-      ["version_unknown", isOther ? served : null],
-      ["deprecated", headers.get("Deprecation")],
-      ["sunset", headers.get("Sunset")],
-    ];
-    for (const [name, value] of found) {
-      if (value === null || this.#warned.has(name)) continue;
-      this.#warned.add(name);
-      this.#onWarning(name, value);
-    }
+  get signal() {
+    return this.#controller.signal;
   }
+
+  start(milliseconds) {
+    this.#timer = setTimeout(this.#abort, Math.min(Math.max(milliseconds, 0), MAX_TIMER_MS));
+  }
+
+  pause() {
+    clearTimeout(this.#timer);
+  }
+
+  end() {
+    this.pause();
+    this.#cancel?.removeEventListener("abort", this.#abort);
+  }
+}
+
+/** How requests are sent: by the caller's fetch, by Node's connections, or by the page's fetch. */
+async function transportOf({ fetch, ...ofNode }) {
+  if (fetch) return fetch;
+  return isNode ? (await nodeModule()).transport(ofNode) : (address, init) => globalThis.fetch(address, init);
+}
+
+function nodeModule() {
+  return import("./node.mjs").catch(() => {
+    throw new TypeError("node.mjs is missing beside signpost.mjs");
+  });
+}
+
+function constantStore(credential) {
+  return /** @type {CredentialStore} */ ({ load: () => credential, save() {}, clear() {} });
+}
+
+function splitArguments(pairs, options) {
+  const isOptions = isObject(pairs) && typeof pairs[Symbol.iterator] !== "function" && options === undefined;
+  return isOptions ? [[], pairs] : [pairs ?? [], options ?? {}];
+}
+
+function present(members) {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value != null));
+}
+
+function presentPairs(members) {
+  return /** @type {[string, PairValue][]} */ (Object.entries(present(members)));
+}
+
+function conventionHeaders(values, names) {
+  /** @type {Record<string, string>} */
+  const headers = { Accept: "application/json" };
+  // In a page it would need the permission of CORS.
+  if (isNode) headers["User-Agent"] = `signpost-javascript/${VERSION}`;
+  for (const [name, value] of Object.entries(values)) {
+    // Visible ASCII is what each header can have, and fetch can send.
+    if (value) headers[names[name]] = checkedValue(value, name === "authorization" ? "credential" : name);
+    else if (value != null && value !== "") checkedValue(value, name);
+  }
+  return headers;
+}
+
+/** The value is not in the error: it can be a credential. */
+function checkedValue(value, what) {
+  if (!(typeof value === "string" && /^[ -~]*$/.test(value))) throw new TypeError(`${what} must be text of printable ASCII characters`);
+  return value;
+}
+
+function checkedHeader(name, value, { names }) {
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) throw new TypeError("headers: a name is no name of a header");
+  const own = [...OWN_HEADERS, ...Object.values(names).map((own) => own.toLowerCase())];
+  if (own.includes(name.toLowerCase())) throw new TypeError(`headers: the client itself sets ${name}`);
+  // In the letter case of the client's own, which it replaces.
+  return [{ accept: "Accept", "user-agent": "User-Agent" }[name.toLowerCase()] ?? name, checkedValue(value, `header ${name}`)];
+}
+
+/** The bytes of a body with their hash. */
+async function contentOf({ json, body, file }) {
+  if (file != null) {
+    if (!isNode) throw new TypeError("file is for Node: pass a Blob as body");
+    return (await nodeModule()).fileContent(file);
+  }
+  const data = bodyBytes(json === undefined ? body : JSON.stringify(json));
+  return { data, hash: await sha256(data), isFile: false };
+}
+
+function bodyBytes(body) {
+  if (typeof body === "string") return utf8.encode(checkedText(body, "body"));
+  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  if (body instanceof Uint8Array || body instanceof Blob) return body;
+  throw new TypeError("the body must be JSON, text, Uint8Array, ArrayBuffer or Blob");
+}
+
+/** In lower-case hex. In Node a Blob, which can be a file, is not loaded as a whole. */
+async function sha256(data) {
+  if (isNode && data instanceof Blob) return (await nodeModule()).sha256(data.stream());
+  const hash = await (await subtle()).digest("SHA-256", data instanceof Blob ? await data.arrayBuffer() : data);
+  return hex(new Uint8Array(hash));
+}
+
+async function digest(text, key, algorithm) {
+  const bytes = utf8.encode(text);
+  return hex(algorithm === "md5" ? md5(bytes) : await hmacSha256(utf8.encode(key), bytes));
+}
+
+function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function base64url(bytes) {
+  return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 function originOf(url) {
@@ -334,7 +786,8 @@ function namesOf(prefix, headerNames) {
     if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) throw new TypeError(`headerNames: ${header} is no name of a header`);
     names.push([header, name]);
   }
-  return Object.fromEntries(names);
+  const own = ["Time", "Sign", "Nonce"].map((name) => [name.toLowerCase(), `${prefix}-X-${name}`]);
+  return Object.fromEntries([...names, ...own, ["source", `${prefix}-X-Version-Source`]]);
 }
 
 /** The path as it is sent: fetch must have nothing to change in it, since it is signed. */
@@ -346,7 +799,7 @@ function checkedPath(path) {
 }
 
 function checkedTimeout(timeout) {
-  if (!(typeof timeout === "number" && timeout > 0 && timeout <= 4_000_000)) throw new TypeError("timeout must be seconds, more than 0");
+  if (!(typeof timeout === "number" && timeout > 0)) throw new TypeError("timeout must be seconds, more than 0");
   return timeout;
 }
 
@@ -364,14 +817,27 @@ function checkedText(text, what) {
 function checkedPairs(pairs) {
   const isList = typeof pairs !== "string" && typeof pairs?.[Symbol.iterator] === "function";
   if (!isList) throw new TypeError("pairs must be a list of [name, value], a Map or URLSearchParams");
-  return Array.from(pairs, (pair) => {
+  return Array.from(pairs).flatMap((pair) => {
     if (!Array.isArray(pair) || pair.length !== 2) throw new TypeError("each pair must be [name, value]");
     const [name, value] = pair;
-    if (checkedText(name, "a name") === "sign") throw new TypeError("sign is added, and must not be among the pairs");
-    return [name, checkedText(value, `the value of ${name}`)];
+    checkedText(name, "a name");
+    return (Array.isArray(value) ? value : [value]).map((one) => [name, valueText(one, name)]);
   });
 }
 
+/** The text of a value, where it is clear. */
+function valueText(value, name) {
+  const isPlain = typeof value === "number" && (Number.isSafeInteger(value) || /^-?[0-9]+\.[0-9]+$/.test(String(value)));
+  if (isPlain || typeof value === "bigint" || typeof value === "boolean") return String(value);
+  if (typeof value === "number") throw new TypeError(`the value of ${name} is a number without a plain decimal text`);
+  return checkedText(value, `the value of ${name}`);
+}
+
+function encodedPairs(list) {
+  return list.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
+}
+
+/** @returns {any} */
 function rulesOf(profile) {
   const members = Object.entries(profile ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of members) {
@@ -385,7 +851,8 @@ function rulesOf(profile) {
     }
   }
   const given = Object.fromEntries(members);
-  return { ...DEFAULTS, ...PRESETS[given.preset ?? "plain"], ...given };
+  const algorithm = given.carrier === "headers" ? "hmac-sha256" : "md5";
+  return { ...DEFAULTS, algorithm, ...PRESETS[given.preset ?? "plain"], ...given };
 }
 
 /** The canonical string of pairs as sent. CONTRACT 3. */
@@ -437,11 +904,20 @@ function compareUtf8(one, other) {
 }
 
 async function hmacSha256(key, bytes) {
+  const imported = await (await subtle()).importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return new Uint8Array(await (await subtle()).sign("HMAC", imported, bytes));
+}
+
+/** @returns {Promise<Crypto>} */
+async function webcrypto() {
   // Node 18 has no global one.
-  const { subtle } = globalThis.crypto ?? (await import(/* webpackIgnore: true */ "node:crypto").catch(() => ({}))).webcrypto ?? {};
-  if (!subtle) throw new TypeError("hmac-sha256 needs WebCrypto: a page has it with https, and at localhost");
-  const imported = await subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  return new Uint8Array(await subtle.sign("HMAC", imported, bytes));
+  return globalThis.crypto ?? (await import(/* webpackIgnore: true */ "node:crypto")).webcrypto;
+}
+
+async function subtle() {
+  const { subtle } = await webcrypto();
+  if (!subtle) throw new TypeError("hashes need WebCrypto: a page has it with https, and at localhost");
+  return subtle;
 }
 
 const MD5_TURNS = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
@@ -474,12 +950,13 @@ function md5(bytes) {
 
 function mayRepeat(failure, repeatable) {
   if (failure instanceof TransportError) return repeatable || !failure.sent;
-  return NOT_EXECUTED.includes(failure.code) || (repeatable && PERHAPS_EXECUTED.includes(failure.code));
+  const isAsked = (failure.status === 429 || failure.status === 503) && failure.retryAfter !== null;
+  return NOT_EXECUTED.includes(failure.code) || (repeatable && (isAsked || PERHAPS_EXECUTED.includes(failure.code)));
 }
 
 /** The members of a problem document, or none. */
 function problemDocument(response) {
-  const isProblem = /^application\/problem\+json *(;|$)/i.test(response.headers.get("Content-Type") ?? "");
+  const isProblem = /^application\/problem\+json[ \t]*(;|$)/i.test(response.headers.get("Content-Type") ?? "");
   if (!isProblem || response.bytes.length > MAX_PROBLEM_BYTES) return {};
   try {
     const document = response.json();
@@ -510,27 +987,76 @@ function printable(text) {
   return text.replace(/(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
 }
 
-/** The whole body. A redirect in a browser has none. */
-async function bytesOf(body) {
+/** Seconds of Retry-After: a number, or an HTTP date, which counts from the response's own. */
+function retryAfterOf(headers) {
+  const text = headers.get("Retry-After") ?? "";
+  if (/^[0-9]{1,10}$/.test(text)) return Number(text);
+  const dateOf = (date) => (/^[A-Z][a-z]+,? .*[0-9]/.test(date) ? Date.parse(date.endsWith("GMT") ? date : `${date} GMT`) : NaN);
+  const seconds = (dateOf(text) - (dateOf(headers.get("Date") ?? "") || Date.now())) / 1000;
+  return Number.isNaN(seconds) ? null : Math.max(seconds, 0);
+}
+
+/** The parts of a body, of which a redirect in a browser has none. */
+async function* partsOf(body) {
+  const reader = body?.getReader?.();
+  try {
+    if (!reader) yield* body ?? [];
+    else for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+  } finally {
+    reader?.cancel().catch(() => {});
+  }
+}
+
+async function wholeBody(body) {
   const chunks = [];
   let left = MAX_RESPONSE_BYTES;
-  const reader = body?.getReader();
-  for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
-    chunks.push(part.value);
-    left -= part.value.length;
-    if (left < 0) {
-      reader.cancel().catch(() => {});
-      throw new TransportError("the response has more than 16 MiB");
-    }
+  for await (const part of partsOf(body)) {
+    chunks.push(part);
+    left -= part.length;
+    if (left < 0) throw new TransportError("the response has more than 16 MiB");
   }
   return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 
-function logWarning(name, value) {
-  console.warn(printable(`signpost: ${name}: ${value}${name === "version_unknown" ? " served, not the version asked for" : ""}`));
+/** The parts of a stream, each within the call's timeout, until its limit. */
+async function* watchedParts(body, watch, call, failed) {
+  const parts = partsOf(body);
+  let left = call.limit;
+  try {
+    for (;;) {
+      watch.start(1000 * call.timeout);
+      const { done, value } = await parts.next();
+      watch.pause();
+      if (done) return;
+      left -= value.length;
+      if (left < 0) throw new TransportError(`the response has more than ${call.limit} bytes`);
+      yield value;
+    }
+  } catch (error) {
+    throw failed(error);
+  } finally {
+    watch.end();
+    await parts.return(undefined);
+  }
 }
 
-function sleep(seconds) {
-  // A longer one would end at once.
-  return new Promise((resolve) => setTimeout(resolve, Math.min(1000 * seconds, 2 ** 31 - 1)));
+/** The parts, and then one more if it is needed. */
+async function* endedBy(parts, last, isNeeded) {
+  yield* parts;
+  if (isNeeded()) yield last;
+}
+
+function logWarning(name, value) {
+  const further = { version_unknown: " served, not the version asked for", clock_off: " are added to this clock, which is off" };
+  console.warn(printable(`signpost: ${name}: ${value}${further[name] ?? ""}`));
+}
+
+function sleep(seconds, signal) {
+  return /** @type {Promise<void>} */ (new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const cancel = () => (clearTimeout(timer), reject(signal.reason));
+    const done = () => (signal?.removeEventListener("abort", cancel), resolve());
+    const timer = setTimeout(done, Math.min(1000 * seconds, MAX_TIMER_MS));
+    signal?.addEventListener("abort", cancel, { once: true });
+  }));
 }

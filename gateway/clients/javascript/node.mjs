@@ -14,37 +14,32 @@ import { pipeline } from "node:stream/promises";
 const IDLE_MS = 50_000;
 
 /**
- * A function like `fetch`, with a pool of connections. It follows no redirects, and asks for no compression.
+ * A function like `fetch` for one origin, with a pool of connections. It follows no redirects, and asks for no compression.
+ * @param {string} origin
  * @param {{ connectTimeout?: number, proxy?: string | null, caFile?: string, clientCertFile?: string, clientKeyFile?: string }} settings
  */
-export function transport({ connectTimeout = 5, proxy, caFile, clientCertFile, clientKeyFile }) {
-  const files = { ca: contentOf(caFile), cert: contentOf(clientCertFile), key: contentOf(clientKeyFile) };
-  const kept = { keepAlive: true, timeout: IDLE_MS };
-  const agents = { http: new http.Agent(kept), https: new https.Agent({ ...kept, ...files }) };
-  const tunnels = new Map();
+export function transport(origin, { connectTimeout = 5, proxy, caFile, clientCertFile, clientKeyFile }) {
+  const gateway = new URL(origin);
+  const via = proxyOf(gateway, proxy);
+  const isTls = gateway.protocol === "https:";
   const connectMs = 1000 * connectTimeout;
+  const files = { ca: contentOf(caFile), cert: contentOf(clientCertFile), key: contentOf(clientKeyFile) };
+  const options = { keepAlive: true, timeout: IDLE_MS, ...files };
+  const forwards = via !== null && !isTls;
+  const isSecure = forwards ? via.protocol === "https:" : isTls;
+  const { Agent, request } = isSecure ? https : http;
+  const agent = via && isTls ? new Tunnel(via, connectMs, options) : new Agent(options);
 
   /** @param {string} address @param {any} init */
   function send(address, { method, headers, body, signal }) {
-    const url = new URL(address);
-    const via = proxyOf(url, proxy);
     const length = typeof body === "string" ? Buffer.byteLength(body) : (body?.size ?? body?.length);
     const framed = length === undefined ? headers : { ...headers, "Content-Length": length };
-    /** @type {https.RequestOptions} */
-    const options = { method, headers: framed, signal, agent: url.protocol === "https:" ? agents.https : agents.http };
-    let target = url;
-    if (via && url.protocol === "https:") {
-      if (!tunnels.has(via.href)) tunnels.set(via.href, new Tunnel(via, connectMs, { ...kept, ...files }));
-      options.agent = tunnels.get(via.href);
-    } else if (via) {
-      const forwarded = { ...framed, Host: url.host, ...authorizationOf(via) };
-      Object.assign(options, { path: address, headers: forwarded, agent: via.protocol === "https:" ? agents.https : agents.http });
-      target = via;
-    }
-    return exchange((target.protocol === "https:" ? https : http).request(target, options), body, connectMs);
+    const toProxy = forwards ? { path: address, headers: { ...framed, Host: gateway.host, ...authorizationOf(via) } } : {};
+    const sent = request(forwards ? via : new URL(address), { method, headers: framed, signal, agent, ...toProxy });
+    return exchange(sent, body, connectMs);
   }
 
-  send.close = () => [agents.http, agents.https, ...tunnels.values()].forEach((agent) => agent.destroy());
+  send.close = () => agent.destroy();
   return send;
 }
 
@@ -52,10 +47,11 @@ export function transport({ connectTimeout = 5, proxy, caFile, clientCertFile, c
 function exchange(request, body, connectMs) {
   return new Promise((resolve, reject) => {
     let isConnected = false;
-    const fail = ({ message, code = undefined }) => {
+    const fail = (error) => {
       clearTimeout(timer);
-      // A connection that was idle can have been closed by the other side just then.
-      reject(Object.assign(new Error("failed"), { cause: { code, message, isConnected, isStale: request.reusedSocket } }));
+      // OpenSSL's message has more than its reason. An idle connection can have been closed by the other side just then.
+      const cause = { code: error.code, message: error.reason ?? error.message, isConnected, isStale: request.reusedSocket };
+      reject(Object.assign(new Error("failed"), { cause }));
     };
     const timer = setTimeout(() => request.destroy(new Error(`not connected within ${connectMs / 1000} s`)), connectMs);
     const connected = () => {

@@ -529,7 +529,7 @@ export class Client {
     const shared = this.#shared;
     const { method, path, signal, limit } = call;
     const request = await this.#signed(call, String(this.#nextNow() + clockOffset));
-    const send = await (shared.transport ??= transportOf(shared.settings));
+    const send = await (shared.transport ??= transportOf(shared.origin, shared.settings));
     const watch = new Watch(signal);
     /** @type {RequestInit & { duplex?: "half" }} */
     const init = { method, headers: request.headers, redirect: "manual", signal: watch.signal };
@@ -680,9 +680,9 @@ class Watch {
 }
 
 /** How requests are sent: by the caller's fetch, by Node's connections, or by the page's fetch. */
-async function transportOf({ fetch, ...ofNode }) {
+async function transportOf(origin, { fetch, ...ofNode }) {
   if (fetch) return fetch;
-  return isNode ? (await nodeModule()).transport(ofNode) : (address, init) => globalThis.fetch(address, init);
+  return isNode ? (await nodeModule()).transport(origin, ofNode) : (address, init) => globalThis.fetch(address, init);
 }
 
 function nodeModule() {

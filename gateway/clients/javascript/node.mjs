@@ -30,17 +30,13 @@ export function transport(origin, { connectTimeout = 5, proxy, caFile, clientCer
   const { Agent, request } = isSecure ? https : http;
   const agent = via && isTls ? new Tunnel(via, connectMs, options) : new Agent(options);
 
-  /** @param {string} address @param {any} init */
-  function send(address, { method, headers, body, signal }) {
+  return (/** @type {string} */ address, { method, headers, body, signal }) => {
     const length = typeof body === "string" ? Buffer.byteLength(body) : (body?.size ?? body?.length);
     const framed = length === undefined ? headers : { ...headers, "Content-Length": length };
     const toProxy = forwards ? { path: address, headers: { ...framed, Host: gateway.host, ...authorizationOf(via) } } : {};
     const sent = request(forwards ? via : new URL(address), { method, headers: framed, signal, agent, ...toProxy });
     return exchange(sent, body, connectMs);
-  }
-
-  send.close = () => agent.destroy();
-  return send;
+  };
 }
 
 /** Sends the body, and resolves when the head of the response has arrived. */

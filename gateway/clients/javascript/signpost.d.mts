@@ -31,24 +31,15 @@ export function headSignature(head: Head, key: string, algorithm?: "md5" | "hmac
 export class Problem extends Error {
     /** @param {ClientResponse} response @param {string} [signed] */
     constructor(response: ClientResponse, signed?: string);
-    /** @readonly */
-    readonly status: number;
-    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */
-    readonly code: string;
-    /** @readonly @type {string | null} */
-    readonly title: string | null;
-    /** @readonly @type {string | null} */
-    readonly detail: string | null;
-    /** The likely cause. @readonly @type {string | null} */
-    readonly hint: string | null;
-    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */
-    readonly canonical: string | null;
-    /** @readonly @type {string | null} */
-    readonly requestId: string | null;
-    /** Seconds. @readonly @type {number | null} */
-    readonly retryAfter: number | null;
-    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */
-    readonly serverTime: number | null;
+    /** @readonly */ readonly status: number;
+    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */ readonly code: string;
+    /** @readonly @type {string | null} */ readonly title: string | null;
+    /** @readonly @type {string | null} */ readonly detail: string | null;
+    /** The likely cause. @readonly @type {string | null} */ readonly hint: string | null;
+    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */ readonly canonical: string | null;
+    /** @readonly @type {string | null} */ readonly requestId: string | null;
+    /** Seconds. @readonly @type {number | null} */ readonly retryAfter: number | null;
+    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */ readonly serverTime: number | null;
     get headers(): Headers;
     /** The first 64 KiB of the body, as UTF-8. */
     get body(): string;
@@ -60,17 +51,14 @@ export class Problem extends Error {
 export class TransportError extends Error {
     /** @param {string} message */
     constructor(message: string, sent?: boolean);
-    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */
-    readonly sent: boolean;
+    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */ readonly sent: boolean;
 }
 /** A response with a status below 400. A redirect is one, too; a browser hides it: status 0. */
 export class ClientResponse {
     /** @param {number} status @param {Headers} headers @param {Uint8Array} bytes */
     constructor(status: number, headers: Headers, bytes: Uint8Array);
-    /** @readonly */
-    readonly status: number;
-    /** @readonly */
-    readonly headers: Headers;
+    /** @readonly */ readonly status: number;
+    /** @readonly */ readonly headers: Headers;
     get bytes(): Uint8Array<ArrayBufferLike>;
     /** The body as UTF-8. */
     get body(): string;
@@ -80,12 +68,11 @@ export class ClientResponse {
 }
 /** A response that is read as it arrives: `for await` yields its bytes. It is read once; leaving the loop ends it. */
 export class StreamedResponse {
-    /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts */
-    constructor(status: number, headers: Headers, parts: AsyncIterable<Uint8Array>);
-    /** @readonly */
-    readonly status: number;
-    /** @readonly */
-    readonly headers: Headers;
+    /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts @param {() => void} cancel */
+    constructor(status: number, headers: Headers, parts: AsyncIterable<Uint8Array>, cancel?: () => void);
+    /** @readonly */ readonly status: number;
+    /** @readonly */ readonly headers: Headers;
+    /** Ends a response that is not read. @readonly */ readonly cancel: () => void;
     /** The server-sent events of the response, until it ends. `id` is the last one sent, `""` before the first. */
     events(): AsyncGenerator<{
         event: string;
@@ -168,8 +155,6 @@ export class Client {
         limit?: number;
         before?: string | null;
     }): Promise<EventPage>;
-    /** Closes idle connections. They keep no process running, and close by themselves after 50 s. */
-    close(): Promise<void>;
     #private;
 }
 /**

@@ -131,25 +131,16 @@ export class Problem extends Error {
     if (canonical !== null) lines.push(`the gateway signed: ${canonical}`, `this client signed: ${signed}`);
     super(lines.map(printable).join("\n"));
     this.name = "Problem";
-    /** @readonly */
-    this.status = response.status;
-    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */
-    this.code = code;
-    /** @readonly @type {string | null} */
-    this.title = text("title");
-    /** @readonly @type {string | null} */
-    this.detail = text("detail");
-    /** The likely cause. @readonly @type {string | null} */
-    this.hint = text("hint");
-    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */
-    this.canonical = canonical;
-    /** @readonly @type {string | null} */
-    this.requestId = requestId;
-    /** Seconds. @readonly @type {number | null} */
-    this.retryAfter = retryAfterOf(response.headers);
+    /** @readonly */ this.status = response.status;
+    /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */ this.code = code;
+    /** @readonly @type {string | null} */ this.title = text("title");
+    /** @readonly @type {string | null} */ this.detail = text("detail");
+    /** The likely cause. @readonly @type {string | null} */ this.hint = text("hint");
+    /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */ this.canonical = canonical;
+    /** @readonly @type {string | null} */ this.requestId = requestId;
+    /** Seconds. @readonly @type {number | null} */ this.retryAfter = retryAfterOf(response.headers);
     const serverTime = document.server_time;
-    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */
-    this.serverTime = Number.isSafeInteger(serverTime) && serverTime >= 0 ? serverTime : null;
+    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */ this.serverTime = Number.isSafeInteger(serverTime) && serverTime >= 0 ? serverTime : null;
     this.#response = new ClientResponse(response.status, response.headers, response.bytes.slice(0, MAX_PROBLEM_BYTES));
   }
 
@@ -174,8 +165,7 @@ export class TransportError extends Error {
   constructor(message, sent = true) {
     super(printable(message));
     this.name = "TransportError";
-    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */
-    this.sent = sent;
+    /** False if the request was surely not sent. With a `fetch` that is not Node's always true. @readonly */ this.sent = sent;
   }
 }
 
@@ -185,10 +175,8 @@ export class ClientResponse {
 
   /** @param {number} status @param {Headers} headers @param {Uint8Array} bytes */
   constructor(status, headers, bytes) {
-    /** @readonly */
-    this.status = status;
-    /** @readonly */
-    this.headers = headers;
+    /** @readonly */ this.status = status;
+    /** @readonly */ this.headers = headers;
     // Private: console.log does not show it, and it can have a credential.
     this.#bytes = bytes;
   }
@@ -217,12 +205,11 @@ export class ClientResponse {
 export class StreamedResponse {
   #parts;
 
-  /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts */
-  constructor(status, headers, parts) {
-    /** @readonly */
-    this.status = status;
-    /** @readonly */
-    this.headers = headers;
+  /** @param {number} status @param {Headers} headers @param {AsyncIterable<Uint8Array>} parts @param {() => void} cancel */
+  constructor(status, headers, parts, cancel = () => {}) {
+    /** @readonly */ this.status = status;
+    /** @readonly */ this.headers = headers;
+    /** Ends a response that is not read. @readonly */ this.cancel = cancel;
     this.#parts = parts;
   }
 
@@ -444,12 +431,6 @@ export class Client {
     return this.#object("GET", "/events", presentPairs({ limit, before }), options);
   }
 
-  /** Closes idle connections. They keep no process running, and close by themselves after 50 s. */
-  async close() {
-    const { transport } = this.#shared;
-    (await transport)?.close?.();
-  }
-
   async #loggedIn(result) {
     await this.#store.save(member(result, "authorization", /^[ -~]+$/));
     return result;
@@ -475,7 +456,6 @@ export class Client {
     if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(", ")}`);
     const start = performance.now();
     const call = { method, path: checkedPath(path), list: checkedPairs(given), signal, timeout: checkedTimeout(timeout), end: start + 1000 * timeout };
-    signal?.throwIfAborted();
     const bodies = [json, body, file].filter((value) => value != null || (value === null && value === json)).length;
     const { carrier } = shared.rules;
     if (bodies > 1) throw new TypeError("json, body and file exclude each other");
@@ -530,6 +510,7 @@ export class Client {
     const { method, path, signal, limit } = call;
     const request = await this.#signed(call, String(this.#nextNow() + clockOffset));
     const send = await (shared.transport ??= transportOf(shared.origin, shared.settings));
+    signal?.throwIfAborted();
     const watch = new Watch(signal);
     /** @type {RequestInit & { duplex?: "half" }} */
     const init = { method, headers: request.headers, redirect: "manual", signal: watch.signal };
@@ -540,7 +521,7 @@ export class Client {
       // The error itself is not passed on: Node's quotes a malformed response, those of other fetches the address with its query.
       const { code, message, isConnected = !NOT_CONNECTED.includes(code), isStale } = error?.cause ?? {};
       let reason = message || code || "no connection, or CORS forbids it";
-      if (watch.signal.aborted) reason = `no response within ${call.timeout} s`;
+      if (watch.signal.aborted) reason = `no response within ${Math.round(1000 * call.timeout) / 1000} s`;
       if (error instanceof TransportError) reason = error.message;
       return Object.defineProperty(new TransportError(`${method} ${path} at ${shared.origin}: ${reason}`, isConnected), "isStale", { value: isStale });
     };
@@ -551,7 +532,7 @@ export class Client {
       if (limit !== undefined && received.status < 400) {
         watch.pause();
         this.#warn(call.version, received.headers);
-        return new StreamedResponse(received.status, received.headers, watchedParts(received.body, watch, call, failed));
+        return new StreamedResponse(received.status, received.headers, watchedParts(received.body, watch, call, failed), watch.cancel);
       }
       response = new ClientResponse(received.status, received.headers, await wholeBody(received.body));
     } catch (error) {
@@ -652,21 +633,21 @@ class Shared {
 /** Aborts a request when its time is over, or its caller cancels it. */
 class Watch {
   #controller = new AbortController();
-  #abort = () => this.#controller.abort();
   #timer;
-  #cancel;
+  signal = this.#controller.signal;
 
-  constructor(cancel) {
-    this.#cancel = cancel;
-    cancel?.addEventListener("abort", this.#abort);
+  constructor(caller) {
+    this.caller = caller;
+    caller?.addEventListener("abort", this.cancel);
   }
 
-  get signal() {
-    return this.#controller.signal;
-  }
+  cancel = () => {
+    this.end();
+    this.#controller.abort();
+  };
 
   start(milliseconds) {
-    this.#timer = setTimeout(this.#abort, Math.min(Math.max(milliseconds, 0), MAX_TIMER_MS));
+    this.#timer = setTimeout(this.cancel, Math.min(Math.max(milliseconds, 0), MAX_TIMER_MS));
   }
 
   pause() {
@@ -675,7 +656,7 @@ class Watch {
 
   end() {
     this.pause();
-    this.#cancel?.removeEventListener("abort", this.#abort);
+    this.caller?.removeEventListener("abort", this.cancel);
   }
 }
 
@@ -714,14 +695,12 @@ function conventionHeaders(values, names) {
   // In a page it would need the permission of CORS.
   if (isNode) headers["User-Agent"] = `signpost-javascript/${VERSION}`;
   for (const [name, value] of Object.entries(values)) {
-    // Visible ASCII is what each header can have, and fetch can send.
-    if (value) headers[names[name]] = checkedValue(value, name === "authorization" ? "credential" : name);
-    else if (value != null && value !== "") checkedValue(value, name);
+    if (value != null && value !== "") headers[names[name]] = checkedValue(value, name === "authorization" ? "credential" : name);
   }
   return headers;
 }
 
-/** The value is not in the error: it can be a credential. */
+/** Visible ASCII is what each header can have, and fetch can send. The value is not in the error: it can be a credential. */
 function checkedValue(value, what) {
   if (!(typeof value === "string" && /^[ -~]*$/.test(value))) throw new TypeError(`${what} must be text of printable ASCII characters`);
   return value;

@@ -29,8 +29,8 @@ export function headText({ method, target, time, nonce, body }: Head, algorithm?
 export function headSignature(head: Head, key: string, algorithm?: "md5" | "hmac-sha256"): Promise<string>;
 /** A response with a status of 400 or more. Decide by `code`, which never changes. CONTRACT 7. */
 export class Problem extends Error {
-    /** @param {ClientResponse} response @param {string} [signed] */
-    constructor(response: ClientResponse, signed?: string);
+    /** @param {ClientResponse} response @param {string} call @param {string} [signed] */
+    constructor(response: ClientResponse, call: string, signed?: string);
     /** @readonly */ readonly status: number;
     /** Empty if the body is no problem document of Signpost's form. @readonly @type {string} */ readonly code: string;
     /** @readonly @type {string | null} */ readonly title: string | null;

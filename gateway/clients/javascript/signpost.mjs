@@ -119,14 +119,14 @@ const isNode = Boolean(globalThis.process?.versions?.node);
 export class Problem extends Error {
   #response;
 
-  /** @param {ClientResponse} response @param {string} [signed] */
-  constructor(response, signed) {
+  /** @param {ClientResponse} response @param {string} call @param {string} [signed] */
+  constructor(response, call, signed) {
     const document = problemDocument(response);
     const text = (name) => (typeof document[name] === "string" ? document[name] : null);
     const code = text("code") ?? "";
     const said = [text("title"), text("hint") ?? text("detail")].filter(Boolean).join(" ");
     const requestId = text("request_id") ?? response.headers.get("X-Request-Id");
-    const lines = [`${response.status}${code && ` ${code}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`];
+    const lines = [`${response.status} ${code || `of ${call}`}${said && `: ${said}`}${requestId ? ` (request ${requestId})` : ""}`];
     const canonical = text("canonical");
     if (canonical !== null) lines.push(`the gateway signed: ${canonical}`, `this client signed: ${signed}`);
     super(lines.map(printable).join("\n"));
@@ -541,7 +541,7 @@ export class Client {
     }
     watch.end();
     this.#warn(call.version, response.headers);
-    return response.status < 400 ? response : new Problem(response, request.shown().slice(0, 2048));
+    return response.status < 400 ? response : new Problem(response, `${method} ${path}`, request.shown().slice(0, 2048));
   }
 
   /** The request with its signature, and what was signed as the gateway shows it: without key and secret values. CONTRACT 7. */
@@ -889,8 +889,8 @@ async function hmacSha256(key, bytes) {
 
 /** @returns {Promise<Crypto>} */
 async function webcrypto() {
-  // Node 18 has no global one.
-  return globalThis.crypto ?? (await import(/* webpackIgnore: true */ "node:crypto")).webcrypto;
+  // Node 18 has no global one. With the catch, bundlers for pages accept the import.
+  return globalThis.crypto ?? (await import(/* webpackIgnore: true */ "node:crypto").catch(() => /** @type {any} */ ({}))).webcrypto;
 }
 
 async function subtle() {

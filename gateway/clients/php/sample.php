@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // sample: begin
-require __DIR__ . "/Signpost.php";
+require __DIR__ . "/autoload.php";
 $key = trim(file_get_contents("data/app.key"));
 $client = new Signpost\Client(url: "http://127.0.0.1:8080", key: $key, app: "demo");
 $response = $client->call("POST", "/login", [["provider", "sandbox"]]);

@@ -1,4 +1,4 @@
-// Conformance of Signpost.cs: run-vectors sign FILE, run-vectors text FILE, run-vectors drive.
+// Conformance of the library: run-vectors sign FILE, run-vectors text FILE, run-vectors head FILE, run-vectors drive.
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
@@ -8,13 +8,18 @@ using System.Globalization;
 using System.IO;
 using System.Linq;
 using System.Net.Http;
+using System.Security.Cryptography;
+using System.Security.Cryptography.X509Certificates;
 using System.Text;
+using System.Threading;
+using System.Threading.Tasks;
+using Signpost;
 using Members = System.Collections.Generic.IReadOnlyDictionary<string, object>;
 
 internal static class RunVectors
 {
     private static readonly List<object> Warnings = new List<object>();
-    private static Signpost client;
+    private static SignpostClient client;
 
     private static int Main(string[] arguments)
     {
@@ -26,11 +31,14 @@ internal static class RunVectors
             case "text2":
                 RunText(arguments[1]);
                 return 0;
+            case "head2":
+                RunHead(arguments[1]);
+                return 0;
             case "drive1":
                 Drive();
                 return 0;
             default:
-                Console.Error.WriteLine("usage: run-vectors sign FILE | text FILE | drive");
+                Console.Error.WriteLine("usage: run-vectors sign FILE | text FILE | head FILE | drive");
                 return 1;
         }
     }
@@ -43,8 +51,8 @@ internal static class RunVectors
             var profile = Profile(members.Where(member => member.Key != "head" && member.Key != "cover"));
             var head = (Text(members, "head") ?? "\n").Split('\n');
             profile.Cover = members.ContainsKey("head") ? "request" : null;
-            var canonical = Signpost.Canonical(Text(one, "query"), Text(one, "body"), profile, head[0], head[1]);
-            var sign = Signpost.Signature(Text(one, "query"), Text(one, "body"), Text(one, "app_key"), profile, head[0], head[1]);
+            var canonical = SignpostSignature.Canonical(Text(one, "query"), Text(one, "body"), profile, head[0], head[1]);
+            var sign = SignpostSignature.Signature(Text(one, "query"), Text(one, "body"), Text(one, "app_key"), profile, head[0], head[1]);
             Write(new Dictionary<string, object> { { "canonical", canonical }, { "sign", sign } });
         }
     }
@@ -55,8 +63,28 @@ internal static class RunVectors
         {
             var time = long.Parse(Text(one, "time"), CultureInfo.InvariantCulture);
             var profile = Profile((Members)one["profile"]);
-            var text = Signpost.Sign(Pairs(one["pairs"]), Text(one, "app_key"), profile, Text(one, "method"), Text(one, "path"), time);
+            var text = SignpostSignature.Sign(Pairs(one["pairs"]), Text(one, "app_key"), profile, Text(one, "method"), Text(one, "path"), time);
             Write(new Dictionary<string, object> { { "text", text } });
+        }
+    }
+
+    private static void RunHead(string file)
+    {
+        foreach (var one in Cases(file))
+        {
+            var hash = Sha256(new MemoryStream(Encoding.UTF8.GetBytes(Text(one, "body"))));
+            var head = new[] { "method", "target", "time", "nonce" }.Select(name => Text(one, name)).ToArray();
+            var text = SignpostSignature.HeadText(head[0], head[1], head[2], head[3], hash, Text(one, "algorithm"));
+            var sign = SignpostSignature.Head(head[0], head[1], head[2], head[3], hash, Text(one, "app_key"), Text(one, "algorithm"));
+            Write(new Dictionary<string, object> { { "text", text }, { "sign", sign } });
+        }
+    }
+
+    private static string Sha256(Stream stream)
+    {
+        using (var hash = SHA256.Create())
+        {
+            return string.Concat(hash.ComputeHash(stream).Select(one => one.ToString("x2", CultureInfo.InvariantCulture)));
         }
     }
 
@@ -65,11 +93,11 @@ internal static class RunVectors
         var lines = new StreamReader(Console.OpenStandardInput(), new UTF8Encoding(false));
         for (var line = lines.ReadLine(); line != null; line = lines.ReadLine())
         {
-            var command = ((Members)new Signpost.Json(line).Document()).Single();
+            var command = ((Members)new Json(line).Document()).Single();
             var answer = new Dictionary<string, object>();
             try
             {
-                Run(command.Key, (Members)command.Value, answer);
+                RunAsync(command.Key, (Members)command.Value, answer).GetAwaiter().GetResult();
             }
             catch (SignpostProblem problem)
             {
@@ -77,11 +105,16 @@ internal static class RunVectors
                 {
                     { "status", problem.Status }, { "code", problem.Code }, { "title", problem.Title }, { "hint", problem.Hint },
                     { "canonical", problem.Canonical }, { "request_id", problem.RequestId }, { "message", problem.Message },
+                    { "body", problem.Response.Body }, { "headers", Headers(problem.Response) },
                 };
             }
             catch (HttpRequestException error)
             {
                 answer["transport"] = error.Message;
+            }
+            catch (OperationCanceledException)
+            {
+                answer["cancelled"] = true;
             }
             catch (ArgumentException error)
             {
@@ -93,8 +126,13 @@ internal static class RunVectors
         }
     }
 
-    private static void Run(string command, Members arguments, Dictionary<string, object> answer)
+    private static async Task RunAsync(string command, Members arguments, Dictionary<string, object> answer)
     {
+        var cancel = new CancellationTokenSource();
+        if (arguments.TryGetValue("cancel_after_ms", out object delay))
+        {
+            cancel.CancelAfter((int)(long)delay);
+        }
         switch (command)
         {
             case "new":
@@ -102,32 +140,137 @@ internal static class RunVectors
                 answer["ok"] = true;
                 break;
             case "call":
-                var repeatable = arguments.TryGetValue("repeatable", out var isRepeatable) ? (bool?)isRepeatable : null;
-                var response = client.Call(Text(arguments, "method"), Text(arguments, "path"), Pairs(arguments["pairs"]), repeatable);
-                answer["status"] = response.Status;
-                answer["body"] = response.Body;
+                Responded(answer, await client.CallAsync(Text(arguments, "method"), Text(arguments, "path"), Call(arguments), cancel.Token));
+                break;
+            case "mixed":
+                Mixed(arguments, answer);
+                break;
+            case "upload":
+                using (var file = File.OpenRead(Text(arguments, "file")))
+                {
+                    var upload = new SignpostCall { Upload = file, ContentType = Text(arguments, "content_type") };
+                    Responded(answer, await client.CallAsync(Text(arguments, "method"), Text(arguments, "path"), upload));
+                }
+                break;
+            case "download":
+                var download = new SignpostCall { AsStream = true, Limit = (long)arguments["limit"] };
+                using (var response = await client.CallAsync("GET", Text(arguments, "path"), download))
+                {
+                    answer["sha256"] = Sha256(response.Stream);
+                    answer["status"] = response.Status;
+                    answer["bytes"] = response.Stream.Position;
+                }
+                break;
+            case "events_stream":
+                var received = client.ServerSentEvents(Text(arguments, "path")).Select(one => new Dictionary<string, object>
+                {
+                    { "event", one.Event }, { "data", one.Data }, { "id", one.Id },
+                });
+                answer["events"] = received.Cast<object>().ToList();
                 break;
             case "login":
-                var login = client.Login(Show, Text(arguments, "provider"));
-                answer["login"] = new Dictionary<string, object>
-                {
-                    { "authorization", login.Authorization }, { "expires_in", login.ExpiresIn }, { "created", login.Created },
-                    { "account", login.Account },
-                };
+                LoggedIn(answer, await client.LoginAsync(Show, Text(arguments, "provider"), Duration(arguments, "timeout"), cancel.Token));
+                break;
+            case "login_url":
+                var begun = client.LoginUrl(Text(arguments, "return_to"), Text(arguments, "provider"));
+                answer["url"] = begun.Url;
+                answer["code_verifier"] = begun.CodeVerifier;
+                break;
+            case "exchange":
+                LoggedIn(answer, await client.ExchangeAsync(Text(arguments, "ticket"), Text(arguments, "code_verifier")));
+                break;
+            case "renew":
+                LoggedIn(answer, await client.RenewAsync());
                 break;
             case "user":
-                answer["user"] = client.User();
+                answer["user"] = (await client.UserAsync()).Members;
                 break;
             case "send_event":
-                answer["event"] = client.SendEvent(Text(arguments, "event"), Text(arguments, "data"), Text(arguments, "idempotency_key"));
+                answer["event"] = await client.SendEventAsync(Text(arguments, "event"), Text(arguments, "data"), Text(arguments, "idempotency_key"));
+                break;
+            case "events":
+                answer["events"] = (await client.EventsAsync((int)(long)Member(arguments, "limit", 20L))).Events.Cast<object>().ToList();
                 break;
             case "logout":
-                client.Logout();
+                await client.LogoutAsync();
+                client = client.WithCredential(null);
                 answer["ok"] = true;
                 break;
             default:
                 throw new NotSupportedException("no such command: " + command);
         }
+    }
+
+    private static void Responded(Dictionary<string, object> answer, SignpostResponse response)
+    {
+        answer["status"] = response.Status;
+        answer["body"] = response.Body;
+        answer["headers"] = Headers(response);
+    }
+
+    private static Members Headers(SignpostResponse response) =>
+        response.Headers.ToDictionary(header => header.Key.ToLowerInvariant(), header => (object)header.Value);
+
+    private static void LoggedIn(Dictionary<string, object> answer, SignpostLogin login)
+    {
+        client = client.WithCredential(login.Credential);
+        answer["login"] = new Dictionary<string, object>
+        {
+            { "authorization", login.Credential }, { "expires_in", login.ExpiresIn }, { "created", login.Created }, { "account", login.Account?.Members },
+        };
+    }
+
+    private static SignpostCall Call(Members arguments)
+    {
+        var body = Text(arguments, "body");
+        var headers = (Members)Member(arguments, "headers", null);
+        var call = new SignpostCall
+        {
+            Pairs = Pairs(Member(arguments, "pairs", new List<object>())),
+            Body = body == null ? null : Encoding.UTF8.GetBytes(body),
+            ContentType = Text(arguments, "content_type"),
+            Headers = headers?.ToDictionary(header => header.Key, header => (string)header.Value),
+            Credential = Text(arguments, "credential"),
+            Version = Text(arguments, "version"),
+            Language = Text(arguments, "language"),
+            Timeout = Duration(arguments, "timeout"),
+            IdempotencyKey = Text(arguments, "idempotency_key"),
+            Repeatable = (bool?)Member(arguments, "repeatable", null),
+        };
+        if (arguments.TryGetValue("json", out var json))
+        {
+            call.Json = json;
+        }
+        return call;
+    }
+
+    private static void Mixed(Members arguments, Dictionary<string, object> answer)
+    {
+        var credentials = ((List<object>)arguments["credentials"]).Cast<string>().ToArray();
+        var count = (int)((long)arguments["calls"] / (long)arguments["threads"]);
+        var mixed = 0;
+        var path = Text(arguments, "path");
+        var threads = Enumerable.Range(0, (int)(long)arguments["threads"]).Select(number => new Thread(() =>
+        {
+            for (var one = 0; one < count; one++)
+            {
+                var credential = credentials[(number + one) % credentials.Length];
+                try
+                {
+                    var body = client.Call("GET", path, new SignpostCall { Credential = credential }).Body;
+                    Interlocked.Add(ref mixed, body.Contains(credential) ? 0 : 1);
+                }
+                catch (Exception error)
+                {
+                    Console.Error.WriteLine(error);
+                    Interlocked.Increment(ref mixed);
+                }
+            }
+        })).ToList();
+        threads.ForEach(thread => thread.Start());
+        threads.ForEach(thread => thread.Join());
+        answer["mixed"] = mixed;
+        answer["calls"] = count * threads.Count;
     }
 
     private static void Show(string authorizeUrl, string userCode) =>
@@ -136,21 +279,38 @@ internal static class RunVectors
     private static void Connect(Members settings)
     {
         var offset = (long)Member(settings, "clock_offset_ms", 0L);
-        client = new Signpost(Text(settings, "url"), Text(settings, "key"))
+        var certificate = Text(settings, "client_cert_file");
+        client = new SignpostClient(Text(settings, "url"), Text(settings, "key"))
         {
             App = Text(settings, "app"),
             Prefix = Text(settings, "prefix") ?? "Acme",
             Version = Text(settings, "version"),
             Language = Text(settings, "language"),
-            Authorization = Text(settings, "authorization"),
             Profile = Profile((Members)Member(settings, "profile", new Dictionary<string, object>())),
             Retries = (int)(long)Member(settings, "retries", 3L),
-            MaxWait = TimeSpan.FromSeconds(Convert.ToDouble(Member(settings, "max_wait", 30L), CultureInfo.InvariantCulture)),
+            MaxWait = Duration(settings, "max_wait") ?? TimeSpan.FromSeconds(30),
             Clock = () => DateTimeOffset.UtcNow.ToUnixTimeMilliseconds() + offset,
+            Proxy = Text(settings, "proxy"),
+            CaFile = Text(settings, "ca_file"),
+            ClientCertificate = certificate == null ? null : ReadCertificate(certificate, Text(settings, "client_key_file")),
         };
+        client = client.WithCredential(Text(settings, "credential"));
         if (Text(settings, "warnings") != "default")
         {
             client.OnWarning = Text(settings, "warnings") == "off" ? (Action<string, string>)null : (name, value) => Warnings.Add(new List<object> { name, value });
+        }
+    }
+
+    /// <summary>Mono reads keys from PKCS #12 only.</summary>
+    private static X509Certificate2 ReadCertificate(string certificate, string key)
+    {
+        var arguments = $"pkcs12 -export -passout pass: -legacy -in \"{certificate}\" -inkey \"{key}\"";
+        var start = new System.Diagnostics.ProcessStartInfo("openssl", arguments) { RedirectStandardOutput = true, UseShellExecute = false };
+        using (var openssl = System.Diagnostics.Process.Start(start))
+        {
+            var bytes = new MemoryStream();
+            openssl.StandardOutput.BaseStream.CopyTo(bytes);
+            return new X509Certificate2(bytes.ToArray(), "");
         }
     }
 
@@ -166,7 +326,7 @@ internal static class RunVectors
             }
             // The compiler rejects an unknown member of an initializer.
             var property = typeof(SignpostProfile).GetProperty(CultureInfo.InvariantCulture.TextInfo.ToTitleCase(member.Key))
-                ?? throw new ArgumentException($"profile can have preset, values, layout, empty, leave_out, cover, algorithm, not {member.Key}");
+                ?? throw new ArgumentException($"profile can have preset, values, layout, empty, leave_out, cover, algorithm, carrier, not {member.Key}");
             property.SetValue(profile, member.Value);
         }
         return profile;
@@ -174,7 +334,7 @@ internal static class RunVectors
 
     private static IEnumerable<Members> Cases(string file)
     {
-        var document = (Members)new Signpost.Json(File.ReadAllText(file)).Document();
+        var document = (Members)new Json(File.ReadAllText(file)).Document();
         return ((List<object>)document["cases"]).Cast<Members>();
     }
 
@@ -182,56 +342,11 @@ internal static class RunVectors
 
     private static string Text(Members members, string name) => (string)Member(members, name, null);
 
-    private static List<KeyValuePair<string, string>> Pairs(object list) =>
-        ((List<object>)list).Cast<List<object>>().Select(pair => Signpost.Pair((string)pair[0], (string)pair[1])).ToList();
+    private static TimeSpan? Duration(Members members, string name) => members.TryGetValue(name, out var seconds)
+        ? TimeSpan.FromSeconds(Convert.ToDouble(seconds, CultureInfo.InvariantCulture)) : (TimeSpan?)null;
 
-    private static void Write(object answer)
-    {
-        var json = new StringBuilder();
-        Write(answer, json);
-        Console.WriteLine(json);
-    }
+    private static List<KeyValuePair<string, object>> Pairs(object list) =>
+        ((List<object>)list).Cast<List<object>>().Select(pair => SignpostClient.Pair((string)pair[0], pair[1])).ToList();
 
-    private static void Write(object value, StringBuilder json)
-    {
-        if (value is string text)
-        {
-            json.Append('"');
-            foreach (var one in text)
-            {
-                var isPlain = one >= ' ' && one <= '~' && one != '"' && one != '\\';
-                json.Append(isPlain ? one.ToString() : "\\u" + ((int)one).ToString("x4", CultureInfo.InvariantCulture));
-            }
-            json.Append('"');
-        }
-        else if (value is Members members)
-        {
-            WriteAll("{", members, "}", json, member =>
-            {
-                Write(member.Key, json);
-                json.Append(':');
-                Write(member.Value, json);
-            });
-        }
-        else if (value is List<object> list)
-        {
-            WriteAll("[", list, "]", json, one => Write(one, json));
-        }
-        else
-        {
-            json.Append(value is bool ? value.ToString().ToLowerInvariant() : Convert.ToString(value ?? "null", CultureInfo.InvariantCulture));
-        }
-    }
-
-    private static void WriteAll<T>(string open, IEnumerable<T> all, string close, StringBuilder json, Action<T> write)
-    {
-        var separator = open;
-        foreach (var one in all)
-        {
-            json.Append(separator);
-            write(one);
-            separator = ",";
-        }
-        json.Append(all.Any() ? "" : open).Append(close);
-    }
+    private static void Write(object answer) => Console.WriteLine(Json.Write(answer));
 }

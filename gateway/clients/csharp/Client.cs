@@ -164,7 +164,7 @@ namespace Signpost
         /// <summary>A certificate of the client's own, with its key.</summary>
         public X509Certificate2 ClientCertificate { get; set; }
 
-        /// <summary>Gets version_unknown, deprecated, sunset or clock, and a value: each once. By default standard error does; null: nothing.</summary>
+        /// <summary>Gets version_unknown, deprecated, sunset or clock_off, and a value: each once. By default standard error does; null: nothing.</summary>
         public Action<string, string> OnWarning { get; set; } = (name, value) =>
             Console.Error.WriteLine(Printable($"signpost: {name}: {value}{(name == "version_unknown" ? " served, not the version asked for" : "")}"));
 
@@ -212,7 +212,7 @@ namespace Signpost
             Check(isPath, "path must begin with /, be encoded, and have no query and no segment . or ..");
             var prepared = new Prepared(this, method, path, call ?? new SignpostCall());
             call = prepared.Call;
-            var isRepeatable = call.Repeatable ?? (call.IdempotencyKey != null || method == "GET" || method == "HEAD");
+            var isRepeatable = call.Repeatable ?? (call.IdempotencyKey != null || method != "POST" && method != "PATCH");
             var clock = Stopwatch.StartNew();
             var offset = Interlocked.Read(ref _shared.ClockOffset);
             var isCorrected = false;
@@ -265,7 +265,7 @@ namespace Signpost
             var headers = call.Headers?.ToDictionary(header => header.Key, header => header.Value) ?? new Dictionary<string, string>();
             headers["Accept"] = "text/event-stream";
             call.Headers = headers;
-            string name = null, id = null;
+            string name = null, id = "";
             var data = new List<string>();
             using (var response = Call("GET", path, call))
             using (var lines = new StreamReader(response.Stream, Encoding.UTF8))
@@ -311,7 +311,7 @@ namespace Signpost
             var checking = Copy(_credential, _store);
             checking.Timeout = TimeSpan.FromSeconds(CheckWaitSeconds + 10);
             var providers = provider == null ? new KeyValuePair<string, object>[0] : new[] { Pair("provider", provider) };
-            var begin = new SignpostCall { Pairs = providers, Timeout = timeout };
+            var begin = new SignpostCall { Pairs = providers, Credential = "", Timeout = timeout };
             var begun = (await CallAsync("POST", "/login", begin, cancellation).ConfigureAwait(false)).Object();
             var token = Text(begun, "token");
             var authorizeUrl = Text(begun, "authorize_url");
@@ -332,7 +332,7 @@ namespace Signpost
                 var start = clock.Elapsed;
                 var wait = (int)Math.Max(0, Math.Min(CheckWaitSeconds, (end - start).TotalSeconds - 1));
                 var pairs = new[] { Pair("token", token), Pair("wait", wait) };
-                var check = new SignpostCall { Pairs = pairs, Repeatable = true, Timeout = timeout - clock.Elapsed };
+                var check = new SignpostCall { Pairs = pairs, Credential = "", Repeatable = true, Timeout = timeout - clock.Elapsed };
                 var response = await checking.CallAsync("POST", "/check", check, cancellation).ConfigureAwait(false);
                 if (Text(response.Object(), "status") != "pending")
                 {
@@ -349,7 +349,7 @@ namespace Signpost
                 throw new HttpRequestException($"the login was not completed within {timeout}");
             }
             var tokens = new[] { Pair("token", token) };
-            var collect = new SignpostCall { Pairs = tokens, Repeatable = true, Timeout = timeout - clock.Elapsed };
+            var collect = new SignpostCall { Pairs = tokens, Credential = "", Repeatable = true, Timeout = timeout - clock.Elapsed };
             return Taken(await CallAsync("POST", "/user/login", collect, cancellation).ConfigureAwait(false));
         }
 
@@ -379,7 +379,7 @@ namespace Signpost
         public async Task<SignpostLogin> ExchangeAsync(string ticket, string codeVerifier = null, CancellationToken cancellation = default(CancellationToken))
         {
             var pairs = new[] { Pair("ticket", ticket), Pair("code_verifier", codeVerifier) };
-            var call = new SignpostCall { Pairs = pairs.Take(codeVerifier == null ? 1 : 2) };
+            var call = new SignpostCall { Pairs = pairs.Take(codeVerifier == null ? 1 : 2), Credential = "" };
             return Taken(await CallAsync("POST", "/user/login", call, cancellation).ConfigureAwait(false));
         }
 
@@ -586,7 +586,7 @@ namespace Signpost
             if (isTaken)
             {
                 Interlocked.Exchange(ref _shared.ClockOffset, offset);
-                Warn("clock", $"{(offset > 0 ? "behind" : "ahead")} by {(Math.Abs(offset) + 500) / 1000} s");
+                Warn("clock_off", $"{(Math.Abs(offset) + 500) / 1000} s {(offset > 0 ? "behind" : "ahead")}");
             }
         }
 

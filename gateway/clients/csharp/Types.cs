@@ -60,7 +60,7 @@ namespace Signpost
         /// <summary>Sent as Idempotency-Key. It makes the call repeatable.</summary>
         public string IdempotencyKey { get; set; }
 
-        /// <summary>Whether a repetition does no harm: by default that of a GET or HEAD does none.</summary>
+        /// <summary>Whether a repetition does no harm: by default those of GET, HEAD, PUT and DELETE do none.</summary>
         public bool? Repeatable { get; set; }
 
         /// <summary>Whether the response has a Stream in place of Bytes. Dispose the response then.</summary>
@@ -204,7 +204,7 @@ namespace Signpost
 
         public string Data { get; internal set; }
 
-        /// <summary>The last id, or null.</summary>
+        /// <summary>The last id, or "".</summary>
         public string Id { get; internal set; }
     }
 

@@ -108,7 +108,7 @@ signpost_client() {
 #   --header 'NAME: VALUE'    a header of your own; repeat it for others
 #   --json TEXT, --body TEXT, --file FILE, --content-type TYPE    another body: it needs carrier=headers or both
 #   --output FILE, --limit BYTES    where the response's body goes, and its largest size (16 MiB)
-#   --repeatable, --once    whether a repetition does no harm; by default that of a GET or HEAD does none
+#   --repeatable, --once    whether a repetition does no harm; by default those of GET, HEAD, PUT and DELETE do none
 #   --idempotency-key TEXT    sent as Idempotency-Key; makes the call repeatable
 #   --timeout SECONDS       of the whole call, with pauses
 #   --cancelled FUNCTION    is called every 50 ms, in a subshell, and stops the call by returning 0
@@ -131,8 +131,9 @@ signpost_call() {
         _signpost_warn
         if [[ -n $corrected_offset && $result -le 1 && $signpost_code != time_out_of_window ]]; then
             _signpost[clock_offset]=$corrected_offset
-            REPLY=$(((${corrected_offset#-} + 500) / 1000))
-            [[ $corrected_offset == -* ]] && _signpost_warn_once clock "ahead by $REPLY s" || _signpost_warn_once clock "behind by $REPLY s"
+            REPLY="$(((${corrected_offset#-} + 500) / 1000)) s behind"
+            [[ $corrected_offset != -* ]] || REPLY=${REPLY%behind}ahead
+            _signpost_warn_once clock_off "$REPLY"
         fi
         pause=${signpost_retry_after:+$((signpost_retry_after * 1000))}
         case $result:$signpost_code:$signpost_status in
@@ -431,7 +432,7 @@ _signpost_arguments() {
     done
     method=${1:-} path=${2:-}
     [[ $method =~ ^(GET|HEAD|POST|PUT|PATCH|DELETE)$ ]] || _signpost_fail 2 "method must be GET, HEAD, POST, PUT, PATCH or DELETE" || return
-    [[ $method != GET && $method != HEAD && -z ${call[idempotency_key]:-} ]] || call[repeatable]=${call[repeatable]:-yes}
+    [[ $method =~ ^(POST|PATCH)$ && -z ${call[idempotency_key]:-} ]] || call[repeatable]=${call[repeatable]:-yes}
     call[repeatable]=${call[repeatable]:-no}
     local pchars="^/([A-Za-z0-9._~!\$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*$" dots='/(\.|%2[Ee]){1,2}(/|$)'
     if [[ ! $path =~ $pchars || $path =~ $dots ]]; then

@@ -126,8 +126,8 @@ final class Client
      * $pairs are the query of GET, HEAD and DELETE and of a call with another body, otherwise the form. $json (any value) or $body (text, or a seekable
      * stream) need the profile's carrier "headers" or "both". $credential, $version and $language replace the client's; "" sends none. $timeout
      * is the deadline of the whole call in seconds, with pauses. $cancelled is asked during the call, and stops it by returning true.
-     * $idempotencyKey is sent as Idempotency-Key, and makes the call repeatable. $repeatable says that a repetition does no harm: by default a
-     * GET's and a HEAD's. $sink (a stream or a function) gets the body in pieces, of $limit bytes at most.
+     * $idempotencyKey is sent as Idempotency-Key, and makes the call repeatable. $repeatable says that a repetition does no harm: by default
+     * those of GET, HEAD, PUT and DELETE. $sink (a stream or a function) gets the body in pieces, of $limit bytes at most.
      * Throws Problem from status 400 on, TransportError if there is no usable response, Cancelled, \InvalidArgumentException if the call cannot be sent.
      * Repeats by CONTRACT 10 before that.
      */
@@ -159,7 +159,7 @@ final class Client
         $values = ["version" => $version, "language" => $language, "authorization" => $credential];
         $values = array_filter($values, "is_string") + ["authorization" => ($this->credential)()] + $this->values;
         $headers = $this->headers($headers, $values, $contentType ?? ($isForm ? "application/x-www-form-urlencoded" : null), $idempotencyKey);
-        $repeatable ??= $idempotencyKey !== null || $method === "GET" || $method === "HEAD";
+        $repeatable ??= $idempotencyKey !== null || in_array($method, ["GET", "HEAD", "PUT", "DELETE"], true);
         $isDelivered = false;
         $deliver = $sink === null ? null : static function (string $piece) use ($sink, &$isDelivered): void {
             $isDelivered = true;
@@ -205,7 +205,7 @@ final class Client
                 if ($corrected !== null && !$isOutside) {
                     // The corrected time was accepted.
                     $this->state->clockOffset = $corrected;
-                    $this->warnOnce("clock", ($corrected > 0 ? "behind" : "ahead") . " by " . round(abs($corrected) / 1000) . " s");
+                    $this->warnOnce("clock_off", round(abs($corrected) / 1000) . " s " . ($corrected > 0 ? "behind" : "ahead"));
                 }
                 if ($failure === null) {
                     return $response;
@@ -234,7 +234,7 @@ final class Client
     {
         $options = ["headers" => ["Accept" => "text/event-stream"] + ($options["headers"] ?? []), "sink" => \Fiber::suspend(...)] + $options;
         $fiber = new \Fiber(fn () => $this->call("GET", $path, $pairs, ...$options + ["limit" => PHP_INT_MAX]));
-        [$received, $event, $id] = [(string) $fiber->start(), ["event" => "", "data" => []], null];
+        [$received, $event, $id] = [(string) $fiber->start(), ["event" => "", "data" => []], ""];
         while (!$fiber->isTerminated()) {
             // A line break that may be half of one waits for its rest.
             while (preg_match('/\A(?:\xEF\xBB\xBF)?([^\r\n]*)(?:\r\n|\n|\r(?!\z))/', $received, $line)) {
@@ -267,7 +267,7 @@ final class Client
     {
         $deadline = $timeout === null ? INF : self::seconds() + $timeout;
         $left = static fn (): ?float => $deadline === INF ? null : max(0, $deadline - self::seconds());
-        $options = fn (): array => ["timeout" => $left(), "cancelled" => $cancelled];
+        $options = fn (): array => ["credential" => "", "timeout" => $left(), "cancelled" => $cancelled];
         $begun = $this->document("POST", "/login", $provider === null ? [] : [["provider", $provider]], ...$options());
         $token = self::member($begun, "token");
         $end = min($deadline, self::seconds() + self::duration($begun, "expires_in", 600, 3600));
@@ -307,7 +307,7 @@ final class Client
     public function exchange(#[\SensitiveParameter] string $ticket, #[\SensitiveParameter] ?string $codeVerifier = null): Login
     {
         $pairs = [["ticket", $ticket], ...($codeVerifier === null ? [] : [["code_verifier", $codeVerifier]])];
-        return $this->taken($this->document("POST", "/user/login", $pairs));
+        return $this->taken($this->document("POST", "/user/login", $pairs, credential: ""));
     }
 
     /** A new credential. The old one ends 60 s later; log in again when this fails with authorization_invalid. */

@@ -275,18 +275,23 @@ async fn a_client_that_leaves_in_any_phase_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn an_upload_ends_with_the_window_of_its_signature() {
+async fn an_upload_ends_with_its_time() {
     // Before, the smallest rate would have allowed a stranger hours: it had sent enough at once.
-    let setup = Setup::start("sign.window_seconds = 2").await;
-    let mut stalling = setup.connect(1).await;
-    let head = setup.head("/upload", b"", &["Content-Length: 4000000"]);
-    stalling
-        .send(&[&head[..], &vec![7; 3 * MIB]].concat())
-        .await;
-    setup.wait_for([64 * 1024, 3 * MIB]).await;
-    let response = stalling.response().await.unwrap();
-    assert_eq!(response.code().as_deref(), Some("request_timeout"));
-    setup.wait_for([0, 0]).await;
+    for (toml, length) in [
+        ("timeouts.body_seconds = 1", 100_000),
+        // What is remembered must be whole while its signature could come again.
+        ("sign.window_seconds = 2\nsign.replay = 'reject'", 4_000_000),
+    ] {
+        let setup = Setup::start(toml).await;
+        let mut stalling = setup.connect(1).await;
+        let length = format!("Content-Length: {length}");
+        let head = setup.head("/upload", b"", &[&length]);
+        stalling.send(&[&head[..], &vec![7; 90_000]].concat()).await;
+        setup.wait_for([64 * 1024, MIB]).await;
+        let response = stalling.response().await.unwrap();
+        assert_eq!(response.code().as_deref(), Some("request_timeout"));
+        setup.wait_for([0, 0]).await;
+    }
 }
 
 #[tokio::test]

@@ -95,22 +95,18 @@ impl RequestLimiter {
         self.limits.address.is_some() || !self.limits.paths_by_address.is_empty()
     }
 
-    /// Counts a request, signed or not, for its client's address, and for that address on its path. Others than GET and
-    /// POST do not count: they are rejected anyway.
+    /// Counts a request, signed or not, for its client's address, and for that address on its path.
     ///
     /// # Errors
     ///
     /// A limit is exceeded. Then none counts the request.
     pub(crate) fn count_address(
         &self,
-        method: &[u8],
+        method: Method,
         path: &str,
         client: IpAddr,
         now: Instant,
     ) -> Result<(), Rejection> {
-        let Some(method) = Method::from_bytes(method) else {
-            return Ok(());
-        };
         // The limit of all paths before the one of this path, as CONTRACT 7 lists them.
         if let Some(rate) = self.limits.address {
             let limit = RequestLimit::Address;
@@ -325,13 +321,12 @@ mod tests {
             now,
         );
         let (one, other) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let count = |client, method: &[u8], path: &str| {
+        let count = |client, method, path: &str| {
             served(|| limiter.count_address(method, path, client, now))
         };
-        assert_eq!(count(one, b"TRACE", "/a"), 9);
-        assert_eq!(count(one, b"GET", "/a"), 2);
-        assert_eq!(count(one, b"POST", "/b"), 2);
-        assert_eq!(count(other, b"GET", "/b"), 4);
+        assert_eq!(count(one, Method::Get, "/a"), 2);
+        assert_eq!(count(one, Method::Post, "/b"), 2);
+        assert_eq!(count(other, Method::Get, "/b"), 4);
     }
 
     #[test]

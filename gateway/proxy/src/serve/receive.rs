@@ -34,7 +34,7 @@ use crate::{
         verify::{HeaderSign, SignedBody, VerifiedRequest},
     },
     request::{
-        BodyLength, Head,
+        BodyLength, Head, Method,
         client::{BodyLimits, Client, PIECE},
         quotas::Quotas,
         rejection::Rejection,
@@ -243,7 +243,11 @@ fn check_limits_and_admit<'h>(
         let client = client_address(peer, head, &rules.trusted_proxies);
         policy.rate_limits.count_unsigned(client, Instant::now())?;
     }
-    if policy.rate_limits.counts_addresses() {
+    // A method that no version accepts is rejected anyway.
+    let accepted = Method::from_bytes(method).filter(|method| rules.methods.has(*method));
+    if let Some(method) = accepted
+        && policy.rate_limits.counts_addresses()
+    {
         let client = client_address(peer, head, &rules.trusted_proxies);
         let limits = &policy.rate_limits;
         limits.count_address(method, target.compared(), client, Instant::now())?;

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from . import _sign
 from ._http import TOKEN, Body, Cancellation, Connect, Headers, HttpTransport, Reply, Request, Transport, TransportError, printable
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 VERSION = "0.9.0"
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+# Of these arguments, None says something else than their absence.
+_NONE_COUNTS = ("json", "credential", "version", "language")
 _CONVENTION_HEADERS = ("app", "version", "language", "authorization")
 # RFC 9110 9.2.2: a repetition of these does no harm. The gateway repeats them, too.
 _IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE")
@@ -225,7 +227,7 @@ class Calls:
 
     async def _server_sent_events(self, path: str, pairs: Pairs = (), **options: Unpack[CallOptions]) -> Incoming[ServerSentEvent]:
         """Gets a ``text/event-stream``, and brings its events until it ends."""
-        sent: CallOptions = {**options, "headers": {"Accept": "text/event-stream", **options.get("headers", {})}}
+        sent: CallOptions = {**options, "headers": {"Accept": "text/event-stream", **(options.get("headers") or {})}}
         reply, _ = await self._exchange(self._prepare("GET", path, pairs, sent, is_streamed=True))
         return Incoming(reply, events_of(chunks_of(reply, None)))
 
@@ -240,7 +242,10 @@ class Calls:
         repeatable: bool | None = None,
         request_timeout: float | None = None,
     ) -> _Call:
-        chosen: BodyOptions = {**options}
+        for name in options:
+            if name not in BodyOptions.__annotations__:
+                raise TypeError(f"a call has no argument {name}")
+        chosen = cast(BodyOptions, {name: value for name, value in options.items() if value is not None or name in _NONE_COUNTS})
         if method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(_METHODS)}")
         if not _PATH.fullmatch(path) or _DOT_SEGMENT.search(path):
@@ -257,30 +262,38 @@ class Calls:
             request_timeout = self._timeout if timeout is None else math.inf
         if repeatable is None:
             repeatable = method in _IDEMPOTENT or "idempotency_key" in chosen
+        headers, is_repeatable = self._headers_of(chosen, version, body is not None), bool(chosen.get("repeatable", repeatable))
         return _Call(
-            method, path, flat, body, self._headers_of(chosen, version, body is not None), not is_by_pairs, version,
-            chosen.get("repeatable", repeatable), deadline, request_timeout, is_streamed, chosen.get("cancel"),
+            method, path, flat, body, headers, not is_by_pairs, version, is_repeatable, deadline, request_timeout, is_streamed,
+            chosen.get("cancel"),
         )
 
     def _headers_of(self, chosen: BodyOptions, version: str | None, has_body: bool) -> dict[str, str]:
         stored = self._credential if self._store is None or "credential" in chosen else self._store.load()
-        headers = {"accept": "application/json", "user-agent": f"signpost-python/{VERSION}"}
-        for name, value in chosen.get("headers", {}).items():
+        headers: dict[str, str | None] = {"accept": "application/json", "user-agent": f"signpost-python/{VERSION}"}
+        for name, value in (chosen.get("headers") or {}).items():
             if not TOKEN.fullmatch(name) or name.lower() in self._own_headers:
                 raise ValueError(f"headers: {name!r} is no name of a header, or the client sets it: use its settings and arguments")
             headers[name.lower()] = value
         own = {"app": self._app, "version": version, "language": chosen.get("language", self._language)}
         own["authorization"] = chosen.get("credential", stored)
         headers.update({self._header_names[role]: value for role, value in own.items() if value})
-        if "idempotency_key" in chosen:
-            headers["Idempotency-Key"] = chosen["idempotency_key"]
+        headers["Idempotency-Key"] = chosen.get("idempotency_key")
         if has_body:
             kind = "application/json" if "json" in chosen else "application/octet-stream"
             headers["Content-Type"] = chosen.get("content_type") or kind
-        return {name: _header(f"the header {name}", value) or "" for name, value in headers.items()}
+        return {name: value for name, value in headers.items() if value is not None and _header(f"the header {name}", value) is not None}
 
-    def _signed(self, call: _Call, moment: int) -> tuple[Request, str]:
+    def _signed(self, call: _Call, moment: int) -> tuple[Request, Callable[[], str]]:
         """The request, and what it signs as the gateway shows it: without key and secret values, at most 2 KiB. CONTRACT 7."""
+        def shown() -> str:
+            masked = _SECRET.sub(r"\1***", text).replace(_sign.encode(self._key), "***")
+            if not call.is_signed_in_headers:
+                return _sign.canonical("", masked, self._profile, call.method, call.path)[:2048]
+            end = "\n<APP_KEY>" if algorithm == "md5" else ""
+            target = f"{call.path}?{masked}" if query else call.path
+            return (_sign.head_text(call.method, target, moment, nonce, body.sha256) + end)[:2048]
+
         headers = Headers()
         for name, value in call.headers.items():
             headers[name] = value
@@ -293,20 +306,15 @@ class Calls:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         query = "" if is_form or not text else f"?{text}"
         body = call.body or Body(text.encode() if is_form else b"")
-        masked = _SECRET.sub(r"\1***", text).replace(_sign.encode(self._key), "***")
+        nonce, algorithm = secrets.token_hex(8), self._rules.head_algorithm(self._profile)
         if call.is_signed_in_headers:
-            nonce, algorithm = secrets.token_hex(8), self._rules.head_algorithm(self._profile)
             signed = _sign.head_text(call.method, call.path + query, moment, nonce, body.sha256)
             signature = _sign.head_signature(signed, self._key, algorithm)
             for name, value in _sign.signed_headers(self._prefix, moment, nonce, signature).items():
                 headers[name] = value
-            shown = signed.replace(query, f"?{masked}", 1) if query else signed
-            shown += "\n<APP_KEY>" if algorithm == "md5" else ""
-        else:
-            shown = _sign.canonical("", masked, self._profile, call.method, call.path)
         deadline = min(call.deadline, time.monotonic() + call.request_timeout)
         idle = self._timeout if call.is_streamed and call.deadline == math.inf else None
-        return Request(call.method, self._origin, call.path + query, headers, body, deadline, idle, call.cancel), shown[:2048]
+        return Request(call.method, self._origin, call.path + query, headers, body, deadline, idle, call.cancel), shown
 
     async def _exchange(self, call: _Call) -> tuple[Reply, bytes]:
         """Sends it, again where CONTRACT 10 says so. The body of a streamed response is still to come."""
@@ -320,7 +328,7 @@ class Calls:
                 request, shown = self._signed(call, self._shared.next_time(corrected_offset))
                 reply, body = await self._attempt(request, call.is_streamed)
                 self._warn(reply.headers, call.version)
-                problem = Problem(Response(reply.status, reply.headers, body), shown) if reply.status >= 400 else None
+                problem = Problem(Response(reply.status, reply.headers, body), shown()) if reply.status >= 400 else None
                 if problem is not None and problem.code == "time_out_of_window":
                     if corrected_offset is None and problem.server_time is not None:
                         corrected_offset = self._shared.corrected_offset(problem.server_time)
@@ -380,12 +388,10 @@ def _body_of(options: BodyOptions) -> Body | None:
         if "body" in options:
             raise ValueError("a call has json or body, not both")
         return Body(json.dumps(options["json"], ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
-    if "body" not in options:
-        return None
-    body = options["body"]
-    if not isinstance(body, (bytes, bytearray)) and not hasattr(body, "seek"):
+    body = options.get("body")
+    if body is not None and not isinstance(body, (bytes, bytearray)) and not hasattr(body, "seek"):
         raise TypeError("body must be bytes, or a file that can be read twice")
-    return Body(bytes(body) if isinstance(body, bytearray) else body)
+    return None if body is None else Body(bytes(body) if isinstance(body, bytearray) else body)
 
 
 def _header(name: str, value: str | None) -> str | None:

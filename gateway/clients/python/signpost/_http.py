@@ -48,7 +48,7 @@ class TransportError(OSError):
     # Whether the server closed a connection of the pool before it sent a byte of the response.
     is_stale = False
 
-    def __init__(self, message: str, sent: bool) -> None:
+    def __init__(self, message: str, sent: bool = True) -> None:
         super().__init__(printable(message))
         self.sent = sent
 
@@ -191,7 +191,11 @@ class SocketStream:
 
     async def read(self, deadline: float) -> bytes:
         self._socket.settimeout(remaining(deadline))
-        return self._socket.recv(_PIECE)
+        data = self._socket.recv(_PIECE)
+        if self._cancel is not None:
+            # Then this is not the server's end.
+            self._cancel.check()
+        return data
 
     async def write(self, data: bytes, deadline: float) -> None:
         self._socket.settimeout(remaining(deadline))
@@ -287,6 +291,8 @@ class HttpTransport:
             raise failure from error
 
     def error(self, request: Request, error: Exception, is_sent: bool) -> TransportError:
+        if request.cancel is not None:
+            request.cancel.check()
         path = request.target.partition("?")[0]
         return TransportError(f"{request.method} {path} at {self._address}: {str(error) or type(error).__name__}", is_sent)
 

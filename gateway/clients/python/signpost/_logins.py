@@ -88,7 +88,8 @@ class Logins(Calls):
 
         ``timeout`` is for the whole login. Raises the Problem of a login that failed, for example ``login_denied``.
         """
-        end = time.monotonic() + options.get("timeout", math.inf)
+        timeout = options.get("timeout")
+        end = math.inf if timeout is None else time.monotonic() + timeout
 
         async def ask(path: str, pairs: Pairs, longest: float = math.inf, **further: Any) -> dict[str, Any]:
             left = max(0.0, min(end - time.monotonic(), longest))

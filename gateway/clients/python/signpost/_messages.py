@@ -18,20 +18,21 @@ _MAX_PROBLEM_BYTES = 65_536
 
 
 class CallOptions(TypedDict, total=False):
-    """What belongs to one call. What is absent is as the client's setting."""
+    """What belongs to one call."""
 
+    # Default of these three: the client's setting. None: not sent.
     credential: str | None
-    headers: Mapping[str, str]
     version: str | None
     language: str | None
+    headers: Mapping[str, str] | None
     # Seconds for all of the call, with its repetitions and pauses.
-    timeout: float
+    timeout: float | None
     # For blocking clients. With asyncio, cancel the task.
-    cancel: Cancellation
+    cancel: Cancellation | None
     # Sent as the header Idempotency-Key. The call is then repeatable.
-    idempotency_key: str
-    # Whether a repetition does no harm. Default: that of GET, HEAD, PUT, DELETE.
-    repeatable: bool
+    idempotency_key: str | None
+    # Whether a repetition does no harm. Default: only of GET, HEAD, PUT, DELETE.
+    repeatable: bool | None
 
 
 class BodyOptions(CallOptions, total=False):
@@ -39,9 +40,9 @@ class BodyOptions(CallOptions, total=False):
 
     json: Any
     # Bytes, or a seekable file, from its position to its end.
-    body: bytes | BinaryIO
+    body: bytes | BinaryIO | None
     # Default: application/json, application/octet-stream.
-    content_type: str
+    content_type: str | None
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ class Calls:
         signature goes. Raises Problem from status 400 on, TransportError if there is no response, Cancelled, and ValueError or
         TypeError if the call cannot be sent. Repeats by CONTRACT 10 before it raises.
         """
-        reply, body = await self._exchange(self._prepare(method, path, pairs, options))
+        reply, body = await self._send(self._prepare(method, path, pairs, options))
         return Response(reply.status, reply.headers, body)
 
     async def _stream(
@@ -222,13 +222,13 @@ class Calls:
 
         ``timeout`` of the client is then for each wait, ``timeout`` of the call for all of it.
         """
-        reply, _ = await self._exchange(self._prepare(method, path, pairs, options, is_streamed=True))
+        reply, _ = await self._send(self._prepare(method, path, pairs, options, is_streamed=True))
         return Incoming(reply, chunks_of(reply, limit))
 
     async def _server_sent_events(self, path: str, pairs: Pairs = (), **options: Unpack[CallOptions]) -> Incoming[ServerSentEvent]:
         """Gets a ``text/event-stream``, and brings its events until it ends."""
         sent: CallOptions = {**options, "headers": {"Accept": "text/event-stream", **(options.get("headers") or {})}}
-        reply, _ = await self._exchange(self._prepare("GET", path, pairs, sent, is_streamed=True))
+        reply, _ = await self._send(self._prepare("GET", path, pairs, sent, is_streamed=True))
         return Incoming(reply, events_of(chunks_of(reply, None)))
 
     def _prepare(
@@ -316,7 +316,7 @@ class Calls:
         idle = self._timeout if call.is_streamed and call.deadline == math.inf else None
         return Request(call.method, self._origin, call.path + query, headers, body, deadline, idle, call.cancel), shown
 
-    async def _exchange(self, call: _Call) -> tuple[Reply, bytes]:
+    async def _send(self, call: _Call) -> tuple[Reply, bytes]:
         """Sends it, again where CONTRACT 10 says so. The body of a streamed response is still to come."""
         repetitions, corrected_offset, was_stale = 0, None, False
         while True:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ._logins import Logins
 from ._http import Cancellation, T, connect_socket, run
+from ._logins import Logins
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec, Self
@@ -23,6 +23,8 @@ def _blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> 
     def blocking(client: Client, /, *arguments: P.args, **options: P.kwargs) -> T:
         return run(method(client, *arguments, **options))
 
+    blocking.__name__ = method.__name__.lstrip("_")
+    blocking.__qualname__ = f"Client.{blocking.__name__}"
     return blocking
 
 
@@ -34,7 +36,7 @@ class Client(Logins):
     stream = _blocking(Logins._stream)
     server_sent_events = _blocking(Logins._server_sent_events)
     login = _blocking(Logins._login)
-    exchange = _blocking(Logins._exchange_ticket)
+    exchange = _blocking(Logins._exchange)
     renew = _blocking(Logins._renew)
     logout = _blocking(Logins._logout)
     user = _blocking(Logins._user)

@@ -132,7 +132,7 @@ class Logins(Calls):
         text = _sign.sign(pairs, self._key, self._profile, "GET", "/login", self._shared.next_time())
         return LoginUrl(f"{self._origin}/login?{text}", verifier)
 
-    async def _exchange_ticket(self, ticket: str, code_verifier: str | None = None, **options: Unpack[CallOptions]) -> Login:
+    async def _exchange(self, ticket: str, code_verifier: str | None = None, **options: Unpack[CallOptions]) -> Login:
         """Exchanges the ticket with which the browser came back: it lives 60 s, and serves once."""
         pairs = _present(ticket=ticket, code_verifier=code_verifier)
         return self._logged_in(await self._object("POST", "/user/login", pairs, options))
@@ -168,7 +168,7 @@ class Logins(Calls):
         return Login(credential, expires_in, document.get("account"), document.get("created") is True)
 
     async def _object(self, method: str, path: str, pairs: Pairs, options: CallOptions, **further: Any) -> dict[str, Any]:
-        reply, body = await self._exchange(self._prepare(method, path, pairs, options, **further))
+        reply, body = await self._send(self._prepare(method, path, pairs, options, **further))
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):

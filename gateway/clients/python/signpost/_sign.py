@@ -97,7 +97,7 @@ def head_signature(text: str, key: str, algorithm: str = "hmac-sha256") -> str:
     """The signature of ``head_text``, in hex."""
     key_bytes = key_as_bytes(key)
     if algorithm == "hmac-sha256":
-        return hmac.new(key_bytes, _utf8(text, "text"), "sha256").hexdigest()
+        return hmac.new(key_bytes, _utf8(text, "text"), hashlib.sha256).hexdigest()
     return hashlib.md5(_utf8(text, "text") + b"\n" + key_bytes, usedforsecurity=False).hexdigest()
 
 
@@ -121,7 +121,7 @@ def signed_headers(prefix: str, time: int, nonce: str, sign: str) -> dict[str, s
     return {f"{prefix}-X-Time": str(time), f"{prefix}-X-Nonce": nonce, f"{prefix}-X-Sign": sign}
 
 
-class Rules(NamedTuple):
+class _Rules(NamedTuple):
     """A sign profile, complete."""
 
     values: str = "wire"
@@ -137,7 +137,7 @@ class Rules(NamedTuple):
         return "hmac-sha256" if self.carrier == "both" else profile.get("algorithm", "hmac-sha256")
 
 
-def rules_of(profile: Profile | None) -> Rules:
+def rules_of(profile: Profile | None) -> _Rules:
     members: dict[str, Any] = dict(profile or {})
     for name, value in members.items():
         if name == "leave_out":
@@ -149,10 +149,10 @@ def rules_of(profile: Profile | None) -> Rules:
         elif value not in _ALLOWED[name]:
             raise ValueError(f"profile: {name} must be one of {', '.join(_ALLOWED[name])}")
     preset = _PRESETS[members.pop("preset", "plain")]
-    return Rules(**{**preset, **members})
+    return _Rules(**{**preset, **members})
 
 
-def _canonical(query: Wire, form: Wire, key: bytes, rules: Rules, method: str, path: str) -> bytes:
+def _canonical(query: Wire, form: Wire, key: bytes, rules: _Rules, method: str, path: str) -> bytes:
     if rules.cover == "request" and not (method and path):
         raise ValueError("the profile covers the request: method and path are needed")
     signed = []

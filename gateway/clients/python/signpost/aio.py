@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ._logins import Logins
 from ._http import Cancellation, T
+from ._logins import Logins
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -116,7 +116,7 @@ class AsyncClient(Logins):
     stream = Logins._stream
     server_sent_events = Logins._server_sent_events
     login = Logins._login
-    exchange = Logins._exchange_ticket
+    exchange = Logins._exchange
     renew = Logins._renew
     logout = Logins._logout
     user = Logins._user

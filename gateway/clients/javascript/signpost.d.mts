@@ -1,4 +1,4 @@
-/** Encodes a name or a value by RFC 3986. Throws TypeError if it is no text, or half of a surrogate pair is in it. @param {string} text */
+/** Encodes a name or a value by RFC 3986. Throws TypeError for half of a surrogate pair. @param {string} text */
 export function encode(text: string): string;
 /**
  * The canonical string of pairs as they are sent, with `<APP_KEY>` in the key's place. CONTRACT 3.
@@ -24,9 +24,9 @@ export function sign(pairs: Pairs, key: string, profile?: Profile | null, method
  * @typedef {{ method: string, target: string, time: string, nonce?: string, body?: string | Uint8Array | Blob }} Head
  */
 /** The text of a signature in headers, with `<APP_KEY>` in the key's place. @param {Head} head @param {"md5" | "hmac-sha256"} [algorithm] */
-export function headText({ method, target, time, nonce, body }: Head, algorithm?: "md5" | "hmac-sha256"): Promise<string>;
+export function headText({ method, target, time, nonce, body }: Head, algorithm?: "md5" | "hmac-sha256"): Promise<any>;
 /** A signature in headers, in lower-case hex. @param {Head} head @param {string} key @param {"md5" | "hmac-sha256"} [algorithm] */
-export function headSignature(head: Head, key: string, algorithm?: "md5" | "hmac-sha256"): Promise<string>;
+export function headSignature({ method, target, time, nonce, body }: Head, key: string, algorithm?: "md5" | "hmac-sha256"): Promise<string>;
 /** A response with a status of 400 or more. Decide by `code`, which never changes. CONTRACT 7. */
 export class Problem extends Error {
     /** @param {ClientResponse} response @param {string} call @param {string} [signed] */
@@ -134,9 +134,15 @@ export class Client {
         url: string;
         codeVerifier: string;
     }>;
-    /** Ends a redirect login: the ticket serves once. @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>} */
+    /**
+     * Ends a redirect login: the ticket serves once.
+     * @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>}
+     */
     exchange(ticket: string, codeVerifier?: string | null, options?: CallOptions): Promise<LoginResult>;
-    /** A new credential; the old one ends a minute later. @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>} */
+    /**
+     * A new credential. The old one ends a minute later.
+     * @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>}
+     */
     renew(options?: CallOptions): Promise<{
         authorization: string;
         expires_in: number;
@@ -150,7 +156,10 @@ export class Client {
      * @param {string} event @param {string | null} [data] @param {CallOptions} [options] @returns {Promise<StoredEvent>}
      */
     sendEvent(event: string, data?: string | null, { idempotencyKey, ...options }?: CallOptions): Promise<StoredEvent>;
-    /** A page of the account's events, newest first; since v2. @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>} */
+    /**
+     * A page of the account's events, newest first; since v2.
+     * @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>}
+     */
     events({ limit, before, ...options }?: CallOptions & {
         limit?: number;
         before?: string | null;
@@ -172,7 +181,7 @@ export type Head = {
  */
 export type PairValue = string | number | bigint | boolean;
 /**
- * A list, a `Map` or `URLSearchParams`; a list of values repeats the name.
+ * A list, a `Map` or `URLSearchParams`. A list of values repeats the name.
  */
 export type Pairs = Iterable<readonly [name: string, value: PairValue | readonly PairValue[]]>;
 /**
@@ -311,7 +320,7 @@ export type CallOptions = {
     /**
      * Further headers.
      */
-    headers?: Record<string, string> | undefined;
+    headers?: Record<string, string> | Headers | undefined;
     /**
      * The user's credential.
      */

@@ -1,11 +1,15 @@
-// Signpost's client for Node.js 18.17 or later, and browsers: signs a request by the gateway's rules, sends the very text that it signed, and logs users in.
-// In Node it needs node.mjs beside it, in a browser nothing else. signpost.d.mts is generated from this file. CONTRACT is gateway/protocol/CONTRACT.md.
+// Signpost's client for Node.js 18.17 or later, and browsers: signs a request by the gateway's rules, sends the very text that it
+// signed, and logs users in. In Node it needs node.mjs beside it, in a browser nothing else. `package-test --types` generates
+// signpost.d.mts from this file. CONTRACT is gateway/protocol/CONTRACT.md.
 //
 // Copyright the Signpost authors
 // SPDX-License-Identifier: Apache-2.0
 
 /** @typedef {string | number | bigint | boolean} PairValue A number must be one that has a plain decimal text. */
-/** @typedef {Iterable<readonly [name: string, value: PairValue | readonly PairValue[]]>} Pairs A list, a `Map` or `URLSearchParams`; a list of values repeats the name. */
+/**
+ * A list, a `Map` or `URLSearchParams`. A list of values repeats the name.
+ * @typedef {Iterable<readonly [name: string, value: PairValue | readonly PairValue[]]>} Pairs
+ */
 /**
  * A sign profile. What it lacks is as in the preset. CONTRACT 3.
  * @typedef {object} Profile
@@ -60,7 +64,7 @@
  * @property {string | Uint8Array | ArrayBuffer | Blob} [body] The body, of the type `contentType`.
  * @property {string} [file] Node only: a file whose content is the body. It is read twice: to sign, and to send.
  * @property {string} [contentType] By default `application/json` of `json`, otherwise `application/octet-stream`.
- * @property {Record<string, string>} [headers] Further headers.
+ * @property {Record<string, string> | Headers} [headers] Further headers.
  * @property {string | null} [credential] The user's credential.
  * @property {string | null} [version]
  * @property {string | null} [language]
@@ -69,9 +73,15 @@
  * @property {string | null} [idempotencyKey] Header `Idempotency-Key`: the call is then repeatable.
  * @property {boolean} [repeatable] A repetition does no harm: by default true for all methods but POST and PATCH.
  */
-/** @typedef {CallOptions & { limit?: number }} StreamOptions `limit`: maximum of bytes. `timeout` counts until the head, then anew for each part. */
+/**
+ * `limit`: maximum of bytes. `timeout` counts until the head, then anew for each part.
+ * @typedef {CallOptions & { limit?: number }} StreamOptions
+ */
 /** @typedef {CallOptions & { provider?: string | null, prompt?: string | null, loginHint?: string | null }} LoginOptions */
-/** @typedef {{ username: string, display_name?: string, type?: string, provider?: string, created_at: number }} Account `type` is of v1, `provider` of v2. */
+/**
+ * `type` is of v1, `provider` of v2.
+ * @typedef {{ username: string, display_name?: string, type?: string, provider?: string, created_at: number }} Account
+ */
 /** @typedef {{ authorization: string, expires_in: number, created: boolean, account: Account }} LoginResult `expires_in`: seconds. */
 /** @typedef {{ id: number, event: string, received_at: number, data?: string }} StoredEvent `received_at`: milliseconds since 1970. */
 /** @typedef {{ events: StoredEvent[], next?: string }} EventPage `next`: `before` of the next page. */
@@ -242,7 +252,7 @@ export class StreamedResponse {
   }
 }
 
-/** Encodes a name or a value by RFC 3986. Throws TypeError if it is no text, or half of a surrogate pair is in it. @param {string} text */
+/** Encodes a name or a value by RFC 3986. Throws TypeError for half of a surrogate pair. @param {string} text */
 export function encode(text) {
   const encoded = encodeURIComponent(checkedText(text, "a name or a value"));
   return encoded.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -291,14 +301,13 @@ export async function sign(pairs, key, profile, method, path, time = Date.now())
 
 /** The text of a signature in headers, with `<APP_KEY>` in the key's place. @param {Head} head @param {"md5" | "hmac-sha256"} [algorithm] */
 export async function headText({ method, target, time, nonce = "", body = "" }, algorithm = "hmac-sha256") {
-  const lines = [method, target, time, nonce, await sha256(bodyBytes(body))];
-  return [...lines, ...(algorithm === "md5" ? ["<APP_KEY>"] : [])].join("\n");
+  return headLines([method, target, time, nonce, await sha256(bodyBytes(body))], "<APP_KEY>", algorithm);
 }
 
 /** A signature in headers, in lower-case hex. @param {Head} head @param {string} key @param {"md5" | "hmac-sha256"} [algorithm] */
-export async function headSignature(head, key, algorithm = "hmac-sha256") {
-  const text = await headText(head);
-  return digest(algorithm === "md5" ? `${text}\n${checkedKey(key)}` : text, checkedKey(key), algorithm);
+export async function headSignature({ method, target, time, nonce = "", body = "" }, key, algorithm = "hmac-sha256") {
+  const lines = [method, target, time, nonce, await sha256(bodyBytes(body))];
+  return digest(headLines(lines, checkedKey(key), algorithm), key, algorithm);
 }
 
 /** Calls a gateway. One client serves many users: `withCredential` makes each of them a light copy. */
@@ -362,7 +371,7 @@ export class Client {
     const ask = (path, pairs, repeatable, most = this.#shared.timeout) => {
       const left = (deadline - performance.now()) / 1000;
       if (left <= 0) throw new TransportError(`the login was not completed within ${timeout} s`);
-      return this.#object("POST", path, pairs, { ...options, repeatable, timeout: Math.min(left, most) });
+      return this.#object("POST", path, pairs, { credential: null, ...options, repeatable, timeout: Math.min(left, most) });
     };
     const begun = await ask("/login", presentPairs({ provider, prompt, login_hint: loginHint }), false);
     const token = member(begun, "token");
@@ -396,12 +405,19 @@ export class Client {
     return { url: `${origin}/login?${query}`, codeVerifier };
   }
 
-  /** Ends a redirect login: the ticket serves once. @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>} */
+  /**
+   * Ends a redirect login: the ticket serves once.
+   * @param {string} ticket @param {string | null} [codeVerifier] @param {CallOptions} [options] @returns {Promise<LoginResult>}
+   */
   async exchange(ticket, codeVerifier, options) {
-    return this.#loggedIn(await this.#object("POST", "/user/login", presentPairs({ ticket, code_verifier: codeVerifier }), options));
+    const pairs = presentPairs({ ticket, code_verifier: codeVerifier });
+    return this.#loggedIn(await this.#object("POST", "/user/login", pairs, { credential: null, ...options }));
   }
 
-  /** A new credential; the old one ends a minute later. @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>} */
+  /**
+   * A new credential. The old one ends a minute later.
+   * @param {CallOptions} [options] @returns {Promise<{ authorization: string, expires_in: number }>}
+   */
   async renew(options) {
     return this.#loggedIn(await this.#object("POST", "/user/renew", [], { repeatable: true, ...options }));
   }
@@ -426,7 +442,10 @@ export class Client {
     return this.#object("POST", "/event/send", pairs, { repeatable: idempotencyKey != null, ...options });
   }
 
-  /** A page of the account's events, newest first; since v2. @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>} */
+  /**
+   * A page of the account's events, newest first; since v2.
+   * @param {CallOptions & { limit?: number, before?: string | null }} [options] @returns {Promise<EventPage>}
+   */
   events({ limit, before, ...options } = {}) {
     return this.#object("GET", "/events", presentPairs({ limit, before }), options);
   }
@@ -454,28 +473,30 @@ export class Client {
     const { timeout = shared.timeout, signal, idempotencyKey, repeatable, ...unknown } = others;
     for (const name of Object.keys(unknown)) throw new TypeError(`a call has no option ${name}`);
     if (!METHODS.includes(method)) throw new TypeError(`method must be one of ${METHODS.join(", ")}`);
-    const start = performance.now();
-    const call = { method, path: checkedPath(path), list: checkedPairs(given), signal, timeout: checkedTimeout(timeout), end: start + 1000 * timeout };
-    const bodies = [json, body, file].filter((value) => value != null || (value === null && value === json)).length;
+    const end = performance.now() + 1000 * checkedTimeout(timeout);
+    const call = { method, path: checkedPath(path), list: checkedPairs(given), signal, timeout, end };
+    const bodies = [json !== undefined, body != null, file != null].filter(Boolean).length;
     const { carrier } = shared.rules;
     if (bodies > 1) throw new TypeError("json, body and file exclude each other");
     if (bodies && (method === "GET" || method === "HEAD")) throw new TypeError(`${method} has no body`);
-    if (bodies && carrier === "parameters") throw new TypeError('a body is signed in headers: set the profile\'s carrier to "headers" or "both"');
+    if (bodies && carrier === "parameters") throw new TypeError('a body is signed in headers: set carrier of the profile to "headers" or "both"');
     if (contentType != null && !bodies) throw new TypeError("contentType needs a body");
-    const isQuery = bodies > 0 || ["GET", "HEAD", "DELETE"].includes(method);
-    const inParameters = carrier === "both" && !bodies && call.list.length > 0 && (method === "GET" || method === "POST");
-    const values = { ...shared.values, ...present({ version, language }) };
-    values.authorization = credential === undefined ? await this.#store.load() : credential;
-    const further = Object.entries(present({ ...headers, "Idempotency-Key": idempotencyKey })).map(([name, value]) => checkedHeader(name, value, shared));
-    const content = bodies ? await contentOf({ json, body, file }) : undefined;
+    const values = { ...shared.values, authorization: credential === undefined ? await this.#store.load() : credential };
+    if (version !== undefined) values.version = version;
+    if (language !== undefined) values.language = language;
+    const sent = conventionHeaders(values, shared.names);
+    const further = headers instanceof Headers ? Object.fromEntries(headers) : headers;
+    for (const [name, value] of Object.entries(present({ "Idempotency-Key": idempotencyKey, ...further }))) addHeader(sent, name, value, shared.names);
     const type = contentType ?? (json === undefined ? "application/octet-stream" : "application/json");
+    if (bodies) sent["Content-Type"] = checkedValue(type, "contentType");
+    const signsPairs = !bodies && call.list.length > 0 && (method === "GET" || method === "POST");
     return {
       ...call,
-      isQuery,
-      content,
-      inHeaders: carrier === "headers" || (carrier === "both" && !inParameters),
+      headers: sent,
       version: values.version,
-      headers: Object.assign(conventionHeaders(values, shared.names), Object.fromEntries(further), bodies ? { "Content-Type": checkedValue(type, "contentType") } : {}),
+      content: bodies ? await contentOf({ json, body, file }) : undefined,
+      isQuery: bodies > 0 || ["GET", "HEAD", "DELETE"].includes(method),
+      inHeaders: carrier === "headers" || (carrier === "both" && !signsPairs),
       repeatable: repeatable ?? (idempotencyKey != null || (method !== "POST" && method !== "PATCH")),
     };
   }
@@ -523,25 +544,26 @@ export class Client {
       let reason = message || code || "no connection, or CORS forbids it";
       if (watch.signal.aborted) reason = `no response within ${Math.round(1000 * call.timeout) / 1000} s`;
       if (error instanceof TransportError) reason = error.message;
-      return Object.defineProperty(new TransportError(`${method} ${path} at ${shared.origin}: ${reason}`, isConnected), "isStale", { value: isStale });
+      const failure = new TransportError(`${method} ${path} at ${shared.origin}: ${reason}`, isConnected);
+      return Object.defineProperty(failure, "isStale", { value: isStale });
     };
     let response;
     try {
       watch.start(call.end - performance.now());
-      const received = await send(shared.origin + request.target, init);
-      if (limit !== undefined && received.status < 400) {
-        watch.pause();
-        this.#warn(call.version, received.headers);
-        return new StreamedResponse(received.status, received.headers, watchedParts(received.body, watch, call, failed), watch.cancel);
-      }
-      response = new ClientResponse(received.status, received.headers, await wholeBody(received.body));
+      const { status, headers, body } = await send(shared.origin + request.target, init);
+      const isStream = limit !== undefined && status < 400;
+      if (isStream) watch.pause();
+      response = isStream
+        ? new StreamedResponse(status, headers, watchedParts(body, watch, call, failed), watch.cancel)
+        : new ClientResponse(status, headers, await wholeBody(body));
+      if (!isStream) watch.end();
     } catch (error) {
       watch.end();
       return failed(error);
     }
-    watch.end();
     this.#warn(call.version, response.headers);
-    return response.status < 400 ? response : new Problem(response, `${method} ${path}`, request.shown().slice(0, 2048));
+    if (response.status < 400) return response;
+    return new Problem(/** @type {ClientResponse} */ (response), `${method} ${path}`, request.shown().slice(0, 2048));
   }
 
   /** The request with its signature, and what was signed as the gateway shows it: without key and secret values. CONTRACT 7. */
@@ -558,7 +580,7 @@ export class Client {
     const nonce = hex((await webcrypto()).getRandomValues(new Uint8Array(16)));
     const hash = content?.hash ?? (await sha256(utf8.encode(body ?? "")));
     const algorithm = rules.carrier === "headers" ? rules.algorithm : "hmac-sha256";
-    const lines = (sent, last) => [method, sent, time, nonce, hash, ...(algorithm === "md5" ? [last] : [])].join("\n");
+    const lines = (sent, last) => headLines([method, sent, time, nonce, hash], last, algorithm);
     const shown = () => lines(isQuery && text ? `${path}?${mask(text)}` : path, "<APP_KEY>");
     const signed = { [names.time]: time, [names.nonce]: nonce, [names.sign]: await digest(lines(target, key), key, algorithm) };
     return { target, headers: Object.assign(headers, signed), body, shown };
@@ -706,12 +728,13 @@ function checkedValue(value, what) {
   return value;
 }
 
-function checkedHeader(name, value, { names }) {
+function addHeader(headers, name, value, names) {
   if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) throw new TypeError("headers: a name is no name of a header");
   const own = [...OWN_HEADERS, ...Object.values(names).map((own) => own.toLowerCase())];
   if (own.includes(name.toLowerCase())) throw new TypeError(`headers: the client itself sets ${name}`);
-  // In the letter case of the client's own, which it replaces.
-  return [{ accept: "Accept", "user-agent": "User-Agent" }[name.toLowerCase()] ?? name, checkedValue(value, `header ${name}`)];
+  // In the letter case of the client's own header, which it replaces.
+  const same = Object.keys(headers).find((known) => known.toLowerCase() === name.toLowerCase()) ?? name;
+  headers[same] = checkedValue(value, `header ${name}`);
 }
 
 /** The bytes of a body with their hash. */
@@ -736,6 +759,11 @@ async function sha256(data) {
   if (isNode && data instanceof Blob) return (await nodeModule()).sha256(data.stream());
   const hash = await (await subtle()).digest("SHA-256", data instanceof Blob ? await data.arrayBuffer() : data);
   return hex(new Uint8Array(hash));
+}
+
+/** What a signature in headers signs. The key of HMAC is not in it. */
+function headLines(lines, key, algorithm) {
+  return (algorithm === "md5" ? [...lines, key] : lines).join("\n");
 }
 
 async function digest(text, key, algorithm) {

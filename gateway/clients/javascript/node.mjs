@@ -34,7 +34,7 @@ export function transport(origin, { connectTimeout = 5, proxy, caFile, clientCer
     const length = typeof body === "string" ? Buffer.byteLength(body) : (body?.size ?? body?.length);
     const framed = length === undefined ? headers : { ...headers, "Content-Length": length };
     const toProxy = forwards ? { path: address, headers: { ...framed, Host: gateway.host, ...authorizationOf(via) } } : {};
-    const sent = request(forwards ? via : new URL(address), { method, headers: framed, signal, agent, ...toProxy });
+    const sent = request(forwards ? via.origin : address, { method, headers: framed, signal, agent, ...toProxy });
     return exchange(sent, body, connectMs);
   };
 }
@@ -103,7 +103,7 @@ class Tunnel extends https.Agent {
     const authority = `${options.host.includes(":") ? `[${options.host}]` : options.host}:${options.port}`;
     const headers = { Host: authority, ...authorizationOf(this.#proxy) };
     const { request: begin } = this.#proxy.protocol === "https:" ? https : http;
-    const request = begin(this.#proxy, { method: "CONNECT", path: authority, headers, agent: false, timeout: this.#connectMs });
+    const request = begin(this.#proxy.origin, { method: "CONNECT", path: authority, headers, agent: false, timeout: this.#connectMs });
     request.on("connect", (response, socket) => {
       if (response.statusCode === 200) return callback(null, super.createConnection({ ...options, socket }));
       socket.destroy();
@@ -138,6 +138,7 @@ function isExempt({ hostname, port, protocol }, list) {
   });
 }
 
+/** The proxy's address itself, with a user in it, would make Node send an Authorization to the gateway. */
 function authorizationOf({ username, password }) {
   const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return username ? { "Proxy-Authorization": `Basic ${Buffer.from(user).toString("base64")}` } : {};

@@ -149,8 +149,9 @@ export class Problem extends Error {
     /** Of `sign_mismatch` only: the text that the gateway signed. @readonly @type {string | null} */ this.canonical = canonical;
     /** @readonly @type {string | null} */ this.requestId = requestId;
     /** Seconds. @readonly @type {number | null} */ this.retryAfter = retryAfterOf(response.headers);
-    const serverTime = document.server_time;
-    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */ this.serverTime = Number.isSafeInteger(serverTime) && serverTime >= 0 ? serverTime : null;
+    const time = document.server_time;
+    const serverTime = Number.isSafeInteger(time) && time >= 0 ? time : null;
+    /** Of `time_out_of_window` only: milliseconds since 1970. @readonly @type {number | null} */ this.serverTime = serverTime;
     this.#response = new ClientResponse(response.status, response.headers, response.bytes.slice(0, MAX_PROBLEM_BYTES));
   }
 
@@ -240,10 +241,12 @@ export class StreamedResponse {
       if (rest.length + length > MAX_RESPONSE_BYTES) throw new TransportError("an event has more than 16 MiB");
       for (const line of lines) {
         const [, field, value] = /^([^:]*):? ?(.*)$/su.exec(line) ?? [];
-        length += line.length;
-        if (field === "data") data.push(value);
-        else if (field === "event") event = value;
-        else if (field === "id" && !value.includes("\0")) id = value;
+        if (field === "data") {
+          data.push(value);
+          length += line.length;
+        }
+        if (field === "event") event = value;
+        if (field === "id" && !value.includes("\0")) id = value;
         if (line !== "") continue;
         if (data.length > 0) yield { event: event || "message", data: data.join("\n"), id };
         [data, event, length] = [[], "", 0];
@@ -655,11 +658,12 @@ class Shared {
 /** Aborts a request when its time is over, or its caller cancels it. */
 class Watch {
   #controller = new AbortController();
+  #caller;
   #timer;
   signal = this.#controller.signal;
 
   constructor(caller) {
-    this.caller = caller;
+    this.#caller = caller;
     caller?.addEventListener("abort", this.cancel);
   }
 
@@ -678,7 +682,7 @@ class Watch {
 
   end() {
     this.pause();
-    this.caller?.removeEventListener("abort", this.cancel);
+    this.#caller?.removeEventListener("abort", this.cancel);
   }
 }
 

@@ -297,7 +297,7 @@ signpost_exchange() {
     _signpost_object POST /user/login "ticket=$1" ${2:+"code_verifier=$2"} && _signpost_take_login
 }
 
-# signpost_renew [OPTION]…: sets signpost_credential to a new one. The old one ends 60 s later.
+# signpost_renew --credential TEXT: sets signpost_credential to a new one. The old one ends 60 s later.
 signpost_renew() {
     _signpost_object --repeatable "$@" POST /user/renew && _signpost_take_login
 }
@@ -312,29 +312,19 @@ signpost_user() {
     _signpost_object "$@" GET /user
 }
 
-# signpost_events [OPTION]… [limit=NUMBER] [before=NEXT]: a page of the account's events, in signpost_json. Since v2.
+# signpost_events --credential TEXT [limit=NUMBER] [before=NEXT]: a page of the account's events, in signpost_json. Since v2.
 signpost_events() {
-    local -a options=()
-    while [[ ${1:-} == --* ]]; do
-        options+=("$1" "${2:-}")
-        shift 2
-    done
-    _signpost_object "${options[@]}" GET /events "$@"
+    _signpost_object "${@:1:2}" GET /events "${@:3}"
 }
 
 # signpost_send_event --credential TEXT EVENT [data=TEXT] [idempotency_key=KEY]: stores an event with the account; the result is in
 # signpost_json. It is repeated after a failure only if it has an idempotency_key.
 signpost_send_event() {
-    local argument
-    local -a options=(--once)
-    while [[ ${1:-} == --* ]]; do
-        options+=("$1" "${2:-}")
-        shift 2
+    local argument option=--once
+    for argument in "${@:4}"; do
+        [[ $argument != idempotency_key=* ]] || option=--repeatable
     done
-    for argument in "${@:2}"; do
-        [[ $argument != idempotency_key=* ]] || options+=(--repeatable)
-    done
-    _signpost_object "${options[@]}" POST /event/send "event=${1:-}" "${@:2}"
+    _signpost_object "${@:1:2}" "$option" POST /event/send "event=${3:-}" "${@:4}"
 }
 
 # signpost_read_json TEXT: reads a document into signpost_json and signpost_json_kind. Returns 1, with both empty, if it is none, or longer
@@ -478,19 +468,7 @@ _signpost_check_body() {
     [[ $method != GET && $method != HEAD ]] || _signpost_fail 2 "$method has no body" || return
     [[ ${_signpost[carrier]} != parameters ]] ||
         _signpost_fail 2 "--json, --body and --file are signed in headers: set carrier=headers or carrier=both" || return
-    if [[ ${call[kind]} == json ]]; then
-        # The library reads JSON up to 64 KiB; of a longer one the first character must do.
-        if [[ ${#call[json]} -le 65536 ]] && ! _signpost_is_json "${call[json]}"; then
-            _signpost_fail 2 "--json needs JSON" || return
-        fi
-        call[body]=${call[json]}
-    fi
-}
-
-# TEXT: whether it is JSON. It leaves signpost_json as it is.
-_signpost_is_json() {
-    local -A signpost_json=() signpost_json_kind=()
-    _signpost_parse "$1"
+    [[ ${call[kind]} != json ]] || call[body]=${call[json]}
 }
 
 # Signs the caller's call: leaves target and sent (the form or other body), sign_headers, and signed: the text, whole or of headers.

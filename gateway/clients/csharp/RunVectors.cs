@@ -287,6 +287,8 @@ internal static class RunVectors
             Version = Text(settings, "version"),
             Language = Text(settings, "language"),
             Profile = Profile((Members)Member(settings, "profile", new Dictionary<string, object>())),
+            Timeout = Duration(settings, "timeout") ?? TimeSpan.FromSeconds(65),
+            ConnectTimeout = Duration(settings, "connect_timeout") ?? TimeSpan.FromSeconds(5),
             Retries = (int)(long)Member(settings, "retries", 3L),
             MaxWait = Duration(settings, "max_wait") ?? TimeSpan.FromSeconds(30),
             Clock = () => DateTimeOffset.UtcNow.ToUnixTimeMilliseconds() + offset,

@@ -230,7 +230,7 @@ final class Client
     }
 
     /** Server-sent events as they arrive, each with event, data and id, until the response ends. $options are arguments of call(). */
-    public function serverSentEvents(string $path, #[\SensitiveParameter] array $pairs = [], mixed ...$options): \Generator
+    public function serverSentEvents(string $path, #[\SensitiveParameter] array $pairs = [], #[\SensitiveParameter] mixed ...$options): \Generator
     {
         $options = ["headers" => ["Accept" => "text/event-stream"] + ($options["headers"] ?? []), "sink" => \Fiber::suspend(...)] + $options;
         $fiber = new \Fiber(fn () => $this->call("GET", $path, $pairs, ...$options + ["limit" => PHP_INT_MAX]));

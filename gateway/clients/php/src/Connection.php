@@ -126,7 +126,9 @@ final class Connection
             }
             $sink === null ? $body .= $piece : $sink($piece);
         }
-        $isKept = $version === "1" && !preg_match('/(^|,)\s*close\s*(,|$)/i', $headers["connection"] ?? "") && !($this->isProxied && isset($headers["proxy-connection"]));
+        // RFC 9112 section 6.3: with both, the length may be an attack.
+        $isAmbiguous = isset($headers["transfer-encoding"], $headers["content-length"]);
+        $isKept = $version === "1" && !$isAmbiguous && !preg_match('/(^|,)\s*close\s*(,|$)/i', $headers["connection"] ?? "");
         $this->isReusable = $isSent && $whole && $isKept && !$this->isAtEnd && $this->received === "";
         $this->idleSince = self::now();
         return new Response($status, $headers, $body);

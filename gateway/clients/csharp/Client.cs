@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // C# 7, which Mono's compiler takes, has no annotations of what can be null.
-#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8618, 8625, 8632
+#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8605, 8618, 8625, 8632
 
 using System;
 using System.Collections.Concurrent;
@@ -300,9 +300,7 @@ namespace Signpost
             LoginAsync(show, provider, timeout).GetAwaiter().GetResult();
 
         /// <summary>Logs a user in by polling. Without a store, continue with WithCredential(login.Credential). CONTRACT 8.</summary>
-        /// <param name="show">Gets the address that the user must open, and the code that the user compares.</param>
-        /// <param name="provider">Null for the default one.</param>
-        /// <param name="timeout">For the whole login.</param>
+        /// <remarks>Show gets the address that the user must open, and the code that the user compares. The timeout is that of the whole login.</remarks>
         /// <exception cref="SignpostProblem">Also that of a login that failed, for example login_denied.</exception>
         public async Task<SignpostLogin> LoginAsync(
             Action<string, string> show, string provider = null, TimeSpan? timeout = null, CancellationToken cancellation = default(CancellationToken))

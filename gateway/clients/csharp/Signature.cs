@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // C# 7, which Mono's compiler takes, has no annotations of what can be null.
-#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8618, 8625, 8632
+#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8605, 8618, 8625, 8632
 
 using System;
 using System.Collections;
@@ -52,9 +52,8 @@ namespace Signpost
             return text + "&sign=" + Signature("", text, key, profile, method, path);
         }
 
-        /// <summary>The text of a signature in headers, with &lt;APP_KEY&gt; in the key's place. Target is path and query as sent.</summary>
-        /// <param name="bodyHash">The SHA-256 of the body, in lower-case hex.</param>
-        /// <param name="algorithm">hmac-sha256 or md5.</param>
+        /// <summary>The text of a signature in headers, with &lt;APP_KEY&gt; in the key's place. CONTRACT 3.</summary>
+        /// <remarks>Target is path and query as sent, bodyHash the SHA-256 of the body in lower-case hex, algorithm hmac-sha256 or md5.</remarks>
         public static string HeadText(string method, string target, string time, string nonce, string bodyHash, string algorithm = "hmac-sha256") =>
             string.Join("\n", method, target, time, nonce, bodyHash) + (algorithm == "md5" ? "\n<APP_KEY>" : "");
 

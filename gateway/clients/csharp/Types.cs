@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // C# 7, which Mono's compiler takes, has no annotations of what can be null.
-#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8618, 8625, 8632
+#pragma warning disable 8600, 8601, 8602, 8603, 8604, 8605, 8618, 8625, 8632
 
 using System;
 using System.Collections.Generic;

@@ -383,7 +383,7 @@ _signpost_allows() {
         ca_file | client_cert_file | client_key_file | file) must='a file that can be read' && [[ -r $2 && $2 != *[$'\n']* ]] ;;
         output) must='a file that can be written' && : 2>/dev/null >"$2" ;;
         limit) must='a number of bytes' && [[ $2 =~ ^[0-9]{1,15}$ ]] ;;
-        json | body) must='text' && _signpost_encode "$2" ;;
+        json | body) ;;
         connect_timeout | timeout | max_wait) must='seconds' && [[ $2 =~ ^[0-9]{1,6}(\.[0-9]+)?$ ]] ;;
         retries) must='a number' && [[ $2 =~ ^[0-9]{1,6}$ ]] ;;
         on_warning | clock | cancelled) must='the name of a function' && { [[ $1$2 == on_warning ]] || declare -F -- "$2" >/dev/null; } ;;
@@ -650,7 +650,8 @@ _signpost_send() {
     if [[ ${call[kind]} == file ]]; then
         _signpost_config data-binary "@${call[file]}"
     elif [[ $method =~ ^P || -n ${call[kind]} ]]; then
-        _signpost_config data-raw "$sent"
+        # By standard input: a line of curl's config has a limit.
+        _signpost_config data-binary @-
     fi
     [[ -z ${call[kind]} ]] || value=application/octet-stream
     [[ ${call[kind]} != json ]] || value=application/json
@@ -758,13 +759,13 @@ _signpost_send() {
 # By the caller's config. Returns curl's code, or 254 if the call was cancelled.
 _signpost_curl() {
     local pid
-    local -a run=(curl --disable --config - --silent --show-error --suppress-connect-headers --globoff --path-as-is --user-agent signpost-shell/0.9.0)
+    local -a run=(curl --disable --silent --show-error --suppress-connect-headers --globoff --path-as-is --user-agent signpost-shell/0.9.0)
     run+=(--header Expect: --connect-timeout "${_signpost[connect_timeout]}")
     if [[ -z ${call[cancelled]:-} ]]; then
-        "${run[@]}" < <(printf %s "$config")
+        "${run[@]}" --config <(printf %s "$config") < <(printf %s "$sent")
         return
     fi
-    "${run[@]}" < <(printf %s "$config") &
+    "${run[@]}" --config <(printf %s "$config") < <(printf %s "$sent") &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
         if "${call[cancelled]}"; then

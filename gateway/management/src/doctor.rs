@@ -29,7 +29,7 @@ use utoipa::ToSchema;
 pub(crate) use self::signing::{Difference, Param, Signed};
 use self::{
     paste::{Pasted, origin},
-    signing::{Signing, difference, signed_params},
+    signing::{Signing, difference, signed_params, signed_text},
 };
 
 /// Stands for the key in a canonical string.
@@ -158,7 +158,8 @@ impl Patient<'_> {
         };
         let read = (&examined.app, &examined.head, &examined.form);
         if let (Some(app), Some(head), Some(form)) = read {
-            self.show_signing(app, head, form, &mut findings);
+            let content = (&form[..], examined.in_headers.as_deref());
+            self.show_signing(app, head, content, &mut findings);
         }
         (findings, examined.app)
     }
@@ -232,18 +233,32 @@ impl Patient<'_> {
     }
 
     /// Shows what is signed, and how it is right.
-    fn show_signing(&self, app: &App, head: &Head, form: &[u8], findings: &mut Findings) {
+    fn show_signing(
+        &self,
+        app: &App,
+        head: &Head,
+        (form, in_headers): (&[u8], Option<&[u8]>),
+        findings: &mut Findings,
+    ) {
         let (target, policy) = (head.target(), &self.gateway.policy);
         let Some(method) = Method::from_bytes(head.method()) else {
             return;
         };
         let params = Params::parse(target.query.as_bytes(), form, usize::MAX).unwrap_or_default();
         let profile = policy.verifier.profile_of(app);
-        let canonical = canonical_for_display(profile, method.as_str(), target.path, &params);
-        let canonical = String::from_utf8_lossy(&canonical).into_owned();
+        let canonical = match in_headers {
+            None => {
+                let path = target.path;
+                let text = canonical_for_display(profile, method.as_str(), path, &params);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            Some(body) => signed_text(&policy.rules.admission.names, profile, head, body),
+        };
         let own = self.own.as_deref().map(|own| without_keys(own, app));
         findings.difference = own.and_then(|own| difference(&canonical, &own));
-        findings.params = signed_params(profile, &params);
+        if in_headers.is_none() {
+            findings.params = signed_params(profile, &params);
+        }
         findings.canonical = Some(canonical);
         let public_url = &policy.rules.public_url;
         findings.signed = (self.may_sign)(app).then(|| {
@@ -261,11 +276,11 @@ impl Patient<'_> {
                 app,
                 head,
             };
-            signing.sign(
-                method,
-                &String::from_utf8_lossy(form),
-                self.gateway.state.clock.now(),
-            )
+            let now = self.gateway.state.clock.now();
+            match in_headers {
+                None => signing.sign(method, &String::from_utf8_lossy(form), now),
+                Some(body) => signing.sign_in_headers(method, body, now),
+            }
         });
     }
 }

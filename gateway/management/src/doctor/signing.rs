@@ -9,7 +9,7 @@ use signpost_protocol::{
     header::HeaderNames,
     language::Language,
     param::{self, Params},
-    sign::{SIGN, SignProfile, TIME, sign},
+    sign::{BodyHash, SIGN, SignProfile, SignedHead, TIME, sign, sign_head},
     version::Version,
 };
 use signpost_proxy::{App, Head, Method};
@@ -112,6 +112,43 @@ impl Signing<'_> {
         }
     }
 
+    /// The request with the present time and the right signature in headers.
+    pub(super) fn sign_in_headers(&self, method: Method, body: &[u8], now: Timestamp) -> Signed {
+        let target = self.head.target();
+        let time = now.as_millis().to_string();
+        let head = SignedHead {
+            method: method.as_str(),
+            target: target.sent,
+            time: time.as_bytes(),
+            nonce: b"",
+        };
+        let hash = BodyHash::of(body);
+        let sign = sign_head(self.profile.header_algorithm(), &self.app.key, head, &hash).to_hex();
+        let body = (!body.is_empty()).then(|| text(body));
+        let mut curl = self.curl(method, target.sent, body.as_deref());
+        let content_type = header(self.head, "content-type").filter(|_| body.is_some());
+        let content_type = content_type.map(|value| format!("Content-Type: {value}"));
+        for field in [
+            Some(format!("{}: {time}", self.names.spelled(&self.names.time))),
+            Some(format!("{}: {sign}", self.names.spelled(&self.names.sign))),
+            content_type,
+        ] {
+            curl += &field.map_or_else(String::new, |field| format!(" -H {}", shell(&field)));
+        }
+        let params = Params::parse(target.query.as_bytes(), b"", usize::MAX).unwrap_or_default();
+        let pairs = params
+            .iter()
+            .map(|param| (text(param.key()), text(&param.value())));
+        let pairs: Vec<_> = pairs.collect();
+        Signed {
+            curl,
+            code: self.code(method, target.path, &pairs),
+            sign,
+            target: target.sent.to_owned(),
+            form: body,
+        }
+    }
+
     fn curl(&self, method: Method, target: &str, form: Option<&str>) -> String {
         let names = self.names;
         // Without -g, curl takes brackets for a range.
@@ -130,8 +167,11 @@ impl Signing<'_> {
         }
         if let Some(form) = form {
             command += &format!(" --data-raw {}", shell(form));
-        } else if method == Method::Post {
-            command += " -X POST";
+        }
+        match (method, form) {
+            (Method::Get, None) | (Method::Post, Some(_)) => {}
+            (Method::Head, _) => command += " -I",
+            _ => command += &format!(" -X {}", method.as_str()),
         }
         command
     }
@@ -169,6 +209,23 @@ impl Signing<'_> {
         settings.extend(settings_of(names, self.profile));
         settings
     }
+}
+
+/// The text that a signature in headers signs, by the headers that were sent.
+pub(super) fn signed_text(
+    names: &HeaderNames,
+    profile: &SignProfile,
+    head: &Head,
+    body: &[u8],
+) -> String {
+    let sent = |name: &HeaderName| header(head, name.as_str()).unwrap_or_default();
+    let signed = SignedHead {
+        method: std::str::from_utf8(head.method()).unwrap_or_default(),
+        target: head.target().sent,
+        time: sent(&names.time).as_bytes(),
+        nonce: sent(&names.nonce).as_bytes(),
+    };
+    signed.for_display(profile.header_algorithm(), &BodyHash::of(body))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -197,7 +197,7 @@ impl Verifier {
         };
         match self.check(request) {
             Ok(true) => {
-                let in_headers = self.is_in_headers(request);
+                let in_headers = self.is_in_headers(request.app, &request.headers);
                 Ok(VerifiedRequest(Verified::Signed { app, in_headers }))
             }
             Ok(false) => Ok(VerifiedRequest(Verified::Unsigned(app))),
@@ -210,7 +210,7 @@ impl Verifier {
     /// Checks all that a request must have, and returns whether it is signed.
     fn check(&self, request: SignedRequest<'_, '_>) -> Result<bool, Rejection> {
         let SignedRequest { app, params, .. } = request;
-        let is_in_headers = self.is_in_headers(request);
+        let is_in_headers = self.is_in_headers(request.app, &request.headers);
         let is_absent = match is_in_headers {
             true => request.headers.fields.are_absent() && !request.headers.has_body(),
             false => true,
@@ -263,7 +263,7 @@ impl Verifier {
         };
         let time = self.time_of(request);
         let time = time.and_then(|time| self.check_window(time, now));
-        let sign = match self.is_in_headers(request) {
+        let sign = match self.is_in_headers(request.app, &request.headers) {
             false => self.check_sign(request, || true),
             true => self.check_head(request, || true),
         };
@@ -365,7 +365,7 @@ impl Verifier {
         let Some((name, hint)) = rejection.missing() else {
             return rejection;
         };
-        let is_in_headers = self.is_in_headers(request);
+        let is_in_headers = self.is_in_headers(request.app, &request.headers);
         let mut params = request.params.iter();
         let misnamed = params.find(|param| means(name, param.key()));
         if is_in_headers {

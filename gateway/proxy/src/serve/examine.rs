@@ -65,6 +65,8 @@ pub struct Examined {
     pub head: Option<Head>,
     /// Its form, if it was read.
     pub form: Option<Vec<u8>>,
+    /// The body that a signature in headers signs, if the request is judged by one.
+    pub in_headers: Option<Vec<u8>>,
     /// Its application.
     pub app: Option<Arc<App>>,
     /// The bytes that follow it.
@@ -245,6 +247,9 @@ fn verify(
             false => SignedBody::Hashed(&hash),
         },
     };
+    if verifier.is_in_headers(&app, &in_headers) {
+        examined.in_headers = Some(body.clone());
+    }
     if !is_form
         && let Err(rejection) = verifier.check_before_body(&app, admitted.signed, now)
         && !matches!(rejection, Rejection::TimeOutOfWindow { .. })

@@ -61,20 +61,19 @@ impl HeaderSign<'_> {
 
 impl Verifier {
     /// Whether the request is judged by a signature in headers.
-    pub(super) fn is_in_headers(&self, request: SignedRequest<'_, '_>) -> bool {
-        match self.profile_of(request.app).carrier {
+    pub(crate) fn is_in_headers(&self, app: &App, headers: &HeaderSign<'_>) -> bool {
+        match self.profile_of(app).carrier {
             SignCarrier::Parameters => false,
             SignCarrier::Headers => true,
             SignCarrier::Both => {
-                !request.headers.fields.are_absent()
-                    || matches!(request.headers.body, SignedBody::Hashed(_))
+                !headers.fields.are_absent() || matches!(headers.body, SignedBody::Hashed(_))
             }
         }
     }
 
     /// The time of a request, from where its signature is.
     pub(super) fn time_of(&self, request: SignedRequest<'_, '_>) -> Result<SignTime, Rejection> {
-        match self.is_in_headers(request) {
+        match self.is_in_headers(request.app, &request.headers) {
             false => read_time(request.params),
             true => read_head_time(request.headers.fields),
         }

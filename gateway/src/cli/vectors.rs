@@ -19,6 +19,8 @@ enum Vectors {
     Sign,
     /// Names and values, and the whole text that a client library sends for them.
     Text,
+    /// Signatures in headers: method, target, time, nonce and body, with the signed text and the signature.
+    Head,
     /// Signatures made with a mistake, each with the hint that explains it.
     Hints,
 }
@@ -37,6 +39,12 @@ pub(super) fn run(arguments: &VectorsArguments) -> anyhow::Result<ExitCode> {
             "For each of `cases`: encode `pairs` as RFC 3986 says (a space is %20), add `time`, sign by `profile`, add `sign`.\n\
              Is the result `text`? Another encoding, for example + for a space, is as right: then compare what it decodes to.\n\
              If all are the same, the client sends the bytes that it signs.",
+        ),
+        Vectors::Head => (
+            include_str!("../../../tests/vectors/head-vectors.json"),
+            "For each of `cases`: the text of `method`, `target`, `time`, `nonce` and the hash of `body`: is it `text`?\n\
+             Its HMAC-SHA-256 with `app_key`, or with md5 its hash with the key in place of <APP_KEY>: is it `sign`?\n\
+             If all are the same, the client signs headers right; gateway/protocol/SIGNING.md has the rules.",
         ),
         Vectors::Hints => (
             include_str!("../../../tests/vectors/hint-vectors.json"),

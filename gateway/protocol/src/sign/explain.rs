@@ -62,8 +62,8 @@ impl From<Slip> for Explanation {
 
 /// The explanation of a `sign` that no algorithm produces. Needs no search.
 #[must_use]
-pub fn explain_form(profile: &SignProfile) -> Explanation {
-    Slip::SignForm(other_hash(profile, "none")).into()
+pub fn explain_form(algorithm: SignAlgorithm) -> Explanation {
+    Slip::SignForm(other_hash_of(algorithm, "none")).into()
 }
 
 /// Looks for the mistake, the two frequent ones, or the other preset, with which `given` was made.

@@ -191,4 +191,28 @@ mod tests {
         }
         assert_ne!(sign(HEAD, b"{} "), signed);
     }
+
+    #[test]
+    fn the_published_vectors_are_signed_as_they_say() {
+        let vectors = include_str!("../../../../tests/vectors/head-vectors.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        let cases = vectors["cases"].as_array().unwrap();
+        assert!(cases.len() > 15);
+        for case in cases {
+            let text = |name: &str| case[name].as_str().unwrap();
+            let algorithm: SignAlgorithm =
+                serde_json::from_value(case["algorithm"].clone()).unwrap();
+            let head = SignedHead {
+                method: text("method"),
+                target: text("target"),
+                time: text("time").as_bytes(),
+                nonce: text("nonce").as_bytes(),
+            };
+            let body = BodyHash::of(text("body").as_bytes());
+            let key = text("app_key").parse().unwrap();
+            let sign = sign_head(algorithm, &key, head, &body).to_hex();
+            assert_eq!(sign, text("sign"), "{}", case["name"]);
+            assert_eq!(head.for_display(algorithm, &body), text("text"));
+        }
+    }
 }

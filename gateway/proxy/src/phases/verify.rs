@@ -299,8 +299,8 @@ impl Verifier {
             // Not in the form of a supported algorithm, but perhaps of one that clients use by mistake.
             let explanation = match GivenSign::new(&digits) {
                 Some(given) => self.explain(&given, None, request, may_search),
-                None if may_search() => explain_form(self.profile_of(app)),
-                None => return Err(explain_form(self.profile_of(app)).into()),
+                None if may_search() => explain_form(self.profile_of(app).algorithm),
+                None => return Err(explain_form(self.profile_of(app).algorithm).into()),
             };
             return Err(self.mismatch(explanation, request));
         };

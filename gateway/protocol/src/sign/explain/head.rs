@@ -41,7 +41,7 @@ pub fn explain_head(
     (body, bytes): (&BodyHash, Option<&[u8]>),
 ) -> Explanation {
     let Some(given) = Sign::from_hex(sent) else {
-        return Slip::SignForm(other_hash_of(algorithm, "none")).into();
+        return super::explain_form(algorithm);
     };
     // The host is in some of the texts.
     let lines = [

@@ -107,7 +107,7 @@ impl Verifier {
                     let is_remembered = profile.replay == ReplayPolicy::Reject;
                     Ok(is_remembered.then(|| self.config.window.left(time, now)))
                 }
-                None => Err(explain_form(profile).into()),
+                None => Err(explain_form(profile.header_algorithm()).into()),
             },
         }
     }

@@ -35,6 +35,8 @@ pub enum Case {
     W11,
     /// W5 over TLS, with a resumed handshake for each request.
     W12,
+    /// A JSON body of 1 KiB, signed in headers.
+    W13,
 }
 
 /// The protocols between load and contestant.
@@ -63,7 +65,7 @@ impl Transport {
 
 impl Case {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::W1,
         Self::W2,
         Self::W3,
@@ -76,6 +78,7 @@ impl Case {
         Self::W10,
         Self::W11,
         Self::W12,
+        Self::W13,
     ];
 
     /// Its title in the tables.
@@ -93,6 +96,7 @@ impl Case {
             Self::W10 => "W1 over HTTP/2",
             Self::W11 => "W2 over HTTP/2",
             Self::W12 => "HTTPS, a resumed handshake each",
+            Self::W13 => "JSON of 1 KiB, signed in headers",
         }
     }
 
@@ -102,6 +106,7 @@ impl Case {
             Self::W1 | Self::W2 | Self::W4 | Self::W5 | Self::W7 => Setup::Single,
             Self::W3 => Setup::Multi,
             Self::W6 => Setup::Replay,
+            Self::W13 => Setup::Headers,
             Self::W8 | Self::W9 | Self::W10 | Self::W11 | Self::W12 => Setup::Tls,
         }
     }
@@ -109,9 +114,14 @@ impl Case {
     /// The protocols between load and contestant.
     pub const fn transport(self) -> Transport {
         match self {
-            Self::W1 | Self::W2 | Self::W3 | Self::W4 | Self::W5 | Self::W6 | Self::W7 => {
-                Transport::Http
-            }
+            Self::W1
+            | Self::W2
+            | Self::W3
+            | Self::W4
+            | Self::W5
+            | Self::W6
+            | Self::W7
+            | Self::W13 => Transport::Http,
             Self::W8 | Self::W9 => Transport::Https,
             Self::W12 => Transport::HttpsResumed,
             Self::W10 | Self::W11 => Transport::Http2,
@@ -136,7 +146,10 @@ impl Case {
 
     /// Whether its requests are signed: only contestants that verify them do the whole work.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Self::W2 | Self::W3 | Self::W6 | Self::W7 | Self::W11)
+        matches!(
+            self,
+            Self::W2 | Self::W3 | Self::W6 | Self::W7 | Self::W11 | Self::W13
+        )
     }
 
     /// The expected status of every response.

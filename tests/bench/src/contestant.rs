@@ -55,6 +55,8 @@ pub enum Setup {
     Replay,
     /// One application, over TLS: h2 and HTTP/1.1.
     Tls,
+    /// One application that signs headers, in front of versions that take JSON.
+    Headers,
 }
 
 /// Folders of programs and configurations, and the number of threads.
@@ -136,6 +138,8 @@ impl Contestant {
             Case::W1 | Case::W4 | Case::W5 => true,
             Case::W2 | Case::W3 => self.is_proxy(),
             Case::W6 => self.is_signpost(),
+            // Debian's Lua modules have no SHA-256, so no other contestant verifies a body.
+            Case::W13 => self.is_signpost() || matches!(self, Self::NginxMap | Self::HaproxyMap),
             Case::W7 => self.verifies(),
             Case::W8 | Case::W9 | Case::W10 | Case::W11 | Case::W12 => {
                 self.is_signpost() || matches!(self, Self::NginxMap | Self::HaproxyMap)
@@ -146,7 +150,7 @@ impl Contestant {
     /// The set-up that it uses for `setup`: to a contestant that does not verify, only TLS makes a difference.
     pub const fn setup(self, setup: Setup) -> Setup {
         match setup {
-            Setup::Multi | Setup::Replay if !self.verifies() => Setup::Single,
+            Setup::Multi | Setup::Replay | Setup::Headers if !self.verifies() => Setup::Single,
             _ => setup,
         }
     }

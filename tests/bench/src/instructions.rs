@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The cases in which instructions are counted. How many reads a download of W4 takes differs too much.
-const COUNTED: [Case; 11] = [
+const COUNTED: [Case; 12] = [
     Case::W1,
     Case::W2,
     Case::W3,
@@ -29,6 +29,7 @@ const COUNTED: [Case; 11] = [
     Case::W10,
     Case::W11,
     Case::W12,
+    Case::W13,
 ];
 
 /// Few connections, so that requests are served one by one.

@@ -17,7 +17,7 @@ use crate::{
     contestant::{Running, Setup},
     keys::Keys,
     load::http2::exchange_once,
-    requests::{Form, Http2Request, get, post},
+    requests::{Form, Http2Request, get, json, post},
     tls::{Sessions, server_name},
 };
 
@@ -36,7 +36,9 @@ pub fn prove(running: &Running, keys: &Keys) -> anyhow::Result<()> {
     let address = running.address;
     let name = running.contestant.title();
     let clients = match running.setup {
-        Setup::Single | Setup::Multi | Setup::Replay => vec![(Transport::Http, Client::Plain)],
+        Setup::Single | Setup::Multi | Setup::Replay | Setup::Headers => {
+            vec![(Transport::Http, Client::Plain)]
+        }
         Setup::Tls => vec![
             (
                 Transport::Https,
@@ -82,7 +84,7 @@ impl Proof {
     fn routes(&self, running: &Running, keys: &Keys) -> anyhow::Result<()> {
         let app = match running.setup {
             Setup::Multi => format!("Acme-X-App: {}\r\n", keys.many[0].0),
-            Setup::Single | Setup::Replay | Setup::Tls => String::new(),
+            Setup::Single | Setup::Replay | Setup::Tls | Setup::Headers => String::new(),
         };
         for (version, served_by) in [
             ("", "v1"),
@@ -108,7 +110,14 @@ impl Proof {
                 .verifies_for_one(keys)
                 .and_then(|()| self.rejects_replays(keys)),
             Setup::Multi => self.verifies_for_many(keys),
+            Setup::Headers => self.verifies_bodies(keys),
         }
+    }
+
+    fn verifies_bodies(&self, keys: &Keys) -> anyhow::Result<()> {
+        self.exchange(&json("", 0, keys.single.expose()))?.is(200)?;
+        self.exchange(&json("", 0, "a key that is not known"))?
+            .is(403)
     }
 
     fn verifies_for_one(&self, keys: &Keys) -> anyhow::Result<()> {

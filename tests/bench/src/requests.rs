@@ -60,7 +60,7 @@ impl Requests {
     pub fn new(case: Case, count: u64, keys: &Keys) -> anyhow::Result<Self> {
         let is_once = case == Case::W6;
         let different = match case {
-            Case::W2 | Case::W7 | Case::W11 => DIFFERENT,
+            Case::W2 | Case::W7 | Case::W11 | Case::W13 => DIFFERENT,
             Case::W3 => APPLICATIONS,
             Case::W6 => usize::try_from(count).unwrap_or(usize::MAX),
             Case::W1 | Case::W4 | Case::W5 | Case::W8 | Case::W9 | Case::W10 | Case::W12 => 2,
@@ -192,6 +192,7 @@ fn request(case: Case, index: usize, keys: &Keys) -> Vec<u8> {
             &of_version,
             &Form::new(index, now_ms()).signed("a key that is not known"),
         ),
+        Case::W13 => json(&of_version, index, keys.single.expose()),
         Case::W3 => {
             // Spread over the store: 7919 is coprime to the number of applications.
             let (ident, key) = &keys.many[index * 7919 % keys.many.len()];
@@ -246,6 +247,22 @@ pub fn post(headers: &str, form: &str) -> Vec<u8> {
     format!(
         "POST {PATH} HTTP/1.1\r\n{USUAL}{headers}Content-Type: application/x-www-form-urlencoded\r\n\
          Content-Length: {length}\r\n\r\n{form}"
+    )
+    .into_bytes()
+}
+
+/// A POST of JSON of 1 KiB, signed in headers.
+pub fn json(headers: &str, index: usize, key: &str) -> Vec<u8> {
+    let start = format!("{{\"order\":{index},\"note\":\"");
+    let body = format!("{start}{}\"}}", "x".repeat(1024 - start.len() - 2));
+    let time = now_ms();
+    let hash = signer::sha256_hex(body.as_bytes());
+    let text = format!("POST\n{PATH}\n{time}\n{index}\n{hash}");
+    let sign = signer::hmac_hex(key, text.as_bytes());
+    format!(
+        "POST {PATH} HTTP/1.1\r\n{USUAL}{headers}Acme-X-Time: {time}\r\nAcme-X-Sign: {sign}\r\nAcme-X-Nonce: {index}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     )
     .into_bytes()
 }

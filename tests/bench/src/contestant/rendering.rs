@@ -99,11 +99,11 @@ impl Rendering {
     fn fill(&self, template: &str, folder: &Path) -> String {
         let mode = match self.setup {
             Setup::Multi => "multi",
-            Setup::Single | Setup::Replay | Setup::Tls => "single",
+            Setup::Single | Setup::Replay | Setup::Tls | Setup::Headers => "single",
         };
         let (plain, tls) = match self.setup {
             Setup::Tls => (UNUSED, ""),
-            Setup::Single | Setup::Multi | Setup::Replay => ("", UNUSED),
+            Setup::Single | Setup::Multi | Setup::Replay | Setup::Headers => ("", UNUSED),
         };
         [
             ("@PLAIN@", plain.to_owned()),

@@ -60,18 +60,19 @@ fn config(contestant: Contestant, rendering: &Rendering, folder: &Path) -> Strin
     // The short form of the address is a key of the whole file, the long form a section.
     let (address, listener) = match setup {
         Setup::Tls => (String::new(), tls_listener(rendering, folder)),
-        Setup::Single | Setup::Multi | Setup::Replay => {
+        Setup::Single | Setup::Multi | Setup::Replay | Setup::Headers => {
             (format!("listen = \"{listen}\"\n"), String::new())
         }
     };
     let applications = match setup {
         Setup::Multi => "[applications]\ncache_entries = 20000".to_owned(),
-        Setup::Single | Setup::Replay | Setup::Tls => {
+        Setup::Single | Setup::Replay | Setup::Tls | Setup::Headers => {
             format!("[application]\nkey = \"file:{}\"", path(KEY_FILE))
         }
     };
     let sign = match setup {
         Setup::Replay => format!("replay = \"reject\"\nreplay_entries = {REPLAY_ENTRIES}"),
+        Setup::Headers => "carrier = \"headers\"".to_owned(),
         Setup::Single | Setup::Multi | Setup::Tls => String::new(),
     };
     let v1 = match contestant {
@@ -84,10 +85,14 @@ fn config(contestant: Contestant, rendering: &Rendering, folder: &Path) -> Strin
         }
         _ => format!("backend = \"{v1}\""),
     };
+    let bodies = match setup {
+        Setup::Headers => "bodies = \"json\"\n",
+        _ => "",
+    };
     let (store, management) = (path("signpost.db"), free_address());
     format!(
         "prefix = \"Acme\"\n{address}store = \"sqlite:{store}\"\nthreads = {threads}\n\n{listener}\
-         [versions.v1]\n{v1}\n\n[versions.v2]\nbackend = \"{v2}\"\n\n{applications}\n\n\
+         [versions.v1]\n{v1}\n{bodies}\n[versions.v2]\nbackend = \"{v2}\"\n{bodies}\n{applications}\n\n\
          [sign]\n{sign}\n\n{CLIENT_LIMITS}[management]\nlisten = \"{management}\"\n\n[log]\naccess_sample = 0\n",
     )
 }

@@ -262,6 +262,7 @@ async fn a_plain_listener_redirects_to_https() {
         ("GET", "/a?x=1&sign=2", &[][..]),
         ("GET", "/a?%73ign", &[]),
         ("GET", "/a", &["acme-x-authorization: x"]),
+        ("GET", "/a", &["acme-x-sign: x"]),
         ("GET", "/a", &["Authorization: Basic eDp5"]),
         ("POST", "/login", &["Content-Length: 0"]),
         ("POST", "/login", &form),

@@ -13,12 +13,12 @@ const HTTPS_PORT: u16 = 443;
 /// Any other has shown the network what it must not, and would succeed unnoticed: draft-ietf-httpapi-privacy section 2.4.
 #[must_use]
 pub(crate) fn is_redirected(head: &Head, names: &HeaderNames) -> bool {
-    let credentials = [&AUTHORIZATION, &names.authorization];
-    let is_credential = |name: &[u8]| credentials.iter().any(|known| is_named(name, known));
+    let shown = [&AUTHORIZATION, &names.authorization, &names.sign];
+    let is_shown = |name: &[u8]| shown.iter().any(|known| is_named(name, known));
     matches!(head.method(), b"GET" | b"HEAD")
         && head.body() == BodyLength::None
         && !has_any(head.target().query, &[SIGN])
-        && !head.each().any(|(name, _)| is_credential(name))
+        && !head.each().any(|(name, _)| is_shown(name))
 }
 
 /// The same target on the same host, by https at `port`.

@@ -577,6 +577,76 @@ mod tests {
         assert_eq!(routed.route().backend().name.to_string(), "v1");
     }
 
+    /// What a request without a signature needs to be taken, by method.
+    #[test]
+    fn unsigned_requests_change_nothing_unless_a_key_says_so() {
+        for (key, taken) in [
+            ("", &[Method::Get, Method::Head, Method::Post][..]),
+            ("unsigned = 'accept'", &Method::ALL),
+            ("unsigned = 'reject'", &[]),
+        ] {
+            let versions = versions(&format!(
+                "[versions.v1]\nbackend = '127.0.0.1:1'\n{key}\n\
+                 methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']\n"
+            ));
+            for method in Method::ALL {
+                let wanted = Wanted {
+                    method,
+                    ..wanted("", "/")
+                };
+                let routed = route(verified(None), wanted, &versions, || NOW, |_| true);
+                assert_eq!(routed.is_ok(), taken.contains(&method), "{key} {method:?}");
+                if let Err(unrouted) = routed {
+                    assert!(matches!(unrouted.rejection, Rejection::SignMissing(None)));
+                }
+            }
+        }
+    }
+
+    /// The rules that judge a request's method and body are those of its route.
+    #[test]
+    fn the_rules_of_a_claimed_application_are_those_of_its_route() {
+        let versions = versions(
+            "default_version = 'v1'\n[versions.v1]\nbackend = '127.0.0.1:1'\n\
+             [versions.v2]\nbackend = '127.0.0.1:2'\npath_prefix = '/p'\nhosts = ['h']\nmax_body = 2\n\
+             routes = [{ path = '/r', backend = '127.0.0.1:3', max_body = 3 }]\n",
+        );
+        for (asked, path, host, default, max_body) in [
+            ("", "/x", "", None, 65_536),
+            ("v2", "/x", "", None, 2),
+            ("V2", "/r", "", None, 3),
+            ("", "/r", "", None, 65_536),
+            ("", "/p/r", "", None, 3),
+            ("", "/x", "h:1", None, 2),
+            ("v1", "/x", "h", None, 65_536),
+            ("", "/x", "", Some("v2"), 2),
+            ("", "/x", "", Some("v9"), 65_536),
+            // `route` rejects these.
+            ("v9", "/x", "", Some("v2"), 65_536),
+            ("v1", "/p/x", "", None, 65_536),
+        ] {
+            let mut target = Target {
+                host,
+                ..Target::parse(path.as_bytes()).unwrap()
+            };
+            let placed = versions.place(&mut target);
+            let wanted = Wanted {
+                placed,
+                target,
+                ..wanted(asked, path)
+            };
+            let verified = verified(default);
+            let rules = rules_of(verified.app().unwrap(), wanted, &versions, || NOW);
+            assert_eq!(
+                rules.max_body, max_body,
+                "{asked} {path} {host} {default:?}"
+            );
+            if let Ok(routed) = route(verified, wanted, &versions, || NOW, |_| true) {
+                assert_eq!(routed.route().rules(), rules);
+            }
+        }
+    }
+
     #[test]
     fn an_unknown_version_goes_to_the_default_route() {
         for asked in ["v3", "v1 ", "v1,v2", "\u{e4}", "v2.", "../v2"] {

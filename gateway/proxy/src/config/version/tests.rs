@@ -8,6 +8,7 @@ use super::*;
 
 mod bridges;
 mod parts;
+mod requests;
 mod tls;
 
 use crate::config::tests::{MINIMAL, load, problems, versions};

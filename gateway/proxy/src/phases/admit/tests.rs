@@ -422,3 +422,75 @@ fn the_number_of_names_in_connection_is_limited() {
         Rejection::HeadersTooLarge { headers: 100, .. }
     ));
 }
+
+/// What a version with these rules makes of a declared body.
+fn checked(
+    (method, bodies): (Method, Bodies),
+    content_type: &str,
+    body: BodyLength,
+    expects: bool,
+) -> &'static str {
+    let mut body_type = BodyType::default();
+    body_type.note_content_type(content_type.as_bytes());
+    let rules = RequestRules {
+        bodies,
+        max_body: 1000,
+        ..RequestRules::USUAL
+    };
+    match check_body(method, (body, expects), body_type, (&rules, 100)) {
+        Ok(BodyKind::None) => "none",
+        Ok(BodyKind::Empty) => "empty",
+        Ok(BodyKind::Form) => "form",
+        Ok(BodyKind::Other(1000)) => "other",
+        Ok(BodyKind::Other(_) | BodyKind::Unjudged(_)) => "?",
+        Err(Rejection::BodyNotAllowed) => "not allowed",
+        Err(Rejection::ContentTypeUnsupported { beside: None }) => "no form",
+        Err(Rejection::ContentTypeUnsupported { .. }) => "no form nor JSON",
+        Err(Rejection::BodyTooLarge { limit: 100 }) => "too large for a form",
+        Err(Rejection::BodyTooLarge { limit: 1000 }) => "too large",
+        Err(_) => "?",
+    }
+}
+
+#[rustfmt::skip] // A table: one case a line.
+#[test]
+fn a_declared_body_is_judged_by_method_type_and_length() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    const JSON: &str = "application/problem+json";
+    let known = BodyLength::Known;
+    for method in [Method::Post, Method::Put, Method::Patch, Method::Delete] {
+        for bodies in [Bodies::Form, Bodies::Json, Bodies::Any] {
+            let of = |content_type, body, expects| checked((method, bodies), content_type, body, expects);
+            for content_type in [FORM, JSON, "text/plain", ""] {
+                for expects in [false, true] {
+                    assert_eq!(of(content_type, BodyLength::None, expects), "none");
+                }
+            }
+            assert_eq!(of(FORM, known(100), true), "form");
+            assert_eq!(of(FORM, BodyLength::Unknown, true), "form");
+            assert_eq!(of(FORM, known(101), false), "too large for a form");
+            let (json, large, text, announced) = match bodies {
+                Bodies::Form => ("no form", "no form", "no form", "empty"),
+                Bodies::Json => ("other", "too large", "no form nor JSON", "empty"),
+                Bodies::Any => ("other", "too large", "other", "other"),
+            };
+            assert_eq!(of(JSON, known(1000), true), json);
+            assert_eq!(of(JSON, known(1001), false), large);
+            assert_eq!(of("text/plain", known(1), false), text);
+            assert_eq!(of("text/plain", BodyLength::Unknown, false), announced);
+            // A client that waits for a 100 has bytes.
+            assert_eq!(of("text/plain", BodyLength::Unknown, true), text);
+        }
+    }
+    for method in [Method::Get, Method::Head] {
+        for bodies in [Bodies::Form, Bodies::Any] {
+            for content_type in [FORM, JSON, ""] {
+                let of = |body, expects| checked((method, bodies), content_type, body, expects);
+                assert_eq!(of(BodyLength::None, true), "none");
+                assert_eq!(of(BodyLength::Unknown, false), "empty");
+                assert_eq!(of(BodyLength::Unknown, true), "not allowed");
+                assert_eq!(of(known(1), false), "not allowed");
+            }
+        }
+    }
+}

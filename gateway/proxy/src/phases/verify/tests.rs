@@ -466,3 +466,164 @@ fn the_clock_of_a_client_is_observed() {
     assert!(case.post(&signed(NOW)).is_ok());
     assert_eq!(counts(), [2, 4]);
 }
+
+/// A verifier whose application signs in headers, or in either way.
+fn in_headers(carrier: SignCarrier, previous_until: Option<u64>, replay: ReplayPolicy) -> Case {
+    let mut case = Case::new();
+    let profile = SignProfile {
+        carrier,
+        replay,
+        ..SignProfile::default()
+    };
+    case.app = App {
+        profile: Some(Box::new(profile)),
+        ..app(replay, previous_until)
+    };
+    case
+}
+
+const BODY: &[u8] = b"{}";
+
+fn head_sign(case: &Case, key: &str, time: &str) -> String {
+    let head = SignedHead {
+        method: "PUT",
+        target: "/x?time=noon",
+        time: time.as_bytes(),
+        nonce: b"",
+    };
+    let algorithm = case.verifier.profile_of(&case.app).header_algorithm();
+    let key = key.parse().unwrap();
+    sign_head(algorithm, &key, head, &BodyHash::of(BODY)).to_hex()
+}
+
+/// A PUT of JSON to `/x?time=noon` with these headers.
+fn put(case: &Case, time: &str, sign: &str) -> Result<VerifiedRequest, Rejection> {
+    let target = Target::parse(b"/x?time=noon").unwrap();
+    let params = Params::parse(target.query.as_bytes(), b"", 99).unwrap();
+    let hash = BodyHash::of(BODY);
+    let in_headers = HeaderSign {
+        fields: SignFields {
+            time: time.as_bytes(),
+            sign: sign.as_bytes(),
+            nonce: b"",
+        },
+        body: SignedBody::Hashed(&hash),
+    };
+    let (app, now) = (Arc::new(case.app.clone()), SignTime::from_millis(NOW));
+    let headers = (&[("", ""); 0][..], in_headers);
+    case.verifier
+        .verify(app, Method::Put, target, &params, headers, now)
+}
+
+#[test]
+fn before_a_body_is_read_its_headers_must_be_a_signatures() {
+    let fields = |time: &'static str, sign: &'static str| SignFields {
+        time: time.as_bytes(),
+        sign: sign.as_bytes(),
+        nonce: b"",
+    };
+    const SIGN: &str = "0123456789abcdefABCDEF0123456789";
+    const TIME: &str = "1732104000000";
+    for carrier in [SignCarrier::Headers, SignCarrier::Both] {
+        let case = in_headers(carrier, None, ReplayPolicy::Allow);
+        let check = |fields, now| {
+            let now = SignTime::from_millis(now);
+            case.verifier.check_before_body(&case.app, fields, now)
+        };
+        // How long its time stays in the window: of 30 s, behind it and before it.
+        for (now, left) in [
+            (NOW, 30_000),
+            (NOW + 29_999, 1),
+            (NOW + 30_000, 0),
+            (NOW - 30_000, 60_000),
+        ] {
+            let valid = check(fields(TIME, SIGN), now).unwrap();
+            assert_eq!(valid, Duration::from_millis(left));
+        }
+        for now in [NOW + 30_001, NOW - 30_001] {
+            let rejection = check(fields(TIME, SIGN), now).unwrap_err();
+            assert!(matches!(rejection, Rejection::TimeOutOfWindow { .. }));
+        }
+        let rejected = |time, sign| check(fields(time, sign), NOW).unwrap_err();
+        assert!(matches!(rejected("", SIGN), Rejection::TimeMissing(_)));
+        assert!(matches!(rejected("x", SIGN), Rejection::TimeInvalid { .. }));
+        assert!(matches!(rejected(TIME, ""), Rejection::SignMissing(None)));
+        for malformed in ["x", "0123", "0123456789abcdefABCDEF012345678g"] {
+            let rejection = rejected(TIME, malformed);
+            assert!(
+                matches!(rejection, Rejection::SignMismatch(..)),
+                "{malformed}"
+            );
+        }
+    }
+    let case = in_headers(SignCarrier::Parameters, None, ReplayPolicy::Allow);
+    let now = SignTime::from_millis(NOW);
+    let rejection = case
+        .verifier
+        .check_before_body(&case.app, fields(TIME, SIGN), now);
+    assert!(matches!(rejection, Err(Rejection::SignMissing(Some(_)))));
+}
+
+#[test]
+fn headers_sign_by_the_previous_key_to_the_end_of_its_overlap() {
+    for carrier in [SignCarrier::Headers, SignCarrier::Both] {
+        for (until, is_valid) in [(None, false), (Some(NOW), true), (Some(NOW - 1), false)] {
+            let case = in_headers(carrier, until, ReplayPolicy::Allow);
+            let time = NOW.to_string();
+            let sign = head_sign(&case, OLD_KEY, &time);
+            assert_eq!(put(&case, &time, &sign).is_ok(), is_valid, "{until:?}");
+            let sign = head_sign(&case, KEY, &time);
+            assert!(put(&case, &time, &sign).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_request_signed_in_headers_cannot_be_replayed_nor_moved_to_another_carrier() {
+    let case = in_headers(SignCarrier::Both, None, ReplayPolicy::Reject);
+    let time = NOW.to_string();
+    let sign = head_sign(&case, KEY, &time);
+    let verified = put(&case, &time, &sign).unwrap();
+    assert!(verified.is_signed_in_headers());
+    for again in [sign.clone(), sign.to_uppercase()] {
+        assert!(matches!(
+            put(&case, &time, &again),
+            Err(Rejection::RequestReplayed)
+        ));
+    }
+    // As a parameter, the same digits sign nothing, nor do a parameter's digits in the header.
+    let moved = format!("time={time}&sign={sign}");
+    assert!(case.post(&moved).is_err());
+    let query = format!("time={time}");
+    let params = Params::parse(query.as_bytes(), b"", 9).unwrap();
+    let profile = case.verifier.profile_of(&case.app);
+    let of_params =
+        signpost_protocol::sign::sign(profile, &KEY.parse().unwrap(), "PUT", "/x", &params);
+    assert!(put(&case, &time, &of_params.to_hex()).is_err());
+    // A header that is there decides, whatever the parameters are.
+    for (time, sign) in [(&*time, ""), ("", &*sign), (&*time, "x")] {
+        assert!(put(&case, time, sign).is_err());
+    }
+}
+
+#[test]
+fn a_large_head_with_a_wrong_signature_costs_no_search() {
+    let case = in_headers(SignCarrier::Headers, None, ReplayPolicy::Allow);
+    let (time, nonce) = (NOW.to_string(), vec![b'n'; 8192]);
+    let fields = SignFields {
+        time: time.as_bytes(),
+        sign: &[b'0'; 64],
+        nonce: &nonce,
+    };
+    let target = Target::parse(b"/x?a=1").unwrap();
+    let params = Params::parse(b"a=1", b"", 9).unwrap();
+    let body = SignedBody::Bytes(b"");
+    let headers = (&[("", ""); 0][..], HeaderSign { fields, body });
+    let (app, now) = (Arc::new(case.app.clone()), SignTime::from_millis(NOW));
+    let verified = case
+        .verifier
+        .verify(app, Method::Get, target, &params, headers, now);
+    let rejection = verified.unwrap_err();
+    assert_eq!(hint(&rejection), "hint_too_large");
+    assert!(matches!(rejection, Rejection::SignMismatch(_, None)));
+}

@@ -1,11 +1,12 @@
 //! Time, signature and replay, in the contract's order.
 
-use signpost_protocol::sign::TimeSlip;
+use signpost_protocol::sign::{BodyHash, SignCarrier, SignedHead, TimeSlip, sign_head};
 
 use super::{explanation::MAX_SEARCHES, *};
 use crate::{
     config::tests::sign_config,
     directory::apps::{PreviousKey, directory::AppDirectory},
+    phases::admit::SignFields,
 };
 
 const NOW: u64 = 1_732_104_000_000;
@@ -525,7 +526,7 @@ fn before_a_body_is_read_its_headers_must_be_a_signatures() {
     const SIGN: &str = "0123456789abcdefABCDEF0123456789";
     const TIME: &str = "1732104000000";
     for carrier in [SignCarrier::Headers, SignCarrier::Both] {
-        let case = in_headers(carrier, None, ReplayPolicy::Allow);
+        let case = in_headers(carrier, None, ReplayPolicy::Reject);
         let check = |fields, now| {
             let now = SignTime::from_millis(now);
             case.verifier.check_before_body(&case.app, fields, now)
@@ -538,8 +539,15 @@ fn before_a_body_is_read_its_headers_must_be_a_signatures() {
             (NOW - 30_000, 60_000),
         ] {
             let valid = check(fields(TIME, SIGN), now).unwrap();
-            assert_eq!(valid, Duration::from_millis(left));
+            assert_eq!(valid, Some(Duration::from_millis(left)));
         }
+        // Without replay memory, it matters only when the head arrives.
+        let allowing = in_headers(carrier, None, ReplayPolicy::Allow);
+        let now = SignTime::from_millis(NOW);
+        let valid = allowing
+            .verifier
+            .check_before_body(&allowing.app, fields(TIME, SIGN), now);
+        assert_eq!(valid.unwrap(), None);
         for now in [NOW + 30_001, NOW - 30_001] {
             let rejection = check(fields(TIME, SIGN), now).unwrap_err();
             assert!(matches!(rejection, Rejection::TimeOutOfWindow { .. }));

@@ -123,9 +123,9 @@ fn assert_is_full(response: Option<RawResponse>) {
 
 #[tokio::test]
 async fn a_flood_of_uploads_takes_its_memory_and_its_room_alone() {
-    const UPLOADS: usize = 300;
-    const BODY: usize = 4 * MIB;
-    let mut setup = Setup::start("spool.bytes = 134217728").await;
+    const UPLOADS: usize = 160;
+    const BODY: usize = 2 * MIB;
+    let mut setup = Setup::start("spool.bytes = 67108864").await;
     let body: Vec<_> = (0..BODY).map(|index| (index % 251) as u8).collect();
     let running = setup.stack.running(Program::Gateway);
     let before = running.resident_kib();
@@ -156,7 +156,7 @@ async fn a_flood_of_uploads_takes_its_memory_and_its_room_alone() {
     }
     assert!(passed > 0 && others == UPLOADS);
     let took = setup.stack.running(Program::Gateway).peak_kib() - before;
-    // A place, what is read ahead, and connections: not the bodies, which have more than a GiB.
+    // A place, what is read ahead, and connections: not the bodies, which have 320 MiB.
     let bound = (UPLOADS * 160 + 64 * 1024) as u64;
     assert!(took < bound, "{took} KiB of {bound}");
     setup.wait_for([0, 0]).await;

@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, fmt::Write as _, net::SocketAddr};
 use end_to_end::{
     clock::now_ms,
     raw_connection::RawConnection,
+    raw_http2::{END_STREAM, PADDED, RawHttp2, Reaction, fields, frame, get, headers, kind},
     recording_backend::{Behaviour, Delivery, Recorded, RecordedRequest, RecordingBackend},
     signed_client::SignedClient,
     signer::{hmac_hex, sha256_hex},
@@ -689,4 +690,131 @@ async fn a_path_and_a_host_name_one_version_or_none() {
             }
         }
     }
+}
+
+/// How a body is sent over HTTP/2: a `content-length`, the pieces, and what ends the stream.
+struct Http2Framing {
+    name: &'static str,
+    length: Option<&'static str>,
+    /// Frames behind the head, of which `D` is DATA with a piece, `E` DATA without one, `P` the same with padding, `T`
+    /// trailers, `R` a reset. The last one ends the stream.
+    frames: &'static str,
+    /// Whether the pieces are the whole body, once, and framed as announced.
+    is_whole: bool,
+}
+
+#[rustfmt::skip] // A table: one framing a line.
+const HTTP_2: &[Http2Framing] = &[
+    Http2Framing { name: "nothing", length: None, frames: "", is_whole: true },
+    Http2Framing { name: "length 0 and nothing", length: Some("0"), frames: "", is_whole: true },
+    Http2Framing { name: "a length and nothing", length: Some("7"), frames: "", is_whole: false },
+    Http2Framing { name: "an empty frame", length: None, frames: "E", is_whole: true },
+    Http2Framing { name: "length 0, an empty frame", length: Some("0"), frames: "E", is_whole: true },
+    Http2Framing { name: "a frame", length: None, frames: "D", is_whole: true },
+    Http2Framing { name: "a frame of its length", length: Some("7"), frames: "D", is_whole: true },
+    Http2Framing { name: "empty frames around it", length: Some("7"), frames: "EEDE", is_whole: true },
+    Http2Framing { name: "padding", length: Some("7"), frames: "DPP", is_whole: true },
+    Http2Framing { name: "trailers", length: Some("7"), frames: "DT", is_whole: true },
+    Http2Framing { name: "trailers alone", length: None, frames: "T", is_whole: true },
+    Http2Framing { name: "longer than it says", length: Some("6"), frames: "D", is_whole: false },
+    Http2Framing { name: "shorter than it says", length: Some("8"), frames: "D", is_whole: false },
+    Http2Framing { name: "shorter, with trailers", length: Some("8"), frames: "DT", is_whole: false },
+    Http2Framing { name: "more than nothing", length: Some("0"), frames: "D", is_whole: false },
+    Http2Framing { name: "twice", length: None, frames: "DD", is_whole: false },
+    Http2Framing { name: "twice its length", length: Some("7"), frames: "DD", is_whole: false },
+    Http2Framing { name: "two lengths", length: Some("7, 7"), frames: "D", is_whole: false },
+    Http2Framing { name: "no number", length: Some("+7"), frames: "D", is_whole: false },
+    Http2Framing { name: "a reset in its midst", length: None, frames: "DR", is_whole: false },
+];
+
+fn http2_frames(stream: u32, frames: &str) -> Vec<u8> {
+    let last = frames.chars().count();
+    let frames = frames.chars().enumerate().map(|(index, kind_of)| {
+        let end = if index + 1 == last { END_STREAM } else { 0 };
+        match kind_of {
+            'D' => frame(kind::DATA, end, stream, JSON),
+            'E' => frame(kind::DATA, end, stream, b""),
+            'P' => frame(kind::DATA, end | PADDED, stream, &[2, 0, 0]),
+            'T' => headers(
+                stream,
+                END_STREAM,
+                &[(b"content-length", b"9"), (b"acme-x-sign", b"1")],
+            ),
+            _ => frame(kind::RST_STREAM, 0, stream, &8_u32.to_be_bytes()),
+        }
+    });
+    frames.collect::<Vec<_>>().concat()
+}
+
+#[tokio::test]
+async fn each_method_and_framing_over_http_2_arrives_as_it_was_signed_or_not_at_all() {
+    let backend = RecordingBackend::start().await;
+    let listen = "[[listen]]\naddress = '$LISTEN'\nprotocols = ['http/1.1', 'h2c']\n";
+    let stack = Stack::builder()
+        .in_front_of(&backend)
+        .gateway(SETTINGS)
+        .gateway(listen);
+    let stack = stack.start().await;
+    let mut wrong = Vec::new();
+    for method in KNOWN.iter().chain(&UNKNOWN[..2]) {
+        for framing in HTTP_2 {
+            let has_data = framing.frames.contains('D');
+            let signed = if has_data { JSON } else { b"" };
+            let [time, sign] = sign(method, "/v2/x?q", signed);
+            let mut further: Vec<(&[u8], &[u8])> = vec![
+                (b"acme-x-time", value(&time).as_bytes()),
+                (b"acme-x-sign", value(&sign).as_bytes()),
+                (b"content-type", b"application/json"),
+            ];
+            further.extend(
+                framing
+                    .length
+                    .map(|length| (&b"content-length"[..], length.as_bytes())),
+            );
+            let flags = if framing.frames.is_empty() {
+                END_STREAM
+            } else {
+                0
+            };
+            let before = backend.recorded().len();
+            let mut client = RawHttp2::open(stack.addresses().gateway).await;
+            let head = headers(1, flags, &fields(method, "/v2/x?q", &further));
+            client
+                .send(&[head, http2_frames(1, framing.frames), get(3, "/next")].concat())
+                .await;
+            // A stream that its client has reset gets no response.
+            let next = match framing.frames.ends_with('R') {
+                true => client.reaction(3).await,
+                false => {
+                    let [_, next] = client.reactions([1, 3]).await;
+                    next
+                }
+            };
+            let seen = backend.recorded().split_off(before);
+            let seen: Vec<_> = seen
+                .iter()
+                .map(|one| match one {
+                    Recorded::Request(request) => {
+                        (&*request.method, &*request.target, &*request.body)
+                    }
+                    Recorded::Unreadable(bytes) => ("", "", &**bytes),
+                })
+                .filter(|(_, target, _)| *target != "/next")
+                .collect();
+            let is_safe = matches!(*method, "GET" | "HEAD");
+            let arrives = KNOWN.contains(method) && framing.is_whole && !(is_safe && has_data);
+            let expected: &[_] = if arrives {
+                &[(*method, "/x?q", signed)]
+            } else {
+                &[]
+            };
+            if seen != expected || next != Reaction::Response(200, None) {
+                wrong.push(format!(
+                    "{method}, {}: {seen:?}, then {next:?}",
+                    framing.name
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

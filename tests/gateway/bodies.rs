@@ -62,6 +62,7 @@ async fn each_method_arrives_with_its_json_as_it_was_sent() {
         assert_eq!(seen.target, "/orders/5?time=noon");
         assert_eq!(seen.body, json.to_string().as_bytes());
         assert_eq!(seen.value("x-gateway-signed"), Some("true"));
+        assert_eq!(seen.value("x-forwarded-prefix"), Some("/v2"));
         assert_eq!(seen.value("x-gateway-version-source"), Some("prefix"));
         for hidden in ["time", "sign", "nonce"] {
             assert_eq!(seen.value(&format!("acme-x-{hidden}")), None);

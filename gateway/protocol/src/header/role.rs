@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 /// Headers with roles of their own. They come before the headers of [`LISTED`].
-const HANDLED: [(HeaderRole, &str); 15] = [
+const HANDLED: [(HeaderRole, &str); 16] = [
     (HeaderRole::Host, "host"),
     (HeaderRole::ContentType, "content-type"),
     (HeaderRole::ContentLength, "content-length"),
@@ -16,6 +16,7 @@ const HANDLED: [(HeaderRole, &str); 15] = [
     (HeaderRole::ForwardedFor, "x-forwarded-for"),
     (HeaderRole::ForwardedProto, "x-forwarded-proto"),
     (HeaderRole::ForwardedHost, "x-forwarded-host"),
+    (HeaderRole::Removed, "x-forwarded-prefix"),
     (HeaderRole::Forwarded, "forwarded"),
     (HeaderRole::Cookie, "cookie"),
     (HeaderRole::Upgrade, "upgrade"),
@@ -213,7 +214,7 @@ mod tests {
             let is_entry = matches!(role, "removed" | "proxy") && name.bytes().all(is_name);
             assert!(role == "#" || is_entry, "{line}");
         }
-        assert_eq!(known().count(), 175);
+        assert_eq!(known().count(), 176);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use http::{
 };
 use signpost_protocol::{
     header::{
-        TRACEPARENT, TRACESTATE, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO,
-        X_GATEWAY_ACCOUNT_EMAIL, X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_NAME,
+        TRACEPARENT, TRACESTATE, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PREFIX,
+        X_FORWARDED_PROTO, X_GATEWAY_ACCOUNT_EMAIL, X_GATEWAY_ACCOUNT_ID, X_GATEWAY_ACCOUNT_NAME,
         X_GATEWAY_ACCOUNT_TYPE, X_GATEWAY_ACCOUNT_USERNAME, X_GATEWAY_APP, X_GATEWAY_APP_ID,
         X_GATEWAY_BRIDGE, X_GATEWAY_CLIENT_CERT_SUBJECT, X_GATEWAY_SECRET, X_GATEWAY_SHADOW,
         X_GATEWAY_SIGNED, X_GATEWAY_VERSION, X_GATEWAY_VERSION_SOURCE, X_REQUEST_ID,
@@ -47,6 +47,8 @@ pub(crate) struct Identified<'r> {
     pub account: Option<&'r Account>,
     /// What was changed, if the backend is another version's.
     pub bridged: Option<&'r Bridged>,
+    /// What was taken off the beginning of the path; empty without a prefix.
+    pub prefix: &'r str,
 }
 
 /// Where a request is sent.
@@ -159,6 +161,7 @@ pub(crate) fn write_backend_headers(
         to,
         account,
         bridged,
+        prefix,
     }: Identified<'_>,
     head: &Head,
     admitted: &Admitted<'_>,
@@ -201,6 +204,9 @@ pub(crate) fn write_backend_headers(
         (None, None) => own(TRACEPARENT, &ids.traceparent(request_id)),
         // The copy is no part of the trace of the request.
         (_, Some(_)) => own(TRACEPARENT, &ids.traceparent(&ids.next())),
+    }
+    if !prefix.is_empty() {
+        own(X_FORWARDED_PREFIX, prefix.as_bytes());
     }
     write_origin(&admitted.origin, head, lines);
     if let Some(account) = account {

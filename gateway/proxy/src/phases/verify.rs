@@ -19,7 +19,10 @@ use signpost_protocol::{
 
 pub use self::in_headers::HeaderSign;
 pub(crate) use self::in_headers::SignedBody;
-use self::{clock_skew::ClockSkew, explanation::SearchLimit, transition::Transition};
+use self::{
+    clock_skew::ClockSkew, explanation::SearchLimit, in_headers::read_head_time,
+    transition::Transition,
+};
 use super::callback::Callback;
 use crate::{
     config::SignConfig,
@@ -196,19 +199,16 @@ impl Verifier {
             now,
         };
         match self.check(request) {
-            Ok(true) => {
-                let in_headers = self.is_in_headers(request.app, &request.headers);
-                Ok(VerifiedRequest(Verified::Signed { app, in_headers }))
-            }
-            Ok(false) => Ok(VerifiedRequest(Verified::Unsigned(app))),
+            Ok(Some(in_headers)) => Ok(VerifiedRequest(Verified::Signed { app, in_headers })),
+            Ok(None) => Ok(VerifiedRequest(Verified::Unsigned(app))),
             Err(rejection) => {
                 Err(self.explained(rejection, request, headers, || self.may_search(request)))
             }
         }
     }
 
-    /// Checks all that a request must have, and returns whether it is signed.
-    fn check(&self, request: SignedRequest<'_, '_>) -> Result<bool, Rejection> {
+    /// Checks all that a request must have. Returns whether its signature is in headers, if it is signed.
+    fn check(&self, request: SignedRequest<'_, '_>) -> Result<Option<bool>, Rejection> {
         let SignedRequest { app, params, .. } = request;
         let is_in_headers = self.is_in_headers(request.app, &request.headers);
         let is_absent = match is_in_headers {
@@ -220,10 +220,10 @@ impl Verifier {
             return if self.config.is_always_signed(request.method, target) {
                 Err(Rejection::SignMissing(None))
             } else {
-                Ok(false)
+                Ok(None)
             };
         }
-        let (time, now) = (self.time_of(request)?, request.now);
+        let (time, now) = (time_of(request, is_in_headers)?, request.now);
         // The window first: a request that is too old costs no hash.
         let given = self
             .check_window(time, now)
@@ -240,7 +240,7 @@ impl Verifier {
         if self.profile_of(app).replay == ReplayPolicy::Reject {
             self.check_replay(app.id, &given, time, now)?;
         }
-        Ok(true)
+        Ok(Some(is_in_headers))
     }
 
     /// Checks time and signature, each by itself. Nothing is remembered of it, and a mistake is always searched for.
@@ -261,9 +261,10 @@ impl Verifier {
             headers: in_headers,
             now,
         };
-        let time = self.time_of(request);
+        let is_in_headers = self.is_in_headers(app, &in_headers);
+        let time = time_of(request, is_in_headers);
         let time = time.and_then(|time| self.check_window(time, now));
-        let sign = match self.is_in_headers(request.app, &request.headers) {
+        let sign = match is_in_headers {
             false => self.check_sign(request, || true),
             true => self.check_head(request, || true),
         };
@@ -426,6 +427,14 @@ impl Verifier {
                 quota: None,
             },
         })
+    }
+}
+
+/// The time of a request, from where its signature is.
+fn time_of(request: SignedRequest<'_, '_>, is_in_headers: bool) -> Result<SignTime, Rejection> {
+    match is_in_headers {
+        false => read_time(request.params),
+        true => read_head_time(request.headers.fields),
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Accepted<'h> {
 
 /// What a backend gets of a request, beside its head.
 pub(super) struct Outgoing {
+    /// The length of the version's prefix, which was taken off the path.
+    prefix: u16,
     /// The target, if it is another one than the client's.
     target: Option<Box<str>>,
     body: Body,
@@ -55,9 +57,12 @@ impl Outgoing {
     ) -> Result<Self, Rejection> {
         if routed.route().is_bridged() {
             let changed = changed(routed, method, target, &body, sign)?;
-            return Ok(Self::changed(changed, body));
+            return Ok(Self {
+                prefix: target.prefix,
+                ..Self::changed(changed, body)
+            });
         }
-        let strips = routed.strips_sign();
+        let (strips, prefix) = (routed.strips_sign(), target.prefix);
         let (target, body) = match (strips, target.prefix) {
             (false, 0) => (None, body),
             (false, _) => (Some(target.at_backend(target.query)), body),
@@ -71,6 +76,7 @@ impl Outgoing {
             }
         };
         Ok(Self {
+            prefix,
             target: target.map(Box::from),
             body,
             bridged: None,
@@ -80,6 +86,7 @@ impl Outgoing {
     /// What a bridge made of a request. A body that is no form passes as it is.
     fn changed(changed: BridgedRequest, body: Body) -> Self {
         Self {
+            prefix: 0,
             target: Some(changed.target.into()),
             body: match changed.body {
                 Some(bytes) => body.with(bytes),
@@ -177,6 +184,7 @@ impl Accepted<'_> {
             to,
             account: account.filter(|_| to.backend.account.check != AccountCheck::None),
             bridged,
+            prefix: &self.head.target().path[..usize::from(self.outgoing.prefix)],
         };
         write_backend_headers(identified, self.head, &self.admitted, id, ids, &mut out);
         out

@@ -243,10 +243,10 @@ fn check_limits_and_admit<'h>(
         let client = client_address(peer, head, &rules.trusted_proxies);
         policy.rate_limits.count_unsigned(client, Instant::now())?;
     }
-    // A method that no version accepts is rejected anyway.
-    let accepted = Method::from_bytes(method).filter(|method| rules.methods.has(*method));
-    if let Some(method) = accepted
-        && policy.rate_limits.counts_addresses()
+    if policy.rate_limits.counts_addresses()
+        // One that no version accepts is rejected anyway.
+        && let Some(method) = Method::from_bytes(method)
+        && rules.methods.has(method)
     {
         let client = client_address(peer, head, &rules.trusted_proxies);
         let limits = &policy.rate_limits;

@@ -12,10 +12,10 @@ pub(crate) const MAX_STREAMS: u32 = 100;
 /// Heads that wait for the connection loop before the next read. One read can bring more.
 pub(crate) const MAX_WAITING_HEADS: usize = 16;
 
-/// Receive window of a stream, in bytes: the largest form that can be configured.
-pub(crate) const STREAM_WINDOW: u32 = 64 * 1024;
+/// Receive window of a stream, in bytes: what an upload moves in a round trip at most, so 2.5 MiB a second over 100 ms.
+pub(crate) const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Receive window of the connection, in bytes: sixteen of the largest forms at a time. So much waits at most to be
+/// Receive window of the connection, in bytes: what four uploads move in a round trip. So much waits at most to be
 /// read; a form that is read is held by its stream.
 pub(crate) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 

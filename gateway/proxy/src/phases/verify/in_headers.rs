@@ -8,7 +8,7 @@ use signpost_protocol::sign::{
     sign_head,
 };
 
-use super::{SignedRequest, Verifier, read_time};
+use super::{SignedRequest, Verifier};
 use crate::{
     directory::apps::App,
     phases::admit::SignFields,
@@ -68,14 +68,6 @@ impl Verifier {
             SignCarrier::Both => {
                 !headers.fields.are_absent() || matches!(headers.body, SignedBody::Hashed(_))
             }
-        }
-    }
-
-    /// The time of a request, from where its signature is.
-    pub(super) fn time_of(&self, request: SignedRequest<'_, '_>) -> Result<SignTime, Rejection> {
-        match self.is_in_headers(request.app, &request.headers) {
-            false => read_time(request.params),
-            true => read_head_time(request.headers.fields),
         }
     }
 
@@ -163,7 +155,7 @@ impl Verifier {
     }
 }
 
-fn read_head_time(fields: SignFields<'_>) -> Result<SignTime, Rejection> {
+pub(super) fn read_head_time(fields: SignFields<'_>) -> Result<SignTime, Rejection> {
     match fields.time {
         b"" => Err(Rejection::TimeMissing(None)),
         time => {

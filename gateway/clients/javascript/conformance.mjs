@@ -120,9 +120,9 @@ async function drive() {
   }
 
   async function renew() {
-    const renewed = await client.renew();
-    client = client.withCredential(renewed.authorization);
-    return { renewed };
+    const login = await client.renew();
+    client = client.withCredential(login.authorization);
+    return { login };
   }
 
   async function logout() {
